@@ -1,5 +1,4 @@
-"""Everything that touches the world: Spark, listings, the watermark log, readers, writers, IO managers.
+"""All effects: Spark, listings, the watermark log, readers, writers, IO managers.
 
-Belongs here: acting on what a plan says. Does not belong here: policy (``partitions`` decides) and presentation
-(``platform_assets`` shows).
+This layer acts on plans. Policy is in ``partitions``, presentation in ``platform_assets``.
 """

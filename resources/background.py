@@ -11,10 +11,12 @@ T = TypeVar("T")
 
 
 def in_background(work: Callable[[], T], name: str) -> Future[T]:
-    """Begin something in a thread of its own; return what gets its answer, or its error. A process that ends does not wait for the thread.
+    """Run work in a daemon thread; return a future of its result or error.
+
+    A process that ends does not wait for the thread.
 
     Args:
-        work: what is done.
+        work: runs in the thread.
         name: of the thread.
     """
     answer: Future[T] = Future()

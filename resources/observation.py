@@ -1,4 +1,4 @@
-"""What a write counts in passing, by a Spark observation (docs/explanation/architecture.md)."""
+"""The counts of a write, by a Spark observation (docs/architecture.md)."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ _PATIENCE = 20.0
 
 
 def observed(observation: Observation) -> dict[str, Any]:
-    """Return the answer of an observation once its write is over; nothing if it does not come.
+    """Return the values of an observation once its write is over; {} if they do not come.
 
-    A Connect server waits for it for a tenth of a second only (Spark 4.1), so on a busy one it may be missing, and each caller has another way.
+    A Connect server waits only a tenth of a second for them (Spark 4.1). So on a busy server they may be
+    missing, and each caller has another way.
     """
     # Whatever fails here, the rows are written, and the caller knows what to do without the answer.
     with suppress(Exception):

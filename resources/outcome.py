@@ -1,4 +1,4 @@
-"""What a run says of itself while it works and when it is over."""
+"""What a run reports while it works and when it is over."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Status = Literal["committed", "nothing", "recovered", "failed", "held", "blocked
 
 
 class Step(StrEnum):
-    """Points between which a crash must not matter, in their order; an observer hears each after it was done."""
+    """Steps between which a crash must not matter, in their order; an observer is called after each."""
 
     PLANNED = "planned"
     LIST_KEPT = "list_kept"
@@ -45,14 +45,14 @@ Observer = Callable[[Step, str], None]
 
 @dataclass(frozen=True)
 class Committed:
-    """One number of this run.
+    """One committed number of this run.
 
     Attributes:
         rows: as the commit itself counted them.
-        removed: rows that were deleted in the same commit; None if all of the table's were.
-        slice: what was loaded.
-        stats: what the write counted of its parts.
-        changed: the error of a file that changed while it was read; the slice is committed all the same.
+        removed: the number of rows that the same commit deleted; None if it deleted the whole table.
+        slice: the loaded slice.
+        stats: counts of the write by part.
+        changed: the error of a file that changed during the read; the slice is committed all the same.
         bytes: of the source, as listed.
         seconds: from the check of the files to the entry.
     """
@@ -70,7 +70,7 @@ class Committed:
 
     @property
     def grown(self) -> int:
-        """By how much the table has grown."""
+        """Return the number of rows by which the table has grown."""
         return self.rows - (self.removed or 0)
 
 
@@ -79,8 +79,8 @@ class NotCommitted:
     """A slice that was not committed.
 
     Attributes:
-        entry: the newest one now: the number's, abandoned, or the one before if no number was taken.
-        why: the part of it that cannot be read, say.
+        entry: the newest one now: of the abandoned number, or the one before if no number was taken.
+        why: the error, such as an unreadable part.
     """
 
     entry: Entry | None
@@ -88,30 +88,30 @@ class NotCommitted:
 
 
 class LeftOut(NamedTuple):
-    """A bad part of a slice beside the watermark, which waits for a later run.
+    """A bad part that waits for a later run, while the watermark moves on.
 
     Attributes:
-        kind: how people call it: ``late`` or ``released``.
+        kind: its name for people: ``late`` or ``released``.
     """
 
     kind: str
     bad: BadPart
 
     def __str__(self) -> str:
-        """What and why, in a line."""
+        """Return the part and the reason in a line."""
         return f"{self.kind} file {self.bad.part}: {self.bad.why}"
 
 
 @dataclass
 class Outcome:
-    """A run of one dataflow, complete or failed half-way: what was committed stays counted.
+    """A run of one dataflow, complete or failed half-way: committed slices stay counted.
 
     Attributes:
-        before: the watermark that the run found.
+        before: the watermark at the start of the run.
         calls: LIST calls, or folders opened.
         left_out: by part, what held back nothing but itself.
-        batches: what Spark said of those that the run has committed, of a stream on its engine; None of all others.
-        repeated: those of the warnings that an earlier run has given already; people are not told them again.
+        batches: Spark's progress of the committed batches, if the stream runs on its engine; else None.
+        repeated: warnings that an earlier run has already given; people are not told again.
     """
 
     dataflow: str
@@ -131,7 +131,7 @@ class Outcome:
 
     @property
     def status(self) -> Status:
-        """In one word (docs/reference/cli.md, JSON)."""
+        """Return the status in one word (docs/cli.md, JSON)."""
         if isinstance(self.error, UpstreamNotLoaded):
             return "skipped"
         if self.error is not None:
@@ -142,28 +142,28 @@ class Outcome:
 
     @property
     def news(self) -> list[str]:
-        """The warnings that people are told."""
+        """Return the warnings to tell people."""
         return [warning for warning in self.warnings if warning not in self.repeated]
 
     @property
     def rows(self) -> int:
-        """Rows written, over all slices."""
+        """Return the number of written rows of all slices."""
         return sum(committed.rows for committed in self.committed)
 
     @property
     def files(self) -> int:
-        """Files loaded, over all slices."""
+        """Return the number of loaded files of all slices."""
         return sum(committed.files for committed in self.committed)
 
     @property
     def late(self) -> int:
-        """How many of these files were late; of a stream the late rows."""
+        """Return the number of late files; for a stream, of late rows."""
         files = sum(committed.files for committed in self.committed if committed.entry.why == "late")
         return files + self._sum("late")
 
     @property
     def quarantined(self) -> int:
-        """Files that were passed over; of a stream the rows in quarantine."""
+        """Return the number of quarantined files; for a stream, of quarantined rows."""
         files = sum(committed.entry.quarantined for committed in self.committed)
         return files + self._sum("quarantined")
 
@@ -177,7 +177,7 @@ class Outcome:
 
     @property
     def stream(self) -> dict[str, Any] | None:
-        """What became of a stream's rows, in all and by epoch; None of other kinds."""
+        """Return the counts of a stream's rows, in total and by epoch; None for other kinds."""
         if self.batches is not None:
             told = [batch.as_json() for batch in self.batches[-_MOST_EPOCHS:]]
             return {"engine": "structured_streaming", "batches": told}
@@ -193,7 +193,10 @@ class Outcome:
 
     @property
     def rows_add_up(self) -> bool:
-        """Whether each row of a stream that came in, or waited before, is in one place after the run; True of other kinds, and of Spark's engine."""
+        """Return whether rows in + buffered before = emitted + late + quarantined + buffered.
+
+        True if the run is no splits stream.
+        """
         told = self.stream
         if told is None or self.batches is not None or self.error is not None:
             return True
@@ -203,37 +206,37 @@ class Outcome:
 
     @property
     def kind(self) -> str | None:
-        """Of the watermark; None if the run came to no plan and found no entry."""
+        """Return the kind of the watermark; None if the run made no plan and found no entry."""
         return self.plan.kind if self.plan else self.newest.kind if self.newest else None
 
     @property
     def work_units(self) -> int:
-        """Windows of units that were loaded."""
+        """Return the number of loaded windows of units."""
         return sum(committed.entry.work_units for committed in self.committed)
 
     @property
     def failed_units(self) -> int:
-        """Windows of units that could not be read."""
+        """Return the number of windows of units that could not be read."""
         return sum(committed.entry.failed_units for committed in self.committed)
 
     @property
     def bytes(self) -> int:
-        """Bytes of these files."""
+        """Return the bytes of the loaded files."""
         return sum(committed.bytes for committed in self.committed)
 
     @property
     def after(self) -> Watermark:
-        """The watermark when the run was over."""
+        """Return the watermark at the end of the run."""
         return self.newest.state() if self.newest else self.before
 
     @property
     def effective(self) -> Watermark:
-        """The watermark that the run read from, after look-back."""
+        """Return the watermark that the run read from, after look-back."""
         first = self.plan.slices[0] if self.plan and self.plan.slices else None
         return first.effective if isinstance(first, ReadsBack) else self.before
 
     def as_json(self) -> dict[str, Any]:
-        """The run in the public JSON form (docs/reference/cli.md, JSON)."""
+        """Return the public JSON form of the run (docs/cli.md, JSON)."""
         return {
             "dataflow": self.dataflow,
             "run_id": self.run_id,
@@ -260,7 +263,7 @@ class Outcome:
 
 
 def error_json(error: StrandlineError | None) -> dict[str, Any] | None:
-    """An error in the public JSON form."""
+    """Return an error in the public JSON form; None without one."""
     return (
         None
         if error is None

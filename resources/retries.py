@@ -1,4 +1,6 @@
-"""How what fails in passing is tried again: after pauses that grow, each of them in the log. Which errors pass is their owner's to say."""
+"""Retry transient failures after growing pauses, each of which is logged. The caller defines what is
+transient.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +17,11 @@ _LOG = logging.getLogger(__name__)
 def attempts_while(
     passing: type[Exception] | Callable[[Exception], bool | float], **limits: Any
 ) -> Iterable[stamina.Attempt]:
-    """Return the attempts at something; each is a context, and one that fails in passing is followed by another.
+    """Return the attempts of a retry, each a context; a transient failure leads to another one.
 
     Args:
-        passing: which errors; or a function that says whether one does, or after how many seconds.
+        passing: the transient errors; or a function that returns whether an error is, or the seconds to
+        wait.
         limits: of stamina: ``attempts``, ``timeout``, ``wait_initial``, ``wait_max``, ``wait_jitter``.
     """
     # By itself stamina prints on stdout if structlog is installed, into the JSON of a command.

@@ -1,10 +1,11 @@
-"""What Spark's Java side is made of: the Java to start, the jars to fetch, and the class-data archive.
+"""Spark's Java side: the Java to start, the jars to fetch, and the class-data archive.
 
-Belongs here: facts about the machine that are needed before Spark starts, standard library only, so that the set-up can
-ask them before anything is installed. Does not belong here: pyspark, and the settings of a session (``resources.spark.engine``).
+Only facts about the machine that are needed before Spark starts, with the standard library alone: the set-
+up uses them before anything is installed. No pyspark; ``resources.spark.engine`` has the settings of a
+session.
 
-Two files per set of packages lie in the cache folder, and a run does without either: the archive (why:
-docs/explanation/adr/0002-a-class-data-archive.md) and the list of the jars that Ivy resolved.
+The cache folder has two files per set of packages, and a run works without either: the archive (why:
+docs/adr/0002-a-class-data-archive.md) and the list of the jars that Ivy resolved.
 """
 
 from __future__ import annotations
@@ -71,11 +72,11 @@ _HOW_TO_GET_JAVA = "install Java 17 (Debian, Ubuntu: apt-get install openjdk-17-
 
 @dataclass(frozen=True)
 class Java:
-    """A Java that was asked for its version.
+    """A Java installation that reported its version.
 
     Attributes:
-        home: what JAVA_HOME has to be to get it.
-        text: all that ``java -version`` says.
+        home: the JAVA_HOME that selects it.
+        text: the output of ``java -version``.
         version: such as ``17.0.15``.
         on_path: whether Spark finds it without JAVA_HOME.
     """
@@ -87,13 +88,13 @@ class Java:
 
     @property
     def major(self) -> int:
-        """17 for 17.0.15, 8 for 1.8.0_392."""
+        """Return the major version: 17 for 17.0.15, 8 for 1.8.0_392."""
         first, _, rest = self.version.partition(".")
         return int(re.sub(r"\D.*", "", rest if first == "1" else first) or 0)
 
     @property
     def fits(self) -> bool:
-        """Whether Spark runs on it; 17 and 21 are the supported ones, those between them are let through."""
+        """Return whether Spark runs on it; 17 and 21 are supported, versions between them are accepted."""
         return OLDEST_JAVA <= self.major <= NEWEST_JAVA
 
 
@@ -110,10 +111,10 @@ def _probe(binary: str, on_path: bool = False) -> Java | None:
 
 
 def find_java() -> Java | None:
-    """The Java that Spark should start, or None.
+    """Return the Java that Spark should start; None if there is none.
 
-    JAVA_HOME decides alone if it is set, because Spark obeys it; then PATH; then the usual places. A Java that does not
-    fit is only returned if there is no better one.
+    If JAVA_HOME is set, it alone decides, since Spark obeys it; then PATH; then the usual places. A Java
+    that does not fit is only returned if there is no better one.
     """
     if home := os.environ.get("JAVA_HOME"):
         return _probe(str(Path(home, "bin", "java")))
@@ -135,13 +136,13 @@ def _candidates() -> Iterator[Java]:
 
 
 def java_version() -> str | None:
-    """All that ``java -version`` says of the Java that Spark should start; None if there is none."""
+    """Return the output of ``java -version`` of the Java that Spark should start; None if there is none."""
     java = find_java()
     return java.text if java else None
 
 
 def java_problem() -> str | None:
-    """One line on what is wrong with this machine's Java and what to do; None if it fits."""
+    """Return what is wrong with this machine's Java and what to do, in a line; None if it fits."""
     java = find_java()
     if java and java.fits:
         return None
@@ -153,10 +154,10 @@ def java_problem() -> str | None:
 
 
 def spark_home() -> Path:
-    """The folder of Spark, found without importing pyspark.
+    """Return the folder of Spark, without importing pyspark.
 
     Raises:
-        FileNotFoundError: pyspark is not installed.
+        FileNotFoundError: if pyspark is not installed.
     """
     spec = util.find_spec("pyspark")
     if spec is None or spec.origin is None:
@@ -165,7 +166,7 @@ def spark_home() -> Path:
 
 
 def spark_jars() -> Path | None:
-    """The folder of Spark's own jars; None if it is not installed."""
+    """Return the folder of Spark's own jars; None if it is not installed."""
     with suppress(FileNotFoundError):
         return spark_home() / "jars"
     return None
@@ -176,9 +177,10 @@ def _key(*parts: str) -> str:
 
 
 def archive_path(cache_dir: Path, packages: Iterable[str]) -> Path:
-    """Where the archive for these packages belongs, whether it is there or not.
+    """Return the path of the archive for these packages, whether it exists or not.
 
-    Java refuses an archive of another Java or of jars that were installed later, so all of these are in the name.
+    Java refuses an archive of another Java, or of jars that were installed later. So the name depends on
+    all of them.
 
     Args:
         cache_dir: the folder of archives.
@@ -192,12 +194,12 @@ def archive_path(cache_dir: Path, packages: Iterable[str]) -> Path:
 
 
 def seal(archive: Path) -> None:
-    """Note the size of a finished archive: Java checks nothing and dies of SIGBUS on one that was cut short."""
+    """Record the size of a finished archive: Java checks nothing, and dies of SIGBUS on a truncated one."""
     archive.with_suffix(".size").write_text(str(archive.stat().st_size))
 
 
 def is_sealed(archive: Path) -> bool:
-    """Whether the archive is there and whole."""
+    """Return whether the archive exists and is complete."""
     try:
         return archive.stat().st_size == int(archive.with_suffix(".size").read_text())
     except (OSError, ValueError):
@@ -205,11 +207,11 @@ def is_sealed(archive: Path) -> bool:
 
 
 def submit_options(cache_dir: Path, packages: Iterable[str]) -> str:
-    """Flags for SPARK_SUBMIT_OPTS that use the archive; empty if there is none.
+    """Return flags for SPARK_SUBMIT_OPTS that use the archive; "" if there is none.
 
-    An archive has the classes of Spark, not those of the packages, so the default packages' one serves all others too.
-    ``-Xlog:disable``: if it does not fit after all, Java continues without it, and its warning would go to stdout, where
-    a command's JSON is.
+    An archive has the classes of Spark, not those of the packages, so the archive of the default packages
+    serves all others, too. ``-Xlog:disable``: if it does not fit after all, Java continues without it, and
+    its warning would go to stdout, into a command's JSON.
 
     Args:
         cache_dir: the folder of archives.
@@ -224,13 +226,15 @@ def submit_options(cache_dir: Path, packages: Iterable[str]) -> str:
 
 
 def quoted(*flags: str) -> str:
-    """JVM flags as one text that Spark's launcher splits into the same flags again, whatever a path has in it."""
+    """Return JVM flags as one text that Spark's launcher splits into the same flags, whatever a path
+    contains.
+    """
     escaped = (re.sub(r"([\"\\])", r"\\\1", flag) for flag in flags)
     return " ".join(f'"{flag}"' if re.search(r"[\s'\"\\]", flag) else flag for flag in escaped)
 
 
 def java_environment() -> dict[str, str]:
-    """What a process must set so that Spark starts the Java of :func:`find_java`; mostly nothing."""
+    """Return the variables with which Spark starts the Java of :func:`find_java`; mostly none."""
     java = find_java()
     if java is None or java.on_path or "JAVA_HOME" in os.environ:
         return {}
@@ -238,13 +242,13 @@ def java_environment() -> dict[str, str]:
 
 
 def jar_settings(cache_dir: Path | None, packages: Iterable[str]) -> dict[str, str]:
-    """Spark settings that bring these packages into a session.
+    """Return Spark settings that bring these packages into a session.
 
-    Ivy takes 2 to 3 s to find out again what it has in its cache. So the files of an earlier resolution are named if
-    all of them are still there; the coordinates otherwise.
+    Ivy takes 2 to 3 s to resolve what is in its cache. So the settings name the files of an earlier
+    resolution if all of them still exist; else the coordinates.
 
     Args:
-        cache_dir: the folder of lists; None always gives the coordinates.
+        cache_dir: the folder of lists; None always returns the coordinates.
         packages: Maven coordinates.
     """
     wanted = tuple(packages)
@@ -255,12 +259,12 @@ def jar_settings(cache_dir: Path | None, packages: Iterable[str]) -> dict[str, s
 
 
 def remember_jars(cache_dir: Path, packages: Iterable[str], jars: str) -> None:
-    """Note what Ivy resolved; a cache that cannot be written is no reason to fail.
+    """Record what Ivy resolved; a cache that cannot be written fails nothing.
 
     Args:
         cache_dir: the folder of lists.
-        packages: Maven coordinates that were resolved.
-        jars: the session's ``spark.jars`` afterwards, of a session that added no others.
+        packages: the resolved Maven coordinates.
+        jars: the session's ``spark.jars`` afterwards; the session added no others.
     """
     path = _list_path(cache_dir, packages)
     with suppress(OSError, ValueError):

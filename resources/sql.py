@@ -1,4 +1,4 @@
-"""Texts and names as Spark's SQL writes them, and conditions put together."""
+"""Texts and names in Spark's SQL, and combined conditions."""
 
 from __future__ import annotations
 
@@ -10,12 +10,15 @@ if TYPE_CHECKING:
 
 
 def any_of(conditions: Sequence[Column]) -> Column:
-    """Return whether one of some conditions holds. They are put together in pairs: a chain of hundreds is too deep for Python, and for Spark."""
+    """Return whether any condition holds.
+
+    They are combined in pairs: a chain of hundreds is too deep for Python, and for Spark.
+    """
     return _joined(conditions, "__or__", empty=False)
 
 
 def all_of(conditions: Sequence[Column]) -> Column:
-    """Return whether all of some conditions hold."""
+    """Return whether all conditions hold."""
     return _joined(conditions, "__and__", empty=True)
 
 
@@ -31,11 +34,11 @@ def _joined(conditions: Sequence[Column], operator: str, *, empty: bool) -> Colu
 
 
 def literal(text: str) -> str:
-    """A text as Spark's SQL writes it."""
+    """Return a text as a literal of Spark's SQL."""
     escaped = text.replace("\\", "\\\\").replace("'", "\\'")
     return f"'{escaped}'"
 
 
 def quoted(name: str) -> str:
-    """A name as Spark's SQL writes it."""
+    """Return a name quoted for Spark's SQL."""
     return "`" + name.replace("`", "``") + "`"

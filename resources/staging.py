@@ -1,7 +1,8 @@
-"""Staged files: rows that only this process can fetch, put below the lake so that Spark reads them, also on another machine.
+"""Staged files: rows that only this process can fetch, written below the lake for any Spark.
 
-A run has one folder for the slice that it loads, ``<lake>/_staging/<layer>/<table>/<dataflow>/<id>``, and removes it when the slice is over.
-What a run that died has left is removed by the next that stages (docs/explanation/architecture.md, Staged files).
+A run has one folder for the slice that it loads, ``<lake>/_staging/<layer>/<table>/<dataflow>/<id>``, and
+removes it when the slice is over. The next run that stages removes the folders of runs that died
+(docs/architecture.md, Staged files).
 """
 
 from __future__ import annotations
@@ -47,14 +48,14 @@ _UPLOAD_BYTES = 8 * 2**20
 
 
 class Staging:
-    """The staged files of one run of a dataflow. Nothing is made before the first file is opened.
+    """The staged files of one run of a dataflow. Nothing is created before the first file is opened.
 
     Attributes:
-        place: below which each slice has a folder.
+        place: below it each slice has a folder.
     """
 
     def __init__(self, place: Place) -> None:
-        """Use the place of a dataflow's staged files, below which each run makes folders of its own."""
+        """Use the place of a dataflow's staged files, below which each run creates its own folders."""
         self.place = place
         self._folder: Place | None = None
         self._id = ""
@@ -65,14 +66,14 @@ class Staging:
 
         Args:
             lake: where its table lies.
-            table: that it loads, ``<layer>/<name>``.
+            table: its target, ``<layer>/<name>``.
             dataflow: its name.
         """
         return cls(lake.child(f"{FOLDER}/{table}/{dataflow}"))
 
     @property
     def folder(self) -> Place:
-        """The folder of the slice, made if it is not there; the paths of staged files are relative to it.
+        """Return the folder of the slice, created on first use; paths of staged files are relative to it.
 
         Raises:
             SourceError: if the lake cannot be written.
@@ -83,10 +84,11 @@ class Staging:
 
     @contextmanager
     def lines(self, name: str) -> Iterator[StagedLines]:
-        """Open files for JSON objects, one a line, packed by gzip.
+        """Open gzip files for JSON objects, one per line.
 
         Args:
-            name: relative to the folder, without an ending: ``a`` becomes ``a-0.ndjson.gz`` and so on. ``n=1/a`` gives a column ``n``.
+            name: relative to the folder, without an ending: ``a`` becomes ``a-0.ndjson.gz`` and so on.
+            ``n=1/a`` gives a column ``n``.
 
         Raises:
             SourceError: if the lake cannot be written.
@@ -110,7 +112,7 @@ class Staging:
 
     @contextmanager
     def file(self, path: str) -> Iterator[IO[bytes]]:
-        """Open a file of bytes, which is there as a whole once it is closed.
+        """Open a file for bytes, which exists as a whole once it is closed.
 
         Args:
             path: relative to the folder.
@@ -132,7 +134,7 @@ class Staging:
 
     @contextmanager
     def emptied(self) -> Iterator[None]:
-        """Remove all that was staged when the block is left, however it is left. What cannot be removed then is left over, and removed later."""
+        """Remove all staged files after the block, however it ends; a later run removes what is left then."""
         try:
             yield
         finally:
@@ -147,7 +149,7 @@ class Staging:
         self._folder = None
 
     def _made(self) -> Place:
-        """A folder with the name of its holder in it, once the folders of runs that are gone are removed."""
+        """Create a folder with its holder's name in it, and remove the folders of dead runs."""
         self._id = uuid4().hex
         folder = self.place.child(self._id)
         holders.mark_active(self._id)
@@ -170,7 +172,7 @@ class Staging:
 
 
 class _Writer(ABC):
-    """Files of one name, each of which is there as a whole once it is closed."""
+    """Files of one name, each of which exists as a whole once it is closed."""
 
     def __init__(self, folder: Place, name: str) -> None:
         self._place, self._name = folder, name
@@ -193,15 +195,15 @@ class _Writer(ABC):
 
 
 class StagedLines(_Writer):
-    """Writes JSON objects, one a line, into files of bounded size.
+    """Writes JSON objects, one per line, into files of bounded size.
 
     Attributes:
-        files: those that are finished; all of them once it is closed.
+        files: the finished files; all of them once it is closed.
         count: of the lines.
     """
 
     def __init__(self, folder: Place, name: str) -> None:
-        """Use a folder; the first file is opened with the first line."""
+        """Use a folder; the first line opens the first file."""
         super().__init__(folder, name)
         self.count = 0
         self._packed: zlib._Compress | None = None
@@ -209,7 +211,7 @@ class StagedLines(_Writer):
         self._waiting_bytes = self._file_bytes = self._bytes = 0
 
     def write(self, line: bytes) -> None:
-        """Write an object, without a line end in it.
+        """Write an object, which must not contain a line end.
 
         Raises:
             SourceError: if the lake cannot be written.
@@ -248,7 +250,7 @@ class StagedBatches(_Writer):
     """Writes Arrow batches into one Parquet file, in row groups of bounded size.
 
     Attributes:
-        files: the file once it is closed; it is there also without rows.
+        files: the file once it is closed; it exists even without rows.
         count: of the rows.
     """
 
@@ -263,7 +265,7 @@ class StagedBatches(_Writer):
         self._parquet: pq.ParquetWriter | None = pq.ParquetWriter(self._open(".parquet"), schema)
 
     def write(self, batch: pa.RecordBatch | pa.Table) -> None:
-        """Write rows; small batches wait for each other.
+        """Write rows; small batches are collected first.
 
         Raises:
             SourceError: if the lake cannot be written.
@@ -293,7 +295,7 @@ class StagedBatches(_Writer):
 
 
 class _Object(io.RawIOBase):
-    """An object that is written piece by piece, and is there once it is closed. Of a large one no more than some parts are in memory."""
+    """An object that is uploaded in parts and exists once it is closed; at most some parts are in memory."""
 
     def __init__(self, place: Place, path: str) -> None:
         import obstore
@@ -329,7 +331,7 @@ WriterT = TypeVar("WriterT", bound=_Writer)
 
 @contextmanager
 def _closing(writer: WriterT) -> Iterator[WriterT]:
-    """Close a writer; if something else went wrong, that is what is told."""
+    """Close a writer after the block; an error of the block wins over an error of the close."""
     try:
         yield writer
     except BaseException:
@@ -348,7 +350,7 @@ def _write(folder: Place, name: str, data: bytes) -> None:
 
 
 def _is_left_over(folder: Place, own: Place) -> bool:
-    """Whether the run that made a folder is gone, as far as can be told: its process, or else nothing came into it for long."""
+    """Return whether the run of a folder is gone: its process is, or nothing was written into it for long."""
     holder = _holder_of(folder)
     alive = holders.is_alive(holder, folder.url.rpartition("/")[2], lambda _: None) if holder else None
     if alive is not None:
@@ -366,6 +368,6 @@ def _holder_of(folder: Place) -> Holder | None:
 
 
 def _newest(folder: Place) -> datetime | None:
-    """When the newest file came into a folder, by the store's clock; None for a folder that is being made."""
+    """Return when the newest file was written into a folder, by the store's clock; None if it is empty."""
     with store_failures(folder):
         return max((meta["last_modified"] for page in folder.store.list() for meta in page), default=None)

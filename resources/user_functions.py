@@ -1,4 +1,4 @@
-"""Functions of the user that a definition names as ``package.module:name``."""
+"""User functions that a definition names as ``package.module:name``."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _SHORTEST_HIDDEN = 4
 
 @dataclass(frozen=True)
 class FunctionConnection:
-    """What a function of the user reaches its source with.
+    """The connection that a user function reaches its source with.
 
     Attributes:
-        settings: secrets among them; never shown.
+        settings: including secrets; never shown.
     """
 
     settings: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -31,30 +31,32 @@ class FunctionConnection:
 
 @dataclass(frozen=True)
 class UserCode:
-    """Where a source that is a function of the user finds its code, and what it is given.
+    """The code and the settings of a source that is a user function.
 
     Attributes:
         folder: of the project, in which its module may lie.
-        settings: of its connection, secrets among them; never shown.
+        settings: of its connection, including secrets; never shown.
     """
 
     folder: Path
     settings: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def hide(self, text: str) -> str:
-        """Return a text without the values of the settings: which of them are secret is unknown."""
+        """Return a text without the values of the settings, since any of them may be secret."""
         for name, value in self.settings.items():
             if len(value) >= _SHORTEST_HIDDEN:
                 text = text.replace(value, f"<{name}>")
         return text
 
     def __str__(self) -> str:
-        """The folder."""
+        """Return the folder."""
         return str(self.folder)
 
 
 def user_function(key: str, name: str, folder: Path) -> Callable[..., Any]:
-    """Import a function of the user. Modules of the project's folder are found, after those of the checkout and those that are installed.
+    """Import a user function.
+
+    Modules of the checkout and installed ones come before those of the project's folder.
 
     Args:
         key: of the definition.
@@ -62,7 +64,7 @@ def user_function(key: str, name: str, folder: Path) -> Callable[..., Any]:
         folder: of the project.
 
     Raises:
-        ConfigurationError: there is no such module or function, or the module cannot be imported.
+        ConfigurationError: if there is no such module or function, or the module cannot be imported.
     """
     path = str(folder.resolve())
     if path not in sys.path:
@@ -87,9 +89,10 @@ def user_function(key: str, name: str, folder: Path) -> Callable[..., Any]:
 
 
 def ship_modules(folder: Path) -> None:
-    """Have Spark send its Python workers the code of the project's own modules, which they cannot import: by value, as it sends what is defined in a script.
+    """Have Spark send the project's own modules to its Python workers by value, since they cannot import
+    them.
 
-    This holds for modules that are imported by now.
+    It covers modules that are imported by now.
 
     Args:
         folder: of the project.

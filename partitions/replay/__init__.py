@@ -1,3 +1,4 @@
-"""Replay: cut a range of a watermark column into chunks that are read again. Nothing here reads or stores
-data.
+"""Replay: cut a range of a watermark column into chunks that are read again.
+
+Nothing here reads or stores data.
 """

@@ -44,7 +44,7 @@ def chunk_slice(
 
 
 def adds_above(target: Target, columns: Sequence[str], state: ColumnState) -> bool:
-    """Return whether the next run adds rows above the state beside existing ones, instead of replacing them.
+    """Return whether the next run adds rows above the state beside existing ones, not in their place.
 
     A replace by watermark only replaces rows from a stored value on.
     """

@@ -1,4 +1,4 @@
-"""The interval and the bounds of a replay's chunks, converted to the type of the column (docs/replay.md)."""
+"""The interval and the bounds of a replay's chunks, in the type of the column (docs/replay.md)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ _OTHERS = "Columns of dates, times and numbers have chunks; cut by another water
 
 
 def interval_of(text: str) -> dict[str, int]:
-    """Parse ``N UNIT``, such as ``1 month``. :func:`partitions.replay.chunks.chunks` refuses amounts below 1.
+    """Parse ``N UNIT``, such as ``1 month``.
+
+    :func:`partitions.replay.chunks.chunks` refuses amounts below 1.
 
     Raises:
         ConfigurationError: for any other text.
@@ -43,8 +45,9 @@ def interval_of(text: str) -> dict[str, int]:
 
 
 def fitted_chunks(chunks: Iterable[Chunk], kind: Kind | None) -> tuple[Chunk, ...]:
-    """Return chunks whose bounds have the column's type; dates and times without a zone become UTC if it is
-    zoned.
+    """Return chunks whose bounds have the column's type.
+
+    If the column is zoned, dates and times without a zone are in UTC.
 
     Args:
         chunks: as requested.

@@ -90,8 +90,9 @@ def swaps_nothing(
 def loaded_again(
     entries: Iterable[Loaded], range_: Chunk, columns: Sequence[str], begun: ColumnState
 ) -> Iterator[Loaded]:
-    """Yield the entries that may have loaded rows of the range again, at or below the state at the replay's
-    start.
+    """Yield the entries that may have loaded rows of the range again.
+
+    Such rows lie at or below the live state when the replay started.
 
     Args:
         entries: of the live dataflow since then; one without rows may have deleted some.

@@ -1,4 +1,4 @@
-"""A stream with Spark's own watermark: its declaration and Spark's refusals (docs/streams-on-spark.md).
+"""A stream with Spark's own watermark: its declaration, and Spark's refusals.
 
 Refusals that need no Spark are here, in Spark's words. ``resources.kinds.spark_stream`` runs the query.
 """

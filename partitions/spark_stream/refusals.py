@@ -1,4 +1,7 @@
-"""Refuse sources, operators and targets that a stream of Spark does not support (docs/streams-on-spark.md)."""
+"""Refuse sources, operators and targets that Spark's engine does not support.
+
+See docs/streams-on-spark.md.
+"""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ def flushing(state: StreamState) -> Nothing | None:
 
 
 def pending(state: StreamState) -> Nothing | None:
-    """Return the epoch without input for rows that a risen global watermark lets out; None if there are none.
+    """Return the epoch without input that lets rows below a risen global watermark out; else None.
 
     It rises without input if a split is removed.
     """

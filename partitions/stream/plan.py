@@ -90,7 +90,7 @@ def _without_input(
     operators: Sequence[Operator],
     now: datetime,
 ) -> Nothing | None:
-    """Return the last epoch, which has no input; None if none is due, or one with input does its work, too."""
+    """Return the last epoch, which has no input; None if none is due, or another does its work."""
     if (asked := flushing(state)) is not None:
         return asked
     if inputs:

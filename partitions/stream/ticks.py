@@ -1,4 +1,4 @@
-"""Event times as whole numbers: timestamps as microseconds since 1970 in UTC, whole numbers as they are."""
+"""Event times as whole numbers: timestamps as microseconds since 1970 (UTC), numbers as they are."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from partitions.window.window_intervals import WindowInterval
 
 
 def upper_bound(states: Iterable[WindowState]) -> WindowState:
-    """Return the lowest state that covers all of these states; overlapping intervals of one grid are joined."""
+    """Return the lowest state that covers all of these; overlapping intervals of one grid are joined."""
     intervals_of: dict[str, set[tuple[str, int, int]]] = {}
     for state in states:
         for unit, intervals in state.units.items():

@@ -114,7 +114,7 @@ def _centuries(source: SourceDefinition, watermark: WindowWatermark) -> Iterator
 
 
 def _unsaid_bounds(source: SourceDefinition, watermark: WindowWatermark) -> Iterator[Refusal]:
-    """Refuse bounds that a text cannot express, and those in a repeated hour, whose text means two instants.
+    """Refuse bounds that a text cannot express, or whose text means two instants, as in a repeated hour.
 
     If rows tell their time, they can be filtered, and nothing is refused.
     """

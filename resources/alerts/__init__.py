@@ -1,1 +1,1 @@
-"""Asks logs, ledgers and Dagster for what alerts are made of (``partitions.alerts`` decides what is one)."""
+"""Query logs, ledgers and Dagster for alerts (``partitions.alerts`` decides what is one)."""

@@ -1,4 +1,4 @@
-"""When something was loaded last."""
+"""The time of the last load of each dataflow."""
 
 from __future__ import annotations
 
@@ -7,13 +7,16 @@ from resources.watermarks.log import WatermarkLog
 
 
 class LastLoads:
-    """When something was loaded last, by dataflow: from scan to scan only new entries are read."""
+    """The time of the last load by dataflow; each scan reads only new entries."""
 
     def __init__(self) -> None:
         self._newest: dict[str, tuple[str, str | None]] = {}
 
     def time(self, log: WatermarkLog, dataflow: str) -> str | None:
-        """Return the time of the newest entry that loaded something, or, if none is kept any more, of the oldest entry; None if nothing was ever loaded."""
+        """Return the time of the newest entry that loaded something; None if nothing was ever loaded.
+
+        If the log no longer has it, return the time of the oldest entry.
+        """
         read: list[Entry] = []
         newest_id, time = self._newest.get(dataflow, ("", None))
         for entry in log.history(dataflow):

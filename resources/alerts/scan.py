@@ -1,4 +1,4 @@
-"""One scan of a project's dataflows for alerts, each dataflow in a thread of its own."""
+"""One scan of a project's dataflows for alerts, each dataflow in its own thread."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ class AlertScan:
 
     Attributes:
         opener: opens logs and ledgers.
-        on: the conditions that people are told of.
+        on: the conditions that alerts are sent for.
         instance: Dagster's, which knows runs that died.
         now: of the scan.
-        successful: what earlier scans know of Dagster's runs.
-        loads: what earlier scans know of loads.
+        successful: results of earlier scans about Dagster's runs.
+        loads: results of earlier scans about loads.
     """
 
     opener: Opener
@@ -59,10 +59,10 @@ class AlertScan:
     loads: LastLoads = field(default_factory=LastLoads)
 
     def alerts(self, dataflow: Dataflow) -> Iterator[Alert]:
-        """Yield what is wrong with a dataflow.
+        """Yield the alerts of a dataflow.
 
         Raises:
-            StrandlineError: if its log, or what else must be asked, does not answer.
+            StrandlineError: if its log, or another source of a condition, does not answer.
         """
         entry = self.opener.log.newest(dataflow.name)
         rules: Mapping[Condition, Callable[[Dataflow, Entry | None], Alert | None]] = {
@@ -106,13 +106,13 @@ def _ended_run(attempt: Attempt) -> EndedRun:
 
 @dataclass(frozen=True)
 class ScanResult:
-    """What a scan has found within its time.
+    """The findings of a scan within its time.
 
     Attributes:
-        alerts: of the dataflows that it has judged.
+        alerts: of the judged dataflows.
         judged: their names. A dataflow that could not be judged now keeps its alerts.
-        resume: the dataflow that the next scan begins with; "" is the first.
-        count: how many dataflows it has looked at.
+        resume: the dataflow that the next scan starts with; "" is the first.
+        count: the number of dataflows that were looked at.
     """
 
     alerts: Sequence[Alert]
@@ -122,7 +122,7 @@ class ScanResult:
 
 
 class AlertEvaluator:
-    """Judges one dataflow after another: one that does not answer must not keep all others waiting."""
+    """Judges dataflows one by one; one that does not answer does not keep the others waiting."""
 
     def __init__(self) -> None:
         self._waiting: dict[str, Future[list[Alert]]] = {}
@@ -133,10 +133,10 @@ class AlertEvaluator:
         """Judge dataflows until the time of a scan is over.
 
         Args:
-            scan: to make.
-            dataflows: in the order of their names.
-            resume: the name to begin with.
-            warn: gets what could not be judged, and why.
+            scan: decides on the alerts.
+            dataflows: ordered by name.
+            resume: the name to start with.
+            warn: called with each dataflow that could not be judged, and why.
         """
         began, alerts, judged = time.monotonic(), list[Alert](), set[str]()
         remaining = [flow for flow in dataflows if flow.name >= resume]
@@ -150,7 +150,7 @@ class AlertEvaluator:
         return ScanResult(alerts, frozenset(judged), remaining[0].name if remaining else "", count)
 
     def _judge(self, scan: AlertScan, dataflow: Dataflow, warn: Callable[[str], None]) -> list[Alert] | None:
-        """Return what is wrong with a dataflow; None if that cannot be said now."""
+        """Return the alerts of a dataflow; None if it cannot be judged now."""
         if (before := self._waiting.get(dataflow.name)) is not None and not before.done():
             return None
         answer = in_background(lambda: list(scan.alerts(dataflow)), f"strandline-alerts-{dataflow.name}")

@@ -1,1 +1,1 @@
-"""What Strandline asks of Dagster, and tells it: partitions, IO managers, runs."""
+"""Strandline's side of Dagster: partitions, IO managers and runs."""

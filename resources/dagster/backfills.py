@@ -1,8 +1,9 @@
 """Partitions that were chosen in Dagster, as a replay in place (docs/reference/replay.md, Backfills).
 
-A run over partitions that no plan has requested is one such replay: that of a backfill over a range, each run of a backfill with one run per
-partition, and "Materialize". A run again of the same backfill, or of the same run, is the same request: it goes on. Another backfill of the
-same partitions is another request, and reads all of them: whoever asks again may have corrected the source.
+A run over partitions that no plan has requested is such a replay: a backfill over a range, each run of a
+backfill with one run per partition, and "Materialize". Another run of the same backfill, or a retry of the
+same run, resumes it. Another backfill of the same partitions is a new request, and reads all of them: the
+source may have been corrected since.
 """
 
 from __future__ import annotations
@@ -29,14 +30,14 @@ _ROOT_RUN = "dagster/root_run_id"
 def backfill_of(
     platform: Platform, dataflow: Dataflow, part: Part, keys: Sequence[str], run: DagsterRun, now: datetime
 ) -> ReplayKind:
-    """Return the replay that a run over partitions is.
+    """Return the replay for a run over partitions.
 
     Args:
         platform: the resources.
-        dataflow: whose partitions they are.
+        dataflow: has the partitions.
         part: their windows and units.
         keys: of the partitions.
-        run: that was asked for them.
+        run: over these partitions.
         now: the clock, aware.
     """
     launched = f"{_launched(run)} of {_shown(keys)}"

@@ -1,7 +1,8 @@
 """Table and watermark as two outputs of one step (docs/reference/dagster.md).
 
-The table's manager drives the loop, in the step's body: for every slice write, verify, append. So a run that had nothing to do is known before any
-output is given, and gives none. The watermark's manager runs only after it, checks that the newest entry is what this run left, and shows it.
+The table's manager drives the loop, in the step's body: write, verify and append for each slice. So before
+any output exists, the step knows whether there was something to do; if not, it yields none. The
+watermark's manager runs after it, checks that the newest entry is the one of this run, and shows it.
 """
 
 from __future__ import annotations
@@ -62,12 +63,12 @@ _OF_A_PARTITION = ("rows", "work_units")
 
 @dataclass
 class Load:
-    """The value of both outputs: which dataflow, and what its run did once the table's manager has loaded it.
+    """The value of both outputs: the dataflow, and the outcome once the table's manager has loaded it.
 
     Attributes:
-        keys: the partitions that the run was asked for; None if it was asked for none.
+        keys: the requested partitions; None if the run is not over partitions.
         metadata: what the table shows of the run.
-        on_stored: to be called when Dagster has stored all that the run has to say.
+        on_stored: called when Dagster has stored all events of the run.
     """
 
     dataflow: Dataflow
@@ -78,7 +79,10 @@ class Load:
 
     @property
     def had_nothing_to_do(self) -> bool:
-        """Whether nothing has changed, and no partition was asked for: a backfill marks those failed that its run does not materialise."""
+        """Return whether nothing was new and no partition was requested.
+
+        A backfill marks partitions as failed that its run does not materialise.
+        """
         outcome = self.outcome
         return outcome is not None and outcome.status == "nothing" and self.keys is None
 
@@ -94,7 +98,7 @@ DescribeEntry = Callable[[Dataflow, Entry | None], Mapping[str, Any]]
 
 
 class TableIOManager(IOManager):
-    """Loads a dataflow into its table; gives the table to downstream assets as a Spark DataFrame."""
+    """Loads a dataflow into its table; provides the table to downstream assets as a Spark DataFrame."""
 
     def __init__(
         self,
@@ -109,9 +113,9 @@ class TableIOManager(IOManager):
         Args:
             platform: the resources.
             options: how runs behave.
-            describe: says what a materialisation shows.
-            describe_chunks: says what is shown of chunks while a backfill works.
-            partitions: of the dataflows that have some, by name.
+            describe: returns the metadata of a materialisation.
+            describe_chunks: returns the metadata of chunks while a backfill works.
+            partitions: of partitioned dataflows, by name.
         """
         self._platform = platform
         self._options = options
@@ -121,15 +125,15 @@ class TableIOManager(IOManager):
         self._loops: list[Loop[Any]] = []
 
     def close(self) -> None:
-        """After the run, when all of it is told: let a warm engine get ready for the next one."""
+        """Let a warm engine prepare the next run, once this run has reported everything."""
         for loop in self._loops:
             loop.prepare_next()
 
     def load(self, context: AssetExecutionContext, load: Load) -> None:
-        """Run the loop; raise its failure if nothing was committed, and leave it in the outcome otherwise.
+        """Run the loop; raise its failure if nothing was committed, else leave it in the outcome.
 
-        Partitions that this run has loaded, and that its output does not stand for, are materialised one by one: all of them in a run
-        without partitions, and those that did not fail in a run that does.
+        Loaded partitions that the output does not stand for are materialised one by one: all of them in a
+        run without partitions, and those that did not fail in a run over partitions.
         """
         dataflow, now = load.dataflow, self._options.now or clock()
         instance, run_id = context.instance, context.run.run_id
@@ -155,7 +159,7 @@ class TableIOManager(IOManager):
             raise failure(outcome.error)
 
     def handle_output(self, context: OutputContext, obj: Load) -> None:
-        """Show what the run has loaded."""
+        """Add the metadata of what the run has loaded."""
         if obj.outcome is None:
             raise failure(
                 ConfigurationError("the table's output came before its load: expected the load first")
@@ -165,7 +169,7 @@ class TableIOManager(IOManager):
     def materialisations(
         self, load: Load, asset: AssetKey, metadata: Mapping[str, Any]
     ) -> Iterator[AssetMaterialization]:
-        """Yield the events of an asset that a run has loaded beside those it was asked for: one, or one a partition."""
+        """Yield the materialisations of another asset that the run has loaded: one, or one per partition."""
         partitions = self._partitions.get(load.dataflow.name)
         if partitions is None or load.keys is None:
             yield AssetMaterialization(asset, metadata=metadata)
@@ -179,7 +183,10 @@ class TableIOManager(IOManager):
         return step.partition_keys if step.has_partition_key or step.has_partition_key_range else None
 
     def _run(self, context: AssetExecutionContext, load: Load, now: datetime) -> Outcome:
-        """Load what the run is asked for; partitions that no plan has asked for are a replay in place (docs/reference/replay.md, Backfills)."""
+        """Load the request of the run; partitions that no plan has requested are a replay in place.
+
+        See docs/replay.md, Backfills.
+        """
         dataflow, run = load.dataflow, context.run
         request = self._request(context, load, now)
         how: dict[str, Any] = {
@@ -211,7 +218,10 @@ class TableIOManager(IOManager):
             context.log_event(AssetObservation(watermark, metadata=self._describe_chunks(chunks)))
 
     def _observer(self, context: AssetExecutionContext) -> Observer:
-        """Hears of steps: the run's log, unless the instance is forgotten at the end, and whoever started the run."""
+        """Return an observer of steps that writes to the run's log and calls the observer of the options.
+
+        An ephemeral instance is discarded at the end, so nothing is written to its log.
+        """
         logged = not context.instance.is_ephemeral
 
         def heard(step: Step, line: str) -> None:
@@ -223,7 +233,10 @@ class TableIOManager(IOManager):
         return heard
 
     def _request(self, context: AssetExecutionContext, load: Load, now: datetime) -> Request:
-        """What the run's partitions ask for; a run that no plan has asked for reads them whatever the cutoffs say (docs/reference/windows.md, Forced windows)."""
+        """Return the request for the run's partitions: forced, unless a plan tagged the run.
+
+        See docs/guide-windows.md, Forced windows.
+        """
         name = load.dataflow.name
         if name in self._options.requests:
             return self._options.requests[name]
@@ -236,22 +249,22 @@ class TableIOManager(IOManager):
             raise failure(error) from error
 
     def load_input(self, context: InputContext) -> DataFrame:
-        """The whole table as a DataFrame."""
+        """Return the whole table as a DataFrame."""
         place = self._platform.lake.child(self._platform.lineage.table_of("/".join(context.asset_key.path)))
         table, spark = find_table(place), self._platform.reader_of(place).session()
         return table.contents.read(spark, table.contents.newest_version())
 
 
 class WatermarkIOManager(IOManager):
-    """Shows a dataflow's newest watermark; gives it to downstream assets as a dict of values."""
+    """Shows a dataflow's newest watermark; provides it to downstream assets as a dict of values."""
 
     def __init__(self, platform: Platform, describe: DescribeEntry) -> None:
-        """Use a project's resources; ``describe`` says what a materialisation shows."""
+        """Use a project's resources; ``describe`` returns the metadata of a materialisation."""
         self._platform = platform
         self._describe = describe
 
     def handle_output(self, context: OutputContext, obj: Load) -> None:
-        """Check that the newest entry is what the table's output left."""
+        """Check that the newest entry is the one that the table's output left."""
         if obj.outcome is None:
             raise failure(
                 ConfigurationError("the watermark's output came before the table's: expected the table first")
@@ -266,19 +279,19 @@ class WatermarkIOManager(IOManager):
         _show(context, metadata, ("state_number",))
 
     def described(self, dataflow: Dataflow) -> Mapping[str, Any]:
-        """Return what the newest entry shows."""
+        """Return the metadata of the newest entry."""
         return self._describe(dataflow, self._platform.log.newest(dataflow.name))
 
     def load_input(self, context: InputContext) -> Watermark | None:
-        """The newest watermark; None if there is none."""
+        """Return the newest watermark; None if there is none."""
         return self._platform.manager().get_watermark(context.asset_key.path[-1])
 
 
 def _show(context: OutputContext, metadata: Mapping[str, Any], of_each: Sequence[str]) -> None:
-    """Show what a run has done.
+    """Add a run's metadata to its output.
 
-    Of many partitions the event of the last one has all of it, since that is what the asset's page shows, and the others have
-    little. What a partition says of itself, too, has another name there.
+    If the run is over many partitions, only the event of the last one has all metadata, since the asset's
+    page shows that one. There, metadata that a partition has, too, is prefixed with ``run_``.
     """
     keys = context.asset_partition_keys if context.has_asset_partitions else ()
     if len(keys) <= 1:
@@ -290,14 +303,20 @@ def _show(context: OutputContext, metadata: Mapping[str, Any], of_each: Sequence
 
 
 def mark_run(instance: DagsterInstance, run_id: str, dataflow: str) -> None:
-    """Say on a run which process works on it: one that was killed stays "started" for ever, and by this tag a sensor sees it."""
+    """Tag a run with its dataflow and the process that works on it.
+
+    A killed run stays "started" for ever; with this tag a sensor detects it.
+    """
     instance.add_run_tags(
         run_id, {DATAFLOW_TAG: dataflow, HOLDER_TAG: this_process(run_id).model_dump_json()}
     )
 
 
 def holder_of(run: DagsterRun) -> Holder | None:
-    """Return the process that works on a run; None before one does. A run again has the tags of the run before, whose process is not its own."""
+    """Return the process that works on a run; None before one does.
+
+    A retry has the tags of the run before, whose process is not its own.
+    """
     tag = run.tags.get(HOLDER_TAG)
     holder = Holder.model_validate_json(tag) if tag else None
     return holder if holder is not None and holder.run_id == run.run_id else None
@@ -308,7 +327,7 @@ def _number(outcome: Outcome) -> int:
 
 
 def failure(error: StrandlineError) -> Failure:
-    """An error as Dagster shows it: the same text as on the command line."""
+    """Return an error as Dagster shows it, with the same text as on the command line."""
     metadata: dict[str, Any] = {"code": error.code, "exit_code": error.exit_code}
     # One by one: a list would be hidden behind a click.
     metadata |= {f"choice {number}": choice for number, choice in enumerate(error.choices, 1)}

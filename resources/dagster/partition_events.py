@@ -1,4 +1,7 @@
-"""Materialisations of partitions: of those that a run has loaded, and of what runs that died have loaded and not told (docs/reference/dagster.md, Runs and partitions)."""
+"""Materialisations of partitions that this run, or an unreported dead run, has loaded.
+
+See docs/dagster.md, Runs and partitions.
+"""
 
 from __future__ import annotations
 
@@ -30,9 +33,9 @@ class PartitionEvents:
         platform: the resources.
         partitions: of the dataflow; None if it has none.
         context: of the step.
-        dataflow: what was loaded.
+        dataflow: loaded by the run.
         outcome: of the run.
-        keys: the partitions that the run was asked for; None if it was asked for none.
+        keys: the requested partitions; None if the run is not over partitions.
     """
 
     platform: Platform
@@ -44,11 +47,11 @@ class PartitionEvents:
 
     @property
     def table(self) -> AssetKey:
-        """The key of the table."""
+        """Return the key of the table."""
         return AssetKey(self.dataflow.asset.split("/"))
 
     def tell_what_was_loaded(self) -> None:
-        """Materialise each partition that this run has loaded, and that its output does not stand for."""
+        """Materialise each partition that this run has loaded and its output does not stand for."""
         partitions, context, dataflow = self.partitions, self.context, self.dataflow
         if partitions is None or partitions.definition is None:
             return
@@ -61,7 +64,10 @@ class PartitionEvents:
                 context.log_event(partitions.materialisation(asset, key, metadata))
 
     def tell_what_dead_runs_loaded(self) -> None:
-        """Materialise what runs that died have loaded and not told. What fails here fails no run: the next one tries again."""
+        """Materialise what dead runs have loaded and not reported.
+
+        A failure here fails no run: the next one tries again.
+        """
         context, dataflow, before = self.context, self.dataflow, self.outcome.started_at_number
         instance, log, run_id = context.instance, self.platform.log, context.run.run_id
         try:
@@ -75,7 +81,7 @@ class PartitionEvents:
         tell(instance, dataflow.name, left.runs, before)
 
     def _loaded_by_dead_runs(self, unreported: UnreportedEntries) -> Iterator[AssetMaterialization]:
-        """Each partition; of an asset without partitions each run as a whole."""
+        """Yield the materialisations of dead runs: one per partition, or one per run without partitions."""
         partitions, context, dataflow = self.partitions, self.context, self.dataflow
         for run_id, entries in groupby(unreported.entries, lambda entry: entry.run_id or ""):
             by = {"loaded_by": MetadataValue.dagster_run(run_id)}

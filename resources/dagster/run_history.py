@@ -1,7 +1,7 @@
 """How the last attempt to load a dataflow went.
 
-There are three sources: the note of its last run, a slice that a run has begun and not finished, and the runs that Dagster
-keeps (DAGSTER_HOME).
+There are three sources: the note of its last run, a slice that a run has started and not finished, and the
+runs that Dagster keeps (DAGSTER_HOME).
 """
 
 from __future__ import annotations
@@ -26,15 +26,18 @@ _OVERLAP, _HOLDS = timedelta(minutes=5), timedelta(hours=1)
 
 
 class SuccessfulRuns:
-    """Dataflows whose newest run in Dagster succeeded, or that have none, from look to look: one question tells which of them had a run since."""
+    """Remembers the dataflows whose newest run in Dagster succeeded, or that have no run.
+
+    One query tells which of them had a run since the last scan.
+    """
 
     def __init__(self) -> None:
-        """Know none yet."""
+        """Start with no dataflow."""
         self._names: set[str] = set()
         self._forgotten = self._asked = datetime.min.replace(tzinfo=UTC)
 
     def look(self, dagster: DagsterInstance, dataflows: Iterable[str]) -> None:
-        """Ask which of some dataflows had a run since the last look; those are not known to have gone well any more."""
+        """Drop the dataflows that had a run since the last call, as found by one query."""
         from dagster import RunsFilter
 
         from resources.dagster.unreported_entries import DATAFLOW_TAG
@@ -49,16 +52,16 @@ class SuccessfulRuns:
             }
 
     def add(self, dataflow: str) -> None:
-        """Take note of a dataflow whose newest run went well."""
+        """Add a dataflow whose newest run succeeded."""
         self._names.add(dataflow)
 
     def __contains__(self, dataflow: str) -> bool:
-        """Return whether nothing is to be asked of this dataflow."""
+        """Return whether Dagster need not be asked about a dataflow."""
         return dataflow in self._names
 
 
 class RunHistory:
-    """Answers for each dataflow, with one or two reads of the log and one or two questions to Dagster."""
+    """Finds the last attempt of a dataflow, with one or two reads of the log and queries to Dagster."""
 
     def __init__(
         self,
@@ -71,7 +74,7 @@ class RunHistory:
         Args:
             log: with the notes.
             dagster: with the runs.
-            well: what is known from looks before.
+            well: the result of earlier queries.
         """
         self._log, self._dagster, self._well = log, dagster, well or SuccessfulRuns()
 
@@ -80,17 +83,17 @@ class RunHistory:
 
         Args:
             dataflow: its name.
-            entry: its newest.
+            entry: its newest entry.
         """
         noted = last_attempt(self._log, dataflow)
         return _newest(noted, self._begun(dataflow, entry, noted), self._kept(dataflow, noted))
 
     def last_ended(self, dataflow: str, entry: Entry | None) -> Attempt | None:
-        """Return the newest attempt that is over: one that is in flight tells neither that a dataflow is well again, nor that it fails.
+        """Return the newest attempt that is over; one in flight does not tell whether the dataflow fails.
 
         Args:
             dataflow: its name.
-            entry: its newest.
+            entry: its newest entry.
         """
         noted = last_attempt(self._log, dataflow)
         begun, kept = self._begun(dataflow, entry, noted), self._kept(dataflow, noted)
@@ -99,7 +102,9 @@ class RunHistory:
         return _newest(noted, kept, None if begun is not None and begun.status in _IN_FLIGHT else begun)
 
     def _begun(self, dataflow: str, entry: Entry | None, noted: Attempt | None) -> Attempt | None:
-        """Return the attempt of a slice that was begun after the last complete run and is not finished, or None."""
+        """Return the attempt of a slice that was started after the last complete run and is not finished;
+        else None.
+        """
         intent = self._log.open_intent(dataflow, entry)
         if intent is None or intent.is_decision or (noted and _instant(noted.time) > _instant(intent.time)):
             return None
@@ -112,11 +117,13 @@ class RunHistory:
         return None if run is None else not run.is_finished
 
     def _kept(self, dataflow: str, noted: Attempt | None, *, ended: bool = False) -> Attempt | None:
-        """Return the attempt of Dagster's newest run if it has not succeeded, or not yet; None if it has a note, which says more.
+        """Return the attempt of Dagster's newest run if it failed or has not ended.
+
+        None if it succeeded, or has a note, which says more.
 
         Args:
             dataflow: its name.
-            noted: the attempt that its note tells of.
+            noted: the attempt of its note.
             ended: whether only runs count that are over.
         """
         if self._dagster is None or dataflow in self._well:
@@ -153,7 +160,7 @@ class RunHistory:
         )
 
     def _failure(self, run: DagsterRun) -> str:
-        """Return why a run failed, as its step or else the run itself reports it."""
+        """Return why a run failed, from its step's report or else its own."""
         from dagster import DagsterEventType
 
         said: Any = None

@@ -1,4 +1,4 @@
-"""How runs behave where they are started: by Dagster, or by a command alone."""
+"""Options of runs where they are started: by Dagster, or by a command alone."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from resources.watermarks.holder import RunIsLive
 
 @dataclass(frozen=True)
 class RunOptions:
-    """How runs behave where they are started.
+    """Options of runs where they are started.
 
     Attributes:
         now: the clock, aware; None reads the wall clock once per run.
         hold_wait: how long to wait for a living holder.
-        observer: hears of every step beside the run's own log.
-        report: hears of each outcome, failed ones too.
+        observer: called after every step, in addition to the run's own log.
+        report: called with each outcome, including failed ones.
         run_is_live: asks Dagster about a run.
-        requests: by dataflow, what is asked for instead of what is due.
+        requests: by dataflow, a request in place of the due work.
     """
 
     now: datetime | None = None

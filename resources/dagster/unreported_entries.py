@@ -1,7 +1,8 @@
-"""What runs have appended to the watermark log and never told Dagster, since they died in between: found by the next run.
+"""Entries that dead runs have appended to the log but not reported to Dagster; the next run finds them.
 
-Every run that told everything says so in a tag of itself, with the number that it came to. So it costs one query to learn that nothing
-is missing; only if a run ended without that tag are entries compared with runs, back to the first that is older than all of these.
+A run that has reported everything tags itself with the number of its newest entry. So one query tells that
+nothing is missing. Only if a run ended without that tag are entries compared with runs, back to the first
+entry that is older than all of these runs.
 """
 
 from __future__ import annotations
@@ -30,11 +31,11 @@ _RUNS, _ENTRIES = 20, 200
 
 @dataclass(frozen=True)
 class UnreportedEntries:
-    """What Dagster does not know of a dataflow.
+    """The entries of a dataflow that Dagster does not know.
 
     Attributes:
         entries: oldest first.
-        runs: that ended, or seem to have ended, without having told everything.
+        runs: ended, or seem to have ended, without having reported everything.
     """
 
     entries: Sequence[Entry] = ()
@@ -44,14 +45,14 @@ class UnreportedEntries:
 def untold(
     instance: DagsterInstance, log: WatermarkLog, dataflow: str, run_id: str, up_to: int
 ) -> UnreportedEntries:
-    """Find what runs of this instance have loaded and not told.
+    """Return what dead runs of this instance have loaded and not reported.
 
     Args:
-        instance: which knows the runs.
-        log: which knows what they did.
+        instance: has the runs.
+        log: has their entries.
         dataflow: its name.
-        run_id: of the run that asks; what it does itself is not looked at.
-        up_to: the newest entry when that run began.
+        run_id: of the calling run, whose own entries are ignored.
+        up_to: the newest entry when that run started.
     """
     filters = RunsFilter(tags={DATAFLOW_TAG: dataflow}, statuses=_STATUSES)
     records = [record for record in instance.get_run_records(filters, limit=_RUNS) if _id(record) != run_id]
@@ -81,13 +82,13 @@ def untold(
 
 
 def tell(instance: DagsterInstance, dataflow: str, runs: Sequence[str], number: int) -> None:
-    """Note that Dagster knows all that these runs have done up to an entry."""
+    """Tag runs as reported up to an entry."""
     for run_id in runs:
         instance.add_run_tags(run_id, {_tag(dataflow): str(number)})
 
 
 def summary(entries: Sequence[Entry]) -> dict[str, Any]:
-    """Return what a run has loaded, from its entries."""
+    """Return the metadata of a run from its entries."""
     return {
         "status": "committed",
         "rows": sum(entry.rows for entry in entries),
@@ -103,7 +104,7 @@ def _told_up_to(record: RunRecord, dataflow: str) -> int | None:
 
 
 def _tag(dataflow: str) -> str:
-    """Of each dataflow, since one run may load several."""
+    """Return the tag of a dataflow, since one run may load several."""
     return f"strandline/told_{dataflow}"
 
 

@@ -1,1 +1,1 @@
-"""Notes beside a log: how the last run ended, and what it saw. Nothing is decided by them."""
+"""Notes beside a log: how the last run ended, and what it saw. No decision depends on them."""

@@ -1,8 +1,9 @@
-"""How the last attempt to load a dataflow ended: a note beside its log, which every run writes at its end.
+"""A note beside the log of how the last attempt to load a dataflow ended.
 
-The log tells what was committed. A run that failed before it committed anything leaves no entry, and without DAGSTER_HOME no
-run is kept either: only the note tells of it. It is a chore and no truth. A store that refuses it fails no run, nothing is
-decided by it, and if it is gone nothing is known of the last attempt.
+Every run writes it at its end. The log tells what was committed. A run that failed before it committed
+anything leaves no entry, and without DAGSTER_HOME no run is recorded either: only the note tells of it. It
+is a convenience: a store that refuses it fails no run, no decision depends on it, and if it is missing,
+the last attempt is unknown.
 """
 
 from __future__ import annotations
@@ -32,10 +33,11 @@ class Attempt:
     """The last attempt to load a dataflow.
 
     Attributes:
-        time: when it ended, ISO in UTC; of a run that goes on or died, when it began.
-        status: as of a run; also ``running``, and ``died`` if a run began and its process is gone.
+        time: when it ended, ISO in UTC; if it still runs or died, when it started.
+        status: as of a run; also ``running``, and ``died`` if a run started and its process is gone.
         error: code, message and choices; None if it did not fail.
-        failing_since: when the first of the attempts failed that have failed one after the other; None if the last one did not.
+        failing_since: when the first attempt of the current series of failures failed; None if the last
+        one did not fail.
         run_id: Dagster's.
     """
 
@@ -46,12 +48,12 @@ class Attempt:
     run_id: str | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """The attempt in the public JSON form: docs/reference/cli.md."""
+        """Return the public JSON form (docs/cli.md)."""
         return asdict(self)
 
 
 def note_attempt(log: WatermarkLog, outcome: Outcome) -> None:
-    """Note how a run ended. If the store fails, the note before stands."""
+    """Note how a run ended. If the store fails, the previous note stays."""
     if isinstance(outcome.error, ProviderError):
         return  # the store has just failed, and would be waited for once more
     now, status = utc_now(), outcome.status
@@ -64,7 +66,7 @@ def note_attempt(log: WatermarkLog, outcome: Outcome) -> None:
 
 
 def last_attempt(log: WatermarkLog, dataflow: str) -> Attempt | None:
-    """What the last run has noted; None if there is no note, or one that does not read.
+    """Return the note of the last run; None if there is none, or it does not parse.
 
     Raises:
         ProviderError: if the store cannot be read.
@@ -79,7 +81,7 @@ def last_attempt(log: WatermarkLog, dataflow: str) -> Attempt | None:
 
 
 def said_before(log: WatermarkLog, dataflow: str, warnings: Sequence[str]) -> frozenset[str]:
-    """Which of these warnings an earlier run has given already, whatever it counted; the others are noted as given now."""
+    """Return the warnings that an earlier run has already given, whatever they count; note the others."""
     if not warnings:
         return frozenset()
     try:
@@ -98,9 +100,9 @@ def _kind(warning: str) -> str:
 
 
 def not_begun(log: WatermarkLog, dataflow: str, error: StrandlineError, run_id: str | None = None) -> Outcome:
-    """The outcome of a run that never came to its loop, with the state as it is, and the note of it.
+    """Return the outcome of a run that failed before its loop, with the state unchanged, and note it.
 
-    If the state cannot be read, that is what is wrong.
+    If the state cannot be read, that is its error.
     """
     try:
         newest = log.newest(dataflow)

@@ -1,8 +1,8 @@
-"""What the last run has seen of its source: notes beside its log.
+"""Notes beside a log of what the last run saw of its source.
 
-Of a source that only Spark can read: without it a sensor would have to read all files to know that nothing is new. It is a chore and no
-truth: if it is gone, a run too many is requested. Of a database: the transactions that rows wait for; if it is gone, they wait for those of
-the next run.
+If only Spark can read a source: without the note, a sensor would have to read all files to know that
+nothing is new. If the note is missing, one run too many is requested. For a database: the transactions
+that rows wait for. If the note is missing, rows wait for the transactions of the next run.
 """
 
 from __future__ import annotations
@@ -20,7 +20,10 @@ _LOOK, _AWAITED = "look", "awaited"
 
 
 def note_look(log: WatermarkLog, outcome: Outcome) -> None:
-    """Note what a run has seen, unless it failed. If the store fails, the note before stands, and a run too many is requested."""
+    """Note what a run has seen, unless it failed.
+
+    If the store fails, the previous note stays, and one run too many is requested.
+    """
     look = outcome.plan.look if outcome.plan else None
     if look is None or outcome.error is not None:
         return
@@ -42,7 +45,10 @@ def last_look(log: WatermarkLog, dataflow: str, entry: Entry | None) -> SourceLo
 
 
 def note_awaited(log: WatermarkLog, outcome: Outcome) -> None:
-    """Note which transactions the rows wait for that a run has left. If the store fails, they wait for those of the next run."""
+    """Note the transactions that skipped rows wait for.
+
+    If the store fails, the rows wait for the transactions of the next run.
+    """
     awaited = outcome.plan.awaited if outcome.plan else None
     if awaited is not None:
         with suppress(StrandlineError):
@@ -50,7 +56,9 @@ def note_awaited(log: WatermarkLog, outcome: Outcome) -> None:
 
 
 def last_awaited(log: WatermarkLog, dataflow: str) -> Awaited | None:
-    """Return what the last run has left to open transactions; None if there is no note, or the state has changed since.
+    """Return the transactions that rows of the last run wait for.
+
+    None if there is no note, or the state has changed since.
 
     Raises:
         ProviderError: if the store cannot be read.

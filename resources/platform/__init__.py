@@ -1,1 +1,1 @@
-"""What a dataflow needs to run, put together from settings: log, lake, Spark, and where its source lies."""
+"""The resources that a dataflow needs to run, built from settings: log, lake, Spark and source."""

@@ -1,4 +1,4 @@
-"""Runs of dataflows, and what a run would do; whatever differs between kinds of watermark comes from a registry."""
+"""Open runs and plans of dataflows; a registry provides what differs between kinds of watermark."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ from resources.watermarks.holder import RunIsLive
 
 @dataclass(frozen=True)
 class Opener(Stores):
-    """Opens what a dataflow needs to run, as the registry has its kind."""
+    """Opens what a dataflow needs to run, by its registered kind."""
 
     kinds: ClassVar[Mapping[type, RegisteredKind]]
 
     def registered(self, dataflow: Dataflow) -> RegisteredKind:
-        """Return what the registry has of a dataflow's kind of watermark."""
+        """Return the registered kind of a dataflow's watermark."""
         return self.kinds[type(dataflow.watermark)]
 
     def kind(self, dataflow: Dataflow, staging: Staging | None = None) -> Kind[Any]:
@@ -53,19 +53,19 @@ class Opener(Stores):
 
         Args:
             dataflow: its definition.
-            staging: of the run that reads; None for who reads no rows.
+            staging: of the run that reads; None if no rows are read.
         """
         return self.registered(dataflow).open(self, dataflow, staging)
 
     def rules(self, dataflow: Dataflow) -> StateRules:
-        """Return what decisions about a dataflow's state go by."""
+        """Return the rules for decisions about a dataflow's state."""
         return self.registered(dataflow).rules(self, dataflow)
 
     def replay(self, dataflow: Dataflow, options: ReplayOptions, now: datetime) -> ReplayKind:
         """Return the replay of a range, which is not checked yet.
 
         Raises:
-            ConfigurationError: the dataflow's kind reads nothing again.
+            ConfigurationError: if the dataflow's kind has no replay.
         """
         make_replay = self.registered(dataflow).replay
         if make_replay is None:
@@ -77,16 +77,17 @@ class Opener(Stores):
         return make_replay(self, dataflow, options, now)
 
     def plan(self, dataflow: Dataflow, now: datetime, kind: Kind[Any] | None = None) -> Plan[Any]:
-        """What the next run would do. Starts no Spark, changes nothing.
+        """Return the plan of the next run. Starts no Spark, changes nothing.
 
         Args:
             dataflow: its definition.
             now: the clock, aware.
-            kind: of the dataflow, for who has bound it already; None: :meth:`kind`.
+            kind: the dataflow's kind, if it is bound already; None: :meth:`kind`.
 
         Raises:
             NeedsDecision: as a run would.
-            SourceError: code ``unreadable_column``: no run can read a column of the source, of which none is pinned yet.
+            SourceError: code ``unreadable_column``: no run can read a column of the source, and no schema
+            is pinned yet.
         """
         entry = self.checked(dataflow)
         self._check_columns(dataflow, entry)
@@ -97,7 +98,9 @@ class Opener(Stores):
         return replace(plan, warnings=tuple(warnings))
 
     def _change_of_keys(self, dataflow: Dataflow, entry: Entry | None) -> str | None:
-        """What the next run looks for since it is the first to find rows by these keys; None if it is not, or only Spark tells."""
+        """Return a warning that the next run checks new merge keys; None if they are not new, or only Spark
+        can tell.
+        """
         if entry is None or not entry.keyed_by or entry.replace_table or not dataflow.target.merges:
             return None
         if entry.keyed_by == keyed_by(definition_of(dataflow)) or not self.table(dataflow).exists():
@@ -109,7 +112,11 @@ class Opener(Stores):
         )
 
     def _check_columns(self, dataflow: Dataflow, entry: Entry | None) -> None:
-        """Raise what the first run would fail with, if the source tells its columns without Spark. Above a column each plan looks at them itself."""
+        """Raise the error that the first run would raise for unreadable columns, if no Spark is needed to
+        find it.
+
+        Plans of column watermarks check the columns themselves.
+        """
         if dataflow.streams_with_spark:
             return  # Spark's engine reads files and tables alone, several of them as one
         if dataflow.kind != "column" and (entry is None or not entry.pinned):
@@ -118,7 +125,9 @@ class Opener(Stores):
                 source.check_readable()
 
     def _change_of_schema(self, dataflow: Dataflow, entry: Entry | None) -> str | None:
-        """How the columns of a source differ from the pinned ones, and what the next run makes of it; None if only Spark tells."""
+        """Return how the source's columns differ from the pinned ones, and what the next run does; None if
+        only Spark can tell.
+        """
         if dataflow.streams_with_spark:
             return None  # what is pinned are the columns of its query
         if entry is None or not entry.pinned:
@@ -143,7 +152,9 @@ class Opener(Stores):
         return f"the next rows change the schema with {table}: {changes}" if changes else None
 
     def checked(self, dataflow: Dataflow) -> Entry | None:
-        """Return the newest entry, if definition, open intent and table belong to it. Starts no Spark, changes nothing.
+        """Return the newest entry, after checking that definition, open intent and table match it.
+
+        Starts no Spark, changes nothing.
 
         Raises:
             NeedsDecision: as a run would.
@@ -181,11 +192,11 @@ class Opener(Stores):
         Args:
             dataflow: the definition.
             now: the clock, aware.
-            request: what is planned and loaded.
+            request: is planned and loaded.
             run_id: Dagster's, if it runs there.
             job_id: Dagster's job.
-            observer: hears of every step.
-            history: how much of the log stays; None: as the project says.
+            observer: called after every step.
+            history: how much of the log is retained; None: as in the project.
             patience: attributes of :class:`Patience`.
         """
         staging = self.staging(dataflow)
@@ -209,7 +220,7 @@ class Opener(Stores):
         return Loop(context, Patience(**patience), history or self.history)
 
     def unfinished(self, dataflow: Dataflow, now: datetime, run_is_live: RunIsLive) -> Unfinished[Any]:
-        """Return what a run of the dataflow has left open, for decisions.
+        """Return the slice that a run of the dataflow has left open, for decisions.
 
         Args:
             dataflow: the definition.

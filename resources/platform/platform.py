@@ -11,6 +11,6 @@ from resources.platform.opener import Opener
 
 @dataclass(frozen=True)
 class Platform(Opener):
-    """The resources of one project. Nothing is opened before it is used."""
+    """The resources of one project. Each is opened on first use."""
 
     kinds: ClassVar = KINDS

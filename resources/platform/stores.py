@@ -1,4 +1,4 @@
-"""Where a project's things are, and what of a dataflow opens without its kind: log, lake, Spark, source and tables."""
+"""The places of a project, and what opens without a dataflow's kind: log, lake, Spark and tables."""
 
 from __future__ import annotations
 
@@ -41,19 +41,19 @@ from resources.watermarks.provider import LogProvider
 
 @dataclass(frozen=True)
 class Stores:
-    """The resources of one project. Nothing is opened before it is used.
+    """The resources of one project. Each is opened on first use.
 
     Attributes:
         state: where the watermark log lies.
         lake: where tables lie, at ``<lake>/<layer>/<name>``.
         spark: makes sessions.
-        source_of: the root of a dataflow's files, the table, the database, the API or the user's code that it reads; asked when it is needed, since a
-            secret may be unset.
-        history: how much of each log stays.
-        folder: of the project, from which relative paths count.
-        lineage: of the project's dataflows: which table an asset's name means.
+        source_of: returns a dataflow's source: the root of its files, the table, the database, the API or
+        the user's code. Called on demand, since a secret may be unset.
+        history: how much of each log is retained.
+        folder: of the project; relative paths start there.
+        lineage: of the project's dataflows: the tables of asset names.
         loads: all dataflows that this process loads; Spark is started with the jars of all of them.
-        sensor_interval: between two looks of a sensor; None: each has its own.
+        sensor_interval: between two ticks of a sensor; None: each sensor has its own.
     """
 
     state: Place | Database
@@ -68,11 +68,13 @@ class Stores:
 
     @cached_property
     def log(self) -> WatermarkLog:
-        """The watermark log."""
+        """Return the watermark log."""
         return WatermarkLog(open_blobs(self.state))
 
     def waits_for_upstream(self, dataflow: Dataflow) -> str:
-        """Return that other dataflows have yet to make a table that this one reads, for people; "" if none has."""
+        """Return a line that names the upstream dataflows whose table does not exist yet; "" if there are
+        none.
+        """
         tables = self.lineage.upstream_tables(dataflow).items()
         unmade = {
             maker
@@ -85,24 +87,27 @@ class Stores:
         return f"nothing is loaded yet by {', '.join(sorted(unmade))}, whose table it reads" if unmade else ""
 
     def rehearsal(self) -> Self:
-        """The same resources over a log of which nothing is kept: for what would follow if an entry was appended."""
+        """Return the same resources over a log that retains nothing, to try what would follow an entry."""
         copy = replace(self)
         vars(copy)["log"] = self.log.rehearsal()
         return copy
 
     def manager(self) -> WatermarkManager:
-        """A watermark manager of its own: it remembers what it read last."""
+        """Return a new watermark manager, which caches what it read last."""
         return WatermarkManager(LogProvider(self.log))
 
     def loading(self, dataflows: Iterable[Dataflow]) -> Self:
-        """Return the same resources, for a process that loads these dataflows."""
+        """Return the same resources for a process that loads these dataflows."""
         copy = replace(self, loads=tuple(dataflows))
         if "log" in vars(self):  # open already
             vars(copy)["log"] = self.log
         return copy
 
     def source(self, dataflow: Dataflow, staging: Staging | None = None) -> Source:
-        """Return what the dataflow reads; ``staging`` takes rows that only this process can fetch; None: for who reads no rows."""
+        """Return the source of the dataflow.
+
+        ``staging`` takes rows that only this process can fetch; None: a new one.
+        """
         place = self.source_of(dataflow)
         return open_source(dataflow, place, staging or self.staging(dataflow))
 
@@ -114,7 +119,7 @@ class Stores:
         """Return the files that the dataflow reads.
 
         Raises:
-            ConfigurationError: it reads something else.
+            ConfigurationError: if it reads something else.
         """
         source = self.source(dataflow, staging)
         if isinstance(source, FileSource):
@@ -127,12 +132,12 @@ class Stores:
         """Return the root of the dataflow's files.
 
         Raises:
-            ConfigurationError: it reads something else.
+            ConfigurationError: if it reads something else.
         """
         return self.files(dataflow).root
 
     def table(self, dataflow: Dataflow) -> Table:
-        """Return the table that the dataflow loads into; if others load into it, too, as this one sees it."""
+        """Return the table that the dataflow loads into; if it is shared, this dataflow's share of it."""
         target = dataflow.target
         table = open_table(
             target.format, self.lake.child(dataflow.table), target.partition_by, target.schema_mode
@@ -140,12 +145,15 @@ class Stores:
         return share_of(table, dataflow.name) if target.shared else table
 
     def bad_records(self, dataflow: Dataflow) -> Table | None:
-        """Return the table for the dataflow's records that do not parse; None if none may be set aside. It is a Delta table: a file's records are replaced by its path."""
+        """Return the table for the dataflow's bad records; None if bad records may not be set aside.
+
+        It is a Delta table: a file's records are replaced by its path.
+        """
         name = bad_records_table(dataflow)
         return None if name is None else open_table("delta", self.lake.child(name))
 
     def side_tables(self, dataflow: Dataflow) -> Mapping[str, Table]:
-        """Return the tables that the dataflow's slices write beside their own, by their short names, of the same format."""
+        """Return the side tables of the dataflow by short name, in the format of its table."""
         return {
             short: open_table(dataflow.target.format, self.lake.child(name), partition_by)
             for short, (name, partition_by) in side_tables(dataflow).items()
@@ -158,11 +166,14 @@ class Stores:
         )
 
     def engine(self, dataflow: Dataflow) -> SparkEngine:
-        """Sessions that reach the dataflow's source and table."""
+        """Return an engine whose sessions reach the dataflow's source and table."""
         return self.engine_of([dataflow])
 
     def engine_of(self, dataflows: Iterable[Dataflow]) -> SparkEngine:
-        """Sessions that reach the lake and the sources of these dataflows, on a Spark with the jars of all that this process loads."""
+        """Return an engine whose sessions reach the lake and the sources of these dataflows.
+
+        Its Spark has the jars of all dataflows that this process loads.
+        """
         read_or_loaded = list(dataflows)
         readers = chain.from_iterable(map(self._packages_of, read_or_loaded))
         read = chain.from_iterable(map(self.read_by, read_or_loaded))
@@ -170,15 +181,17 @@ class Stores:
         return engine.isolated() if any(map(_runs_functions, read_or_loaded)) else engine
 
     def read_by(self, dataflow: Dataflow) -> list[Place | JdbcConnection | ApiConnection | UserCode]:
-        """Return where the rows of each of a dataflow's sources are, in their order."""
+        """Return the places of a dataflow's sources, in their order."""
         return [self.source_of(reading) for reading in source_readings(dataflow)]
 
     def reader_of(self, place: Place) -> SparkEngine:
-        """Sessions that read a table of the lake."""
+        """Return an engine whose sessions read a table of the lake."""
         return self.spark.with_places([self.lake], _packages_at(place)).sharing(self._jars)
 
     def _packages_of(self, dataflow: Dataflow) -> tuple[str, ...]:
-        """What Spark needs for the dataflow's files, for its table, and for the tables that it reads."""
+        """Return the packages that Spark needs for the dataflow's files, its table, and the tables that it
+        reads.
+        """
         read = [self.lake.child(table) for table in dataflow.inputs.values()]
         for reading in source_readings(dataflow):
             if isinstance(reading.source, TableSource):
@@ -190,7 +203,10 @@ class Stores:
 
     @cached_property
     def _jars(self) -> tuple[str, ...]:
-        """The jars of the dataflows that this process loads. A source that is unknown, say by a variable that is not set, needs none: its run fails."""
+        """Return the jars of the dataflows that this process loads.
+
+        An unknown source, for example because of an unset variable, needs none: its run fails.
+        """
         jars: dict[str, None] = {}
         for dataflow in self.loads:
             with suppress(ConfigurationError):
@@ -205,7 +221,10 @@ def _runs_functions(dataflow: Dataflow) -> bool:
 
 
 def _packages_at(place: Place) -> tuple[str, ...]:
-    """What Spark needs to read the table at a place. One that cannot be looked at says so when it is read."""
+    """Return the packages that Spark needs to read the table at a place; empty if it cannot be looked at.
+
+    Reading the table later raises the error.
+    """
     with suppress(SourceError):
         return PACKAGES.get(find_format(place) or "", ())
     return ()

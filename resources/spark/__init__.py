@@ -1,1 +1,1 @@
-"""Spark: sessions, settings, its processes and servers, and what Connect lacks."""
+"""Spark: sessions, settings, processes and servers, and substitutes for what Connect lacks."""

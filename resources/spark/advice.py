@@ -1,4 +1,4 @@
-"""Spark's advice in its errors that would change values without a word: to switch checks off, or to take NULL for what does not fit."""
+"""Remove Spark's advice that would silently change values: to switch checks off, or to take NULL."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ _CHANGES_VALUES = re.compile(r"\btry_\w+|\bspark\.(?:sql\.(?!catalog)|databricks
 
 
 def without_advice(text: str) -> str:
-    """Return what Spark says has happened, without a class of pyspark, and without its sentences that advise a setting of SQL or a function such as ``try_cast``.
+    """Return Spark's message without pyspark's class, and without advice to change SQL settings or use
+    ``try_cast``.
 
-    With ``spark.sql.ansi.enabled: false`` a value that does not fit is another one, or NULL. What to do instead is said by who makes the error.
+    With ``spark.sql.ansi.enabled: false`` a value that does not fit becomes another one, or NULL. The
+    caller's error says what to do instead.
     """
     sentences = _SENTENCE_END.split(_CLASS.sub("", text))
     facts = [part for part in sentences if not (_IS_ADVICE.match(part) and _CHANGES_VALUES.search(part))]

@@ -1,4 +1,4 @@
-"""Work on a Connect server beside the run's own: questions that keep a session alive, and what may end after the process."""
+"""Work on a Connect server beside the run: keep sessions alive, and detached work."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ AWAKE_SECONDS = 60.0
 
 @contextmanager
 def kept_awake(session: Callable[[], SparkSession | None]) -> Iterator[None]:
-    """Within it a session on a Connect server does not end for want of use: this process may fetch rows for longer than a server waits.
+    """Keep a session on a Connect server alive while this process does something else for long.
+
+    A server ends a session that is not used for an hour.
 
     Args:
         session: returns the session, once there is one.
@@ -42,13 +44,13 @@ def kept_awake(session: Callable[[], SparkSession | None]) -> Iterator[None]:
 
 
 def leave_behind(session: SparkSession, work: Callable[[SparkSession], object]) -> None:
-    """Begin something on a Connect server that ends there after this process, if need be. Do not wait, and do not report a failure.
+    """Start work on a Connect server that may end after this process. Failures are not reported.
 
-    Spark in this process ends with it, so there nothing is begun.
+    Embedded Spark ends with this process, so nothing is started there.
 
     Args:
-        session: of the run, which does nothing else with it from here on.
-        work: what helps the next run, and changes nothing.
+        session: of the run, which no longer uses it.
+        work: helps the next run, and changes nothing.
     """
     if not is_remote(session):
         return

@@ -1,4 +1,4 @@
-"""The object store that a bucket's name means to a Spark: it knows one for each name."""
+"""The object stores of bucket names: one Spark process can reach a bucket name at one endpoint only."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ _opened: dict[tuple[str, str], str] = {}
 
 
 def stores_of(places: Iterable[Place]) -> dict[str, str]:
-    """Return the address of the store of each bucket.
+    """Return the address of each bucket's store.
 
     Raises:
-        ConfigurationError: two places give a bucket's name to different stores, or reach it in different ways.
+        ConfigurationError: if two places give a bucket's name to different stores, or reach it in
+        different ways.
     """
     stores: dict[str, str] = {}
     ways: dict[str, Mapping[str, str]] = {}
@@ -39,13 +40,11 @@ def stores_of(places: Iterable[Place]) -> dict[str, str]:
 
 
 def check_stores(session: SparkSession, remote: str | None, stores: Mapping[str, str]) -> None:
-    """Raise if the Spark that is used knows a bucket as one of another store.
+    """Raise ConfigurationError if this Spark knows a bucket name at another store.
 
-    Hadoop opens a bucket once for all that a JVM does, by the name alone, and whatever a session says of its store later is not heard: rows would
-    be read from there, and written to there. On a Connect server the names of global views, which are its only memory that all sessions share, tell.
-
-    Raises:
-        ConfigurationError: it does.
+    Hadoop opens a bucket once per JVM, by the name alone, and ignores the settings of later sessions: rows
+    would be read and written at the first store. On a Connect server, names of global views record the
+    store, since all sessions share them.
     """
     for bucket, store in stores.items():
         key = (remote or "", bucket)
@@ -59,7 +58,7 @@ def check_stores(session: SparkSession, remote: str | None, stores: Mapping[str,
 
 
 def _heard_of(session: SparkSession, bucket: str, store: str) -> str:
-    """Return which store a bucket's name means to a Connect server: the given one from now on, if nobody has told it another."""
+    """Return the store of a bucket name on a Connect server, and record the given one if there is none."""
     prefix = f"strandline_{_short_hash(bucket)}_"
     own_view = f"{prefix}{_short_hash(store)}"
     # A server may lack global views, or not let them be listed: what it writes is looked for in any case.

@@ -1,4 +1,4 @@
-"""Sessions on a Spark Connect server: one of its own for each run, which may share compiled code."""
+"""Sessions on a Spark Connect server: one per run; they may share compiled code."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ _CONNECTING = ("grpc.min_reconnect_backoff_ms", 5_000)
 
 
 def keeps_code(session: SparkSession) -> bool:
-    """Return whether what is compiled for a query is there for the same query of a later run, so that compiling pays."""
+    """Return whether the server keeps a query's compiled code for later runs, so compiling pays off."""
     return cast("SparkConnectSession", session) in _sharing
 
 
 def session_on(server: str) -> SparkConnectSession:
-    """Return a session on a Connect server, which is not asked for anything yet.
+    """Return a new session on a Connect server, without calling the server yet.
 
-    As pyspark's own builder makes it, which takes no options of the channel.
+    It is built like pyspark's own builder does, which takes no options of the channel.
     """
     from pyspark.sql.connect.client import DefaultChannelBuilder
     from pyspark.sql.connect.session import SparkSession
@@ -48,7 +48,7 @@ def session_on(server: str) -> SparkConnectSession:
 
 
 def keep(session: SparkConnectSession) -> None:
-    """Take a session on a Connect server as the one that this process works with."""
+    """Make a session on a Connect server the one that this process works with."""
     from resources.spark.retries import Patience
 
     _kept.append(cast("SparkSession", session))
@@ -58,17 +58,18 @@ def keep(session: SparkConnectSession) -> None:
 
 
 def outage_of_server(session: SparkConnectSession) -> Outage:
-    """Return the outage that calls to the session's server have in common."""
+    """Return the outage that all calls to the session's server share."""
     from resources.spark.retries import outage_of
 
     return outage_of(server_of(session) or "")
 
 
 def sharing_code(session: SparkConnectSession) -> SparkConnectSession:
-    """Return a session like a new one that uses the Java code that its server has compiled for the queries of others; the given one is over.
+    """Return a clone that shares the server's compiled code; release the given session.
 
-    Else a server compiles each query again in each session, since a user's classes might differ there. What makes the difference is read at the
-    beginning of a session, and only a clone begins with settings (docs/explanation/adr/0033). A server without clones, or without these settings, leaves the session as it is.
+    Otherwise the server compiles each query again in each session, since a user's classes might differ.
+    Spark reads the decisive settings when a session starts, and only a clone starts with settings
+    (docs/adr/0033). If a server lacks clones or these settings, the session is returned unchanged.
     """
     try:
         private.set_many(session, _SHARED_CODE)

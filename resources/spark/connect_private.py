@@ -1,6 +1,6 @@
-"""All that Strandline uses of pyspark beside its public API, most of it for Spark Connect (tried with pyspark 4.1).
+"""All uses of pyspark's private API, most of them for Spark Connect (tried with pyspark 4.1).
 
-A test fails on another version: look at each function here then.
+A test fails on another version: check each function here then.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ TRIED_WITH = "4.1"
 
 
 def set_many(session: SparkConnectSession, settings: Mapping[str, str]) -> None:
-    """Set settings of a session by one question to its server."""
+    """Set settings of a session with one call to its server."""
     session.conf._set_all(dict(settings), silent=False)
 
 
 def get_many(session: SparkConnectSession, names: Sequence[str]) -> dict[str, str | None]:
-    """Return settings of a session by one question to its server; None is what it does not have."""
+    """Return settings of a session with one call to its server; None for unset ones."""
     values = session.client.get_config_with_defaults(*[(name, None) for name in names])
     return dict(zip(names, values, strict=True))
 
 
 def unset_many(session: SparkConnectSession, names: Sequence[str]) -> None:
-    """Remove settings of a session by one question to its server."""
+    """Remove settings of a session with one call to its server."""
     from pyspark.sql.connect.proto import ConfigRequest
 
     unset = ConfigRequest.Operation(unset=ConfigRequest.Unset(keys=list(names)))
@@ -41,24 +41,27 @@ def unset_many(session: SparkConnectSession, names: Sequence[str]) -> None:
 
 
 def known_columns(rows: DataFrame) -> StructType | None:
-    """Return the columns of rows on a Connect server, if it has told them already."""
+    """Return the cached columns of rows on a Connect server; None if the server was not asked yet."""
     return cast("SparkConnectDataFrame", rows)._cached_schema
 
 
 def remember_columns(rows: DataFrame, columns: StructType | None) -> None:
-    """Have rows on a Connect server know their columns, so that it is not asked for them."""
+    """Cache the columns of rows on a Connect server, so that it is not asked for them."""
     cast("SparkConnectDataFrame", rows)._cached_schema = columns
 
 
 def remember_no_stream(rows: DataFrame) -> None:
-    """Have rows on a Connect server know that they are no stream: pyspark asks the server before it observes them."""
+    """Cache that rows on a Connect server are no stream, which pyspark asks the server before it observes
+    them.
+    """
     cast("SparkConnectDataFrame", rows).__dict__.setdefault("isStreaming", False)
 
 
 def local_checkpoint(rows: DataFrame) -> DataFrame:
-    """Return the same rows, kept by the executors of a Connect server.
+    """Return the same rows, checkpointed by the executors of a Connect server.
 
-    pyspark's own localCheckpoint drops what was observed: a watermark would become the bound of what was read, not its highest value.
+    pyspark's own localCheckpoint drops observations: a watermark would become the bound of the read, not
+    its highest value.
     """
     from pyspark.sql.connect.plan import Checkpoint
 
@@ -74,27 +77,29 @@ def local_checkpoint(rows: DataFrame) -> DataFrame:
 
 
 def make_active(session: SparkConnectSession) -> None:
-    """Make a session the one that pyspark takes in this thread if it is given none: for types as DDL, dates as literals, a user's function.
+    """Make a session the default that pyspark uses in this thread: for DDL types, date literals, user
+    functions.
 
-    pyspark keeps the first of a thread for ever, also when the server has closed it because it was not used for an hour.
+    pyspark keeps the first of a thread for ever, even if the server has closed it for being idle for an
+    hour.
     """
     session._active_session.session = session
 
 
 def forget_models_at_exit(session: SparkConnectSession) -> None:
-    """Keep pyspark from asking the session's server, at exit, to drop machine-learning models: the server may be gone."""
+    """Keep pyspark from calling the session's server at exit to drop models: the server may be gone."""
     atexit.unregister(session.client._cleanup_ml_cache)
 
 
 def release(session: SparkConnectSession) -> None:
-    """End a session that did nothing, and close its channel; else it ends by itself after an hour."""
+    """End an unused session and close its channel; otherwise it ends by itself after an hour."""
     with suppress(Exception):
         session.client.release_session()
         session.client._channel.close()
 
 
 def running_context() -> SparkContext | None:
-    """Return the context of the Spark that runs in this process; None if none does."""
+    """Return the context of the Spark in this process; None if none runs."""
     from pyspark import SparkContext
 
     return SparkContext._active_spark_context

@@ -1,4 +1,4 @@
-"""A Spark Connect server of our own: keeps an engine warm beside the UI and in tests.
+"""A Spark Connect server of our own, which keeps an engine warm beside the UI and in tests.
 
 pyspark's wheel has no start script for it, but spark-submit starts its class.
 """
@@ -26,14 +26,14 @@ _CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
 
 @dataclass
 class ConnectServer:
-    """A server on this machine. It may be started again, under the same address, when it has ended.
+    """A server on this machine. It can be restarted under the same address after it has ended.
 
     Attributes:
-        engine: whose settings the server's Spark gets.
-        log: file for what the server prints.
+        engine: provides the settings of the server's Spark.
+        log: file for the server's output.
         port: to listen on; 0 picks a free one.
         patience: seconds until it must be ready.
-        stopped: asked while it gets ready; KeyboardInterrupt is raised then.
+        stopped: polled during the start; if it returns True, KeyboardInterrupt is raised.
     """
 
     engine: SparkEngine
@@ -49,11 +49,11 @@ class ConnectServer:
 
     @property
     def url(self) -> str:
-        """Its address, ``sc://127.0.0.1:port``."""
+        """Return its address, ``sc://127.0.0.1:port``."""
         return f"sc://127.0.0.1:{self.port}"
 
     def start(self) -> None:
-        """Start it, and return when it is ready.
+        """Start the server, and return when it is ready.
 
         Raises:
             SparkUnavailable: if it does not get ready; its last lines are in the message.
@@ -76,7 +76,7 @@ class ConnectServer:
             time.sleep(0.1)
 
     def stop(self) -> None:
-        """End it, if it runs, with all that it has started."""
+        """Stop the server, if it runs, with all processes that it has started."""
         if self.process is not None:
             end([self.process])
 
@@ -85,11 +85,11 @@ class ConnectServer:
 def connect_server(
     engine: SparkEngine, log: Path, *, port: int = 0, patience: float = 120.0
 ) -> Iterator[str]:
-    """Run a server as long as the block runs; it listens on this machine only.
+    """Run a server while the block runs; it listens on this machine only.
 
     Args:
-        engine: as of :class:`ConnectServer`, like all others.
-        log: file for what the server prints.
+        engine: as in :class:`ConnectServer`, like all other arguments.
+        log: file for the server's output.
         port: to listen on.
         patience: seconds until it must be ready.
 
@@ -108,7 +108,7 @@ def connect_server(
 
 
 def free_port() -> int:
-    """A port that is free now."""
+    """Return a port that is free now."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

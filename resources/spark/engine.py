@@ -1,8 +1,9 @@
-"""Spark sessions: embedded, on a cluster, or on a Spark Connect server, through dagster-pyspark's resource.
+"""Spark sessions: embedded, on a cluster, or on a Spark Connect server.
 
-That resource keeps one session for the whole process and takes what is already there without a word. Here every run gets
-a session of its own, so that SQL settings do not leak, and a static setting that the running JVM does not have is an error.
-Nothing starts before :meth:`SparkEngine.session` is called.
+They come from dagster-pyspark's resource, which keeps one session for the whole process, and silently
+takes an existing one. Here every run gets a new session, so that SQL settings do not leak, and a static
+setting that the running JVM does not have is an error. Nothing starts before :meth:`SparkEngine.session`
+is called.
 """
 
 from __future__ import annotations
@@ -75,18 +76,21 @@ _SHORT_RUNS = (
 
 @dataclass(frozen=True)
 class SparkEngine:
-    """How sessions are made.
+    """The settings of Spark and its sessions.
 
     Attributes:
         master: such as ``local[*]`` or ``spark://host:7077``; not used with ``remote``.
         remote: a Connect server, ``sc://host:port``; None runs Spark here or on ``master``.
-        conf: the user's settings; they win over Strandline's.
-        places: what will be read and written: they decide on jars and credentials.
-        drivers: Maven coordinates of the JDBC drivers, and of the readers of file formats, that are needed.
-        shared: Maven coordinates of what other dataflows of this process need: jars cannot be added once Spark runs.
-        shares_code: whether sessions on a Connect server use what it has compiled for others; not if a user's functions run in Spark, which may add classes or files of their own.
-        cache: where the class-data archive lies, if there is one.
-        notify: hears, with a line for people, of what takes seconds.
+        conf: the user's settings; they override Strandline's.
+        places: will be read and written; they determine jars and credentials.
+        drivers: Maven coordinates of the JDBC drivers, and of the readers of file formats, that are
+        needed.
+        shared: Maven coordinates that other dataflows of this process need: jars cannot be added once
+        Spark runs.
+        shares_code: whether sessions on a Connect server share its compiled code; not if a user's
+        functions run in Spark, which may add classes or files of their own.
+        cache: the folder of the class-data archive, if there is one.
+        notify: called with a line for people before something that takes seconds.
     """
 
     master: str = "local[*]"
@@ -100,7 +104,7 @@ class SparkEngine:
     notify: Callable[[str], None] = field(default=lambda line: None, compare=False)
 
     def session(self) -> SparkSession:
-        """A session of its own on the one Spark of this process; the first call starts it.
+        """Return a new session on the one Spark of this process; the first call starts it.
 
         Raises:
             SparkUnavailable: if it does not start, with what to do.
@@ -116,7 +120,7 @@ class SparkEngine:
 
     @property
     def packages(self) -> tuple[str, ...]:
-        """The jars that are needed by this process, and no others."""
+        """Return the Maven coordinates of the jars that this process needs."""
         remote = any(place.url.startswith("s3://") for place in self.places)
         theirs = [
             package.strip()
@@ -134,11 +138,11 @@ class SparkEngine:
 
     @property
     def commits_to_s3(self) -> bool:
-        """Whether tables on S3 may be written, so that the log store is needed."""
+        """Return whether tables on S3 may be written, so that the log store is needed."""
         return HADOOP_AWS_PACKAGE in self.packages
 
     def settings(self) -> dict[str, str]:
-        """All settings of the process's Spark."""
+        """Return all settings of the process's Spark."""
         cores = str(os.cpu_count() or 2)
         ours = {
             "spark.app.name": "strandline",
@@ -209,10 +213,10 @@ class SparkEngine:
         return cast("SparkSession", base.newSession())
 
     def _check_jars(self) -> None:
-        """Raise if the Spark that runs in this process was started without a jar that is needed.
+        """Raise ConfigurationError if the running Spark was started without a needed jar.
 
-        Its own configuration tells that: what a session says of a setting is what it was asked for last. Of a Spark that something else has
-        started the jars are unknown, and nothing is raised.
+        Its own configuration tells that; a session's setting only repeats the last request. The jars of a
+        Spark that something else has started are unknown, and nothing is raised.
         """
         running = running_context()
         there = running.getConf().get(PACKAGES_KEY) if running is not None else None
@@ -225,7 +229,7 @@ class SparkEngine:
             )
 
     def environment(self) -> dict[str, str]:
-        """What a process that starts Spark's JVM must have in its environment."""
+        """Return the environment variables for a process that starts Spark's JVM."""
         variables = java_environment()
         if self.master.startswith("local") and "SPARK_LOCAL_IP" not in os.environ:
             variables["SPARK_LOCAL_IP"] = (
@@ -265,11 +269,11 @@ class SparkEngine:
         places: Iterable[Place | JdbcConnection | ApiConnection | UserCode],
         readers: Iterable[str] = (),
     ) -> SparkEngine:
-        """The same engine for these places and databases; APIs and code of the user are none of its business.
+        """Return the same engine for these places and databases; APIs and user code need nothing from it.
 
         Args:
-            places: what is read and written.
-            readers: Maven coordinates of what Spark needs to read files of some formats.
+            places: are read and written.
+            readers: Maven coordinates that Spark needs to read some file formats.
         """
         given = list(places)
         catalogs = [each.catalog for each in given if isinstance(each, Place)]
@@ -281,23 +285,23 @@ class SparkEngine:
         )
 
     def isolated(self) -> SparkEngine:
-        """The same engine, whose sessions share no compiled code with others."""
+        """Return the same engine, whose sessions share no compiled code."""
         return replace(self, shares_code=False)
 
     def sharing(self, packages: Iterable[str]) -> SparkEngine:
-        """The same engine, which starts Spark with these jars, too."""
+        """Return the same engine, which also starts Spark with these jars."""
         return replace(self, shared=tuple(dict.fromkeys(packages)))
 
 
 def _includes(key: str, current: str | None, wanted: str) -> bool:
-    """Whether a setting is what is asked for; more extensions than are needed do no harm."""
+    """Return whether a setting has the expected value; additional extensions do no harm."""
     if key == "spark.sql.extensions" and current:
         return set(wanted.split(",")) <= set(current.split(","))
     return current == wanted
 
 
 def _be_quiet() -> None:
-    """Keep pyspark from printing each refused query with its stack traces: our errors tell it, once."""
+    """Keep pyspark from printing each refused query with stack traces: our own error reports it once."""
     from pyspark.logger import PySparkLogger
 
     for name in ("DataFrameQueryContextLogger", "SQLQueryContextLogger"):
@@ -305,7 +309,10 @@ def _be_quiet() -> None:
 
 
 def _starting(settings: Mapping[str, str]) -> str:
-    """Jars whose files are not known yet are fetched first, unless Ivy has them, which only Ivy knows."""
+    """Return a line for the start of Spark, with the packages that may have to be fetched.
+
+    Only Ivy knows whether it has them already.
+    """
     packages = settings.get("spark.jars.packages")
     if not packages:
         return "starting Spark …"

@@ -6,20 +6,20 @@ from partitions.errors import StrandlineError
 
 
 class SparkUnavailable(StrandlineError):
-    """No Spark session could be had: no Java, jars that do not resolve, an unreachable server."""
+    """No Spark session is available: no Java, jars that do not resolve, an unreachable server."""
 
     code = "spark"
 
 
 class EngineLost(SparkUnavailable):
-    """The engine died, or forgot the session, while something was read or written: nothing that it was asked for is to blame."""
+    """The engine died, or dropped the session, during a read or write that is not to blame."""
 
     code = "engine_lost"
     transient = True
 
     @classmethod
     def of(cls, dataflow: str, doing: str, lost: str) -> EngineLost:
-        """The error for a dataflow, with what it was doing."""
+        """Return the error for a dataflow, with what it was doing."""
         return cls(
             f"dataflow {dataflow}: the Spark engine was lost while {doing}: {lost.rstrip(' .')}. Nothing is lost or given up: the next run finishes"
             " what was begun. `strandline dev` starts its engine again by itself; see that yours runs",

@@ -1,4 +1,4 @@
-"""Why Spark has failed, in a line for people."""
+"""The cause of a failure of Spark, in a line for people."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ raises itself, a key of a map that is there twice."""
 
 
 def is_of_values(error: Exception) -> bool:
-    """Return whether a query failed over a value that it computes, or in a function in Python, as it would every time."""
+    """Return whether a query failed on a value or in a Python function, as it would every time."""
     from pyspark.errors import PythonException
 
     at: BaseException | None = error
@@ -33,7 +33,7 @@ def is_of_values(error: Exception) -> bool:
 
 
 def cause(error: Exception) -> str:
-    """The deepest reason in one line."""
+    """Return the root cause in one line."""
     if end := java_end():
         return end
     if lost := engine_lost(error):

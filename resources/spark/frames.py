@@ -1,4 +1,4 @@
-"""Rows of Spark: kept, observed, and with columns that a Connect server need not be asked for."""
+"""Spark DataFrames: cached, observed, and with columns that a Connect server need not be asked for."""
 
 from __future__ import annotations
 
@@ -14,19 +14,25 @@ if TYPE_CHECKING:
 
 
 def read_once(rows: DataFrame) -> DataFrame:
-    """Return the same rows, kept by Spark: what uses them twice sees them once, also where their source would answer otherwise the second time."""
+    """Return the same rows, checkpointed by Spark, so that their source is read only once.
+
+    A second read could return other rows.
+    """
     return private.local_checkpoint(rows) if is_remote(rows.sparkSession) else rows.localCheckpoint()
 
 
 def with_known_columns(rows: DataFrame, columns: StructType) -> DataFrame:
-    """Return rows of these columns, for which a Connect server is not asked: each question has Spark look at the whole query, and a database at its part of it."""
+    """Return rows with these columns cached, so that a Connect server is not asked for them.
+
+    Each such call makes Spark analyse the whole query, and a database its part of it.
+    """
     if is_remote(rows.sparkSession):
         private.remember_columns(rows, columns)
     return rows
 
 
 def with_columns_as(changed: DataFrame, rows: DataFrame) -> DataFrame:
-    """Return rows that were made of others and have the same columns, for which a Connect server is not asked if those of the others are known."""
+    """Return changed rows with the cached columns of the rows that they were made of, if there are any."""
     columns = _known_columns(rows)
     return changed if columns is None else with_known_columns(changed, columns)
 
@@ -36,7 +42,11 @@ def _known_columns(rows: DataFrame) -> StructType | None:
 
 
 def with_typed_columns(rows: DataFrame, added: Mapping[str, tuple[Column, DataType]]) -> DataFrame:
-    """Return rows with more columns, each given with its type. If those of the rows are known, a Connect server is not asked for these either."""
+    """Return rows with added columns and their types.
+
+    If the columns of the rows are cached, the new ones are, too, and a Connect server is not asked for
+    them.
+    """
     widened = rows.withColumns({name: column for name, (column, _) in added.items()})
     known_columns = _known_columns(rows)
     if known_columns is None or {name.casefold() for name in known_columns.names} & {
@@ -50,9 +60,9 @@ def with_typed_columns(rows: DataFrame, added: Mapping[str, tuple[Column, DataTy
 
 
 def observed_rows(rows: DataFrame, observation: Observation, *aggregates: Column) -> DataFrame:
-    """Return rows that are no stream with an observation of what is written of them.
+    """Return rows, no stream, with an observation of what is written of them.
 
-    Their columns stay, and are not asked for again.
+    Cached columns are kept.
     """
     if not is_remote(rows.sparkSession):
         return rows.observe(observation, *aggregates)

@@ -1,7 +1,8 @@
-"""The Java process of embedded Spark: started with its output kept aside, and asked for it when it fails.
+"""The Java process of embedded Spark: its output goes to a file, and into the error if it fails.
 
-What Java and Spark print on their way up says nothing to a user, and would stand between a command's own lines. It goes to
-a file without a name, which ends with this process; when Spark does not start, or dies, its last lines are in the error.
+The start-up output of Java and Spark tells a user nothing, and would stand between a command's own lines.
+It goes to an unnamed file, which ends with this process. If Spark does not start, or dies, its last lines
+are in the error.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ _output: IO[bytes] | None = None
 
 
 def start_java(settings: Mapping[str, str]) -> None:
-    """Start the Java process, and Spark in it; nothing happens if this process has one already.
+    """Start the Java process, and Spark in it; do nothing if this process has one already.
 
     Args:
         settings: of Spark.
@@ -57,14 +58,14 @@ def start_java(settings: Mapping[str, str]) -> None:
 
 
 def java_runs() -> bool:
-    """Whether this process has a Java process for Spark, whoever started it."""
+    """Return whether this process has a Java process for Spark, whoever started it."""
     from pyspark import SparkContext
 
     return SparkContext._gateway is not None
 
 
 def java_end() -> str | None:
-    """How the Java process of this process ended, with its last words; None while it runs, or if there is none."""
+    """Return how the Java process ended, with its last output; None while it runs, or if there is none."""
     from pyspark import SparkContext
 
     process = getattr(SparkContext._gateway, "proc", None)
@@ -80,7 +81,7 @@ def java_end() -> str | None:
 
 
 def last_words() -> str:
-    """What the Java process printed last, as far as it says something; "" if it said nothing, or to another reader."""
+    """Return the last informative output of the Java process; "" if there is none, or it went elsewhere."""
     if _output is None:
         return ""
     size = os.fstat(_output.fileno()).st_size
@@ -90,7 +91,10 @@ def last_words() -> str:
 
 
 def telling(text: str) -> str:
-    """The last lines of what Java printed that say what failed, without its stack traces; its last lines if none does."""
+    """Return the last lines of Java's output that tell a failure, without stack traces.
+
+    If no line does, return the last lines.
+    """
     lines = [line.strip() for line in text.splitlines() if line.strip() and not _NOISE.match(line)]
     chosen = dict.fromkeys([line for line in lines if _TELLING.search(line)] or lines[-_SHOWN_LINES:])
     return " | ".join(in_one_line(line) for line in list(chosen)[-_SHOWN_LINES:])
@@ -103,10 +107,11 @@ _DETAILS = re.compile(r'details = "(.*?)"\s*$', re.MULTILINE)
 
 
 def said(error: Exception) -> str:
-    """The line of an error of Spark or pyspark that says what happened, whole, but for advice that would change values.
+    """Return the line of an error of Spark or pyspark that tells what happened, without advice to change
+    values.
 
-    A function of the user's has failed in Python: its own error stands at the end of a traceback. py4j's first line says only
-    what was called, and Java's own error is in the second.
+    If a user's Python function failed, its own error stands at the end of a traceback. py4j's first line
+    only names the call; Java's own error is in the second.
     """
     text = str(error).strip()
     if match := _IN_PYTHON.search(text):
@@ -130,7 +135,7 @@ _LACKS_ICEBERG = re.compile(r"ClassNotFoundException: org\.apache\.iceberg\.[\w.
 
 
 def lacks_iceberg(error: BaseException, server: str | None = None) -> str | None:
-    """What to do about an engine that was started without Iceberg's runtime; None if an error says nothing of the kind.
+    """Return what to do about an engine without Iceberg's runtime; None if the error is another one.
 
     No later run succeeds on that engine.
 
@@ -148,12 +153,15 @@ def lacks_iceberg(error: BaseException, server: str | None = None) -> str | None
 
 
 def is_remote(session: object) -> bool:
-    """Return whether a session is one on a Connect server. One of another kind raises an error of pyspark's if it is asked for what only these have."""
+    """Return whether a session is on a Connect server.
+
+    Another session raises a pyspark error if a Connect-only attribute is used.
+    """
     return type(session).__module__.startswith("pyspark.sql.connect")
 
 
 def server_of(session: object) -> str | None:
-    """The address of the Connect server of a session; None if Spark runs elsewhere."""
+    """Return the address of a session's Connect server; None if Spark runs elsewhere."""
     if not is_remote(session):
         return None
     endpoint = getattr(getattr(getattr(session, "client", None), "_builder", None), "endpoint", None)
@@ -161,9 +169,9 @@ def server_of(session: object) -> str | None:
 
 
 def engine_lost(error: BaseException) -> str | None:
-    """What an error says of an engine that is gone, or that has forgotten the session; None if it says nothing of the kind.
+    """Return the line of an error that tells of a lost engine or session; None for another error.
 
-    Nothing that was read or written is to blame for such an error.
+    The read or write itself is not to blame for such an error.
     """
     seen: set[int] = set()
     at: BaseException | None = error
@@ -184,7 +192,7 @@ def engine_lost(error: BaseException) -> str | None:
 
 
 def _status(error: BaseException) -> str | None:
-    """The name of the status code, of an error of an RPC."""
+    """Return the name of the status code of an RPC's error; None for another error."""
     code = (
         getattr(error, "code", None)
         if any(kind.__name__ == "RpcError" for kind in type(error).__mro__)
@@ -194,6 +202,6 @@ def _status(error: BaseException) -> str | None:
 
 
 def _details(text: str) -> str:
-    """The details of an RPC's error, of which each line of the text says one thing; else its first line."""
+    """Return the details of an RPC's error; without any, its first line."""
     match = _DETAILS.search(text)
     return in_one_line(match[1] if match else (text.strip().splitlines() or ["no answer"])[0])

@@ -1,4 +1,4 @@
-"""Processes that lead a session of their own, and that end with all that they have started."""
+"""Processes in sessions of their own, which end together with all that they have started."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ def start(
     environment: Mapping[str, str],
     folder: Path | None = None,
 ) -> subprocess.Popen[bytes]:
-    """Start a process in a session of its own: Ctrl-C reaches its parent alone, which then ends it in order.
+    """Start a process in a new session: Ctrl-C reaches only its parent, which then stops it in order.
 
     Args:
         arguments: of the command.
-        log: file that gets what it prints, behind what is there.
+        log: file to which its output is appended.
         environment: of the process.
-        folder: that it runs in.
+        folder: working folder.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("ab") as output:
@@ -44,13 +44,14 @@ def start(
 
 
 def end(processes: Sequence[subprocess.Popen[bytes]], patience: float = 20.0) -> None:
-    """End processes and all that they have started: politely first, then by force.
+    """Stop processes and all that they have started: SIGTERM first, then SIGKILL.
 
-    A process may be gone while others of its session are not, such as a code server whose parent was faster: those are ended, too.
+    If a process is gone, others of its session may still run, such as a code server whose parent was
+    faster. Those are stopped, too.
 
     Args:
-        processes: that :func:`start` has started.
-        patience: seconds until force is used.
+        processes: started by :func:`start`.
+        patience: seconds until SIGKILL.
     """
     for sent in (signal.SIGTERM, signal.SIGKILL):
         for process in processes:
@@ -65,7 +66,7 @@ def end(processes: Sequence[subprocess.Popen[bytes]], patience: float = 20.0) ->
 
 
 def how_it_ended(code: int) -> str:
-    """An exit code for people."""
+    """Return an exit code in words."""
     if code >= 0:
         return f"ended with code {code}"
     with suppress(ValueError):
@@ -75,7 +76,7 @@ def how_it_ended(code: int) -> str:
 
 
 def last_lines(log: Path, start: int = 0) -> str:
-    """The last lines of a log, in one, from a position on."""
+    """Return the last lines of a log from a position on, joined into one."""
     with suppress(OSError), log.open("rb") as file:
         file.seek(max(start, log.stat().st_size - _LAST_BYTES))
         return " | ".join(file.read().decode(errors="replace").strip().splitlines()[-_LAST_LINES:])
@@ -88,7 +89,7 @@ def _send(process: subprocess.Popen[bytes], sent: signal.Signals) -> None:
 
 
 def _lives(process: subprocess.Popen[bytes]) -> bool:
-    """Whether the process or anything of its session lives; what is dead and not yet reaped does not."""
+    """Return whether the process or any other of its session lives; zombies do not count."""
     if process.poll() is None:
         return True
     return any(_is_of(process.pid, other) for other in psutil.process_iter())

@@ -1,4 +1,7 @@
-"""How long a Spark Connect server that does not answer is waited for: by all sessions of a process together. pyspark is imported where this is."""
+"""Retries against a Spark Connect server that does not answer, shared by all sessions of a process.
+
+pyspark is imported where this module is.
+"""
 
 from __future__ import annotations
 
@@ -24,15 +27,16 @@ _lock = threading.Lock()
 
 @dataclass
 class Outage:
-    """The time in which one server has not answered this process. Once it is over the patience, each call is tried once.
+    """The time in which a server has not answered this process.
 
-    Else each thing that pyspark gives back after a failed query, in threads that a process waits for at its end, would wait again, and so would each
-    dataflow of a process that has several.
+    After the patience, each call is tried once. Otherwise each object that pyspark releases after a failed
+    query, in threads that a process waits for at its end, would wait again; and so would each dataflow of
+    a process that has several.
 
     Attributes:
-        clock: seconds that only rise.
+        clock: monotonic seconds.
         began: when the first call failed; None: the server has answered since.
-        newest: when the last one failed.
+        newest: when the last call failed.
     """
 
     clock: Callable[[], float] = time.monotonic
@@ -41,7 +45,7 @@ class Outage:
     gave_up: bool = field(default=False, init=False)
 
     def is_over_patience(self) -> bool:
-        """Note that a call has failed now; return whether none is tried again."""
+        """Record a failed call; return whether calls are no longer retried."""
         now = self.clock()
         if self.began is None or now - self.newest > _FORGOTTEN_AFTER:
             self.began, self.gave_up = now, False
@@ -49,38 +53,34 @@ class Outage:
         return self.gave_up or now - self.began >= SECONDS
 
     def give_up(self) -> None:
-        """Have no call be tried again: one has been, as often as it may."""
+        """Stop all retries, after one call has used up its tries."""
         self.gave_up = True
 
     def end(self) -> None:
-        """Note that the server has answered."""
+        """Record that the server has answered."""
         self.began = None
 
 
 def outage_of(server: str) -> Outage:
-    """Return what this process knows of a server.
-
-    Args:
-        server: its address.
-    """
+    """Return the outage of a server, by its address."""
     with _lock:
         return _outages.setdefault(server, Outage())
 
 
 class Patience(DefaultPolicy):
-    """Of one session."""
+    """Stops retrying in a session once one call has run out of retries."""
 
     def __init__(self, outage: Outage) -> None:
-        """Use what all sessions on a server know of it."""
+        """Use the outage that all sessions on a server share."""
         super().__init__(max_retries=_TRIES, max_backoff=_LONGEST_WAIT)
         self.outage = outage
 
     def can_retry(self, e: BaseException) -> bool:
-        """As pyspark's own, until the server is gone."""
+        """Return pyspark's own answer, until the server counts as gone."""
         return super().can_retry(e) and not self.outage.is_over_patience()
 
     def to_state(self) -> RetryPolicyState:
-        """The tries of one call."""
+        """Return the tries of one call."""
         return _Call(self)
 
 
@@ -90,7 +90,7 @@ class _Call(RetryPolicyState):
         self._patience = policy
 
     def next_attempt(self, exception: BaseException | None = None) -> int | None:
-        """The last try of a call tells all others."""
+        """Return the next wait in milliseconds; None after the last try, which stops all other calls, too."""
         wait = super().next_attempt(exception)
         if wait is None:
             self._patience.outage.give_up()

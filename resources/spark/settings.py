@@ -1,4 +1,4 @@
-"""Settings of a session: read, set for good or for a while, and those that suit small queries."""
+"""Settings of a session: read, set, restored, and tuned for small queries."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ _usual: WeakKeyDictionary[SparkSession, dict[str, str | None]] = WeakKeyDictiona
 
 
 def tune(session: SparkSession, size: int | None) -> bool:
-    """Make a session run its next write without compiling it first if the files are small, and as the user has it otherwise.
+    """Run the session's next write without compilation if the files are small; else restore the user's
+    settings.
 
     Args:
         session: of one run.
@@ -49,12 +50,12 @@ def tune(session: SparkSession, size: int | None) -> bool:
 
 
 def tune_for(session: SparkSession, rows: int) -> None:
-    """Do as :func:`tune` where it is known how many rows the next queries go over."""
+    """Tune the session (:func:`tune`) for queries over a known number of rows."""
     tune(session, rows * BYTES_PER_ROW)
 
 
 def set_all(session: SparkSession, settings: Mapping[str, str]) -> None:
-    """Set what a session has of these, by one question to a Connect server."""
+    """Set settings of a session, with one call to a Connect server."""
     if is_remote(session) and settings:
         private.set_many(cast("SparkConnectSession", session), settings)
         return
@@ -63,7 +64,7 @@ def set_all(session: SparkSession, settings: Mapping[str, str]) -> None:
 
 
 def get_all(session: SparkSession, keys: Iterable[str]) -> dict[str, str | None]:
-    """Return what a session has of these settings, by one question to a Connect server; None is what it does not have."""
+    """Return settings of a session, with one call to a Connect server; None for unset ones."""
     names = list(keys)
     if is_remote(session) and names:
         return private.get_many(cast("SparkConnectSession", session), names)
@@ -71,7 +72,9 @@ def get_all(session: SparkSession, keys: Iterable[str]) -> dict[str, str | None]
 
 
 def _put_back(session: SparkSession, settings: Mapping[str, str | None]) -> None:
-    """Give a session settings as :func:`get_all` returned them: None removes one. By at most two questions to a Connect server."""
+    """Restore settings as :func:`get_all` returned them: None unsets one. At most two calls to a Connect
+    server.
+    """
     set_all(session, {key: value for key, value in settings.items() if value is not None})
     unset = [key for key, value in settings.items() if value is None]
     if is_remote(session) and unset:
@@ -83,7 +86,7 @@ def _put_back(session: SparkSession, settings: Mapping[str, str | None]) -> None
 
 @contextmanager
 def settings_for_a_while(session: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
-    """Set what a session has of these for a while; what it had before it has again, whatever happens."""
+    """Set settings of a session while the block runs, and restore them in any case."""
     before = get_all(session, settings)
     try:
         set_all(session, settings)

@@ -1,1 +1,1 @@
-"""What wakes ``strandline watch``, and what looks at sources for it. Nothing here knows what is looked at."""
+"""Wake ``strandline watch``, and poll sources for it. Nothing here knows what a source is."""

@@ -9,34 +9,34 @@ from contextlib import contextmanager, suppress
 
 
 class Bell:
-    """Wakes who waits. A pipe: a handler of signals that sets an event may wait for itself."""
+    """Wakes a waiting thread through a pipe; a signal handler that sets an event could deadlock."""
 
     def __init__(self) -> None:
-        """Open it."""
+        """Open the pipe."""
         self._hears, self._rings = os.pipe()
         os.set_blocking(self._rings, False)
 
     def ring(self) -> None:
-        """Wake who waits, or will wait next."""
+        """Wake the thread that waits, or the next one that does."""
         with suppress(BlockingIOError):  # it rings already
             os.write(self._rings, b".")
 
     def wait(self, seconds: float) -> bool:
-        """Return whether it rang within so many seconds."""
+        """Return whether the bell rings within so many seconds."""
         ready, _, _ = select.select([self._hears], [], [], seconds)
         if ready:
             os.read(self._hears, 1 << 16)
         return bool(ready)
 
     def close(self) -> None:
-        """Close it."""
+        """Close the pipe."""
         os.close(self._hears)
         os.close(self._rings)
 
 
 @contextmanager
 def bell() -> Iterator[Bell]:
-    """Yield a bell as long as the block runs."""
+    """Yield a bell that is closed after the block."""
     opened = Bell()
     try:
         yield opened

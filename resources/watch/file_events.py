@@ -1,4 +1,4 @@
-"""The system's word that a file was written or moved into a folder."""
+"""The system's events for files that are written or moved into a folder."""
 
 from __future__ import annotations
 
@@ -12,10 +12,13 @@ if TYPE_CHECKING:
 
 
 class FileEvents:
-    """Rings when a file was written or moved into a folder; where the system tells nothing, looks every few seconds are all."""
+    """Calls back when a file is written or moved into a folder.
+
+    On systems without such events, only polling finds files.
+    """
 
     def __init__(self, ring: Callable[[], None]) -> None:
-        """Call ``ring`` for each event, in a thread of its own."""
+        """Call ``ring`` for each event, in a thread of the observer."""
         from watchdog.observers import Observer
 
         self._ring, self._observer, self._followed = ring, Observer(), set[Path]()
@@ -23,7 +26,7 @@ class FileEvents:
     @classmethod
     @contextmanager
     def ringing(cls, ring: Callable[[], None]) -> Iterator[FileEvents]:
-        """Yield the events as long as the block runs."""
+        """Yield the events while the block runs."""
         events = cls(ring)
         events._observer.start()
         try:
@@ -33,20 +36,20 @@ class FileEvents:
             events._observer.join()
 
     def follow(self, folders: set[Path]) -> None:
-        """Follow these folders, too."""
+        """Also follow these folders."""
         for folder in folders - self._followed:
             with suppress(OSError):  # too many of them for the system
                 self._observer.schedule(self, str(folder), recursive=True)  # type: ignore[arg-type]
             self._followed.add(folder)
 
     def dispatch(self, event: FileSystemEvent) -> None:
-        """Hear of an event; a file that is still open for writing is not complete yet."""
+        """Ring for a closed or moved file; a file that is still open for writing is not complete yet."""
         if event.event_type in ("closed", "moved") and not event.is_directory:
             self._ring()
 
 
 def is_folder(path: Path) -> bool:
-    """Return whether a folder exists; one that cannot be looked into, on a share that is gone say, has no events."""
+    """Return whether a folder exists; one that cannot be read, such as on a lost share, does not count."""
     with suppress(OSError):
         return path.is_dir()
     return False

@@ -1,4 +1,4 @@
-"""Looks at several sources beside each other, none of which keeps the others waiting."""
+"""Poll several sources at once, so that none keeps the others waiting."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _THREADS, _PATIENCE = 8, 1.0
 
 
 class Looks(Generic[Item, Result]):
-    """Looks at items in threads of its own, which end with the process whatever they wait for."""
+    """Polls items in daemon threads, which end with the process whatever they wait for."""
 
     def __init__(self, look: Callable[[Item], Result]) -> None:
-        """Start the threads; ``look`` raises nothing."""
+        """Start the threads; ``look`` must not raise."""
         self._look = look
         self._queue: SimpleQueue[tuple[str, Item]] = SimpleQueue()
         self._since: dict[str, float] = {}
@@ -29,7 +29,7 @@ class Looks(Generic[Item, Result]):
             Thread(target=self._work, name=f"strandline-look-{number}", daemon=True).start()
 
     def ask(self, items: Mapping[str, Item]) -> dict[str, Result]:
-        """Look at those that are not being looked at; return what was found within a second, or since the last call."""
+        """Poll items that are not being polled; return the results within a second, and since the last call."""
         with self._news:
             new = [name for name in items if name not in self._since]
             self._since |= dict.fromkeys(new, time.monotonic())
@@ -40,7 +40,7 @@ class Looks(Generic[Item, Result]):
             return results
 
     def unanswered(self) -> dict[str, float]:
-        """Return the seconds since each look began that is not over."""
+        """Return the seconds since each unfinished poll started, by name."""
         with self._news:
             now = time.monotonic()
             return {name: now - since for name, since in self._since.items()}

@@ -1,4 +1,4 @@
-"""One process of its kind at a time, by a lock on a file that ends with the process."""
+"""A lock on a file that ends with its process, so that only one process of its kind runs."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from partitions.errors import Held
 
 @contextmanager
 def only_one(lock: Path, what: str) -> Iterator[None]:
-    """Be the only process that holds a lock as long as the block runs, or this process, however it ends.
+    """Hold a file lock while the block runs; it ends with this process, however it ends.
 
     Args:
-        lock: a file, made if it is missing.
-        what: the process is, for the error.
+        lock: a file, created if it is missing.
+        what: names the process, for the error.
 
     Raises:
         Held: if another process holds it.
