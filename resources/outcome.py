@@ -172,15 +172,15 @@ class Outcome:
         slices: list[object] = [committed.slice for committed in self.committed]
         return [slice_.counts_of_rows() for slice_ in slices if isinstance(slice_, CountsRows)]
 
-    def _sum(self, what: str) -> int:
-        return sum(int(epoch[what]) for epoch in self._epochs)
+    def _sum(self, name: str) -> int:
+        return sum(int(epoch[name]) for epoch in self._epochs)
 
     @property
     def stream(self) -> dict[str, Any] | None:
         """Return the counts of a stream's rows, in total and by epoch; None for other kinds."""
         if self.batches is not None:
-            told = [batch.as_json() for batch in self.batches[-_MOST_EPOCHS:]]
-            return {"engine": "structured_streaming", "batches": told}
+            batches = [batch.as_json() for batch in self.batches[-_MOST_EPOCHS:]]
+            return {"engine": "structured_streaming", "batches": batches}
         if self.kind != "stream":
             return None
         epochs = self._epochs
@@ -197,12 +197,12 @@ class Outcome:
 
         True if the run is no splits stream.
         """
-        told = self.stream
-        if told is None or self.batches is not None or self.error is not None:
+        counts = self.stream
+        if counts is None or self.batches is not None or self.error is not None:
             return True
         waited = StreamState.of(self.before).buffered
         places = ("emitted", "late", "quarantined", "buffered")
-        return bool(told["rows_in"] + waited == sum(told[place] for place in places))
+        return bool(counts["rows_in"] + waited == sum(counts[place] for place in places))
 
     @property
     def kind(self) -> str | None:

@@ -30,5 +30,5 @@ def attempts_while(
 
 
 def _log_retry(details: RetryDetails) -> None:
-    what, _, _ = str(details.caused_by).partition(". ")  # the rest says what to do if no attempt helps
-    _LOG.warning("%s; trying again in %.1f s", what, details.wait_for)
+    reason, _, _ = str(details.caused_by).partition(". ")  # the rest says what to do if no attempt helps
+    _LOG.warning("%s; trying again in %.1f s", reason, details.wait_for)

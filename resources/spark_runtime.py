@@ -147,10 +147,10 @@ def java_problem() -> str | None:
     if java and java.fits:
         return None
     named = os.environ.get("JAVA_HOME")
-    found = f"Java {java.version}" if java else "none that starts"
+    version = f"Java {java.version}" if java else "none that starts"
     if named:
-        return f"Java: expected {OLDEST_JAVA} or {NEWEST_JAVA}, found {found} in JAVA_HOME={named}: point it at Java 17 or 21, or unset it"
-    return f"Java: expected {OLDEST_JAVA} or {NEWEST_JAVA}, found {found}: {_HOW_TO_GET_JAVA}"
+        return f"Java: expected {OLDEST_JAVA} or {NEWEST_JAVA}, found {version} in JAVA_HOME={named}: point it at Java 17 or 21, or unset it"
+    return f"Java: expected {OLDEST_JAVA} or {NEWEST_JAVA}, found {version}: {_HOW_TO_GET_JAVA}"
 
 
 def spark_home() -> Path:
@@ -251,11 +251,14 @@ def jar_settings(cache_dir: Path | None, packages: Iterable[str]) -> dict[str, s
         cache_dir: the folder of lists; None always returns the coordinates.
         packages: Maven coordinates.
     """
-    wanted = tuple(packages)
-    named = {PACKAGES_KEY: ",".join(wanted)}
-    if cache_dir is not None and (jars := _remembered(_list_path(cache_dir, wanted))):
+    coordinates = tuple(packages)
+    named = {PACKAGES_KEY: ",".join(coordinates)}
+    if cache_dir is not None and (jars := _remembered(_list_path(cache_dir, coordinates))):
         return named | {"spark.jars": ",".join(jars)}
-    return named | {"spark.jars.packages": ",".join(wanted), "spark.jars.excludes": ",".join(JAR_EXCLUDES)}
+    return named | {
+        "spark.jars.packages": ",".join(coordinates),
+        "spark.jars.excludes": ",".join(JAR_EXCLUDES),
+    }
 
 
 def remember_jars(cache_dir: Path, packages: Iterable[str], jars: str) -> None:

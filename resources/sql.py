@@ -28,8 +28,10 @@ def _joined(conditions: Sequence[Column], operator: str, *, empty: bool) -> Colu
     if len(conditions) < 2:
         return conditions[0] if conditions else F.lit(empty)
     half = len(conditions) // 2
-    left, right = (_joined(part, operator, empty=empty) for part in (conditions[:half], conditions[half:]))
-    joined: Column = getattr(left, operator)(right)
+    first_half, second_half = (
+        _joined(part, operator, empty=empty) for part in (conditions[:half], conditions[half:])
+    )
+    joined: Column = getattr(first_half, operator)(second_half)
     return joined
 
 

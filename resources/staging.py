@@ -275,7 +275,7 @@ class StagedBatches(_Writer):
         table = batch if isinstance(batch, pa.Table) else pa.Table.from_batches([batch], self._schema)
         self.count += table.num_rows
         self._waiting.append(table)
-        if sum(each.nbytes for each in self._waiting) >= _ROW_GROUP_BYTES:
+        if sum(waiting.nbytes for waiting in self._waiting) >= _ROW_GROUP_BYTES:
             self._write_waiting()
 
     def close(self) -> None:

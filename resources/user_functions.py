@@ -84,8 +84,8 @@ def user_function(key: str, name: str, folder: Path) -> Callable[..., Any]:
         raise ConfigurationError(
             f"{key}: expected a function at {name}, found {type(function).__name__} {attribute}"
         )
-    found: Callable[..., Any] = function
-    return found
+    checked: Callable[..., Any] = function
+    return checked
 
 
 def ship_modules(folder: Path) -> None:
@@ -108,11 +108,11 @@ def ship_modules(folder: Path) -> None:
 
 def users_line(error: BaseException) -> str:
     """Return an error with the file and line of the user's code, or of a library below it, that raised it."""
-    what = f"{type(error).__name__}: {error}".rstrip(": ")
+    message = f"{type(error).__name__}: {error}".rstrip(": ")
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if not _is_ours(frame.filename)]
     users = [frame for frame in own if "site-packages" not in frame.filename] or own
-    return f"{what} ({users[-1].filename}:{users[-1].lineno})" if users else what
+    return f"{message} ({users[-1].filename}:{users[-1].lineno})" if users else message
 
 
 def _is_ours(file: str) -> bool:

@@ -40,19 +40,19 @@ def typed_bounds(start: Any, end: Any, *, with_time: bool = False) -> tuple[Boun
     return lower, upper
 
 
-def _bound(name: str, given: Any) -> Bound:
-    if isinstance(given, date | int) and not isinstance(given, bool):
-        return given
+def _bound(name: str, value: Any) -> Bound:
+    if isinstance(value, date | int) and not isinstance(value, bool):
+        return value
     try:
-        if isinstance(given, str) and _DATE.fullmatch(given):
-            return date.fromisoformat(given)
-        if isinstance(given, str) and _TIME.fullmatch(given):
-            return _with_utc(datetime.fromisoformat(given))
-        if isinstance(given, str) and _NUMBER.fullmatch(given):
-            return int(given)
+        if isinstance(value, str) and _DATE.fullmatch(value):
+            return date.fromisoformat(value)
+        if isinstance(value, str) and _TIME.fullmatch(value):
+            return _with_utc(datetime.fromisoformat(value))
+        if isinstance(value, str) and _NUMBER.fullmatch(value):
+            return int(value)
     except (ValueError, OverflowError) as error:
-        raise ConfigurationError(f"{name}: expected {_WANTED}, found {given!r}: {error}") from error
-    raise ConfigurationError(f"{name}: expected {_WANTED}, found {given!r}")
+        raise ConfigurationError(f"{name}: expected {_WANTED}, found {value!r}: {error}") from error
+    raise ConfigurationError(f"{name}: expected {_WANTED}, found {value!r}")
 
 
 def _with_time(bound: Bound) -> Bound:

@@ -41,7 +41,7 @@ class Chunk:
         return Range(self.column, self.lower, self.upper, lower_inclusive=True, upper_inclusive=False)
 
 
-def chunk_column(asked: str | None, columns: Sequence[str]) -> str:
+def chunk_column(requested: str | None, columns: Sequence[str]) -> str:
     """Return the column to cut: the requested one, or the first watermark column.
 
     Raises:
@@ -49,9 +49,9 @@ def chunk_column(asked: str | None, columns: Sequence[str]) -> str:
     """
     if not columns:
         raise ConfigurationError("expected a watermark column to replay by, found none")
-    if asked is not None and asked not in columns:
-        raise ConfigurationError(f"expected a watermark column ({', '.join(columns)}), found {asked!r}")
-    return asked if asked is not None else columns[0]
+    if requested is not None and requested not in columns:
+        raise ConfigurationError(f"expected a watermark column ({', '.join(columns)}), found {requested!r}")
+    return requested if requested is not None else columns[0]
 
 
 def chunks(column: str, start: Any, end: Any, interval: Mapping[str, Any] | None) -> tuple[Chunk, ...]:
@@ -76,14 +76,14 @@ def chunks(column: str, start: Any, end: Any, interval: Mapping[str, Any] | None
     if unit is None:
         return (Chunk(column, lower, upper),)
     if isinstance(lower, int) is not (unit == _STEP):
-        wanted = "numbers for start and end, or calendar units," if unit == _STEP else f"{_STEP!r}"
-        raise ConfigurationError(f"expected {wanted} for chunks of {start} to {end}, found {unit!r}")
+        expected = "numbers for start and end, or calendar units," if unit == _STEP else f"{_STEP!r}"
+        raise ConfigurationError(f"expected {expected} for chunks of {start} to {end}, found {unit!r}")
     edges = (lower, *islice(_boundaries(lower, upper, unit, amount), MOST_CHUNKS), upper)
     if len(edges) - 1 > MOST_CHUNKS:
         raise ConfigurationError(
             f"expected at most {MOST_CHUNKS:,} chunks, found more for {amount} {unit} of {start} to {end}: take longer ones"
         )
-    return tuple(Chunk(column, left, right) for left, right in pairwise(edges))
+    return tuple(Chunk(column, lower_edge, upper_edge) for lower_edge, upper_edge in pairwise(edges))
 
 
 def remaining(planned: Sequence[Chunk], stored: Mapping[str, Any] | None) -> tuple[Chunk, ...]:
@@ -96,11 +96,11 @@ def remaining(planned: Sequence[Chunk], stored: Mapping[str, Any] | None) -> tup
     Raises:
         ConfigurationError: if the stored value and a bound have no common order.
     """
-    known = {} if stored is None else stored
+    watermark = {} if stored is None else stored
     return tuple(
         chunk
         for chunk in planned
-        if (value := known.get(chunk.column)) is None or compare_values(chunk.upper, value) > 0
+        if (value := watermark.get(chunk.column)) is None or compare_values(chunk.upper, value) > 0
     )
 
 

@@ -38,7 +38,7 @@ def interval_of(text: str) -> dict[str, int]:
             f"every: expected a whole number, a blank and a unit, such as '1 month', found {text!r}"
         )
     unit = match[2].lower()
-    known = next((known for known in UNITS if unit in (known, known.removesuffix("s"))), None)
+    known = next((unit_name for unit_name in UNITS if unit in (unit_name, unit_name.removesuffix("s"))), None)
     if known is None:
         raise ConfigurationError(f"every: expected one of {', '.join(UNITS)}, found {match[2]!r}")
     return {known: int(match[1])}
@@ -65,19 +65,19 @@ def fitted_chunks(chunks: Iterable[Chunk], kind: Kind | None) -> tuple[Chunk, ..
 def _fitted(bound: Bound, kind: Kind | None, chunk: Chunk) -> Bound:
     is_number = kind in ("whole", "number")
     if isinstance(bound, int):
-        found: Bound | None = bound if is_number else None
+        fitted: Bound | None = bound if is_number else None
     elif kind == "day":
-        found = _day(bound)
+        fitted = _day(bound)
     elif kind in ("instant", "local"):
-        found = _moment(bound, zoned=kind == "instant")
+        fitted = _moment(bound, zoned=kind == "instant")
     else:
-        found = None
-    if found is None:
-        held = WORDS[kind] if kind else "nothing that tells its type"
+        fitted = None
+    if fitted is None:
+        column_type = WORDS[kind] if kind else "nothing that tells its type"
         raise ConfigurationError(
-            f"expected bounds of the type of column {chunk.column}, which holds {held}, found {shown(bound)}. {_ADVICE.get(kind or '', _OTHERS)}"
+            f"expected bounds of the type of column {chunk.column}, which holds {column_type}, found {shown(bound)}. {_ADVICE.get(kind or '', _OTHERS)}"
         )
-    return found
+    return fitted
 
 
 def _moment(bound: date, *, zoned: bool) -> datetime | None:

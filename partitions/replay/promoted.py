@@ -35,7 +35,7 @@ def promoted_files(
     return (file for file in files if file.path in below and file.path not in loaded_since)
 
 
-def rows_of_files(column: str, paths: Collection[str], others: Collection[str]) -> Predicate:
+def rows_of_files(column: str, paths: Collection[str], other_paths: Collection[str]) -> Predicate:
     """Return the predicate of rows of files, as ranges of paths with no other file in between.
 
     So the cost of the condition does not grow with the number of files.
@@ -45,7 +45,7 @@ def rows_of_files(column: str, paths: Collection[str], others: Collection[str]) 
         paths: of the files.
         others: other paths that rows may hold, at least those between the first and the last of the files.
     """
-    ordered, apart = sorted(paths), sorted({*others} - {*paths})
+    ordered, apart = sorted(paths), sorted({*other_paths} - {*paths})
     runs = [list(run) for _, run in groupby(ordered, key=partial(bisect_left, apart))]
     wide = sorted((run for run in runs if len(run) > 1), key=len, reverse=True)[:_MOST_RANGES]
     ranged = {path for run in wide for path in run}
@@ -86,8 +86,8 @@ def _parts(
     high = state.high(work.unit, start) if start is not None else None
     if start is None or end is None or high is None:
         return
-    left = difference([(start, min(end, high))], read.get(work.unit, ()))
-    if whole and list(left) != [(start, end)]:
+    swappable = difference([(start, min(end, high))], read.get(work.unit, ()))
+    if whole and list(swappable) != [(start, end)]:
         return
-    for lower, upper in left:
+    for lower, upper in swappable:
         yield work._replace(lower=lower, end=upper)

@@ -33,7 +33,7 @@ class Loaded:
 def promoted_rows(
     range_: Chunk,
     columns: Sequence[str],
-    begun: ColumnState,
+    start_state: ColumnState,
     now: ColumnState,
     *,
     keeps_boundary: bool,
@@ -56,17 +56,19 @@ def promoted_rows(
         more.
     """
     bounds = Range(range_.column, range_.lower, range_.upper, lower_inclusive=True, upper_inclusive=False)
-    same = not leaves_above and now.marks == begun.marks and not keeps_boundary
-    if same or lies_below(range_, columns, begun):
+    same = not leaves_above and now.marks == start_state.marks and not keeps_boundary
+    if same or lies_below(range_, columns, start_state):
         return bounds.rows
-    known = all_of(_up_to(name, begun.marks.get(name), inclusive=not keeps_boundary) for name in columns)
+    not_new = all_of(
+        _up_to(name, start_state.marks.get(name), inclusive=not keeps_boundary) for name in columns
+    )
     if leaves_above:
-        return AllOf((bounds.rows, *_parts(known)))
-    return AllOf((bounds.rows, any_of((known, *(_above(name, now.marks.get(name)) for name in columns)))))
+        return AllOf((bounds.rows, *_parts(not_new)))
+    return AllOf((bounds.rows, any_of((not_new, *(_above(name, now.marks.get(name)) for name in columns)))))
 
 
 def swaps_nothing(
-    range_: Chunk, columns: Sequence[str], begun: ColumnState, now: ColumnState, *, leaves_above: bool
+    range_: Chunk, columns: Sequence[str], start_state: ColumnState, now: ColumnState, *, leaves_above: bool
 ) -> bool:
     """Return whether :func:`promoted_rows` matches no row of the range.
 
@@ -80,7 +82,7 @@ def swaps_nothing(
         now: the live state.
         leaves_above: as in :func:`promoted_rows`.
     """
-    old, new = begun.marks.get(range_.column), now.marks.get(range_.column)
+    old, new = start_state.marks.get(range_.column), now.marks.get(range_.column)
     if old is not None and compare_values(old.value, range_.lower) >= 0:
         return False
     passed = new is not None and compare_values(range_.upper, new.value) <= 0
@@ -88,7 +90,7 @@ def swaps_nothing(
 
 
 def loaded_again(
-    entries: Iterable[Loaded], range_: Chunk, columns: Sequence[str], begun: ColumnState
+    entries: Iterable[Loaded], range_: Chunk, columns: Sequence[str], start_state: ColumnState
 ) -> Iterator[Loaded]:
     """Yield the entries that may have loaded rows of the range again.
 
@@ -101,17 +103,17 @@ def loaded_again(
         begun: the live state then.
     """
     for entry in entries:
-        if not any(_reaches_below(entry, name, begun.marks.get(name)) for name in columns):
+        if not any(_reaches_below(entry, name, start_state.marks.get(name)) for name in columns):
             continue
         if len(columns) > 1 or _touches(entry, range_):
             yield entry
 
 
-def _reaches_below(entry: Loaded, column: str, begun: Mark | None) -> bool:
-    if begun is None:  # nothing of it was loaded by this column
+def _reaches_below(entry: Loaded, column: str, start_mark: Mark | None) -> bool:
+    if start_mark is None:  # nothing of it was loaded by this column
         return False
     lower = entry.lower.marks.get(column) if entry.lower else None
-    return lower is None or compare_values(lower.value, begun.value) < 0
+    return lower is None or compare_values(lower.value, start_mark.value) < 0
 
 
 def _touches(entry: Loaded, range_: Chunk) -> bool:
@@ -122,9 +124,9 @@ def _touches(entry: Loaded, range_: Chunk) -> bool:
     return upper is None or compare_values(upper.value, range_.lower) >= 0
 
 
-def lies_below(range_: Chunk, columns: Sequence[str], begun: ColumnState) -> bool:
+def lies_below(range_: Chunk, columns: Sequence[str], start_state: ColumnState) -> bool:
     """Return whether all of a range was read; with several columns its upper bound does not tell."""
-    mark = begun.marks.get(range_.column)
+    mark = start_state.marks.get(range_.column)
     return len(columns) == 1 and mark is not None and compare_values(range_.upper, mark.value) <= 0
 
 

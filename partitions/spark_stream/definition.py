@@ -90,8 +90,8 @@ class StructuredStream(InUtc):
     @classmethod
     def _no_splits(cls, values: Any) -> Any:
         only = (*StreamWatermark.SPLITS_ONLY, "close_after")
-        others = [key for key in only if isinstance(values, dict) and key in values]
-        if others:
+        unsupported = [key for key in only if isinstance(values, dict) and key in values]
+        if unsupported:
             raise PartsDoNotFit(
                 [
                     Refusal(
@@ -101,7 +101,7 @@ class StructuredStream(InUtc):
                         if key == "close_after"
                         else "no such key, or engine: splits",
                     )
-                    for key in others
+                    for key in unsupported
                 ]
             )
         return values

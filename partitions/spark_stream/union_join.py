@@ -60,15 +60,17 @@ def joined_names(
     Raises:
         ValueError: if a new name exists already.
     """
-    on, taken = {column.casefold() for column in join.on}, {column.casefold() for column in left_columns}
-    others = [column for column in right_columns if column.casefold() not in on]
-    named = {column: f"{name}_{column}" if column.casefold() in taken else column for column in others}
-    every = [*taken, *(column.casefold() for column in named.values())]
-    if twice := next((column for column in named.values() if every.count(column.casefold()) > 1), None):
+    on, left_names = {column.casefold() for column in join.on}, {column.casefold() for column in left_columns}
+    right_only = [column for column in right_columns if column.casefold() not in on]
+    renamed = {
+        column: f"{name}_{column}" if column.casefold() in left_names else column for column in right_only
+    }
+    all_names = [*left_names, *(column.casefold() for column in renamed.values())]
+    if twice := next((column for column in renamed.values() if all_names.count(column.casefold()) > 1), None):
         raise ValueError(
             f"expected another name for the source {name}: a column of the join would be {twice}, which there is already"
         )
-    return named
+    return renamed
 
 
 def _columns(source: SourceDefinition) -> Mapping[str, Column]:
@@ -82,9 +84,9 @@ def _columns(source: SourceDefinition) -> Mapping[str, Column]:
 def _of_union(
     source: SeveralSources, event_time: str, schemas: Mapping[int, Mapping[str, Column]]
 ) -> Iterator[Refusal]:
-    first, *others = schemas or [0]
+    first, *other_indexes = schemas or [0]
     first_columns, of_first = schemas.get(first, {}), source.sources[first].name
-    for index in others:
+    for index in other_indexes:
         columns, own = schemas[index], source.sources[index].name
         for name in {**first_columns, **columns}:
             if name == event_time.casefold() and not (name in columns and name in first_columns):
@@ -109,7 +111,7 @@ def _of_union(
                 )
     for index, part in enumerate(source.sources):
         if (
-            twice := next((other for other in source.sources[:index] if _overlap(other, part)), None)
+            twice := next((earlier for earlier in source.sources[:index] if _overlap(earlier, part)), None)
         ) is not None:
             key = "path" if isinstance(part, FilesSource) else "table"
             expected = f"another place than that of {twice.name} (a union would have its rows twice)"
@@ -125,9 +127,9 @@ def _of_join(
                 yield _lacks(index, name, "the columns that the sources are joined on")
     for name in join.on:
         of_both = [columns[name.casefold()] for columns in schemas.values() if name.casefold() in columns]
-        for column, other in pairwise(of_both):
-            if _type(column) != _type(other):
-                yield _differs(1, other, column, "the first source", "rows are joined on equal values")
+        for column, next_column in pairwise(of_both):
+            if _type(column) != _type(next_column):
+                yield _differs(1, next_column, column, "the first source", "rows are joined on equal values")
     if join.within is not None and join.is_on(event_time):
         expected = f"no such key, or on without {event_time} (rows that agree in it are no time apart)"
         yield Refusal(("operators", 0, "within"), "both", expected)
@@ -154,27 +156,27 @@ def _clashes(
         yield Refusal(("source", 1, "name"), source.sources[1].name, str(error).removeprefix("expected "))
 
 
-def _overlap(source: SourceDefinition, other: SourceDefinition) -> bool:
+def _overlap(source: SourceDefinition, second: SourceDefinition) -> bool:
     """Return whether both sources read the same rows: the same table, or a folder in a folder."""
-    if isinstance(source, FilesSource) and isinstance(other, FilesSource):
-        if source.connection != other.connection:
+    if isinstance(source, FilesSource) and isinstance(second, FilesSource):
+        if source.connection != second.connection:
             return False
-        shorter, longer = sorted((f"{part.path.rstrip('/')}/" for part in (source, other)), key=len)
+        shorter, longer = sorted((f"{part.path.rstrip('/')}/" for part in (source, second)), key=len)
         return longer.startswith(shorter)
-    return source.lake_table is not None and source.lake_table == other.lake_table
+    return source.lake_table is not None and source.lake_table == second.lake_table
 
 
 def _type(column: Column) -> tuple[str, tuple[int, ...]]:
     return _SAME.get(column.type, column.type), column.numbers
 
 
-def _lacks(index: int, name: str, what: str) -> Refusal:
-    return Refusal(("source", index, "schema"), f"no column {name}", what)
+def _lacks(index: int, name: str, expected: str) -> Refusal:
+    return Refusal(("source", index, "schema"), f"no column {name}", expected)
 
 
-def _differs(index: int, column: Column, expected: Column, other: str, why: str) -> Refusal:
+def _differs(index: int, column: Column, expected: Column, owner: str, why: str) -> Refusal:
     return Refusal(
         ("source", index, "schema"),
         f"{column.name} {column.type}",
-        f"{expected.name} {expected.type}, as {other} has it ({why})",
+        f"{expected.name} {expected.type}, as {owner} has it ({why})",
     )

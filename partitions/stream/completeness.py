@@ -38,8 +38,8 @@ def refused(reader: Dataflow, makers: tuple[Dataflow, ...]) -> Refusal | None:
             "the table of such a stream, or another to",
         )
     if not isinstance(stream.watermark.timeout, timedelta):
-        found = f"to: watermark over {table}, whose event times are whole numbers"
-        return Refusal(_TO, found, "a stream with timestamps")
+        problem = f"to: watermark over {table}, whose event times are whole numbers"
+        return Refusal(_TO, problem, "a stream with timestamps")
     columns = complete_columns(stream)
     column = reader.source.row_columns.window
     if column not in columns:

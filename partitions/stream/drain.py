@@ -35,11 +35,11 @@ def leaves(at: EventTime, value: EventTime | None) -> bool:
 
 def drained(segments: Iterable[Segment], value: EventTime | None) -> Drain:
     """Return the effect of a global watermark on the buffer's segments."""
-    given = tuple(segments)
+    buffered = tuple(segments)
     return Drain(
-        read=tuple(segment for segment in given if leaves(segment.lowest, value)),
-        gone=tuple(segment for segment in given if leaves(segment.highest, value)),
-        kept=tuple(segment for segment in given if not leaves(segment.highest, value)),
+        read=tuple(segment for segment in buffered if leaves(segment.lowest, value)),
+        gone=tuple(segment for segment in buffered if leaves(segment.highest, value)),
+        kept=tuple(segment for segment in buffered if not leaves(segment.highest, value)),
     )
 
 
@@ -59,11 +59,11 @@ def carried(
         lowest event time.
         written: segments of the epoch's own rows.
     """
-    kept = (
+    remaining = (
         replace(segment, rows=live[segment.name][0], lowest=live[segment.name][1])
         if segment.name in live
         else segment
         for segment in segments
         if segment.name in live or not leaves(segment.lowest, value)
     )
-    return (*kept, *written)
+    return (*remaining, *written)

@@ -41,10 +41,10 @@ def flushed(state: StreamState, before: EventTime | None) -> StreamState:
 
     Rows below ``before`` leave; None: all rows, as if nothing came after them.
     """
-    known = state.flush
-    if before is None or (known is not None and known.to is None):
+    requested = state.flush
+    if before is None or (requested is not None and requested.to is None):
         return replace(state, flush=Flush())
-    return replace(state, flush=Flush(later(known.to if known else None, _capped(before))))
+    return replace(state, flush=Flush(later(requested.to if requested else None, _capped(before))))
 
 
 def flushing(state: StreamState) -> Nothing | None:
@@ -87,9 +87,9 @@ def closing(
     return Nothing(None, True, CLOSED) if at is not None and at <= now else None
 
 
-def raised_by(given: Nothing, state: StreamState, operators: Sequence[Operator]) -> EventTime | None:
+def raised_by(ending: Nothing, state: StreamState, operators: Sequence[Operator]) -> EventTime | None:
     """Return the global watermark after an epoch without input."""
-    return later(state.value, end_of(state, operators) if given.ends else given.up_to_time)
+    return later(state.value, end_of(state, operators) if ending.ends else ending.up_to_time)
 
 
 def _capped(at: EventTime) -> EventTime:

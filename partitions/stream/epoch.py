@@ -16,7 +16,7 @@ from partitions.stream.splits import Splits
 from partitions.stream.state import Split, StreamState
 
 
-def opened(state: StreamState, splits: Splits, seen: Iterable[str]) -> StreamState:
+def opened(state: StreamState, splits: Splits, with_rows: Iterable[str]) -> StreamState:
     """Return the state that judges an epoch's rows: with its new splits, without undeclared unseen ones.
 
     Args:
@@ -24,17 +24,17 @@ def opened(state: StreamState, splits: Splits, seen: Iterable[str]) -> StreamSta
         splits: the options of splits.
         seen: the splits that have rows in this epoch which are not quarantined.
     """
-    known = {
+    kept_splits = {
         name for name, split in state.splits.items() if split.watermark is not None or name in splits.declared
     }
-    before = {name: state.splits[name].watermark for name in sorted(known)}
-    names = sorted({*known, *splits.declared, *seen})
-    changed = set(names) != known
+    before = {name: state.splits[name].watermark for name in sorted(kept_splits)}
+    names = sorted({*kept_splits, *splits.declared, *with_rows})
+    changed = set(names) != kept_splits
     watermarks = assigned(before, names, splits.scaling, state.value) if changed else before
-    idle = {name: state.splits[name].idle if name in known else 0 for name in watermarks}
-    begun = _with(state, splits, watermarks, idle)
+    idle = {name: state.splits[name].idle if name in kept_splits else 0 for name in watermarks}
+    opened_state = _with(state, splits, watermarks, idle)
     # In mode split rows are judged by the global watermark of the epoch before, not by one that rises as a name is undeclared.
-    return begun if splits.scaling == "unit" else replace(begun, value=state.value)
+    return opened_state if splits.scaling == "unit" else replace(opened_state, value=state.value)
 
 
 def closed(

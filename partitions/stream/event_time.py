@@ -12,11 +12,11 @@ Span = Any
 """A distance of event times: an int beside ints, a timedelta beside datetimes."""
 
 
-def later(left: EventTime | None, right: EventTime | None) -> EventTime | None:
+def later(first: EventTime | None, second: EventTime | None) -> EventTime | None:
     """Return the later of two event times; None counts as earlier than all."""
-    if left is None or right is None:
-        return right if left is None else left
-    return max(left, right)
+    if first is None or second is None:
+        return second if first is None else first
+    return max(first, second)
 
 
 def before(at: EventTime, span: Span) -> EventTime:

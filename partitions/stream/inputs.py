@@ -189,8 +189,8 @@ class Files:
 
     def to_plain(self) -> dict[str, Any]:
         """Return plain data that :func:`input_of` reads."""
-        given = [list(file.row) for file in self.given]
-        return {"files": given, "before": serialise(self.before), "after": serialise(self.after)}
+        rows = [list(file.row) for file in self.given]
+        return {"files": rows, "before": serialise(self.before), "after": serialise(self.after)}
 
 
 @dataclass(frozen=True)
@@ -290,17 +290,17 @@ def versions_in_epochs(
             groups.append([chunk])
         else:
             group.append(chunk)
-    made: list[Input] = []
+    epochs: list[Input] = []
     for group in groups:
         first, last = group[0], group[-1]
         files, size = sum(chunk.files for chunk in group), sum(chunk.bytes for chunk in group)
         if files:
             below = (None, None) if since is None or first.whole else since
-            made.append(
+            epochs.append(
                 Versions(table, first.version, last.version, first.whole, files, size, last.id, *below)
             )
         since = last.version, last.id
-    return made
+    return epochs
 
 
 def begun_behind(table: str, newest: tuple[int, str | None]) -> Versions:
@@ -330,7 +330,7 @@ def files_in_epochs(
     """
     in_turn = "paths" in before
     ordered = _in_turn(files, split) if in_turn else list(files)
-    made: list[Input] = []
+    epochs: list[Input] = []
     start = 0
     while start < len(ordered):
         size, end = 0, start
@@ -339,9 +339,9 @@ def files_in_epochs(
             if end > start and size > limits.interval_bytes:
                 break
             end += 1
-        made.append(epoch := after_files(before, ordered[start:end]))
+        epochs.append(epoch := after_files(before, ordered[start:end]))
         before, start = epoch.after, end
-    return made
+    return epochs
 
 
 def _in_turn(files: Sequence[SourceFile], split: Sequence[str]) -> list[SourceFile]:
@@ -368,6 +368,6 @@ def _has_files(group: Sequence[Chunk]) -> bool:
 
 
 def _fits(group: Sequence[Chunk], chunk: Chunk, limits: Checkpoint) -> bool:
-    files = sum(each.files for each in group) + chunk.files
-    size = sum(each.bytes for each in group) + chunk.bytes
+    files = sum(member.files for member in group) + chunk.files
+    size = sum(member.bytes for member in group) + chunk.bytes
     return files <= limits.interval_files and size <= limits.interval_bytes

@@ -117,13 +117,13 @@ class OverColumn(Model):
 
     @model_validator(mode="after")
     def _keys_of_its_own(self) -> OverColumn:
-        wanted = _KEYS[self.fn]
+        allowed_keys = _KEYS[self.fn]
         for key in ("column", "offset", "frame"):
-            if getattr(self, key) is not None and key not in wanted:
+            if getattr(self, key) is not None and key not in allowed_keys:
                 raise ValueError(f"{key}: expected no such key beside fn: {self.fn}")
-        if "column" in wanted and self.column is None:
+        if "column" in allowed_keys and self.column is None:
             raise ValueError(f"column: expected the column that {self.fn} is of")
-        if "frame" in wanted and (self.frame is None or self.frame[0] > self.frame[1]):
+        if "frame" in allowed_keys and (self.frame is None or self.frame[0] > self.frame[1]):
             raise ValueError(
                 f"frame: expected the first and the last row of {self.fn}, relative to this one, such as [-2, 0]"
             )
@@ -274,28 +274,34 @@ def splits_refusals(operators: Sequence[Operator], timeout: timedelta | int) -> 
         operators: as declared.
         timeout: of the watermark; lengths of windows are of the same type.
     """
-    found = ", ".join(each.type for each in operators)
-    others = [each.type for each in operators if not isinstance(each, Aggregate | OverWindow)]
-    if others:
+    declared_types = ", ".join(operator.type for operator in operators)
+    unsupported = [
+        operator.type for operator in operators if not isinstance(operator, Aggregate | OverWindow)
+    ]
+    if unsupported:
         expected = (
             "aggregate or over, or engine: structured_streaming (the platform's own engine sorts one table)"
         )
-        yield Refusal(("operators",), ", ".join(others), expected)
+        yield Refusal(("operators",), ", ".join(unsupported), expected)
     elif len(operators) > 1:
-        yield Refusal(("operators",), found, "one operator (a second dataflow can read this one's table)")
-    for each in operators:
-        if isinstance(each, Aggregate):
-            for key, length in lengths(each.window):
+        yield Refusal(
+            ("operators",), declared_types, "one operator (a second dataflow can read this one's table)"
+        )
+    for operator in operators:
+        if isinstance(operator, Aggregate):
+            for key, length in lengths(operator.window):
                 if isinstance(length, int) != isinstance(timeout, int):
-                    wanted = "a whole number" if isinstance(timeout, int) else "a duration such as PT5M"
+                    expected_length = (
+                        "a whole number" if isinstance(timeout, int) else "a duration such as PT5M"
+                    )
                     yield Refusal(
                         ("operators", "window", key),
                         _as_declared(length),
-                        f"{wanted}, as watermark.timeout is ({_as_declared(timeout)})",
+                        f"{expected_length}, as watermark.timeout is ({_as_declared(timeout)})",
                     )
-            names = (*each.group_by, *each.aggregates)
+            names = (*operator.group_by, *operator.aggregates)
         else:
-            names = tuple(each.columns) if isinstance(each, OverWindow) else ()
+            names = tuple(operator.columns) if isinstance(operator, OverWindow) else ()
         if any(name.lower() == EPOCH for name in names):
             yield Refusal(
                 ("operators",), f"a column {EPOCH}", f"another name than {EPOCH}, which each row has"

@@ -40,23 +40,23 @@ def plan(
     """
     without = _without_input(definition, state, inputs, held_back, operators, now)
     # A decision lets out what waits once the input that is there is read: else the rows of that would be late.
-    every = [*inputs, *([without] if without else [])]
-    taken = every[: definition.max_slices]
+    all_inputs = [*inputs, *([without] if without else [])]
+    planned = all_inputs[: definition.max_slices]
     slices = tuple(
         EpochSlice(
             number + place,
             {"epoch": state.epoch, "global": state.value},
-            given,
-            counts=place == len(inputs) and not held_back and given.files > 0,
+            input_,
+            counts=place == len(inputs) and not held_back and input_.files > 0,
         )
-        for place, given in enumerate(taken, 1)
+        for place, input_ in enumerate(planned, 1)
     )
     skips = [*_skips(definition, state), *held_back]
     leaves_at = closes_at(state, definition.close_after, operators)
     if leaves_at is not None and not slices:
         leave = f"wait, and leave at {leaves_at.isoformat()} if no input comes (close_after)"
         skips.append(Skip(counted(state.buffered, "row"), leave))
-    if remaining := len(every) - len(taken):
+    if remaining := len(all_inputs) - len(planned):
         most = f"a run makes at most {definition.max_slices} (max_slices)"
         skips.append(Skip(counted(remaining, "epoch"), most))
     why = _why(state, slices, leaves=without is not None)
@@ -91,8 +91,8 @@ def _without_input(
     now: datetime,
 ) -> Nothing | None:
     """Return the last epoch, which has no input; None if none is due, or another does its work."""
-    if (asked := flushing(state)) is not None:
-        return asked
+    if (flush := flushing(state)) is not None:
+        return flush
     if inputs:
         return None
     if (due := pending(state)) is not None:
@@ -102,18 +102,18 @@ def _without_input(
 
 def _skips(definition: StreamWatermark, state: StreamState) -> Sequence[Skip]:
     """Return the splits that the global watermark waits for, or goes on without."""
-    known = state.splits
-    awaited = [name for name in definition.splits if name not in known or known[name].watermark is None]
+    splits = state.splits
+    awaited = [name for name in definition.splits if name not in splits or splits[name].watermark is None]
     idle = [
         name
-        for name, split in known.items()
+        for name, split in splits.items()
         if definition.idle == "exclude" and split.idle >= definition.idle_after
     ]
     skips = [Skip(f"split {name}", "awaited, it had no row yet") for name in awaited if name not in idle]
     skips += [
-        Skip(f"split {name}", f"idle, no rows for {counted(known[name].idle, 'epoch')}") for name in idle
+        Skip(f"split {name}", f"idle, no rows for {counted(splits[name].idle, 'epoch')}") for name in idle
     ]
-    awake = {name: split.watermark for name, split in known.items() if name not in idle}
+    awake = {name: split.watermark for name, split in splits.items() if name not in idle}
     if state.buffered and state.value is not None and state.value in awake.values():
         slowest = min(name for name, at in awake.items() if at == state.value)
         skips.append(

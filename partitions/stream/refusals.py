@@ -79,10 +79,10 @@ def _target_refusals(target: Target) -> Iterator[Refusal]:
             "delta or iceberg (files of a Parquet table move to their place after its entry, and side tables have no entries)",
         )
     if target.partition_by:
-        found = ", ".join(target.partition_by)
+        columns = ", ".join(target.partition_by)
         yield Refusal(
             ("target", "partition_by"),
-            found,
+            columns,
             "no such key (rows lie in files by event time, which do not overlap)",
         )
     if target.schema_mode != "strict":

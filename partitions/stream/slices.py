@@ -139,8 +139,8 @@ class EpochSlice:
 
     def counts_of_rows(self) -> dict[str, Any]:
         """Return epoch, global watermark and tally as JSON data."""
-        told: dict[str, Any] = encode({"epoch": self.number, "global": self.judged.after.value})
-        return told | self.judged.tally._asdict()
+        counts: dict[str, Any] = encode({"epoch": self.number, "global": self.judged.after.value})
+        return counts | self.judged.tally._asdict()
 
     def halve(self) -> tuple[EpochSlice, ...]:
         """Return only itself: the plan decides where epochs are cut."""

@@ -136,7 +136,7 @@ def packed(groups: Sequence[Group], limit: int) -> Iterator[list[Group]]:
     """Yield the groups of each slice: as many as fit; a group that failed gets its own slice."""
     portion: list[Group] = []
     for group in groups:
-        full = sum(other.size for other in portion) + group.size > limit
+        full = sum(group_in_slice.size for group_in_slice in portion) + group.size > limit
         if portion and (full or group.failure or portion[-1].failure):
             yield portion
             portion = []

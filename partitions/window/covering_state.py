@@ -21,7 +21,7 @@ def upper_bound(states: Iterable[WindowState]) -> WindowState:
 
 
 def _widest(intervals: Iterable[tuple[str, int, int]]) -> list[WindowInterval]:
-    kept: list[WindowInterval] = []
+    intervals_of_unit: list[WindowInterval] = []
     near: list[WindowInterval] = []
     for grid, start, high in intervals:
         near = [interval for interval in near if interval[2] == grid and interval[1] >= start]
@@ -30,5 +30,5 @@ def _widest(intervals: Iterable[tuple[str, int, int]]) -> list[WindowInterval]:
             same[1] = max(same[1], high)
         else:
             near.append([start, high, grid])
-            kept.append(near[-1])
-    return sorted(kept)
+            intervals_of_unit.append(near[-1])
+    return sorted(intervals_of_unit)

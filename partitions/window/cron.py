@@ -54,10 +54,10 @@ class Cron:
         grain, zone = watermark.window, _zone(watermark)
         if not isinstance(grain, str) or grain == "none" or watermark.time_entry is None or zone is None:
             return None
-        given = Instant.parse(watermark.time_entry.range.from_, watermark.zone, now_allowed=False)
-        if given.floor is not None:
+        first_instant = Instant.parse(watermark.time_entry.range.from_, watermark.zone, now_allowed=False)
+        if first_instant.floor is not None:
             return None
-        start = _wall(given.at(None), zone)
+        start = _wall(first_instant.at(None), zone)
         offset = _offset(watermark, grain, start)
         if offset is None or not _ticks(grain, start, zone):
             return None
@@ -140,8 +140,8 @@ def _offset(watermark: WindowWatermark, grain: Grain, start: datetime) -> int | 
         return None
     if floor == "day" and start.hour:
         return None
-    here = _PROBE.astimezone(watermark.zone).replace(tzinfo=None)
-    floored = here.replace(minute=0, hour=here.hour if floor == "hour" else 0)
+    local_probe = _PROBE.astimezone(watermark.zone).replace(tzinfo=None)
+    floored = local_probe.replace(minute=0, hour=local_probe.hour if floor == "hour" else 0)
     return -((floored - _wall(to.at(_PROBE), watermark.timezone)) // _STEPS[grain])
 
 

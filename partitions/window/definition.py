@@ -225,8 +225,8 @@ class WindowWatermark(Model):
 
     @model_validator(mode="after")
     def _shown(self) -> Self:
-        shown = self.dagster_units not in ("auto", "ledger")
-        if shown and not self.unit_entry and not self.secondary_input:
+        is_dimension = self.dagster_units not in ("auto", "ledger")
+        if is_dimension and not self.unit_entry and not self.secondary_input:
             raise ValueError("dagster_units: expected a unit entry or a secondary_input to show, found none")
         if self.dagster_units == "partitions":
             count = len(self.unit_entry.units) if self.unit_entry else 0
@@ -248,7 +248,7 @@ class WindowWatermark(Model):
 
     def identity(self) -> dict[str, Any]:
         """Return the parts of the definition that the state depends on (docs/state.md)."""
-        window = {grain: list(given) for grain, given in self._composite.items()} or self.window
+        window = {grain: list(sub_range) for grain, sub_range in self._composite.items()} or self.window
         return {
             "time": self.time_entry.name if self.time_entry else None,
             "units": sorted(self.unit_fields),

@@ -103,11 +103,11 @@ class UnitDue:
             first, after = firsts.get(interval[0], -1), afters.get(interval[1], -1)
             if first < reached or after < first or len(interval) > 2:
                 # The last interval may well end with an open window; if others lie otherwise, all have to be compared.
-                known: list[Known] = [*self._windows.of(interval)] if interval is intervals[-1] else []
-                known.sort(key=lambda each: each[:2])
-                if not known or known[0][0] < reached:
+                loaded: list[Known] = [*self._windows.of(interval)] if interval is intervals[-1] else []
+                loaded.sort(key=lambda loaded_range: loaded_range[:2])
+                if not loaded or loaded[0][0] < reached:
                     return self.of(unit), 0
-                return dues + self._dues(unit, known, reached), more
+                return dues + self._dues(unit, loaded, reached), more
             if reached < first:
                 if reached < until and most > 0:
                     dues.append(DueRange(reached, first, "new"))
@@ -126,14 +126,14 @@ class UnitDue:
     def _dues(
         self,
         unit: str,
-        known: Iterable[Known],
+        loaded: Iterable[Known],
         reached: int = 0,
         tried: Sequence[int] = (),
         marks: Sequence[Mark] = (),
     ) -> list[DueRange]:
         """Return the due ranges from an index on, where some windows are loaded."""
         dues, again = list[DueRange](), self._again(unit)
-        for first, after, high in known:
+        for first, after, high in loaded:
             if reached < first:
                 dues += self._never(reached, first, tried) if tried else (DueRange(reached, first, "new"),)
             if high is not None:
@@ -217,7 +217,7 @@ class UnitDue:
 
         If two marks overlap, the latter of that list counts. Failed windows are ranges of their own.
         """
-        left: list[Mark] = [
+        left_out: list[Mark] = [
             (*range_, "grace") for range_ in self._windows.marked(self.state.left.get(unit, ()))
         ]
         again = [
@@ -225,13 +225,15 @@ class UnitDue:
             *self._come(self.state.early.get(unit, ())),
         ]
         whole: list[Mark] = [(*range_, "forced") for range_ in union(sorted(again))]
-        tried: list[Mark] = [(index, index + 1, "failed") for index in failed]
-        if not (left or whole or tried):
+        failed_marks: list[Mark] = [(index, index + 1, "failed") for index in failed]
+        if not (left_out or whole or failed_marks):
             return []
-        asked: list[Mark] = [
-            (*mark[:2], "forced") for mark in tried if any(start <= mark[0] < end for start, end, _ in whole)
+        forced_failures: list[Mark] = [
+            (*mark[:2], "forced")
+            for mark in failed_marks
+            if any(start <= mark[0] < end for start, end, _ in whole)
         ]
-        return over(over(over(left, tried), whole), asked)
+        return over(over(over(left_out, failed_marks), whole), forced_failures)
 
     def _come(self, intervals: Iterable[WindowInterval]) -> Iterator[tuple[int, int]]:
         """Yield the windows of early intervals that are over now: they end no earlier than they were loaded
@@ -244,14 +246,14 @@ class UnitDue:
 
 def over(below: Sequence[Mark], above: Sequence[Mark]) -> list[Mark]:
     """Overlay marks, both ascending; where they overlap, ``above`` counts."""
-    made = list(above)
+    overlaid = list(above)
     for first, after, reason in below:
         reached = first
         for start, end, _ in above:
             if start < after and reached < end:
                 if reached < start:
-                    made.append((reached, start, reason))
+                    overlaid.append((reached, start, reason))
                 reached = max(reached, end)
         if reached < after:
-            made.append((reached, after, reason))
-    return sorted(made)
+            overlaid.append((reached, after, reason))
+    return sorted(overlaid)

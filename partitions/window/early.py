@@ -28,11 +28,11 @@ def began_ahead(state: WindowState, now: datetime, history: Iterable[tuple[int, 
         history: the time and the highest high of each entry, epoch milliseconds, newest first.
     """
     limit = milliseconds(now) + AHEAD
-    known = all(
+    is_recorded = all(
         not difference(_spans(intervals), union(_spans(state.early.get(unit, ()))))
         for unit, intervals in state.loaded_after(limit).items()
     )
-    if known:
+    if is_recorded:
         return None
     # The first that ran ahead knows what time it was, unless its machine did not; then the one before it; then how far that had come.
     times: list[int] = []

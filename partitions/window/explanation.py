@@ -43,8 +43,10 @@ class Explanation:
             if self.load.windows is None
             else f" of {counted(len(self.load.windows), 'window')} x {counted(len(self.load.units), 'unit')}"
         )
-        left = total - len(self.load.selector.taken) - sum(group.size for group in self.load.taken_groups)
-        waits = f"; {left:,} left for later runs ({self._cap})" if left else ""
+        remaining = (
+            total - len(self.load.selector.taken) - sum(group.size for group in self.load.taken_groups)
+        )
+        waits = f"; {remaining:,} left for later runs ({self._cap})" if remaining else ""
         return f"{counted(total, 'work unit')}{size} due: {reasons}{waits}"
 
     @property
@@ -56,15 +58,17 @@ class Explanation:
 
     def _idle(self) -> str:
         if self.load.windows is not None and not len(self.load.windows):
-            given = self.load.definition.time_range
-            begun = given.start(self.load.now) < min(given.end(self.load.now), milliseconds(self.load.now))
-            why = "the first one has not ended" if begun else "from lies at or after to"
+            time_range = self.load.definition.time_range
+            has_started = time_range.start(self.load.now) < min(
+                time_range.end(self.load.now), milliseconds(self.load.now)
+            )
+            why = "the first one has not ended" if has_started else "from lies at or after to"
             return f"there is no window yet: {why}"
-        asked_for = self.load.part.ranges if self.load.forced and self.load.part else None
+        requested_ranges = self.load.part.ranges if self.load.forced and self.load.part else None
         windows = self.load.windows
-        if asked_for and windows and not any(windows.touching(*range_) for range_ in asked_for):
-            there = self._shown(windows.starts[0], windows.ends[-1])
-            return f"no window intersects what was asked for: there are the windows of {there}"
+        if requested_ranges and windows and not any(windows.touching(*range_) for range_ in requested_ranges):
+            span = self._shown(windows.starts[0], windows.ends[-1])
+            return f"no window intersects what was asked for: there are the windows of {span}"
         chosen = " of what was asked for" if self.load.part else ""
         return f"no work unit{chosen} is due"
 
@@ -80,12 +84,12 @@ class Explanation:
         if self.load.windows is not None:
             to = self.load.definition.time_range.end(self.load.now)
             if to > milliseconds(self.load.now):
-                what = f"[{self._at(floor_minute(self.load.now))}, {self._at(to)})"
-                yield Skip(what, "future: windows are planned when their time has come")
-        gone = set(self.load.state.units) - set(self.load.units) - {NO_UNIT}
+                span = f"[{self._at(floor_minute(self.load.now))}, {self._at(to)})"
+                yield Skip(span, "future: windows are planned when their time has come")
+        removed_units = set(self.load.state.units) - set(self.load.units) - {NO_UNIT}
         yield from (
             Skip(words(unit), "gone: the units no longer hold it; what was loaded of it stays known")
-            for unit in sorted(gone)
+            for unit in sorted(removed_units)
         )
         yield from self._left_for_later()
         if self.load.unit_due is not None:
@@ -99,15 +103,15 @@ class Explanation:
                     self._label(group.bound.first, group.bound.after, self.load.units[group.place]),
                     "left for a later run: read in one commit, since they share windows as they were cut before",
                 )
-        for place, bound, wanted in self.load.groups.waiting:
-            lacks = ", ".join(self._shown(*part) for part in wanted)
+        for place, bound, missing in self.load.groups.waiting:
+            missing_spans = ", ".join(self._shown(*part) for part in missing)
             yield Skip(
                 self._label(bound.first, bound.after, self.load.units[place]),
-                f"waits for windows that hold {lacks}: the rows of windows as they were cut before stay until then",
+                f"waits for windows that hold {missing_spans}: the rows of windows as they were cut before stay until then",
             )
         for first, after, (_, place) in self.load.selector.left:
-            what = self._label(first, after, self.load.units[place])
-            yield Skip(what, f"left for a later run by {self._cap}")
+            label = self._label(first, after, self.load.units[place])
+            yield Skip(label, f"left for a later run by {self._cap}")
 
     def _loaded(self, unit_due: UnitDue) -> Iterator[Skip]:
         """Yield ranges of adjacent windows that are loaded and not due."""
@@ -119,8 +123,8 @@ class Explanation:
         )
         for unit in self.load.units:
             dues = self.load.due(unit)
-            for known in unit_due.known(unit):
-                for first, after in _left(known[0], known[1], dues):
+            for loaded in unit_due.known(unit):
+                for first, after in _left(loaded[0], loaded[1], dues):
                     yield Skip(
                         self._label(first, after, unit), f"{counted(after - first, 'window')} loaded{since}"
                     )
@@ -134,9 +138,9 @@ class Explanation:
         yield from self._ahead()
         yield from self._old_windows()
         gaps, overlaps = self.load.definition.time_range.uncovered(self.load.now)
-        for what, ranges in (("leave a gap", gaps), ("overlap, and the earlier one counts", overlaps)):
+        for problem, ranges in (("leave a gap", gaps), ("overlap, and the earlier one counts", overlaps)):
             yield from (
-                f"the sub-ranges of window {what}: {self._shown(start, end)}" for start, end in ranges
+                f"the sub-ranges of window {problem}: {self._shown(start, end)}" for start, end in ranges
             )
         skipped = ((unit, range_) for unit, ranges in self.load.state.skipped.items() for range_ in ranges)
         for unit, (start, end) in islice(skipped, _SHOWN):
@@ -145,25 +149,25 @@ class Explanation:
     def _ahead(self) -> Iterator[str]:
         """Yield a warning for each stretch that was loaded before its end."""
         units = still_to_come(self.load.state, self.load.now)
-        for (start, end), some in islice(units.items(), _SHOWN):
-            of = _of(some[0]) if len(some) == 1 else f" of {len(some):,} units"
+        for (start, end), unit_names in islice(units.items(), _SHOWN):
+            owner = _of(unit_names[0]) if len(unit_names) == 1 else f" of {len(unit_names):,} units"
             yield (
-                f"{self._shown(start, end)}{of} was loaded before its time, by a clock that ran ahead, or --now: each window of it is read again"
+                f"{self._shown(start, end)}{owner} was loaded before its time, by a clock that ran ahead, or --now: each window of it is read again"
                 " once it is over. To read them as they grow, go back to the state before (state rewind)"
             )
 
     def _old_windows(self) -> Iterator[str]:
         """Yield warnings about old windows in the table, and what happens to them."""
-        count = sum(len(each.old) for unit in self.load.units for each in self.load.groups.bounds(unit))
+        count = sum(len(bound.old) for unit in self.load.units for bound in self.load.groups.bounds(unit))
         if count:
             yield (
                 f"{counted(count, 'window')} of a unit {'is' if count == 1 else 'are'} in the table as they were cut before: the commit that"
                 " reads over one again deletes all of its rows, and reads all that it held"
             )
-        for place, bound, wanted in self.load.groups.waiting[:_SHOWN]:
-            lacks = ", ".join(self._shown(*part) for part in wanted)
+        for place, bound, missing in self.load.groups.waiting[:_SHOWN]:
+            missing_spans = ", ".join(self._shown(*part) for part in missing)
             yield (
-                f"{self._label(bound.first, bound.after, self.load.units[place])} waits for windows that hold {lacks}, which windows as they were cut"
+                f"{self._label(bound.first, bound.after, self.load.units[place])} waits for windows that hold {missing_spans}, which windows as they were cut"
                 " before have loaded, and no window holds now. If none ever will, put `from` or `to` back, or load the table again"
                 " (state reset --replace)"
             )

@@ -25,7 +25,7 @@ from partitions.window.due_ranges import DueRange, Reason
 AnyT = TypeVar("AnyT")
 
 
-def places_for_failed(failed: int, others: int, most: int, *, turn: bool = True) -> int:
+def places_for_failed(failed_count: int, other_count: int, most: int, *, turn: bool = True) -> int:
     """Return the number of places for failed work: half if not all fit, more if other work leaves some.
 
     Args:
@@ -35,13 +35,13 @@ def places_for_failed(failed: int, others: int, most: int, *, turn: bool = True)
         turn: whether a single place goes to failed work.
     """
     half = most // 2 or int(turn)
-    return min(failed, max(half, most - others))
+    return min(failed_count, max(half, most - other_count))
 
 
-def fairly(others: Sequence[AnyT], failed: Sequence[AnyT], most: int) -> list[AnyT]:
+def fairly(healthy: Sequence[AnyT], failed: Sequence[AnyT], most: int) -> list[AnyT]:
     """Share places among failed items and all others, each in its order."""
-    places = places_for_failed(len(failed), len(others), most)
-    return [*others[: most - places], *failed[:places]]
+    places = places_for_failed(len(failed), len(healthy), most)
+    return [*healthy[: most - places], *failed[:places]]
 
 
 class Neighbours(NamedTuple):
@@ -80,17 +80,17 @@ class PlanBudget:
         most = None if self.parallelism is None else max(self.parallelism - work_units, 0)
         return replace(self, slices=max(self.slices - slices, 0), parallelism=most)
 
-    def rooms(self, alone: int, others: int) -> tuple[int, int]:
+    def rooms(self, alone: int, other_count: int) -> tuple[int, int]:
         """Return how many work units with their own slice, and how many others, fit; neither starves if
         possible.
         """
-        alone, others = min(alone, self.most), min(others, self.most)
-        needed = -(-others // self.limit)
+        alone, other_count = min(alone, self.most), min(other_count, self.most)
+        needed = -(-other_count // self.limit)
         if needed + alone <= self.slices:
-            return alone, others
-        reserved = max(self.slices // 10, 1) if self.slices > 1 or not others else 0
+            return alone, other_count
+        reserved = max(self.slices // 10, 1) if self.slices > 1 or not other_count else 0
         alone = min(alone, max(self.slices - needed, reserved))
-        return alone, min(others, (self.slices - alone) * self.limit)
+        return alone, min(other_count, (self.slices - alone) * self.limit)
 
 
 class UnitSelector:
@@ -141,18 +141,18 @@ class UnitSelector:
     def taken(self) -> list[Candidate]:
         """Return the selected work units in planning order: windows ascending outside, units inside."""
         total = self.counts.total()
-        others = total - len(self._failed)
+        other_count = total - len(self._failed)
         tried = self._tried(crowded=total > self.most)
-        tried = tried[: places_for_failed(len(tried), others, self.most, turn=self._turn)]
+        tried = tried[: places_for_failed(len(tried), other_count, self.most, turn=self._turn)]
         alone = sum(candidate[2].alone for candidate in tried)
-        rooms = list(self._budget.rooms(alone, others + len(tried) - alone))
+        rooms = list(self._budget.rooms(alone, other_count + len(tried) - alone))
         chosen: list[Candidate] = []
         for candidate in chain(tried, self._candidates()):
             if len(chosen) == self.most or not any(rooms):
                 break
-            kind = not candidate[2].alone
-            if rooms[kind]:
-                rooms[kind] -= 1
+            shares_slice = not candidate[2].alone
+            if rooms[shares_slice]:
+                rooms[shares_slice] -= 1
                 chosen.append(candidate)
         return sorted(chosen, key=lambda candidate: candidate[:2])
 
@@ -167,13 +167,13 @@ class UnitSelector:
     @cached_property
     def left(self) -> list[tuple[int, int, Neighbours]]:
         """Return the ranges of windows with a high that are not selected and have no failure on record."""
-        taken: dict[int, list[int]] = defaultdict(list)
+        selected: dict[int, list[int]] = defaultdict(list)
         for index, place, _ in self.taken:
-            taken[place].append(index)
+            selected[place].append(index)
         return [
             (first, after, part)
             for part in self._served
-            for first, after in _without(part.due, taken[part.place])
+            for first, after in _without(part.due, selected[part.place])
         ]
 
     def _candidates(self) -> Iterator[Candidate]:
@@ -255,10 +255,10 @@ def in_order(parts: Iterable[Neighbours]) -> Iterator[Candidate]:
         active = [part for part in active if part.due.after > index]
 
 
-def _without(due: DueRange, taken: Sequence[int]) -> Iterator[tuple[int, int]]:
+def _without(due: DueRange, selected: Sequence[int]) -> Iterator[tuple[int, int]]:
     """Yield the parts of a due range without the given indexes, which are ascending."""
     first = due.first
-    for index in taken[bisect_left(taken, due.first) : bisect_left(taken, due.after)]:
+    for index in selected[bisect_left(selected, due.first) : bisect_left(selected, due.after)]:
         if first < index:
             yield first, index
         first = index + 1

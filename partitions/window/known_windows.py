@@ -38,34 +38,34 @@ class KnownWindows:
         """Return the windows of a unit that have a high, ascending; of two highs of a window the higher
         counts.
         """
-        known: list[Known] = []
+        loaded: list[Known] = []
         firsts, afters = self.edges
         reached, apart = 0, True
         for interval in self.state.units.get(unit, ()):
             first, after = firsts.get(interval[0]), afters.get(interval[1])
             if first is None or after is None or len(interval) > 2:
-                known += self.of(interval)
+                loaded += self.of(interval)
                 apart = False
                 continue
-            known.append((first, after, None))
+            loaded.append((first, after, None))
             if first < reached:
                 apart = False
             reached = after
         if not apart:
-            known.sort(key=lambda each: each[:2])
-            if any(below[1] > above[0] for below, above in pairwise(known)):
-                return _apart(known, self.windows)
-        return known
+            loaded.sort(key=lambda loaded_range: loaded_range[:2])
+            if any(below[1] > above[0] for below, above in pairwise(loaded)):
+                return _apart(loaded, self.windows)
+        return loaded
 
     def marked(self, intervals: Iterable[WindowInterval]) -> list[tuple[int, int]]:
         """Return the windows that these intervals apply to; adjacent ranges are joined."""
-        made: list[tuple[int, int]] = []
+        merged: list[tuple[int, int]] = []
         for first, after in sorted(part[:2] for interval in intervals for part in self.of(interval)):
-            if made and first <= made[-1][1]:
-                made[-1] = made[-1][0], max(after, made[-1][1])
+            if merged and first <= merged[-1][1]:
+                merged[-1] = merged[-1][0], max(after, merged[-1][1])
             else:
-                made.append((first, after))
-        return made
+                merged.append((first, after))
+        return merged
 
     def of(self, interval: WindowInterval) -> Iterator[Known]:
         """Yield the planned windows that an interval applies to."""
@@ -132,19 +132,19 @@ class Coinciding:
         return cls(tuple(ranges), tuple(singles))
 
 
-def _apart(known: Sequence[Known], windows: Windows) -> list[Known]:
+def _apart(loaded: Sequence[Known], windows: Windows) -> list[Known]:
     """Return one answer per window, if several intervals know it; ``known`` is ascending."""
-    made: list[Known] = []
-    edges = sorted({edge for first, after, _ in known for edge in (first, after)})
+    merged: list[Known] = []
+    edges = sorted({edge for first, after, _ in loaded for edge in (first, after)})
     number, active = 0, list[Known]()
     for first, after in pairwise(edges):
-        while number < len(known) and known[number][0] == first:
-            active.append(known[number])
+        while number < len(loaded) and loaded[number][0] == first:
+            active.append(loaded[number])
             number += 1
         active = [answer for answer in active if answer[1] > first]
         if active:
             # Of several windows at once all answers are their ends.
             ends = [windows.ends[first] if high is None else high for _, _, high in active]
             whole = max(ends) == windows.ends[first] and first not in windows.cut
-            made.append((first, after, None if whole else max(ends)))
-    return made
+            merged.append((first, after, None if whole else max(ends)))
+    return merged

@@ -121,11 +121,13 @@ def ledger(
         dataflow: its name.
     """
     windows = definition.windows(now) if definition.time_entry else Windows.of(())
-    there = set(units)
-    gone = [unit for unit in state.units if unit not in there and unit != NO_UNIT]
-    looking = _Looking(state, windows, union(windows), milliseconds(now))
-    listed = [looking.unit(unit) for unit in units]
-    return Ledger(dataflow, now, definition.zone, [*listed, *(looking.gone(unit) for unit in gone)])
+    current_units = set(units)
+    removed_units = [unit for unit in state.units if unit not in current_units and unit != NO_UNIT]
+    builder = _Looking(state, windows, union(windows), milliseconds(now))
+    unit_ledgers = [builder.unit(unit) for unit in units]
+    return Ledger(
+        dataflow, now, definition.zone, [*unit_ledgers, *(builder.gone(unit) for unit in removed_units)]
+    )
 
 
 @dataclass(frozen=True)
@@ -144,10 +146,10 @@ class _Looking:
 
     def unit(self, unit: str) -> UnitLedger:
         """Return the ledger of a current unit."""
-        covered, wanted = self._covered(unit), self.wanted
-        gaps = self._gaps(unit, difference(wanted, covered))
-        complete = gaps[0].start if gaps else (wanted[-1][1] if wanted else None)
-        first = wanted[0][0] if wanted else None
+        covered, expected = self._covered(unit), self.wanted
+        gaps = self._gaps(unit, difference(expected, covered))
+        complete = gaps[0].start if gaps else (expected[-1][1] if expected else None)
+        first = expected[0][0] if expected else None
         return UnitLedger(
             unit,
             False,
@@ -185,12 +187,12 @@ class _Looking:
     def _skipped(self, unit: str) -> list[Interval]:
         return union(sorted((start, end) for start, end in self.state.skipped.get(unit, ())))
 
-    def _gaps(self, unit: str, bare: Sequence[Interval]) -> list[Gap]:
+    def _gaps(self, unit: str, uncovered: Sequence[Interval]) -> list[Gap]:
         """Return the gaps, split where the reason changes; where reasons overlap, the last layer counts."""
         marks: list[tuple[int, int, str]] = [
             (*self.windows[index], GROWS) for index in sorted(self.windows.open)
         ]
-        left = [*self.state.left.get(unit, ()), *self.state.whole.get(unit, ())]
+        deferred = [*self.state.left.get(unit, ()), *self.state.whole.get(unit, ())]
         for layer in (
             [
                 (*interval, OLD)
@@ -202,13 +204,13 @@ class _Looking:
             [(*interval, ABSTINENT) for interval in self._skipped(unit)],
             [
                 (*interval, LEFT_OUT)
-                for interval in union(sorted((interval[0], interval[1]) for interval in left))
+                for interval in union(sorted((interval[0], interval[1]) for interval in deferred))
             ],
             self._failed(unit),
         ):
             marks = overlaid(marks, layer)
-        never = [(start, end, NEVER) for start, end in bare]
-        return _joined(overlaid(never, intersection(marks, bare)))
+        never = [(start, end, NEVER) for start, end in uncovered]
+        return _joined(overlaid(never, intersection(marks, uncovered)))
 
     def _failed(self, unit: str) -> list[tuple[int, int, str]]:
         index = self.windows.index
@@ -226,13 +228,13 @@ def _failure_in_words(failure: Failure) -> str:
 
 def _joined(gaps: Iterable[tuple[int, int, str]]) -> list[Gap]:
     """Join adjacent gaps with the same reason."""
-    made: list[Gap] = []
+    joined: list[Gap] = []
     for start, end, why in gaps:
-        if made and made[-1].end == start and made[-1].why == why:
-            made[-1] = Gap(made[-1].start, end, why)
+        if joined and joined[-1].end == start and joined[-1].why == why:
+            joined[-1] = Gap(joined[-1].start, end, why)
         else:
-            made.append(Gap(start, end, why))
-    return made
+            joined.append(Gap(start, end, why))
+    return joined
 
 
 def _range(start: int, end: int, zone: tzinfo) -> dict[str, str | None]:

@@ -57,12 +57,12 @@ def migrate_state(
     if tagged:
         _check_timed(state, before)
         state = recut(state, before, windows, definition.time_range.start(now))
-    making = _Migration(state, windows)
-    whole = [units for unit in state.units for units in making.whole(unit)]
-    grows = {unit: starts for unit in state.units if (starts := making.grows(unit))}
-    if not whole and not making.moved and not grows:
+    migration = _Migration(state, windows)
+    whole = [units for unit in state.units for units in migration.whole(unit)]
+    grows = {unit: starts for unit in state.units if (starts := migration.grows(unit))}
+    if not whole and not migration.moved and not grows:
         return state
-    settled = making.settled().after((), (), whole)
+    settled = migration.settled().after((), (), whole)
     opened = {unit: sorted({*settled.open.get(unit, ()), *starts}) for unit, starts in grows.items()}
     return replace(settled, open={**settled.open, **opened})
 
@@ -70,8 +70,8 @@ def migrate_state(
 def _timeless(state: WindowState, before: WindowState | None) -> WindowState:
     """Return the state for a definition without windows: each read of a unit deletes all its rows."""
     stale = recut(state, before, Windows.of(()), 0).stale
-    kept = WindowState(state.grid) if any(state.units.values()) else state
-    return replace(kept, stale=stale)
+    remaining = WindowState(state.grid) if any(state.units.values()) else state
+    return replace(remaining, stale=stale)
 
 
 def _check_timed(*states: WindowState | None) -> None:
@@ -125,7 +125,7 @@ class _Migration:
             return []
         noted = {*self.state.open.get(unit, ()), *self.state.failed.get(unit, ())}
         covered = self._covered(unit)
-        found = []
+        starts = []
         for first, _, high in self._unit_due.known(unit):
             start = self.windows.starts[first]
             if (
@@ -134,8 +134,8 @@ class _Migration:
                 and start not in noted
                 and difference([(start, self.windows.cut[first])], covered)
             ):
-                found.append(start)
-        return found
+                starts.append(start)
+        return starts
 
     def _covered(self, unit: str) -> list[tuple[int, int]]:
         return union(sorted(interval[:2] for interval in self.state.units.get(unit, ())))

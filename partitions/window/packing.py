@@ -35,12 +35,12 @@ class Packing:
         name = definition.time_entry.name if definition.time_entry else "window"
         now = milliseconds(self.load.now)
         blank = WindowSlice((), definition.zone, definition.default_grid.text, name, now)
-        left = tuple(self.load.deferred())
+        deferred = tuple(self.load.deferred())
         for number, portion in enumerate([*self._portions(), *self._group_portions()]):
             yield replace(
                 blank,
                 works=portion,
-                deferred=() if number else left,
+                deferred=() if number else deferred,
                 early=() if number else self.load.early,
                 old=tuple(self._old(portion)),
             )

@@ -80,13 +80,13 @@ def _existing(partitions: Partitioning, windows: Windows) -> str:
 
 
 def _identities(partitions: Partitioning, keys: set[str]) -> Container[str]:
-    odd = [] if partitions.units == "dynamic" else sorted(keys.difference(partitions.unit_keys))
-    if odd:
-        few, what = ", ".join(partitions.unit_keys[:5]), "bucket" if partitions.bucket_count else "unit"
+    unknown_keys = [] if partitions.units == "dynamic" else sorted(keys.difference(partitions.unit_keys))
+    if unknown_keys:
+        few, noun = ", ".join(partitions.unit_keys[:5]), "bucket" if partitions.bucket_count else "unit"
         raise _refused(
             partitions,
-            f"one of {counted(len(partitions.unit_keys), what)} ({few}, …)",
-            f"the {what} {odd[0]!r}",
+            f"one of {counted(len(partitions.unit_keys), noun)} ({few}, …)",
+            f"the {noun} {unknown_keys[0]!r}",
         )
     if partitions.bucket_count:
         return UnitBuckets(partitions.bucket_count, frozenset(keys))

@@ -125,17 +125,17 @@ class Partitioning:
             for (window, unit), (last_window, last_unit) in corners
         ]
 
-    def _rows(self, windows: Windows | None, known: Sequence[str]) -> Axis:
+    def _rows(self, windows: Windows | None, known_keys: Sequence[str]) -> Axis:
         if not self.timed:
             return ONE
         if self.cron is None or windows is None:
-            return Axis.of(known, self.window_key)
+            return Axis.of(known_keys, self.window_key)
         return Axis(windows.index.get, lambda place: self.window_key(windows.starts[place]))
 
-    def _columns(self, known: Sequence[str]) -> Axis:
+    def _columns(self, known_keys: Sequence[str]) -> Axis:
         if self.units is None:
             return ONE
-        return Axis.of(known if self.units == "dynamic" else self.unit_keys, self.unit_key)
+        return Axis.of(known_keys if self.units == "dynamic" else self.unit_keys, self.unit_key)
 
     @cached_property
     def unit_keys(self) -> tuple[str, ...]:
@@ -159,8 +159,8 @@ class Partitioning:
     @property
     def bucket_count(self) -> int:
         """Return the number of buckets; 0 if units are not in buckets."""
-        shown = self.watermark.dagster_units
-        return shown.buckets if isinstance(shown, Buckets) else 0
+        declared_units = self.watermark.dagster_units
+        return declared_units.buckets if isinstance(declared_units, Buckets) else 0
 
     @cached_property
     def _zone(self) -> tzinfo:

@@ -53,11 +53,11 @@ def plan(
         return Plan(dataflow, "window", number, now, why)
     enough(units, definition.min_units, dataflow)
     state = state.rebased(definition.default_grid)
-    forced, of = isinstance(request, Forced), request.of if isinstance(request, Due | Forced) else None
-    load = Workload(definition, state, tuple(units), now, ranged, forced, of, since)
+    forced, part = isinstance(request, Forced), request.of if isinstance(request, Due | Forced) else None
+    load = Workload(definition, state, tuple(units), now, ranged, forced, part, since)
     slices = tuple(Packing(load, whole).slices())
     if isinstance(request, Forced) and request.reason is not None:
         slices = tuple(replace(slice_, why="replay") for slice_ in slices)
-    said = Explanation(load)
-    skips, warnings = tuple(said.skips()), tuple(said.warnings())
-    return Plan(dataflow, "window", number, now, said.why(), slices, skips, warnings)
+    explanation = Explanation(load)
+    skips, warnings = tuple(explanation.skips()), tuple(explanation.warnings())
+    return Plan(dataflow, "window", number, now, explanation.why(), slices, skips, warnings)

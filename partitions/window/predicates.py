@@ -154,29 +154,31 @@ def _range(range_: Range, columns: Columns) -> Predicate:
 
 def _units(units: Sequence[Unit], columns: Columns) -> Predicate:
     """Return the predicate of units: one list if they share a single column, else one comparison per unit."""
-    wanted = [_wanted(unit, columns) for unit in units]
-    if any(not values for values in wanted):
+    values_of_units = [_wanted(unit, columns) for unit in units]
+    if any(not values for values in values_of_units):
         return EVERYTHING
-    columns_of = {tuple(values) for values in wanted}
-    if len(columns_of) == 1 and len(wanted[0]) == 1:
+    columns_of = {tuple(values) for values in values_of_units}
+    if len(columns_of) == 1 and len(values_of_units[0]) == 1:
         ((column,),) = columns_of
-        return Among(column, tuple(dict.fromkeys(values[column] for values in wanted)))
-    return any_of(all_of(Among(column, (value,)) for column, value in values.items()) for values in wanted)
+        return Among(column, tuple(dict.fromkeys(values[column] for values in values_of_units)))
+    return any_of(
+        all_of(Among(column, (value,)) for column, value in values.items()) for values in values_of_units
+    )
 
 
 def _wanted(unit: Unit, columns: Columns) -> dict[str, Any]:
     """Return columns and values of a unit, except the values that the query itself filters."""
-    wanted: dict[str, Any] = {}
+    column_values: dict[str, Any] = {}
     for name, value in unit.items():
         column = columns.units.get(name)
         if column is not None:
-            wanted[column] = _value(name, value, column, columns)
+            column_values[column] = _value(name, value, column, columns)
         elif f"unit.{name}" not in columns.elsewhere:
             raise ConfigurationError(
                 f"source: expected a column for {name} in unit_columns, or {{unit.{name}}} in a query, found neither:"
                 " nothing tells a row's unit"
             )
-    return wanted
+    return column_values
 
 
 def _value(name: str, value: Any, column: str, columns: Columns) -> Any:
@@ -202,7 +204,7 @@ def _merged(ranges: Iterable[Range]) -> tuple[Range, ...]:
     merged: list[Range] = []
     for range_ in sorted(ranges, key=_order):
         both = (
-            (merged[-1][0], max(merged[-1], range_, key=lambda each: _order(each)[1])[1])
+            (merged[-1][0], max(merged[-1], range_, key=lambda range_: _order(range_)[1])[1])
             if merged
             else range_
         )

@@ -25,11 +25,11 @@ class Axis(NamedTuple):
     key: Callable[[int], str | None]
 
     @classmethod
-    def of(cls, known: Sequence[str], key: Callable[[Any], str]) -> Axis:
+    def of(cls, keys: Sequence[str], key: Callable[[Any], str]) -> Axis:
         """Return the axis of keys in their order."""
-        places: Mapping[str, int] = {name: place for place, name in enumerate(known)}
+        places: Mapping[str, int] = {name: place for place, name in enumerate(keys)}
         # Each window is looked up once for each unit, and each unit once for each window.
-        return cls(cache(lambda value: places.get(key(value))), lambda place: known[place])
+        return cls(cache(lambda value: places.get(key(value))), lambda place: keys[place])
 
 
 ONE = Axis(lambda value: 0, lambda place: None)
@@ -51,10 +51,11 @@ def rectangles(cells: Iterable[Cell]) -> list[Rectangle]:
     The result is small but not always minimal, since finding the minimum costs too much. Equal runs of
     cells in adjacent rows are joined; the same is tried with columns, and the smaller result counts.
     """
-    known = set(cells)
-    by_row = list(_joined(known))
+    distinct_cells = set(cells)
+    by_row = list(_joined(distinct_cells))
     by_column = [
-        Rectangle(*corners[2:], *corners[:2]) for corners in _joined({(column, row) for row, column in known})
+        Rectangle(*corners[2:], *corners[:2])
+        for corners in _joined({(column, row) for row, column in distinct_cells})
     ]
     return sorted(by_row if len(by_row) <= len(by_column) else by_column)
 

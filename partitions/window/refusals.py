@@ -59,12 +59,12 @@ def _unit_names(watermark: WindowWatermark) -> Iterator[Refusal]:
 
     A unit with fewer names than another may hold its rows, which would be loaded for both.
     """
-    given = watermark.unit_entry.listed if watermark.unit_entry else ()
-    odd = next((unit for unit in given if set(unit) != set(given[0])), None)
+    listed_units = watermark.unit_entry.listed if watermark.unit_entry else ()
+    odd = next((unit for unit in listed_units if set(unit) != set(listed_units[0])), None)
     if odd is not None:
         yield Refusal(
             ("watermark", "definition"),
-            f"a unit of {', '.join(odd)} beside one of {', '.join(given[0])}",
+            f"a unit of {', '.join(odd)} beside one of {', '.join(listed_units[0])}",
             "units that all have values of the same names (a row could belong to two of them)",
         )
 
@@ -91,7 +91,7 @@ def _places(source: SourceDefinition, watermark: WindowWatermark) -> Iterator[Re
     if watermark.time_entry is None or not source.placeholders & WHOLE_WINDOW:
         return
     if source.places and share_a_place(source.places, watermark):
-        first = next(each for each in source.places if each.name in WHOLE_WINDOW)
+        first = next(placeholder for placeholder in source.places if placeholder.name in WHOLE_WINDOW)
         yield Refusal(
             ("source", source.asks_in[0]),
             f"{first.text}, which is the same for several {' and '.join(grains(watermark))} windows",
@@ -127,13 +127,15 @@ def _unsaid_bounds(source: SourceDefinition, watermark: WindowWatermark) -> Iter
             continue
         column = "the column with a row's time as source.window_column"
         if not filters and (start := unsaid_start(watermark, text.wording)) is not None:
-            found = f"{text.form}, which cannot say {start.isoformat()}, the start of a window"
-            yield Refusal(text.key, found, f"a finer form, windows that start where it can say, or {column}")
+            problem = f"{text.form}, which cannot say {start.isoformat()}, the start of a window"
+            yield Refusal(
+                text.key, problem, f"a finer form, windows that start where it can say, or {column}"
+            )
             return
         if not filters and text.name == "end" and (end := unsaid_end(watermark, text.wording)) is not None:
-            found = f"{text.form}, which cannot say {end.isoformat()}, the end of the last window"
+            problem = f"{text.form}, which cannot say {end.isoformat()}, the end of the last window"
             yield Refusal(
-                text.key, found, f"a finer form, a `to` that it can say, partial: false, or {column}"
+                text.key, problem, f"a finer form, a `to` that it can say, partial: false, or {column}"
             )
             return
         if names_place and text.wording.is_coarser_than("hour"):

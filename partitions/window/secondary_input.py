@@ -48,10 +48,10 @@ class SecondaryInput(Model):
 
     @model_validator(mode="after")
     def _one_place(self) -> SecondaryInput:
-        given = [name for name in ("table", "asset", "path", "query", "source") if getattr(self, name)]
-        if len(given) != 1:
+        named_places = [name for name in ("table", "asset", "path", "query", "source") if getattr(self, name)]
+        if len(named_places) != 1:
             raise ValueError(
-                f"expected one of table, asset, path, query and source, found {' and '.join(given) or 'none'}"
+                f"expected one of table, asset, path, query and source, found {' and '.join(named_places) or 'none'}"
             )
         return self
 

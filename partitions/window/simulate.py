@@ -159,7 +159,7 @@ def simulate(observations: Iterable[Observation], graces: Sequence[int], *, data
         dataflow: its name.
     """
     reads = sorted(observations, key=lambda observation: observation.at)
-    known: dict[tuple[TimeBound, str], dict[int, Observation]] = {}
+    reads_by_unit: dict[tuple[TimeBound, str], dict[int, Observation]] = {}
     ends: list[int] = []  # of work units that were loaded before the run that is looked at, ascending
     changes: list[ReadChange] = []
     reread = dict.fromkeys(graces, 0)
@@ -170,18 +170,20 @@ def simulate(observations: Iterable[Observation], graces: Sequence[int], *, data
             for grace in graces:
                 reread[grace] += len(ends) - bisect_right(ends, highest - grace)
         for observation in of_run:
-            before = known.get((observation.start, observation.unit))
+            before = reads_by_unit.get((observation.start, observation.unit))
             if before is None:
                 insort(ends, observation.end)
             elif highest is not None:
                 longest = max(longest, highest - observation.end)
                 changes += _change(observation, before.get(observation.lower), highest)
-            known.setdefault((observation.start, observation.unit), {})[observation.lower] = observation
+            reads_by_unit.setdefault((observation.start, observation.unit), {})[observation.lower] = (
+                observation
+            )
         highest = max([*([] if highest is None else [highest]), *(observation.end for observation in of_run)])
     return Simulation(
         dataflow,
         len(reads),
-        len(known),
+        len(reads_by_unit),
         len(changes),
         reads[0].at if reads else None,
         reads[-1].at if reads else None,

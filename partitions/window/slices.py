@@ -77,7 +77,7 @@ class WindowSlice:
 
     def advance(self, before: Watermark) -> Watermark:
         """Return the state after this slice."""
-        done = [
+        loaded = [
             LoadedUnit(work.start, work.end, work.lower, work.unit, work.open, Grid.parse(work.grid))
             for work in self.works
             if work.reason != "rest"
@@ -92,7 +92,7 @@ class WindowSlice:
             WindowState.of(before)
             .rebased(Grid.parse(self.grid))
             .after(
-                done,
+                loaded,
                 failed,
                 [*self.deferred, *self._asked()],
                 at=self.at,
@@ -129,21 +129,21 @@ class WindowSlice:
 
         Work units that must share a commit with one of them are left out, too.
         """
-        gone = {failure.work.key for failure in failed}
+        failed_keys = {failure.work.key for failure in failed}
         bound = {together(failure.work): failure for failure in failed if failure.work.bound is not None}
         more = [
             FailedUnit(work, f"is read in one commit with {first.work.label(self.zone)}: {first.error}")
             for work in self.works
-            if work.key not in gone and (first := bound.get(together(work)))
+            if work.key not in failed_keys and (first := bound.get(together(work)))
         ]
-        gone |= {failure.work.key for failure in more}
-        works = tuple(work for work in self.works if work.key not in gone)
+        failed_keys |= {failure.work.key for failure in more}
+        works = tuple(work for work in self.works if work.key not in failed_keys)
         return replace(self, works=works, failed=(*self.failed, *failed, *more))._with_its_old()
 
     def _with_its_old(self) -> WindowSlice:
         """Return the slice with only the old windows that its work units read again."""
-        there = {(work.unit, work.bound) for work in self.works if work.bound is not None}
-        return replace(self, old=tuple(old for old in self.old if (old.unit, old.bound) in there))
+        bound_units = {(work.unit, work.bound) for work in self.works if work.bound is not None}
+        return replace(self, old=tuple(old for old in self.old if (old.unit, old.bound) in bound_units))
 
     @property
     def source_files(self) -> list[SourceFile]:

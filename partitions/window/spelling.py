@@ -36,20 +36,20 @@ def value_of(
     """
     parts: list[tuple[str, Hashable, str | None]] = []
     for name, value in sorted(unit_of(identity).items()):
-        asked = texts[name](value) if name in texts else None
+        requested_text = texts[name](value) if name in texts else None
         if name not in kinds:
-            parts.append((name, canonical(value) if asked is None else "", asked))
+            parts.append((name, canonical(value) if requested_text is None else "", requested_text))
             continue
         try:
-            held: Hashable = (kinds[name], _plain(fitted(value, kinds[name], zone)))
+            typed_value: Hashable = (kinds[name], _plain(fitted(value, kinds[name], zone)))
         except ValueError:
-            held = canonical(value)
-        parts.append((name, held, asked))
+            typed_value = canonical(value)
+        parts.append((name, typed_value, requested_text))
     return tuple(parts)
 
 
 def known_units(
-    units: Sequence[str], known: Collection[str], value: Callable[[str], Value]
+    units: Sequence[str], state_units: Collection[str], value: Callable[[str], Value]
 ) -> tuple[str, ...]:
     """Return units without repeated values, in their order.
 
@@ -60,29 +60,29 @@ def known_units(
         known: identities of the state.
         value: returns the value of an identity.
     """
-    of_state = {value(unit): unit for unit in known}
-    of_state |= {value(unit): unit for unit in units if unit in known}
-    found: dict[Value, str] = {}
+    of_state = {value(unit): unit for unit in state_units}
+    of_state |= {value(unit): unit for unit in units if unit in state_units}
+    chosen: dict[Value, str] = {}
     for unit in units:
         of_unit = value(unit)
-        found.setdefault(of_unit, of_state.get(of_unit, unit))
-    return tuple(found.values())
+        chosen.setdefault(of_unit, of_state.get(of_unit, unit))
+    return tuple(chosen.values())
 
 
-def may_be_respelt(units: Sequence[str], known: Collection[str], zone: tzinfo) -> bool:
+def may_be_respelt(units: Sequence[str], state_units: Collection[str], zone: tzinfo) -> bool:
     """Return whether two of these units, or one of them and one of the state, may be equal in some column
     type.
 
     Cheap. If it returns False, the column types need not be looked up.
     """
-    rest = [unit for unit in units if unit not in known]
-    if not rest and len(units) > _LOOKED_THROUGH:
+    new_units = [unit for unit in units if unit not in state_units]
+    if not new_units and len(units) > _LOOKED_THROUGH:
         return False
-    seen = {alike(unit, zone) for unit in units}
-    if len(seen) < len(units):
+    loose_values = {alike(unit, zone) for unit in units}
+    if len(loose_values) < len(units):
         return True
-    others = (unit for unit in known if unit not in units) if rest else ()
-    return any(alike(unit, zone) in seen for unit in others)
+    other_state_units = (unit for unit in state_units if unit not in units) if new_units else ()
+    return any(alike(unit, zone) in loose_values for unit in other_state_units)
 
 
 _LOOKED_THROUGH = 10_000
@@ -110,8 +110,8 @@ class Listed:
         """Return the listed unit that an identity spells; None if there is none, or several."""
         if identity in self._known:
             return identity
-        found = self._by_likeness.get(alike(identity, self.zone), [])
-        return found[0] if len(found) == 1 else None
+        spellings = self._by_likeness.get(alike(identity, self.zone), [])
+        return spellings[0] if len(spellings) == 1 else None
 
     @cached_property
     def _known(self) -> frozenset[str]:
@@ -119,10 +119,10 @@ class Listed:
 
     @cached_property
     def _by_likeness(self) -> dict[str, list[str]]:
-        found: dict[str, list[str]] = {}
+        units_by_likeness: dict[str, list[str]] = {}
         for unit in self.units:
-            found.setdefault(alike(unit, self.zone), []).append(unit)
-        return found
+            units_by_likeness.setdefault(alike(unit, self.zone), []).append(unit)
+        return units_by_likeness
 
 
 @dataclass(frozen=True)
@@ -144,8 +144,8 @@ class SomeListed:
 def _plain(value: Any) -> Hashable:
     """Return a column's value in a form that is the same for all equal values."""
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
-        held: Hashable = value
-        return held
+        hashable: Hashable = value
+        return hashable
     return _number(value)
 
 

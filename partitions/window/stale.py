@@ -46,11 +46,11 @@ def bounds(old: Sequence[Interval], windows: Windows) -> list[Bound]:
     Returns:
         ascending; an old window that no window touches is in none.
     """
-    made: list[Bound] = []
+    bound_groups: list[Bound] = []
     number = 0
     while number < len(old):
         begin, (lower, upper) = number, old[number]
-        number, known = number + 1, (0, 0)
+        number, last_span = number + 1, (0, 0)
         while True:
             touched = windows.touching(lower, upper)
             if touched:
@@ -60,14 +60,14 @@ def bounds(old: Sequence[Interval], windows: Windows) -> list[Bound]:
                 )
             while number < len(old) and old[number][0] < upper:
                 upper, number = max(upper, old[number][1]), number + 1
-            if known == (lower, upper):
+            if last_span == (lower, upper):
                 break
-            known = lower, upper
+            last_span = lower, upper
         if touched:
             inside = [windows[index] for index in touched]
             rest = tuple(missing(inside, lower, upper))
-            made.append(Bound(touched.start, touched.stop, tuple(old[begin:number]), rest))
-    return made
+            bound_groups.append(Bound(touched.start, touched.stop, tuple(old[begin:number]), rest))
+    return bound_groups
 
 
 def waits(bound: Bound, windows: Windows) -> tuple[Interval, ...]:
@@ -106,15 +106,15 @@ def recut(state: WindowState, before: WindowState | None, windows: Windows, begi
         windows: all current windows.
         begin: the earliest start of a window; windows that end before it stay as they are.
     """
-    making = _Recut(state.grid, windows, begin, {})
-    known = before.rebased(state.grid) if before is not None else WindowState(state.grid)
-    parts = (state.units, state.stale, known.units, known.stale)
+    recutter = _Recut(state.grid, windows, begin, {})
+    table_state = before.rebased(state.grid) if before is not None else WindowState(state.grid)
+    parts = (state.units, state.stale, table_state.units, table_state.stale)
     units: dict[str, list[WindowInterval]] = {}
     stale: dict[str, list[WindowInterval]] = {}
     for unit in dict.fromkeys(name for part in parts for name in part):
-        kept, old = making.of(*(part.get(unit, []) for part in parts))
-        if kept:
-            units[unit] = kept
+        loaded, old = recutter.of(*(part.get(unit, []) for part in parts))
+        if loaded:
+            units[unit] = loaded
         if old:
             stale[unit] = old
     return replace(state, units=units, stale=stale)
@@ -143,16 +143,22 @@ class _Recut:
         return self.cache[key]
 
     def _of(
-        self, loaded: list[WindowInterval], others: Iterable[WindowInterval]
+        self, loaded: list[WindowInterval], other_intervals: Iterable[WindowInterval]
     ) -> tuple[list[WindowInterval], list[WindowInterval]]:
-        every = list(each(loaded, self.grid))
-        kept = [window for window in every if self._stays(*window)]
+        loaded_windows = list(each(loaded, self.grid))
+        staying = [window for window in loaded_windows if self._stays(*window)]
         highs: dict[int, int] = {}
-        for start, end, _ in kept:
+        for start, end, _ in staying:
             highs[start] = max(end, highs.get(start, end))
-        old = [window for window in every if not self._stays(*window)]
-        old += [window for window in each(others, self.grid) if highs.get(window[0], window[0]) < window[1]]
-        return (loaded if len(kept) == len(every) else self._intervals(kept)), self._intervals(old)
+        old = [window for window in loaded_windows if not self._stays(*window)]
+        old += [
+            window
+            for window in each(other_intervals, self.grid)
+            if highs.get(window[0], window[0]) < window[1]
+        ]
+        return (loaded if len(staying) == len(loaded_windows) else self._intervals(staying)), self._intervals(
+            old
+        )
 
     def _stays(self, start: int, end: int, grid: Grid) -> bool:
         """Return whether a loaded window is still cut as before, or lies before all current windows."""
@@ -171,11 +177,11 @@ class _Recut:
         for start, end, grid in loaded:
             if start not in highest or highest[start][0] < end:
                 highest[start] = end, grid
-        made: list[WindowInterval] = []
+        intervals: list[WindowInterval] = []
         for start in sorted(highest):
             end, grid = highest[start]
             interval: WindowInterval = [start, end] if grid == self.grid else [start, end, grid.text]
-            last = made[-1] if made else None
+            last = intervals[-1] if intervals else None
             if (
                 last is not None
                 and last[1] == start
@@ -184,8 +190,8 @@ class _Recut:
             ):
                 last[1] = end
             else:
-                made.append(interval)
-        return made
+                intervals.append(interval)
+        return intervals
 
     def _follows(self, last: WindowInterval, grid: Grid) -> bool:
         return grid.grain != "none" and steps(grid, last[0]).on(last[1])

@@ -94,16 +94,16 @@ class WindowState:
         """Return the state as JSON data; ``{}`` if nothing is known of any unit."""
         if not self.units and not self.failed and not self.stale:
             return {}
-        made: Watermark = {"grid": self.grid.text, "units": dict(self.units)}
+        stored: Watermark = {"grid": self.grid.text, "units": dict(self.units)}
         if self.failed:
-            made["failed"] = {
+            stored["failed"] = {
                 unit: {_text(start): _shortened(failure) for start, failure in of_unit.items()}
                 for unit, of_unit in self.failed.items()
             }
         for name in ("open", "skipped", "left", "whole", "stale", "early"):
             if of_units := getattr(self, name):
-                made[name] = dict(of_units)
-        return made | ({"retried": True} if self.retried else {})
+                stored[name] = dict(of_units)
+        return stored | ({"retried": True} if self.retried else {})
 
     @property
     def highest(self) -> int | None:
@@ -167,7 +167,7 @@ class WindowState:
 
     def after(
         self,
-        done: Iterable[LoadedUnit],
+        loaded_units: Iterable[LoadedUnit],
         failed: Iterable[tuple[str, TimeBound, str]] = (),
         deferred: Iterable[DeferredUnits] = (),
         *,
@@ -193,24 +193,24 @@ class WindowState:
         changes.replaced(replaced)
         for unit, lower, upper in rest:
             changes.kept(unit, lower, upper)
-        for loaded in done:
+        for loaded in loaded_units:
             changes.succeeded(loaded)
         for unit, start, error in failed:
             changes.tried(unit, start, error, at)
-        for left in deferred:
-            changes.deferred(left, at)
+        for deferred_units in deferred:
+            changes.deferred(deferred_units, at)
         return replace(self, **changes.fields())
 
-    def covers(self, other: WindowState) -> bool:
+    def covers(self, earlier: WindowState) -> bool:
         """Return whether no high falls from ``other`` to this state."""
-        return all(self._covers(other, unit, intervals) for unit, intervals in other.units.items())
+        return all(self._covers(earlier, unit, intervals) for unit, intervals in earlier.units.items())
 
-    def _covers(self, other: WindowState, unit: str, intervals: list[WindowInterval]) -> bool:
+    def _covers(self, earlier: WindowState, unit: str, intervals: list[WindowInterval]) -> bool:
         own = self.units.get(unit)
-        if own is None or (self.grid == other.grid and own == intervals):
+        if own is None or (self.grid == earlier.grid and own == intervals):
             return own is not None or not intervals
-        known = WindowIntervals(own, self.grid)
-        return all(known.covers(interval, other.grid_of(interval)) for interval in intervals)
+        loaded = WindowIntervals(own, self.grid)
+        return all(loaded.covers(interval, earlier.grid_of(interval)) for interval in intervals)
 
 
 def highest_of(watermark: Mapping[str, Any]) -> int | None:

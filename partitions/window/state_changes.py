@@ -81,7 +81,9 @@ class StateChanges:
         if (failure := self._failure(loaded.unit, loaded.start)) is not None:
             self._retried |= failure.attempts > 0
             self._failed[loaded.unit] = {
-                start: other for start, other in self._failed[loaded.unit].items() if start != loaded.start
+                start: remaining
+                for start, remaining in self._failed[loaded.unit].items()
+                if start != loaded.start
             }
         intervals = self._of("units", loaded.unit)
         if loaded.start is None or loaded.end is None or loaded.lower is None:
@@ -117,17 +119,17 @@ class StateChanges:
         return unit in self._intervals[name] or unit in self._old[name]
 
     def _of(self, name: str, unit: str) -> WindowIntervals:
-        made = self._intervals[name]
-        if unit not in made:
-            made[unit] = WindowIntervals(self._old[name].get(unit, ()), self._old["grid"])
-        return made[unit]
+        changed = self._intervals[name]
+        if unit not in changed:
+            changed[unit] = WindowIntervals(self._old[name].get(unit, ()), self._old["grid"])
+        return changed[unit]
 
     def _read(self, unit: str, before: int | None, lower: int, end: int) -> None:
         """Record the stretch between the high and the start of a read: abstinence leaves it unread."""
-        left = list(_less(self._skipped.get(unit, ()), lower, end))
+        unread = list(_less(self._skipped.get(unit, ()), lower, end))
         if before is not None and lower > before:
-            left.append([before, lower])
-        self._skipped[unit] = left
+            unread.append([before, lower])
+        self._skipped[unit] = unread
 
 
 def _filled(of_units: Mapping[str, Any]) -> dict[str, Any]:

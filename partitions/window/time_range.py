@@ -102,23 +102,23 @@ class TimeRange:
 
     def moving(self) -> Iterator[tuple[tuple[str, ...], str]]:
         """Yield the key and text of each bound that counts from now and cuts other windows every day."""
-        given = self.from_
-        if not all(self._stands(given, grain) for grain in self._composite or (self.window,)):
-            yield ("definition",), given
+        first_bound = self.from_
+        if not all(self._stands(first_bound, grain) for grain in self._composite or (self.window,)):
+            yield ("definition",), first_bound
         for grain, (lower, upper) in self._composite.items():
             if not self._stands(lower, grain):
                 yield ("window", grain), lower
-            others = [begin for name, (begin, _) in self._composite.items() if name != grain]
-            if self._floats(upper) and not all(self._begins_before(begin, lower) for begin in others):
+            other_starts = [begin for name, (begin, _) in self._composite.items() if name != grain]
+            if self._floats(upper) and not all(self._begins_before(begin, lower) for begin in other_starts):
                 yield ("window", grain), upper
 
     def _floats(self, text: str) -> bool:
         return Instant.parse(text, self.zone).floor is not None
 
-    def _begins_before(self, begin: str, other: str) -> bool:
+    def _begins_before(self, begin: str, another: str) -> bool:
         """Return whether a range begins before another at any time."""
-        fixed = not self._floats(begin) and not self._floats(other)
-        return fixed and self._at(begin, None) < self._at(other, None)
+        fixed = not self._floats(begin) and not self._floats(another)
+        return fixed and self._at(begin, None) < self._at(another, None)
 
     def _stands(self, text: str, grain: object) -> bool:
         """Return whether a day later, windows of a grain cut from this bound still start at the same
@@ -134,7 +134,7 @@ class TimeRange:
     def _stretches(self, start: int, end: int, now: datetime | None) -> list[Stretch]:
         if isinstance(self.window, str):
             return [Stretch(self.grid(self.window), start, end)]
-        made: list[Stretch] = []
+        stretches: list[Stretch] = []
         reached = start
         ranges = [
             (self._at(lower, now), self._at(upper, now), Instant.parse(upper, self.zone).floor is None, grain)
@@ -142,8 +142,8 @@ class TimeRange:
         ]
         for lower, upper, fixed, grain in sorted(ranges):
             first, reached = max(lower, reached), max(reached, upper)
-            made.append(Stretch(self.grid(grain), first, min(upper, end), fixed and upper < end))
-        return [stretch for stretch in made if stretch.start < stretch.end]
+            stretches.append(Stretch(self.grid(grain), first, min(upper, end), fixed and upper < end))
+        return [stretch for stretch in stretches if stretch.start < stretch.end]
 
     def uncovered(self, now: datetime | None) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
         """Return the gaps and the overlaps between the sub-ranges of a composite, inside the watermark's

@@ -113,7 +113,7 @@ def _items(value: Any) -> list[Any]:
 
 
 def listed(
-    given: tuple[Unit, ...] | None,
+    listed_units: tuple[Unit, ...] | None,
     inputs: Sequence[SecondaryInput],
     read: Callable[[SecondaryInput], Iterable[Mapping[str, Any]]],
 ) -> tuple[str, ...]:
@@ -128,10 +128,10 @@ def listed(
         PlanError: if a secondary input cannot be read (that is no empty list), or has more than
         :data:`MOST_UNITS` units.
     """
-    if given is not None:
-        return distinct(given)
+    if listed_units is not None:
+        return distinct(listed_units)
     try:
-        return _few(unit for given_input in inputs for unit in given_input.units(read(given_input)))
+        return _few(unit for secondary in inputs for unit in secondary.units(read(secondary)))
     except StrandlineError as error:
         if error.transient or isinstance(error, PlanError):
             raise
@@ -141,15 +141,15 @@ def listed(
 
 
 def _few(units: Iterable[Unit]) -> tuple[str, ...]:
-    found: dict[str, None] = {}
+    identities: dict[str, None] = {}
     for unit in units:
-        found[identity(unit)] = None
-        if len(found) > MOST_UNITS:
+        identities[identity(unit)] = None
+        if len(identities) > MOST_UNITS:
             raise PlanError(
                 f"secondary_input: expected at most {MOST_UNITS} units, found more, so nothing is planned: narrow them by filters, or in the query",
                 code="secondary_input",
             )
-    return tuple(found)
+    return tuple(identities)
 
 
 def distinct(units: Iterable[Unit]) -> tuple[str, ...]:
@@ -157,15 +157,15 @@ def distinct(units: Iterable[Unit]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(map(identity, units)))
 
 
-def enough(units: Sequence[str], wanted: int, dataflow: str) -> None:
+def enough(units: Sequence[str], min_units: int, dataflow: str) -> None:
     """Raise PlanError if there are fewer units than ``min_units``, as with an incomplete source.
 
     The one unit of a definition without units does not count.
     """
     count = len(units) - (NO_UNIT in units)
-    if count < wanted:
+    if count < min_units:
         raise PlanError(
-            f"dataflow {dataflow}: watermark.min_units: expected at least {wanted} units, found {count}. Nothing was planned:"
+            f"dataflow {dataflow}: watermark.min_units: expected at least {min_units} units, found {count}. Nothing was planned:"
             " look whether the secondary input is complete, or lower min_units",
             code="below_min_units",
         )

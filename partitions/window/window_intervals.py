@@ -52,12 +52,12 @@ class WindowIntervals:
         Returns:
             the end up to which it was loaded before; None if it was not.
         """
-        held = list(self._holding(start))
-        before = max((high for _, high in held), default=None)
+        holders = list(self._holding(start))
+        before = max((high for _, high in holders), default=None)
         if before is None or end > before:
             ends = (
                 index
-                for index, high in held
+                for index, high in holders
                 if self.items[index][1] == high and self.grid(self.items[index]) == grid
             )
             if (grown := next(ends, None)) is None:
@@ -109,15 +109,15 @@ class WindowIntervals:
     def _join(self, index: int) -> None:
         """Join an interval with those that it follows or that follow it."""
         interval = self.items[index]
-        for other in self._followers(index, interval[1]):
-            if self._follows(interval, self.items[other]):
-                interval = [interval[0], self.items[other][1], *interval[2:]]
+        for neighbour in self._followers(index, interval[1]):
+            if self._follows(interval, self.items[neighbour]):
+                interval = [interval[0], self.items[neighbour][1], *interval[2:]]
                 self.items[index] = interval
-                del self.items[other]
+                del self.items[neighbour]
                 break
-        for other in range(index - 1, index - 2 if self._apart else -1, -1):
-            if other >= 0 and self._follows(self.items[other], interval):
-                self.items[other] = [self.items[other][0], interval[1], *interval[2:]]
+        for neighbour in range(index - 1, index - 2 if self._apart else -1, -1):
+            if neighbour >= 0 and self._follows(self.items[neighbour], interval):
+                self.items[neighbour] = [self.items[neighbour][0], interval[1], *interval[2:]]
                 del self.items[index]
                 break
 
@@ -126,12 +126,12 @@ class WindowIntervals:
             return range(index + 1, min(index + 2, len(self.items)))
         return range(bisect_left(self.items, end, key=_start), bisect_right(self.items, end, key=_start))
 
-    def _follows(self, interval: WindowInterval, other: WindowInterval) -> bool:
+    def _follows(self, interval: WindowInterval, candidate: WindowInterval) -> bool:
         return (
-            interval[1] == other[0]
-            and interval[2:] == other[2:]
+            interval[1] == candidate[0]
+            and interval[2:] == candidate[2:]
             and self.grid(interval).grain != "none"
-            and steps(self.grid(interval), interval[0]).on(other[0])
+            and steps(self.grid(interval), interval[0]).on(candidate[0])
         )
 
     def _touches(self, interval: WindowInterval, start: int, end: int, grid: Grid) -> bool:

@@ -64,13 +64,13 @@ class Windows:
             stretches: ascending, without overlaps; an empty or inverted one has no window.
             partial: whether the short last window of a stretch is kept.
         """
-        kept = tuple(stretch for stretch in stretches if stretch.start < stretch.end)
+        non_empty = tuple(stretch for stretch in stretches if stretch.start < stretch.end)
         starts: list[int] = []
         ends: list[int] = []
         bounds: list[tuple[int, int]] = []
         cut: dict[int, int] = {}
         growing: list[int] = []
-        for stretch in kept:
+        for stretch in non_empty:
             first = len(starts)
             for start, end in _cut(stretch):
                 if end > stretch.end:
@@ -82,7 +82,7 @@ class Windows:
                 starts.append(start)
                 ends.append(min(end, stretch.end))
             bounds.append((first, len(starts)))
-        return cls(kept, starts, ends, tuple(bounds), cut, frozenset(growing))
+        return cls(non_empty, starts, ends, tuple(bounds), cut, frozenset(growing))
 
     def __len__(self) -> int:
         """Return the number of windows."""

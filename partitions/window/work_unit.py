@@ -67,12 +67,12 @@ def describe_works(works: Collection[WorkUnit], zone: tzinfo) -> str:
             ranges[-1][1] = work.end
         else:
             ranges.append([work.start, work.end])
-    shown = [
+    descriptions = [
         " ".join(filter(None, (_span(start, end, zone), words(unit)))) or "everything"
         for unit, ranges in by_unit.items()
         for start, end in ranges
     ]
-    return first_few(shown, 5) or "nothing"
+    return first_few(descriptions, 5) or "nothing"
 
 
 def words(unit: str) -> str:

@@ -102,8 +102,8 @@ class Workload:
         """
         failed = [group for group in self.due_groups if group.failure is not None]
         idle = not self.taken_groups and not self.selector.taken
-        left = most - len(self.selector.taken)
-        self.taken_groups += taken(failed, left, at_least_one=idle or not self.state.retried)
+        remaining = most - len(self.selector.taken)
+        self.taken_groups += taken(failed, remaining, at_least_one=idle or not self.state.retried)
 
     def reason(self, group: Group) -> Reason:
         """Return why a group runs."""

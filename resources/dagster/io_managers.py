@@ -269,13 +269,13 @@ class WatermarkIOManager(IOManager):
             raise failure(
                 ConfigurationError("the watermark's output came before the table's: expected the table first")
             )
-        newest, left = self._platform.log.newest(obj.dataflow.name), obj.outcome.newest
-        if (newest and newest.id) != (left and left.id):
+        newest, own_entry = self._platform.log.newest(obj.dataflow.name), obj.outcome.newest
+        if (newest and newest.id) != (own_entry and own_entry.id):
             # Another run may go on right after this one; its entry stands, and this run's is in the history.
             context.log.warning(
                 "entry %s was appended by another run meanwhile", newest.number if newest else 0
             )
-        metadata = self._describe(obj.dataflow, left)
+        metadata = self._describe(obj.dataflow, own_entry)
         _show(context, metadata, ("state_number",))
 
     def described(self, dataflow: Dataflow) -> Mapping[str, Any]:

@@ -71,14 +71,14 @@ class PartitionEvents:
         context, dataflow, before = self.context, self.dataflow, self.outcome.started_at_number
         instance, log, run_id = context.instance, self.platform.log, context.run.run_id
         try:
-            left = untold(instance, log, dataflow.name, run_id, before)
-            made = list(self._loaded_by_dead_runs(left))
+            unreported = untold(instance, log, dataflow.name, run_id, before)
+            materialisations = list(self._loaded_by_dead_runs(unreported))
         except Exception as error:  # noqa: BLE001 - the rows are there, and so is what this run has done
             context.log.warning("what runs that died have loaded is not shown yet: %s", error)
             return
-        for record in made:
+        for record in materialisations:
             context.log_event(record)
-        tell(instance, dataflow.name, left.runs, before)
+        tell(instance, dataflow.name, unreported.runs, before)
 
     def _loaded_by_dead_runs(self, unreported: UnreportedEntries) -> Iterator[AssetMaterialization]:
         """Yield the materialisations of dead runs: one per partition, or one per run without partitions."""
@@ -98,6 +98,6 @@ class PartitionEvents:
                 ]
                 # Dagster takes any key for such an event, and shows none of another definition.
                 with partition_loading_context(dynamic_partitions_store=context.instance):
-                    known = partitions.definition.has_partition_key(str(of_both[0].partition))
-                if known and key not in failed:
+                    is_current = partitions.definition.has_partition_key(str(of_both[0].partition))
+                if is_current and key not in failed:
                     yield from of_both

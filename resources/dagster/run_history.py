@@ -96,10 +96,14 @@ class RunHistory:
             entry: its newest entry.
         """
         noted = last_attempt(self._log, dataflow)
-        begun, kept = self._begun(dataflow, entry, noted), self._kept(dataflow, noted)
-        if kept is not None and kept.status in _IN_FLIGHT:
-            kept = self._kept(dataflow, noted, ended=True)
-        return _newest(noted, kept, None if begun is not None and begun.status in _IN_FLIGHT else begun)
+        slice_attempt, dagster_attempt = self._begun(dataflow, entry, noted), self._kept(dataflow, noted)
+        if dagster_attempt is not None and dagster_attempt.status in _IN_FLIGHT:
+            dagster_attempt = self._kept(dataflow, noted, ended=True)
+        return _newest(
+            noted,
+            dagster_attempt,
+            None if slice_attempt is not None and slice_attempt.status in _IN_FLIGHT else slice_attempt,
+        )
 
     def _begun(self, dataflow: str, entry: Entry | None, noted: Attempt | None) -> Attempt | None:
         """Return the attempt of a slice that was started after the last complete run and is not finished;
@@ -144,18 +148,20 @@ class RunHistory:
         return self._attempt_of(dataflow, records[0], noted)
 
     def _attempt_of(self, dataflow: str, record: RunRecord, noted: Attempt | None) -> Attempt:
-        run, begun = record.dagster_run, record.create_timestamp.isoformat(timespec="milliseconds")
+        run, started_at = record.dagster_run, record.create_timestamp.isoformat(timespec="milliseconds")
         if not run.is_finished:
             if _process_is_gone(run):
-                return _died(dataflow, begun, f"run {run.run_id[:8]}", noted, run.run_id)
-            return Attempt(begun, "running" if run.status.value == "STARTED" else "queued", run_id=run.run_id)
+                return _died(dataflow, started_at, f"run {run.run_id[:8]}", noted, run.run_id)
+            return Attempt(
+                started_at, "running" if run.status.value == "STARTED" else "queued", run_id=run.run_id
+            )
         since = noted.failing_since if noted else None
         error = {"code": "dagster", "message": self._failure(run), "choices": [f"strandline run {dataflow}"]}
         return Attempt(
-            begun,
+            started_at,
             "canceled" if run.status.value == "CANCELED" else "failed",
             error,
-            since or begun,
+            since or started_at,
             run.run_id,
         )
 
@@ -163,9 +169,9 @@ class RunHistory:
         """Return why a run failed, from its step's report or else its own."""
         from dagster import DagsterEventType
 
-        said: Any = None
+        message: Any = None
         for kind in (DagsterEventType.STEP_FAILURE, DagsterEventType.RUN_FAILURE):
-            if self._dagster is None or said:
+            if self._dagster is None or message:
                 break
             records = self._dagster.get_records_for_run(
                 run.run_id, of_type=kind, limit=1, ascending=False
@@ -174,30 +180,30 @@ class RunHistory:
             data: Any = event.event_specific_data if event else None
             failure = getattr(data, "user_failure_data", None)
             error = getattr(data, "error", None)
-            said = (
+            message = (
                 (failure and failure.description)
                 or (error and str(error.message).strip())
                 or (event and event.message)
             )
-        return str(said or f"run {run.run_id} ended as {run.status.value.lower()}, and did not say why")
+        return str(message or f"run {run.run_id} ended as {run.status.value.lower()}, and did not say why")
 
 
 def _process_is_gone(run: DagsterRun) -> bool:
     from resources.dagster.io_managers import holder_of
 
-    found = holder_of(run)
-    return found is not None and holder.process_is_alive(found) is False
+    run_holder = holder_of(run)
+    return run_holder is not None and holder.process_is_alive(run_holder) is False
 
 
-def _died(dataflow: str, begun: str, what: str, noted: Attempt | None, run_id: str | None) -> Attempt:
-    message = f"the process that began {what} at {time_in_words(begun)} is gone (killed?); the next run finishes what it left"
+def _died(dataflow: str, started_at: str, work: str, noted: Attempt | None, run_id: str | None) -> Attempt:
+    message = f"the process that began {work} at {time_in_words(started_at)} is gone (killed?); the next run finishes what it left"
     error = {"code": "died", "message": message, "choices": [f"strandline run {dataflow}"]}
-    return Attempt(begun, "died", error, (noted.failing_since if noted else None) or begun, run_id)
+    return Attempt(started_at, "died", error, (noted.failing_since if noted else None) or started_at, run_id)
 
 
 def _newest(*known: Attempt | None) -> Attempt | None:
-    there = [attempt for attempt in known if attempt is not None]
-    return max(there, key=lambda attempt: _instant(attempt.time), default=None)
+    existing = [attempt for attempt in known if attempt is not None]
+    return max(existing, key=lambda attempt: _instant(attempt.time), default=None)
 
 
 def _instant(text: str) -> datetime:

@@ -61,8 +61,8 @@ def note_attempt(log: WatermarkLog, outcome: Outcome) -> None:
         before = last_attempt(log, outcome.dataflow) if outcome.error else None
         since = before.failing_since if before else None
         since = (since or now) if status in _BAD else since if status in _UNDECIDED else None
-        made = Attempt(now, status, error_json(outcome.error), since, outcome.run_id)
-        log.put_note(outcome.dataflow, _ATTEMPT, asdict(made))
+        attempt = Attempt(now, status, error_json(outcome.error), since, outcome.run_id)
+        log.put_note(outcome.dataflow, _ATTEMPT, asdict(attempt))
 
 
 def last_attempt(log: WatermarkLog, dataflow: str) -> Attempt | None:
@@ -85,11 +85,13 @@ def said_before(log: WatermarkLog, dataflow: str, warnings: Sequence[str]) -> fr
     if not warnings:
         return frozenset()
     try:
-        known = (log.note(dataflow, _SAID) or {}).get("warnings")
-        said = [warning for warning in known if isinstance(warning, str)] if isinstance(known, list) else []
-        new = [warning for warning in dict.fromkeys(map(_kind, warnings)) if warning not in said]
+        stored = (log.note(dataflow, _SAID) or {}).get("warnings")
+        given_before = (
+            [warning for warning in stored if isinstance(warning, str)] if isinstance(stored, list) else []
+        )
+        new = [warning for warning in dict.fromkeys(map(_kind, warnings)) if warning not in given_before]
         if new:
-            log.put_note(dataflow, _SAID, {"warnings": [*said, *new][-_MOST_SAID:]})
+            log.put_note(dataflow, _SAID, {"warnings": [*given_before, *new][-_MOST_SAID:]})
     except StrandlineError:
         return frozenset()
     return frozenset(warning for warning in warnings if _kind(warning) not in new)

@@ -122,7 +122,7 @@ class SparkEngine:
     def packages(self) -> tuple[str, ...]:
         """Return the Maven coordinates of the jars that this process needs."""
         remote = any(place.url.startswith("s3://") for place in self.places)
-        theirs = [
+        user_packages = [
             package.strip()
             for package in self.conf.get("spark.jars.packages", "").split(",")
             if package.strip()
@@ -131,7 +131,7 @@ class SparkEngine:
             DELTA_PACKAGE,
             *((HADOOP_AWS_PACKAGE, COMMITTERS_PACKAGE) if remote else ()),
             *self.drivers,
-            *theirs,
+            *user_packages,
             *self.shared,
         )
         return tuple(dict.fromkeys(needed))
@@ -144,7 +144,7 @@ class SparkEngine:
     def settings(self) -> dict[str, str]:
         """Return all settings of the process's Spark."""
         cores = str(os.cpu_count() or 2)
-        ours = {
+        defaults = {
             "spark.app.name": "strandline",
             "spark.master": self.master,
             "spark.log.level": "FATAL",  # what fails is told by our own errors, once
@@ -164,7 +164,7 @@ class SparkEngine:
             "spark.ui.showConsoleProgress": "false",
         }
         if self.master.startswith("local"):
-            ours |= {
+            defaults |= {
                 "spark.driver.host": "127.0.0.1",
                 "spark.driver.bindAddress": "127.0.0.1",
                 "spark.driver.memory": "2g",
@@ -173,9 +173,11 @@ class SparkEngine:
                 # Otherwise one task a file looks whether it is there: seconds for a thousand files.
                 "spark.sql.sources.parallelPartitionDiscovery.parallelism": str(4 * (os.cpu_count() or 2)),
             }
-        theirs = {key: value for key, value in self.conf.items() if key != "spark.jars.packages"}
-        own_jars = "spark.jars" in theirs  # Spark takes either list, so theirs must go with coordinates
-        settings = ours | jar_settings(None if own_jars else self.cache, self.packages) | theirs
+        user_settings = {key: value for key, value in self.conf.items() if key != "spark.jars.packages"}
+        own_jars = (
+            "spark.jars" in user_settings
+        )  # Spark takes either list, so theirs must go with coordinates
+        settings = defaults | jar_settings(None if own_jars else self.cache, self.packages) | user_settings
         if not self.commits_to_s3:
             return settings
         jars = [*filter(None, [settings.get("spark.jars")]), str(JAR)]
@@ -219,8 +221,12 @@ class SparkEngine:
         Spark that something else has started are unknown, and nothing is raised.
         """
         running = running_context()
-        there = running.getConf().get(PACKAGES_KEY) if running is not None else None
-        missing = [package for package in self.packages if package not in there.split(",")] if there else []
+        loaded_packages = running.getConf().get(PACKAGES_KEY) if running is not None else None
+        missing = (
+            [package for package in self.packages if package not in loaded_packages.split(",")]
+            if loaded_packages
+            else []
+        )
         if missing:
             raise ConfigurationError(
                 f"Spark runs in this process already, without {', '.join(missing)}: expected all jars from its start on, since"
@@ -275,13 +281,13 @@ class SparkEngine:
             places: are read and written.
             readers: Maven coordinates that Spark needs to read some file formats.
         """
-        given = list(places)
-        catalogs = [each.catalog for each in given if isinstance(each, Place)]
-        databases = [each for each in (*given, *catalogs) if isinstance(each, JdbcConnection)]
+        all_places = list(places)
+        catalogs = [place.catalog for place in all_places if isinstance(place, Place)]
+        databases = [place for place in (*all_places, *catalogs) if isinstance(place, JdbcConnection)]
         return replace(
             self,
-            places=tuple(each for each in given if isinstance(each, Place)),
-            drivers=tuple(sorted({each.package for each in databases} | set(readers))),
+            places=tuple(place for place in all_places if isinstance(place, Place)),
+            drivers=tuple(sorted({place.package for place in databases} | set(readers))),
         )
 
     def isolated(self) -> SparkEngine:
@@ -293,11 +299,11 @@ class SparkEngine:
         return replace(self, shared=tuple(dict.fromkeys(packages)))
 
 
-def _includes(key: str, current: str | None, wanted: str) -> bool:
+def _includes(key: str, current: str | None, expected: str) -> bool:
     """Return whether a setting has the expected value; additional extensions do no harm."""
     if key == "spark.sql.extensions" and current:
-        return set(wanted.split(",")) <= set(current.split(","))
-    return current == wanted
+        return set(expected.split(",")) <= set(current.split(","))
+    return current == expected
 
 
 def _be_quiet() -> None:

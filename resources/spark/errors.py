@@ -18,10 +18,10 @@ class EngineLost(SparkUnavailable):
     transient = True
 
     @classmethod
-    def of(cls, dataflow: str, doing: str, lost: str) -> EngineLost:
+    def of(cls, dataflow: str, doing: str, reason: str) -> EngineLost:
         """Return the error for a dataflow, with what it was doing."""
         return cls(
-            f"dataflow {dataflow}: the Spark engine was lost while {doing}: {lost.rstrip(' .')}. Nothing is lost or given up: the next run finishes"
+            f"dataflow {dataflow}: the Spark engine was lost while {doing}: {reason.rstrip(' .')}. Nothing is lost or given up: the next run finishes"
             " what was begun. `strandline dev` starts its engine again by itself; see that yours runs",
             choices=(f"strandline run {dataflow}", "strandline doctor"),
         )

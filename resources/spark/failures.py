@@ -34,10 +34,10 @@ def is_of_values(error: Exception) -> bool:
 
 def cause(error: Exception) -> str:
     """Return the root cause in one line."""
-    if end := java_end():
-        return end
-    if lost := engine_lost(error):
-        return lost
+    if exit_line := java_end():
+        return exit_line
+    if loss := engine_lost(error):
+        return loss
     if of_store := spark_failure(str(error)):
         return f"{of_store[0]}: {of_store[1]}"
     if without := lacks_iceberg(error):

@@ -76,8 +76,8 @@ def java_end() -> str | None:
     except subprocess.TimeoutExpired:
         return None
     why = ", as the system does when memory runs out" if code == -signal.SIGKILL else ""
-    said = last_words()
-    return f"Spark's Java process ended with code {code}{why}{f'; it said: {said}' if said else ''}"
+    output = last_words()
+    return f"Spark's Java process ended with code {code}{why}{f'; it said: {output}' if output else ''}"
 
 
 def last_words() -> str:
@@ -173,10 +173,10 @@ def engine_lost(error: BaseException) -> str | None:
 
     The read or write itself is not to blame for such an error.
     """
-    seen: set[int] = set()
+    visited: set[int] = set()
     at: BaseException | None = error
-    while at is not None and id(at) not in seen:
-        seen.add(id(at))
+    while at is not None and id(at) not in visited:
+        visited.add(id(at))
         if any(kind.__name__ in _GONE for kind in type(at).__mro__) or _status(at) in _SILENT:
             details = getattr(at, "details", None)
             detail = details() if callable(details) else None

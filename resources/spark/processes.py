@@ -92,7 +92,7 @@ def _lives(process: subprocess.Popen[bytes]) -> bool:
     """Return whether the process or any other of its session lives; zombies do not count."""
     if process.poll() is None:
         return True
-    return any(_is_of(process.pid, other) for other in psutil.process_iter())
+    return any(_is_of(process.pid, candidate) for candidate in psutil.process_iter())
 
 
 def _is_of(group: int, process: psutil.Process) -> bool:

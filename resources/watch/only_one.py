@@ -11,7 +11,7 @@ from partitions.errors import Held
 
 
 @contextmanager
-def only_one(lock: Path, what: str) -> Iterator[None]:
+def only_one(lock: Path, process_name: str) -> Iterator[None]:
     """Hold a file lock while the block runs; it ends with this process, however it ends.
 
     Args:
@@ -26,5 +26,5 @@ def only_one(lock: Path, what: str) -> Iterator[None]:
         try:
             fcntl.flock(lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise Held(f"expected no other {what}, found one that holds {lock}") from None
+            raise Held(f"expected no other {process_name}, found one that holds {lock}") from None
         yield

@@ -32,8 +32,8 @@ def log_store_problem(chosen: str | None, for_all: str | None) -> str | None:
     """
     if chosen == CLASS or for_all:
         return None
-    found = f"{SETTING}={chosen}" if chosen else "Delta's own"
+    store = f"{SETTING}={chosen}" if chosen else "Delta's own"
     return (
-        f"Spark commits to S3 with {found}, which is not conditional: a merge by keys can overwrite what another driver commits at the same"
+        f"Spark commits to S3 with {store}, which is not conditional: a merge by keys can overwrite what another driver commits at the same"
         f" moment. Start Spark with --jars {JAR} --conf {SETTING}={CLASS}"
     )
