@@ -1,5 +1,6 @@
-"""Retry transient failures after growing pauses, each of which is logged. The caller defines what is
-transient.
+"""Retry transient failures after growing pauses, each of which is logged.
+
+The caller defines what is transient.
 """
 
 from __future__ import annotations

@@ -226,8 +226,9 @@ def submit_options(cache_dir: Path, packages: Iterable[str]) -> str:
 
 
 def quoted(*flags: str) -> str:
-    """Return JVM flags as one text that Spark's launcher splits into the same flags, whatever a path
-    contains.
+    """Return JVM flags as one text that Spark's launcher splits into the same flags again.
+
+    Paths may contain blanks and quotes.
     """
     escaped = (re.sub(r"([\"\\])", r"\\\1", flag) for flag in flags)
     return " ".join(f'"{flag}"' if re.search(r"[\s'\"\\]", flag) else flag for flag in escaped)

@@ -89,10 +89,9 @@ def user_function(key: str, name: str, folder: Path) -> Callable[..., Any]:
 
 
 def ship_modules(folder: Path) -> None:
-    """Have Spark send the project's own modules to its Python workers by value, since they cannot import
-    them.
+    """Have Spark send the project's own modules to its Python workers by value.
 
-    It covers modules that are imported by now.
+    The workers cannot import them. It covers modules that are imported by now.
 
     Args:
         folder: of the project.

@@ -43,7 +43,7 @@ def rows_of_files(column: str, paths: Collection[str], other_paths: Collection[s
     Args:
         column: holds the path of each row's file.
         paths: of the files.
-        others: other paths that rows may hold, at least those between the first and the last of the files.
+        other_paths: other paths that rows may hold, at least those between the first and the last of the files.
     """
     ordered, apart = sorted(paths), sorted({*other_paths} - {*paths})
     runs = [list(run) for _, run in groupby(ordered, key=partial(bisect_left, apart))]

@@ -48,7 +48,7 @@ def promoted_rows(
     Args:
         range_: the replayed range.
         columns: of the watermark.
-        begun: the live state when the replay started.
+        start_state: the live state when the replay started.
         now: the live state.
         keeps_boundary: whether runs read the stored value itself again, so a row with it may have been
         loaded since.
@@ -78,7 +78,7 @@ def swaps_nothing(
     Args:
         range_: the replayed range.
         columns: of the watermark.
-        begun: the live state when the replay started.
+        start_state: the live state when the replay started.
         now: the live state.
         leaves_above: as in :func:`promoted_rows`.
     """
@@ -100,7 +100,7 @@ def loaded_again(
         entries: of the live dataflow since then; one without rows may have deleted some.
         range_: the replayed range.
         columns: of the watermark.
-        begun: the live state then.
+        start_state: the live state then.
     """
     for entry in entries:
         if not any(_reaches_below(entry, name, start_state.marks.get(name)) for name in columns):

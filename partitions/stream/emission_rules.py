@@ -25,8 +25,9 @@ def is_below(time: Ticks, watermark: Ticks) -> Condition:
 
 
 def first_window_start(time: Ticks, size: int, slide: int) -> Ticks:
-    """Return the start of the earliest window that holds an event time; windows start at multiples of
-    ``slide``.
+    """Return the start of the earliest window that holds an event time.
+
+    Windows start at multiples of ``slide``.
     """
     return time - (size - slide) - _modulo(time - size, slide)
 

@@ -1,6 +1,4 @@
-"""The start and the end of an epoch: the state that judges its rows, and the state after it
-(docs/streams.md).
-"""
+"""An epoch: the state that judges its rows, and the state after it (docs/streams.md)."""
 
 from __future__ import annotations
 
@@ -22,7 +20,7 @@ def opened(state: StreamState, splits: Splits, with_rows: Iterable[str]) -> Stre
     Args:
         state: after the epoch before.
         splits: the options of splits.
-        seen: the splits that have rows in this epoch which are not quarantined.
+        with_rows: the splits that have rows in this epoch which are not quarantined.
     """
     kept_splits = {
         name for name, split in state.splits.items() if split.watermark is not None or name in splits.declared

@@ -122,8 +122,9 @@ class EpochSlice:
         return bad.part in self.input.keys
 
     def up_to(self, bad: BadPart) -> EpochSlice | None:
-        """Return an epoch of the files before a bad one; None if there are none, or its input has no such
-        parts.
+        """Return an epoch of the files before a bad one; None if there are none.
+
+        Only an input of files has such parts.
         """
         before = self.input.up_to(bad.part)
         return None if before is None else replace(self, input=before, counts=False, judgement=None)

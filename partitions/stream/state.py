@@ -179,9 +179,7 @@ class StreamState:
         return lowest if self.drained is not None and lowest is not None and lowest < self.drained else None
 
     def bound(self, name: str) -> EventTime | None:
-        """Return the watermark that judges a split's next chunk: its own, or the global one if that is
-        higher.
-        """
+        """Return the watermark that judges a split's next chunk: the higher of its own and the global one."""
         split = self.splits.get(name, Split())
         return later(split.watermark, self.value)
 

@@ -75,8 +75,9 @@ class Groups:
         return holding(self.bounds(unit), index) if unit in self.state.stale else None
 
     def due(self, units: Container[str] | None, chosen: Sequence[int] | None) -> list[Group]:
-        """Return all groups that can be read now: first those that did not fail, by window, then by oldest
-        try.
+        """Return all groups that can be read now.
+
+        First come those that did not fail, by window; then the others, the oldest try first.
 
         Args:
             units: the requested units; None: all.

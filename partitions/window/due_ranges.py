@@ -236,8 +236,9 @@ class UnitDue:
         return over(over(over(left_out, failed_marks), whole), forced_failures)
 
     def _come(self, intervals: Iterable[WindowInterval]) -> Iterator[tuple[int, int]]:
-        """Yield the windows of early intervals that are over now: they end no earlier than they were loaded
-        up to.
+        """Yield the windows of early intervals that are over now.
+
+        Their present end is not before the end up to which they were loaded.
         """
         for first, after, high in (part for interval in intervals for part in self._windows.of(interval)):
             if high is None or high <= self.windows.ends[first]:

@@ -29,8 +29,8 @@ def places_for_failed(failed_count: int, other_count: int, most: int, *, turn: b
     """Return the number of places for failed work: half if not all fit, more if other work leaves some.
 
     Args:
-        failed: the number of failed items that are due.
-        others: the number of other due items.
+        failed_count: the number of failed items that are due.
+        other_count: the number of other due items.
         most: the number of places.
         turn: whether a single place goes to failed work.
     """
@@ -81,8 +81,9 @@ class PlanBudget:
         return replace(self, slices=max(self.slices - slices, 0), parallelism=most)
 
     def rooms(self, alone: int, other_count: int) -> tuple[int, int]:
-        """Return how many work units with their own slice, and how many others, fit; neither starves if
-        possible.
+        """Return how many work units with their own slice, and how many others, fit.
+
+        Neither starves if possible.
         """
         alone, other_count = min(alone, self.most), min(other_count, self.most)
         needed = -(-other_count // self.limit)

@@ -35,8 +35,9 @@ class KnownWindows:
     _coinciding: dict[tuple[int, int, str], Coinciding] = field(default_factory=dict)
 
     def known(self, unit: str) -> list[Known]:
-        """Return the windows of a unit that have a high, ascending; of two highs of a window the higher
-        counts.
+        """Return the windows of a unit that have a high, ascending.
+
+        If a window has two highs, the higher one counts.
         """
         loaded: list[Known] = []
         firsts, afters = self.edges

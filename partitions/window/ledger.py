@@ -167,8 +167,9 @@ class _Looking:
         )
 
     def _intervals(self, unit: str) -> list[Interval]:
-        """Return the loaded stretches of a unit up to now; what a clock running ahead loaded beyond does not
-        count.
+        """Return the loaded stretches of a unit up to now.
+
+        A clock running ahead may have loaded beyond now; that does not count yet.
         """
         intervals = self.state.units.get(unit, ())
         return [(interval[0], min(interval[1], self.now)) for interval in intervals if interval[0] < self.now]

@@ -139,9 +139,7 @@ class Partitioning:
 
     @cached_property
     def unit_keys(self) -> tuple[str, ...]:
-        """Return the keys that need no dynamic partitions: of the listed units in their order, or of all
-        buckets.
-        """
+        """Return the keys that need no dynamic partitions: of the listed units, or of all buckets."""
         if self.bucket_count:
             return bucket_keys(self.bucket_count)
         return tuple(map(self.unit_key, self.listed_units.units))
@@ -169,8 +167,7 @@ class Partitioning:
         return UTC if "hourly" in grains else self.watermark.zone
 
     def parts(self, key: str) -> tuple[str, str]:
-        """Return the unit's key and the window's in a partition's key; "" for a dimension that does not
-        exist.
+        """Return the unit's key and the window's in a partition's key; "" if there is no such dimension.
 
         Raises:
             ConfigurationError: for a text that does not have as many parts as there are dimensions.

@@ -101,9 +101,7 @@ def _places(source: SourceDefinition, watermark: WindowWatermark) -> Iterator[Re
 
 
 def _centuries(source: SourceDefinition, watermark: WindowWatermark) -> Iterator[Refusal]:
-    """Refuse two-digit years if windows lie in more than a hundred years: two windows would have the same
-    text.
-    """
+    """Refuse two-digit years if windows span more than a hundred years: two would have the same text."""
     short = two_digit_year((*source.places, *source.asked)) if watermark.time_entry is not None else None
     if short is not None and has_years_of_two_centuries(watermark):
         yield Refusal(

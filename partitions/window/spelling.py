@@ -57,7 +57,7 @@ def known_units(
 
     Args:
         units: identities, as they are listed.
-        known: identities of the state.
+        state_units: identities of the state.
         value: returns the value of an identity.
     """
     of_state = {value(unit): unit for unit in state_units}
@@ -70,8 +70,7 @@ def known_units(
 
 
 def may_be_respelt(units: Sequence[str], state_units: Collection[str], zone: tzinfo) -> bool:
-    """Return whether two of these units, or one of them and one of the state, may be equal in some column
-    type.
+    """Return whether two units, of these and those of the state, may be equal in some column type.
 
     Cheap. If it returns False, the column types need not be looked up.
     """

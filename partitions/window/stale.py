@@ -134,8 +134,9 @@ class _Recut:
         loaded_before: list[WindowInterval],
         stale_before: list[WindowInterval],
     ) -> tuple[list[WindowInterval], list[WindowInterval]]:
-        """Return a unit's intervals that stay loaded, and its old ones; cached, since most units have the
-        same.
+        """Return a unit's intervals that stay loaded, and its old ones.
+
+        The result is cached, since most units have the same intervals.
         """
         key = repr((loaded, stale, loaded_before, stale_before))
         if key not in self.cache:

@@ -1,5 +1,4 @@
-"""The state of a window watermark: per unit, the windows that are loaded, and up to when
-(docs/watermarks.md).
+"""The state of a window watermark: the loaded windows of each unit (docs/watermarks.md).
 
 Loaded, left-out and requested windows are intervals (``partitions.window.window_intervals``). A complete
 unit has one, however many windows it has.
@@ -179,7 +178,7 @@ class WindowState:
         """Return the state after a commit.
 
         Args:
-            done: the work units that were read and written.
+            loaded_units: the work units that were read and written.
             failed: work units that could not be read, by unit and start, with the error.
             deferred: due work units that have to wait; without this record they might not be due next
             time.

@@ -121,9 +121,7 @@ class TimeRange:
         return fixed and self._at(begin, None) < self._at(another, None)
 
     def _stands(self, text: str, grain: object) -> bool:
-        """Return whether a day later, windows of a grain cut from this bound still start at the same
-        instants.
-        """
+        """Return whether windows that are cut from this bound start at the same instants a day later."""
         floor, zone = Instant.parse(text, self.zone).floor, text.partition(".")[2]
         if floor is None:
             return True
@@ -146,9 +144,7 @@ class TimeRange:
         return [stretch for stretch in stretches if stretch.start < stretch.end]
 
     def uncovered(self, now: datetime | None) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
-        """Return the gaps and the overlaps between the sub-ranges of a composite, inside the watermark's
-        range.
-        """
+        """Return the gaps and the overlaps between the sub-ranges of a composite, inside its range."""
         start, end = self.start(now), self.end(now)
         ranges = sorted((self._at(a, now), self._at(b, now)) for a, b in self._composite.values())
         gaps, overlaps, reached = [], [], start

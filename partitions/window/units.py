@@ -120,7 +120,7 @@ def listed(
     """Return the distinct identities of all units, in the order in which they are listed or read.
 
     Args:
-        given: the units that the user lists; None if secondary inputs provide them.
+        listed_units: the units that the user lists; None if secondary inputs provide them.
         inputs: the secondary inputs.
         read: returns the rows of a secondary input.
 

@@ -97,8 +97,9 @@ class Workload:
                 self.selector.offer(Neighbours(due, place))
 
     def _try_groups(self, most: int) -> None:
-        """Select groups that failed for the remaining places; if there are none, one group in every other
-        run.
+        """Select groups that failed for the remaining places.
+
+        If no place remains, one such group is selected in every other run.
         """
         failed = [group for group in self.due_groups if group.failure is not None]
         idle = not self.taken_groups and not self.selector.taken

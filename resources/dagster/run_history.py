@@ -106,9 +106,7 @@ class RunHistory:
         )
 
     def _begun(self, dataflow: str, entry: Entry | None, noted: Attempt | None) -> Attempt | None:
-        """Return the attempt of a slice that was started after the last complete run and is not finished;
-        else None.
-        """
+        """Return the attempt of the open slice, if it started after the last complete run; else None."""
         intent = self._log.open_intent(dataflow, entry)
         if intent is None or intent.is_decision or (noted and _instant(noted.time) > _instant(intent.time)):
             return None

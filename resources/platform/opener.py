@@ -98,8 +98,9 @@ class Opener(Stores):
         return replace(plan, warnings=tuple(warnings))
 
     def _change_of_keys(self, dataflow: Dataflow, entry: Entry | None) -> str | None:
-        """Return a warning that the next run checks new merge keys; None if they are not new, or only Spark
-        can tell.
+        """Return a warning that the next run checks new merge keys; None if there are none.
+
+        None, too, if only Spark can tell.
         """
         if entry is None or not entry.keyed_by or entry.replace_table or not dataflow.target.merges:
             return None
@@ -112,8 +113,7 @@ class Opener(Stores):
         )
 
     def _check_columns(self, dataflow: Dataflow, entry: Entry | None) -> None:
-        """Raise the error that the first run would raise for unreadable columns, if no Spark is needed to
-        find it.
+        """Raise the first run's error for unreadable columns, if no Spark is needed to find it.
 
         Plans of column watermarks check the columns themselves.
         """
@@ -125,8 +125,9 @@ class Opener(Stores):
                 source.check_readable()
 
     def _change_of_schema(self, dataflow: Dataflow, entry: Entry | None) -> str | None:
-        """Return how the source's columns differ from the pinned ones, and what the next run does; None if
-        only Spark can tell.
+        """Return how the source's columns differ from the pinned ones, and what the next run does.
+
+        None if they do not differ, or only Spark can tell.
         """
         if dataflow.streams_with_spark:
             return None  # what is pinned are the columns of its query

@@ -72,9 +72,7 @@ class Stores:
         return WatermarkLog(open_blobs(self.state))
 
     def waits_for_upstream(self, dataflow: Dataflow) -> str:
-        """Return a line that names the upstream dataflows whose table does not exist yet; "" if there are
-        none.
-        """
+        """Return a line that names the upstream dataflows whose table does not exist yet; "" without any."""
         tables = self.lineage.upstream_tables(dataflow).items()
         unmade = {
             maker
@@ -189,9 +187,7 @@ class Stores:
         return self.spark.with_places([self.lake], _packages_at(place)).sharing(self._jars)
 
     def _packages_of(self, dataflow: Dataflow) -> tuple[str, ...]:
-        """Return the packages that Spark needs for the dataflow's files, its table, and the tables that it
-        reads.
-        """
+        """Return the packages that Spark needs for the dataflow's files, its table, and its input tables."""
         read = [self.lake.child(table) for table in dataflow.inputs.values()]
         for reading in source_readings(dataflow):
             if isinstance(reading.source, TableSource):

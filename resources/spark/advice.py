@@ -11,11 +11,10 @@ _CHANGES_VALUES = re.compile(r"\btry_\w+|\bspark\.(?:sql\.(?!catalog)|databricks
 
 
 def without_advice(text: str) -> str:
-    """Return Spark's message without pyspark's class, and without advice to change SQL settings or use
-    ``try_cast``.
+    """Return Spark's message without pyspark's class, and without advice that would change values.
 
-    With ``spark.sql.ansi.enabled: false`` a value that does not fit becomes another one, or NULL. The
-    caller's error says what to do instead.
+    Such advice names a SQL setting or ``try_cast``. With ``spark.sql.ansi.enabled: false`` a value that
+    does not fit becomes another one, or NULL. The caller's error says what to do instead.
     """
     sentences = _SENTENCE_END.split(_CLASS.sub("", text))
     facts = [part for part in sentences if not (_IS_ADVICE.match(part) and _CHANGES_VALUES.search(part))]

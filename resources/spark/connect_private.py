@@ -51,8 +51,9 @@ def remember_columns(rows: DataFrame, columns: StructType | None) -> None:
 
 
 def remember_no_stream(rows: DataFrame) -> None:
-    """Cache that rows on a Connect server are no stream, which pyspark asks the server before it observes
-    them.
+    """Cache that rows on a Connect server are no stream.
+
+    Otherwise pyspark asks the server before it observes them.
     """
     cast("SparkConnectDataFrame", rows).__dict__.setdefault("isStreaming", False)
 
@@ -77,11 +78,10 @@ def local_checkpoint(rows: DataFrame) -> DataFrame:
 
 
 def make_active(session: SparkConnectSession) -> None:
-    """Make a session the default that pyspark uses in this thread: for DDL types, date literals, user
-    functions.
+    """Make a session the default of pyspark in this thread.
 
-    pyspark keeps the first of a thread for ever, even if the server has closed it for being idle for an
-    hour.
+    pyspark uses it for DDL types, date literals and user functions. It keeps the first session of a thread
+    for ever, even if the server has closed it for being idle for an hour.
     """
     session._active_session.session = session
 

@@ -107,8 +107,7 @@ _DETAILS = re.compile(r'details = "(.*?)"\s*$', re.MULTILINE)
 
 
 def said(error: Exception) -> str:
-    """Return the line of an error of Spark or pyspark that tells what happened, without advice to change
-    values.
+    """Return the line of a Spark error that tells what happened, without advice to change values.
 
     If a user's Python function failed, its own error stands at the end of a traceback. py4j's first line
     only names the call; Java's own error is in the second.

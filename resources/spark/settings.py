@@ -31,8 +31,9 @@ _usual: WeakKeyDictionary[SparkSession, dict[str, str | None]] = WeakKeyDictiona
 
 
 def tune(session: SparkSession, size: int | None) -> bool:
-    """Run the session's next write without compilation if the files are small; else restore the user's
-    settings.
+    """Run the session's next write without compilation if the files are small.
+
+    Otherwise restore the user's settings.
 
     Args:
         session: of one run.
@@ -72,8 +73,9 @@ def get_all(session: SparkSession, keys: Iterable[str]) -> dict[str, str | None]
 
 
 def _put_back(session: SparkSession, settings: Mapping[str, str | None]) -> None:
-    """Restore settings as :func:`get_all` returned them: None unsets one. At most two calls to a Connect
-    server.
+    """Restore settings as :func:`get_all` returned them: None unsets one.
+
+    It takes at most two calls to a Connect server.
     """
     set_all(session, {key: value for key, value in settings.items() if value is not None})
     unset = [key for key, value in settings.items() if value is None]

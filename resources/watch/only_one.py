@@ -16,7 +16,7 @@ def only_one(lock: Path, process_name: str) -> Iterator[None]:
 
     Args:
         lock: a file, created if it is missing.
-        what: names the process, for the error.
+        process_name: names the process, for the error.
 
     Raises:
         Held: if another process holds it.
