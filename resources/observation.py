@@ -1,4 +1,4 @@
-"""The counts of a write, by a Spark observation (docs/architecture.md)."""
+"""The counts of a write, by a Spark observation (docs/explanation/architecture.md)."""
 
 from __future__ import annotations
 

@@ -131,7 +131,7 @@ class Outcome:
 
     @property
     def status(self) -> Status:
-        """Return the status in one word (docs/cli.md, JSON)."""
+        """Return the status in one word (docs/reference/cli.md, JSON)."""
         if isinstance(self.error, UpstreamNotLoaded):
             return "skipped"
         if self.error is not None:
@@ -236,7 +236,7 @@ class Outcome:
         return first.effective if isinstance(first, ReadsBack) else self.before
 
     def as_json(self) -> dict[str, Any]:
-        """Return the public JSON form of the run (docs/cli.md, JSON)."""
+        """Return the public JSON form of the run (docs/reference/cli.md, JSON)."""
         return {
             "dataflow": self.dataflow,
             "run_id": self.run_id,

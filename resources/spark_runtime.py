@@ -5,7 +5,7 @@ up uses them before anything is installed. No pyspark; ``resources.spark.engine`
 session.
 
 The cache folder has two files per set of packages, and a run works without either: the archive (why:
-docs/adr/0002-a-class-data-archive.md) and the list of the jars that Ivy resolved.
+docs/explanation/adr/0002-a-class-data-archive.md) and the list of the jars that Ivy resolved.
 """
 
 from __future__ import annotations

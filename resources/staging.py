@@ -2,7 +2,7 @@
 
 A run has one folder for the slice that it loads, ``<lake>/_staging/<layer>/<table>/<dataflow>/<id>``, and
 removes it when the slice is over. The next run that stages removes the folders of runs that died
-(docs/architecture.md, Staged files).
+(docs/explanation/architecture.md, Staged files).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The slice of a chunk: its range, independent of the watermark (docs/replay.md)."""
+"""The slice of a chunk: its range, independent of the watermark (docs/reference/replay.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The chunks of a replay: a range, cut at calendar boundaries or multiples of a step (docs/replay.md)."""
+"""The chunks of a replay: a range, cut at calendar boundaries or multiples of a step (docs/reference/replay.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The interval and the bounds of a replay's chunks, in the type of the column (docs/replay.md)."""
+"""The interval and the bounds of a replay's chunks, in the type of the column (docs/reference/replay.md)."""
 
 from __future__ import annotations
 

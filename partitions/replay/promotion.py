@@ -1,4 +1,4 @@
-"""The rows that a promote swaps (docs/replay.md, Aside).
+"""The rows that a promote swaps (docs/reference/replay.md, Aside).
 
 They are the rows of the replayed range, except those that the live dataflow has loaded since.
 """

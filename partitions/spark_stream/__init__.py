@@ -1,1 +1,1 @@
-"""Streams of Spark Structured Streaming: declaration, batches and progress (docs/streams-on-spark.md)."""
+"""Streams of Spark Structured Streaming: declaration, batches and progress (docs/reference/streams-on-spark.md)."""

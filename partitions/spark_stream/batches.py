@@ -1,4 +1,4 @@
-"""Slices of a stream on Spark's engine: batches in the outbox, one commit (docs/streams-on-spark.md)."""
+"""Slices of a stream on Spark's engine: batches in the outbox, one commit (docs/reference/streams-on-spark.md)."""
 
 from __future__ import annotations
 

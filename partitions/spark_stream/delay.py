@@ -1,4 +1,4 @@
-"""How late a row may be, as Spark's ``delayThreshold`` (docs/streams-on-spark.md)."""
+"""How late a row may be, as Spark's ``delayThreshold`` (docs/reference/streams-on-spark.md)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Refuse sources, operators and targets that Spark's engine does not support.
 
-See docs/streams-on-spark.md.
+See docs/reference/streams-on-spark.md.
 """
 
 from __future__ import annotations

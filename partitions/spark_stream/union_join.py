@@ -1,4 +1,4 @@
-"""The columns that sources of a union or a join must share (docs/streams-on-spark.md).
+"""The columns that sources of a union or a join must share (docs/reference/streams-on-spark.md).
 
 Declared schemas and keys are checked here. The columns of a table are known when a run starts, and are
 compared then (``resources.kinds.spark_stream.query``).

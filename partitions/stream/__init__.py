@@ -1,1 +1,1 @@
-"""Streams: an event-time watermark per split, and their minimum as the global one (docs/streams.md)."""
+"""Streams: an event-time watermark per split, and their minimum as the global one (docs/reference/streams.md)."""

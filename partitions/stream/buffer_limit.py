@@ -1,4 +1,4 @@
-"""Stop a stream before too many rows wait in its buffer (docs/streams.md).
+"""Stop a stream before too many rows wait in its buffer (docs/reference/streams.md).
 
 The error names the cause: the slowest split, or an operator.
 """

@@ -1,6 +1,6 @@
 """The time up to which a stream's table is complete, which ``to: watermark`` waits for.
 
-See docs/streams.md, Complete days.
+See docs/reference/streams.md, Complete days.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The declaration of a stream watermark (docs/streams.md).
+"""The declaration of a stream watermark (docs/reference/streams.md).
 
 :mod:`partitions.spark_stream.definition` declares streams of Spark's engine.
 """
@@ -147,7 +147,7 @@ class StreamWatermark(InUtc):
         )
 
     def identity(self) -> dict[str, Any]:
-        """Return the parts of the definition that the state depends on (docs/state.md)."""
+        """Return the parts of the definition that the state depends on (docs/reference/state.md)."""
         prefix = self.partition_filter.prefix_template if self.partition_filter else None
         return {
             "engine": self.engine,

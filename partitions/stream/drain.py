@@ -1,4 +1,4 @@
-"""Drain the buffer when the global watermark rises: rows strictly below it leave (docs/streams.md).
+"""Drain the buffer when the global watermark rises: rows strictly below it leave (docs/reference/streams.md).
 
 A segment of the buffer is never rewritten: its live part is the rows at or above the global watermark.
 """

@@ -1,4 +1,4 @@
-"""The end of input: how far the global watermark rises so that waiting rows leave (docs/streams.md).
+"""The end of input: how far the global watermark rises so that waiting rows leave (docs/reference/streams.md).
 
 An operator decides it, or a time without input passes.
 """

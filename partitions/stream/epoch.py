@@ -1,4 +1,4 @@
-"""An epoch: the state that judges its rows, and the state after it (docs/streams.md)."""
+"""An epoch: the state that judges its rows, and the state after it (docs/reference/streams.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Merge the watermarks of splits: their minimum is the global watermark (docs/streams.md).
+"""Merge the watermarks of splits: their minimum is the global watermark (docs/reference/streams.md).
 
 Think of a queue per split that is popped only while none is empty. The minimum of the latest watermarks is
 all that is left of it: a split that is ahead waits, and the others wait for a split that is behind.

@@ -1,4 +1,4 @@
-"""Count the epochs without rows of each split, and apply ``watermark.idle`` (docs/streams.md).
+"""Count the epochs without rows of each split, and apply ``watermark.idle`` (docs/reference/streams.md).
 
 ``stall`` waits for an idle split, ``exclude`` goes on without it, ``adopt_max`` raises its watermark to
 the highest of all splits.

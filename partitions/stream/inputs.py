@@ -1,4 +1,4 @@
-"""The input of an epoch: versions of a table, or files (docs/streams.md).
+"""The input of an epoch: versions of a table, or files (docs/reference/streams.md).
 
 Epochs are cut between chunks: a version or a file is never split.
 """
@@ -195,7 +195,7 @@ class Files:
 
 @dataclass(frozen=True)
 class Nothing:
-    """No input: waiting rows leave although no row comes (docs/streams.md, When input ends).
+    """No input: waiting rows leave although no row comes (docs/reference/streams.md, When input ends).
 
     Attributes:
         up_to_time: the global watermark after it, unless it is higher already; if ``ends``, the one that

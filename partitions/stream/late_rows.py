@@ -1,4 +1,4 @@
-"""Decide what happens to late rows: they are diverted, dropped, or fail the run (docs/streams.md)."""
+"""Decide what happens to late rows: they are diverted, dropped, or fail the run (docs/reference/streams.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The declared operators of a stream, which change its rows before they are loaded (docs/streams.md)."""
+"""The declared operators of a stream, which change its rows before they are loaded (docs/reference/streams.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The planner of epochs: the input of each, and the splits that are awaited or idle (docs/streams.md)."""
+"""The planner of epochs: the input of each, and the splits that are awaited or idle (docs/reference/streams.md)."""
 
 from __future__ import annotations
 

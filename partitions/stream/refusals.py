@@ -1,4 +1,4 @@
-"""Refuse options that a stream watermark does not support (docs/streams.md).
+"""Refuse options that a stream watermark does not support (docs/reference/streams.md).
 
 The table in ``partitions.supported`` has the simple cases.
 """

@@ -1,4 +1,4 @@
-"""The side tables of a stream over splits (docs/streams.md)."""
+"""The side tables of a stream over splits (docs/reference/streams.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Splits that are added, removed and merged, in both modes (docs/streams.md)."""
+"""Splits that are added, removed and merged, in both modes (docs/reference/streams.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The options of a stream's splits (docs/streams.md)."""
+"""The options of a stream's splits (docs/reference/streams.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The state of a stream: watermarks of the splits, the global one, and the buffer (docs/streams.md)."""
+"""The state of a stream: watermarks of the splits, the global one, and the buffer (docs/reference/streams.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Windows of event time, emitted once when the global watermark passes their end (docs/streams.md)."""
+"""Windows of event time, emitted once when the global watermark passes their end (docs/reference/streams.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Grids: how windows follow each other on the calendar of a zone (docs/guide-windows.md).
+"""Grids: how windows follow each other on the calendar of a zone (docs/reference/windows.md).
 
 All windows start at the local time of the first one. If clocks skip that time, such as midnight, the
 window starts at the change; later windows start at the usual time again.

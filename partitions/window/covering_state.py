@@ -1,4 +1,4 @@
-"""The union of several states: how far a table may hold rows (docs/state.md)."""
+"""The union of several states: how far a table may hold rows (docs/reference/state.md)."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 Cron ticks at wall times. It gives the same windows if all start at the same wall time, on a day that every
 month has, and if no change of the zone's offset skips or repeats that wall time. Windows that cron cannot
-express exactly get no expression (docs/adr/0009-cron-only-where-it-is-exact.md).
+express exactly get no expression (docs/explanation/adr/0009-cron-only-where-it-is-exact.md).
 """
 
 from __future__ import annotations

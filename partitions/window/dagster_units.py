@@ -1,4 +1,4 @@
-"""Where Dagster shows units: as partitions, in buckets, or in the ledger only (docs/dagster.md)."""
+"""Where Dagster shows units: as partitions, in buckets, or in the ledger only (docs/reference/dagster.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The declaration of a window watermark (docs/guide-windows.md)."""
+"""The declaration of a window watermark (docs/reference/windows.md)."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ NOW, WATERMARK = "-", "watermark"
 
 
 class Range(Model):
-    """The start and the end of the time dimension (docs/guide-windows.md).
+    """The start and the end of the time dimension (docs/reference/windows.md).
 
     Both are instants; ``to`` may also be ``-`` or ``watermark``.
     """
@@ -247,7 +247,7 @@ class WindowWatermark(Model):
         return self
 
     def identity(self) -> dict[str, Any]:
-        """Return the parts of the definition that the state depends on (docs/state.md)."""
+        """Return the parts of the definition that the state depends on (docs/reference/state.md)."""
         window = {grain: list(sub_range) for grain, sub_range in self._composite.items()} or self.window
         return {
             "time": self.time_entry.name if self.time_entry else None,

@@ -1,4 +1,4 @@
-"""The windows of a unit that are due, and why (docs/guide-windows.md).
+"""The windows of a unit that are due, and why (docs/reference/windows.md).
 
 Windows are ranges of indexes here. So a complete unit costs the same however many windows it has.
 """

@@ -1,6 +1,6 @@
 """Windows that a clock running ahead loaded before their end; they are read again once they are over.
 
-See docs/guide-windows.md, A clock that ran ahead.
+See docs/reference/windows.md, A clock that ran ahead.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The explanation of a plan: its reasons, skips and warnings (docs/guide-windows.md)."""
+"""The explanation of a plan: its reasons, skips and warnings (docs/reference/windows.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Selects the due work units that a run takes on, if it cannot take on all (docs/guide-windows.md).
+"""Selects the due work units that a run takes on, if it cannot take on all (docs/reference/windows.md).
 
 New windows go first, by window; then those with the lowest high. So a backlog drains and no unit starves:
 ordered by window alone, windows that grace reads again would fill every run, and nothing new would ever be

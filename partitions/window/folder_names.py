@@ -1,6 +1,6 @@
 """Names of places by a window's start or end; no two windows may read the same place.
 
-See docs/guide-windows.md, Local times.
+See docs/reference/windows.md, Local times.
 """
 
 from __future__ import annotations

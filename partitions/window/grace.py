@@ -1,4 +1,4 @@
-"""When a loaded window is read again: grace, abstinence, and the job's cutoff (docs/guide-windows.md)."""
+"""When a loaded window is read again: grace, abstinence, and the job's cutoff (docs/reference/windows.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The ledger: coverage, gaps, overlaps and completeness of each unit (docs/guide-windows.md).
+"""The ledger: coverage, gaps, overlaps and completeness of each unit (docs/reference/windows.md).
 
 The loaded windows of a unit are intervals. So a complete unit costs one interval, however many windows it
 has, and one pass over the sorted intervals answers everything.

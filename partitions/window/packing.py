@@ -1,4 +1,4 @@
-"""Pack the work units of a plan into slices: shared, or on their own (docs/guide-windows.md)."""
+"""Pack the work units of a plan into slices: shared, or on their own (docs/reference/windows.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The partition keys of a dataflow, and the ranges of them that one run takes (docs/dagster.md).
+"""The partition keys of a dataflow, and the ranges of them that one run takes (docs/reference/dagster.md).
 
 Works without Dagster. :mod:`partitions.window.partition_request` converts keys back to a request.
 """

@@ -1,4 +1,4 @@
-"""The planner of the window kind (docs/guide-windows.md)."""
+"""The planner of the window kind (docs/reference/windows.md)."""
 
 from __future__ import annotations
 

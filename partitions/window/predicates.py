@@ -1,4 +1,4 @@
-"""Windows and units as predicates, shared by reads, deletes and their checks (docs/guide-windows.md).
+"""Windows and units as predicates, shared by reads, deletes and their checks (docs/reference/windows.md).
 
 ``(time in one of the ranges) AND (one of the units)``, joined by OR. A row with NULL in a compared column
 is in no extent; but a unit's value None matches NULL.

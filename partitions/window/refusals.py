@@ -1,4 +1,4 @@
-"""Refuse options that a window watermark does not support (docs/guide-windows.md).
+"""Refuse options that a window watermark does not support (docs/reference/windows.md).
 
 The table in ``partitions.supported`` has the simple cases.
 """

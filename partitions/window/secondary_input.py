@@ -1,6 +1,6 @@
 """A secondary input: a table, query or source whose rows provide the units.
 
-Filters decide which rows count. See docs/guide-windows.md, Units.
+Filters decide which rows count. See docs/reference/windows.md, Units.
 """
 
 from __future__ import annotations

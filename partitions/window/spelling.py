@@ -2,7 +2,7 @@
 
 The planner keys units by their identity, in which ``1`` is not ``"1"``. This module finds the listed units
 that are equal in the type of their column, and the identities under which the state knows them. See
-docs/guide-windows.md, Units.
+docs/reference/windows.md, Units.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The state of a window watermark: the loaded windows of each unit (docs/watermarks.md).
+"""The state of a window watermark: the loaded windows of each unit (docs/explanation/watermarks.md).
 
 Loaded, left-out and requested windows are intervals (``partitions.window.window_intervals``). A complete
 unit has one, however many windows it has.

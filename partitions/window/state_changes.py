@@ -1,4 +1,4 @@
-"""The changes of one commit to a state of windows (docs/watermarks.md, Window watermarks)."""
+"""The changes of one commit to a state of windows (docs/explanation/watermarks.md, Window watermarks)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The range of the time dimension and its windows at an instant (docs/guide-windows.md).
+"""The range of the time dimension and its windows at an instant (docs/reference/windows.md).
 
 The windows have one grain, or several over sub-ranges.
 """

@@ -1,4 +1,4 @@
-"""Units: the values that windows are loaded for (docs/guide-windows.md).
+"""Units: the values that windows are loaded for (docs/reference/windows.md).
 
 The user lists them, or a secondary input provides them.
 """

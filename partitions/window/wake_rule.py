@@ -1,4 +1,4 @@
-"""Decide which due work alone justifies a run (docs/dagster.md).
+"""Decide which due work alone justifies a run (docs/reference/dagster.md).
 
 Work within the grace is due at every tick, and if ``to`` is now, another minute is due every minute. A run
 that starts anyway loads both, but neither starts one: a schedule says how often they are loaded.

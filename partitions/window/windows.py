@@ -1,4 +1,4 @@
-"""Windows: half-open stretches of time, cut from ``from`` and ``to`` alone (docs/guide-windows.md).
+"""Windows: half-open stretches of time, cut from ``from`` and ``to`` alone (docs/reference/windows.md).
 
 So every run cuts the same windows. ``partial`` decides whether the short last one is kept.
 """

@@ -1,4 +1,4 @@
-"""The outcome of a work unit in a commit: loaded, failed or deferred (docs/guide-windows.md)."""
+"""The outcome of a work unit in a commit: loaded, failed or deferred (docs/reference/windows.md)."""
 
 from __future__ import annotations
 

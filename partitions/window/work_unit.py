@@ -1,4 +1,4 @@
-"""A work unit, one window of one unit: planned, read, replaced and shown (docs/guide-windows.md)."""
+"""A work unit, one window of one unit: planned, read, replaced and shown (docs/reference/windows.md)."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class WorkUnit(NamedTuple):
         return self.start, self.unit
 
     def describe(self, zone: tzinfo) -> dict[str, Any]:
-        """Return the public JSON form (docs/cli.md)."""
+        """Return the public JSON form (docs/reference/cli.md)."""
         return {
             "window": _range(self.start, self.end, zone),
             "unit": unit_of(self.unit),

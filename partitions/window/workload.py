@@ -1,4 +1,4 @@
-"""The workload of a plan: the due work, and the part that one run takes on (docs/guide-windows.md).
+"""The workload of a plan: the due work, and the part that one run takes on (docs/reference/windows.md).
 
 Counts and ranges of due work are here. ``packing`` cuts them into slices; ``explanation`` describes them.
 """

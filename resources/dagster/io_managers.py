@@ -185,7 +185,7 @@ class TableIOManager(IOManager):
     def _run(self, context: AssetExecutionContext, load: Load, now: datetime) -> Outcome:
         """Load the request of the run; partitions that no plan has requested are a replay in place.
 
-        See docs/replay.md, Backfills.
+        See docs/reference/replay.md, Backfills.
         """
         dataflow, run = load.dataflow, context.run
         request = self._request(context, load, now)
@@ -235,7 +235,7 @@ class TableIOManager(IOManager):
     def _request(self, context: AssetExecutionContext, load: Load, now: datetime) -> Request:
         """Return the request for the run's partitions: forced, unless a plan tagged the run.
 
-        See docs/guide-windows.md, Forced windows.
+        See docs/reference/windows.md, Forced windows.
         """
         name = load.dataflow.name
         if name in self._options.requests:

@@ -1,6 +1,6 @@
 """Materialisations of partitions that this run, or an unreported dead run, has loaded.
 
-See docs/dagster.md, Runs and partitions.
+See docs/reference/dagster.md, Runs and partitions.
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ class Attempt:
     run_id: str | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """Return the public JSON form (docs/cli.md)."""
+        """Return the public JSON form (docs/reference/cli.md)."""
         return asdict(self)
 
 

@@ -69,7 +69,7 @@ def sharing_code(session: SparkConnectSession) -> SparkConnectSession:
 
     Otherwise the server compiles each query again in each session, since a user's classes might differ.
     Spark reads the decisive settings when a session starts, and only a clone starts with settings
-    (docs/adr/0033). If a server lacks clones or these settings, the session is returned unchanged.
+    (docs/explanation/adr/0033). If a server lacks clones or these settings, the session is returned unchanged.
     """
     try:
         private.set_many(session, _SHARED_CODE)
