@@ -11,7 +11,7 @@ import yaml
 
 from partitions.ddl import column_name
 from partitions.plan import counted
-from resources.sources.files.survey import Surveyed
+from resources.sources.files.survey import Dataset
 
 _WIDTH = 110
 _UNREAD = {
@@ -25,7 +25,7 @@ _NAMED = 8
 """Columns that the line for people names."""
 
 
-def draft(seen: Surveyed, path: str, today: date) -> str:
+def draft(seen: Dataset, path: str, today: date) -> str:
     """Return the text.
 
     Args:
@@ -48,7 +48,7 @@ def draft(seen: Surveyed, path: str, today: date) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _head(seen: Surveyed, today: date) -> list[str]:
+def _head(seen: Dataset, today: date) -> list[str]:
     skipped = f" Skipped, by their endings: {counts}." if (counts := _skipped(seen)) else ""
     return [
         f"# {_amount(seen, 'file')}, as they were on {today.isoformat()}.{skipped}",
@@ -56,7 +56,7 @@ def _head(seen: Surveyed, today: date) -> list[str]:
     ]
 
 
-def _unread(seen: Surveyed) -> Iterator[str]:
+def _unread(seen: Dataset) -> Iterator[str]:
     """Say which of the files that were looked at tell no columns, and what a run does with them."""
     for effect, title in _UNREAD.items():
         lines = [f"  {each}" for each in seen.unread if each.effect == effect]
@@ -67,7 +67,7 @@ def _unread(seen: Surveyed) -> Iterator[str]:
                 yield f"# {line}"
 
 
-def _schema(seen: Surveyed) -> list[str]:
+def _schema(seen: Dataset) -> list[str]:
     """The columns that were found, to be declared: what a first run infers from a larger sample is mostly better."""
     if not seen.columns:
         return []
@@ -93,7 +93,7 @@ def _schema(seen: Surveyed) -> list[str]:
     ]
 
 
-def _locale(seen: Surveyed) -> list[str]:
+def _locale(seen: Dataset) -> list[str]:
     """What to set for numbers and dates that only a locale reads."""
     says = {"locale: de-DE": (seen.commas, "decimal(12,2)"), "dateFormat: dd.MM.yyyy": (seen.days, "date")}
     found = {option: (names, kind) for option, (names, kind) in says.items() if names}
@@ -108,7 +108,7 @@ def _locale(seen: Surveyed) -> list[str]:
     return [f"  # {line}" for text in lines for line in textwrap.wrap(text, _WIDTH, break_on_hyphens=False)]
 
 
-def found_in_words(seen: Surveyed, flow: str) -> str:
+def found_in_words(seen: Dataset, flow: str) -> str:
     """Return a line for people that says what was found for a dataflow."""
     names = [*seen.partitions, *(name for name, _ in seen.columns if name not in seen.partitions)]
     columns = f", {counted(len(names), 'column')}: {_some(names)}" if names else ""
@@ -120,7 +120,7 @@ def found_in_words(seen: Surveyed, flow: str) -> str:
     return f"{flow}: {_amount(seen, f'{seen.form} file')}{columns}{record}{tracked}{skipped}"
 
 
-def _record(seen: Surveyed) -> str:
+def _record(seen: Dataset) -> str:
     """Say which element of XML, or sheet of a workbook, is taken for the records, and what stands beside it; "" of another format."""
     if len(seen.sheets) > 1:
         others = [name for name in seen.sheets if name != (seen.sheet or seen.sheets[0])]
@@ -135,12 +135,12 @@ def _record(seen: Surveyed) -> str:
     return f"A record is an element {tag} (rowTag), with {seen.elements[tag]:,} inside the root where the first file begins{more}"
 
 
-def _amount(seen: Surveyed, noun: str) -> str:
+def _amount(seen: Dataset, noun: str) -> str:
     more = "" if seen.complete else " or more"
     return f"{counted(seen.count, noun)}{more}, {_size(seen.size)}"
 
 
-def _skipped(seen: Surveyed) -> str:
+def _skipped(seen: Dataset) -> str:
     """The files of other endings, counted by ending."""
     return ", ".join(f"{count} {ending}" for ending, count in seen.skipped.items())
 
@@ -150,7 +150,7 @@ def _some(names: Sequence[str]) -> str:
     return shown if len(names) <= _NAMED else f"{shown} and {len(names) - _NAMED} more"
 
 
-def _tracking(seen: Surveyed) -> list[str]:
+def _tracking(seen: Dataset) -> list[str]:
     if not seen.unsorted:
         return ["  # Names sort by time, so the last one says what is loaded."]
     found: Sequence[str] = [

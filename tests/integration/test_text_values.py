@@ -13,7 +13,7 @@ from pyspark.sql.types import DataType
 
 from partitions.records.csv_form import NO_MARK
 from resources.sources.files.own_forms import data_type_of
-from resources.sources.files.text_values import value_of
+from resources.sources.files.text_values import parse_text
 
 TEXTS = [
     "7", " 7", "7 ", "+7", "007", "1e3", "1.50", "1,5", "1.234,5", "-0", "NaN", "true", "True", "2026-01-02", "02.01.2026", "2026-01-02T03:04:05.5",
@@ -47,7 +47,7 @@ def test_a_text_is_the_value_that_a_file_of_it_has(
     for kind in TYPES:
         data_type: DataType = data_type_of(kind)
         of_file = reader.schema(f"number int, c {data_type.simpleString()}").csv(str(tmp_path))
-        of_texts = texts.select("number", value_of(F.col("text"), data_type, options).alias("c"))
+        of_texts = texts.select("number", parse_text(F.col("text"), data_type, options).alias("c"))
         assert list(zip(TEXTS, rows(of_texts), strict=True)) == list(
             zip(TEXTS, rows(of_file), strict=True)
         ), kind

@@ -198,7 +198,7 @@ class PathPlanning(Planning[PathSlice], CountsFirstLoads[PathSlice]):
         return self._there([path for path in paths if by_set or below.above(path)])
 
     def _there(self, paths: Sequence[str]) -> tuple[SourceFile, ...]:
-        files = self.source.look(paths)
+        files = self.source.find_files(paths)
         return tuple(files[path] for path in paths if path in files)
 
     def peek(self, entry: Entry | None, now: datetime, budget: Budget, resume: str | None) -> Listing:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from partitions.schema_types import all_nullable
 from resources.connections.places import Place
-from resources.sources.files.paths import escaped
+from resources.sources.files.paths import escape_globs
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -31,7 +31,7 @@ def inbox_stream(session: SparkSession, inbox: Place, schema: str, files_per_bat
         reader = reader.option("maxFilesPerTrigger", files_per_batch)
     parent, _, name = inbox.spark_url.rpartition("/")
     # As a pattern: else Spark refuses a checkpoint that has read files elsewhere, as one of an older version has.
-    return reader.load(f"{escaped(parent)}/{{{name}}}")
+    return reader.load(f"{escape_globs(parent)}/{{{name}}}")
 
 
 def columns_stream(session: SparkSession, schema: str) -> DataFrame:

@@ -1,4 +1,4 @@
-"""The headers of Avro files, read without Spark: the schema of their records, and why none of a file can be read."""
+"""Read the headers of Avro files without Spark: the schema of their records, and known faults."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from partitions.path.source import SourceFile
 from partitions.records.forms import Type
 from partitions.records.options import by_lower_name
 from resources.connections.places import Place
-from resources.sources.files.avro_schemas import doubled_names, own_types, unreadable_field
-from resources.sources.files.failures import bad_document, names_twice, unreadable_type
-from resources.sources.files.lines import part_of
+from resources.sources.files.avro_schemas import find_doubled_names, find_unreadable_field, own_types
+from resources.sources.files.failures import bad_document, doubled_names, unreadable_type
+from resources.sources.files.lines import read_range
 
 _HEAD = 64 * 1024
 _MAGIC, _SYNC = b"Obj\x01", 16
@@ -24,12 +24,12 @@ _MOST_HEADERS = 10_000
 """That are kept."""
 
 
-class Header(NamedTuple):
-    """What the header of a file tells.
+class AvroHeader(NamedTuple):
+    """The content of an Avro header.
 
     Attributes:
-        schema: of its records, as JSON; None if only Spark knows, or nobody.
-        fault: why no record of the file can be read; None if that is not known.
+        schema: the schema of the records, as JSON; None if it cannot be read here.
+        fault: why no record of the file can be read; None if there is no known reason.
     """
 
     schema: str | None
@@ -37,11 +37,11 @@ class Header(NamedTuple):
 
 
 class BrokenHeaderError(Exception):
-    """A header that is none."""
+    """A header that is not Avro's, or is damaged."""
 
 
-def header_of(place: Place, file: SourceFile) -> Header:
-    """Return what the header of a file tells; nothing of one that the store does not give."""
+def read_header(place: Place, file: SourceFile) -> AvroHeader:
+    """Return the header of a file; an empty one if the store does not return the file."""
     import fastavro
     from fastavro.schema import SchemaParseException
     from obstore.exceptions import BaseError
@@ -50,43 +50,43 @@ def header_of(place: Place, file: SourceFile) -> Header:
     metadata = None
     try:
         while metadata is None:
-            metadata = _metadata(part_of(place, file, 0, size), is_whole=size >= file.size)
+            metadata = _read_metadata(read_range(place, file, 0, size), is_whole=size >= file.size)
             size *= 8
     except BrokenHeaderError as error:
-        return Header(None, str(error))
+        return AvroHeader(None, str(error))
     except (OSError, BaseError):
-        return Header(None)
+        return AvroHeader(None)
     codec = metadata.get("avro.codec", b"null").decode("utf-8", "replace")
     if codec not in _CODECS:
-        return Header(None, f"expected blocks packed by one of {', '.join(_CODECS)}, found {codec}")
+        return AvroHeader(None, f"expected blocks packed by one of {', '.join(_CODECS)}, found {codec}")
     try:
         content = json.loads(metadata["avro.schema"])
     except (KeyError, ValueError, RecursionError):
-        return Header(None, "expected a schema as JSON in its header, found none")
+        return AvroHeader(None, "expected a schema as JSON in its header, found none")
     try:
-        return Header(json.dumps(fastavro.parse_schema(content, _write_hint=False)))
+        return AvroHeader(json.dumps(fastavro.parse_schema(content, _write_hint=False)))
     except (SchemaParseException, LookupError, TypeError, ValueError):
-        return Header(None)  # Spark may be less strict
+        return AvroHeader(None)  # Spark may be less strict
 
 
-def _metadata(head: bytes, *, is_whole: bool) -> dict[str, bytes] | None:
-    """The pairs in a header; None if it goes on behind these bytes.
+def _read_metadata(head: bytes, *, is_whole: bool) -> dict[str, bytes] | None:
+    """Return the key-value pairs of a header; None if the header is longer than these bytes.
 
     Raises:
-        BrokenHeaderError: it is no header of Avro, or the file ends in it.
+        BrokenHeaderError: it is no Avro header, or the file ends within it.
     """
     if not head.startswith(_MAGIC):
         raise BrokenHeaderError("expected Avro, found another file")
     pairs: dict[str, bytes] = {}
     data = io.BytesIO(head[len(_MAGIC) :])
     try:
-        while count := _number(data):
+        while count := _read_number(data):
             if count < 0:  # the size of the block follows
                 count = -count
-                _number(data)
+                _read_number(data)
             for _ in range(count):
-                name = _bytes(data).decode("utf-8", "replace")
-                pairs[name] = _bytes(data)
+                name = _read_bytes(data).decode("utf-8", "replace")
+                pairs[name] = _read_bytes(data)
         ends = len(data.read(_SYNC)) == _SYNC
     except EOFError:
         ends = False
@@ -95,8 +95,8 @@ def _metadata(head: bytes, *, is_whole: bool) -> dict[str, bytes] | None:
     return pairs if ends else None
 
 
-def _number(data: io.BytesIO) -> int:
-    """A whole number as Avro writes it: seven bits a byte, the lowest first; the lowest of all is the sign."""
+def _read_number(data: io.BytesIO) -> int:
+    """Read a whole number in Avro's variable-length zigzag coding."""
     bits = shift = 0
     while True:
         byte = data.read(1)
@@ -108,8 +108,8 @@ def _number(data: io.BytesIO) -> int:
             return (bits >> 1) ^ -(bits & 1)
 
 
-def _bytes(data: io.BytesIO) -> bytes:
-    length = _number(data)
+def _read_bytes(data: io.BytesIO) -> bytes:
+    length = _read_number(data)
     value = data.read(length) if length >= 0 else b""
     if length < 0 or len(value) < length:
         raise EOFError
@@ -117,44 +117,47 @@ def _bytes(data: io.BytesIO) -> bytes:
 
 
 class AvroHeaders:
-    """The headers of the files of a dataflow, each read once."""
+    """A cache of the headers of a dataflow's files."""
 
     def __init__(self, place: Place, options: Mapping[str, str]) -> None:
-        """Look at no file yet.
+        """Start with an empty cache.
 
         Args:
             place: the root.
-            options: of the source.
+            options: the options of the source.
         """
         self._place, self._options = place, options
-        self._known: dict[SourceFile, Header] = {}
+        self._headers: dict[SourceFile, AvroHeader] = {}
 
-    def _header(self, file: SourceFile) -> Header:
-        if file not in self._known:
-            if len(self._known) >= _MOST_HEADERS:
-                del self._known[next(iter(self._known))]
-            self._known[file] = header_of(self._place, file)
-        return self._known[file]
+    def _header(self, file: SourceFile) -> AvroHeader:
+        if file not in self._headers:
+            if len(self._headers) >= _MOST_HEADERS:
+                del self._headers[next(iter(self._headers))]
+            self._headers[file] = read_header(self._place, file)
+        return self._headers[file]
 
     def own_types(self, text: str) -> Mapping[str, Type | None]:
-        """The types of the columns of a header; of a union of several none is known if an option names its members."""
+        """Return the types of a schema's columns.
+
+        The type of a union of several types is None if an option makes Spark name its members.
+        """
         name = "enablestableidentifiersforuniontype"
         return own_types(
             text, are_members_numbered=by_lower_name(self._options).get(name, "false").lower() != "true"
         )
 
     def schema(self, file: SourceFile) -> str | None:
-        """Return the schema in a header, as JSON; None if the file has none, or none that reads."""
+        """Return the schema of a file as JSON; None if there is none that can be read."""
         return self._header(file).schema
 
     def fault(self, file: SourceFile) -> BadFile | None:
-        """Why a file cannot be loaded, whatever its records are; None if it can."""
+        """Return why a file cannot be loaded, judged by its header alone; None if it can."""
         text, fault = self._header(file)
         if fault is not None:
             return bad_document(file.path, fault)
         if text is None:
             return None
-        twice, strange = doubled_names(text), unreadable_field(text)
+        twice, strange = find_doubled_names(text), find_unreadable_field(text)
         if twice is not None:
-            return names_twice(file.path, *twice)
+            return doubled_names(file.path, *twice)
         return None if strange is None else unreadable_type(file.path, *strange)

@@ -1,4 +1,4 @@
-"""Schemas of Avro: which fields they have, of which types, and which of these no table can hold."""
+"""Inspect Avro schemas: their fields, the fields' types, and the types that no table can hold."""
 
 from __future__ import annotations
 
@@ -16,128 +16,142 @@ from partitions.records.forms import Type
 from resources.sources.files.footers import (
     MOST_DIGITS,
     FieldPath,
-    doubled,
-    shown,
+    dotted_name,
+    find_doubled_name,
 )
 
 _NAMED = ("record", "error", "enum", "fixed")
 
 
 @lru_cache(maxsize=64)
-def unreadable_field(schema: str) -> tuple[str, str] | None:
-    """Return a field of an Avro schema that no table can hold, dotted, and its type.
+def find_unreadable_field(schema: str) -> tuple[str, str] | None:
+    """Return the dotted name and type of a field that no table can hold; None if there is none.
 
-    Such as a record without fields or that holds itself, a duration, a decimal of more than 38 digits. The field is "" if the values themselves are no records.
+    Examples: a record without fields, a record that contains itself, a duration, a decimal of more than 38 digits.
+    The name is "" if the values are no records.
     """
     content = json.loads(schema)
-    kind = content.get("type") if isinstance(content, dict) else content
-    if kind not in ("record", "error"):
-        return "", kind if isinstance(kind, str) else "of several types"
+    avro_type = content.get("type") if isinstance(content, dict) else content
+    if avro_type not in ("record", "error"):
+        return "", avro_type if isinstance(avro_type, str) else "of several types"
     return next(_unreadable((), content, {}, ()), None)
 
 
 def _unreadable(
-    path: FieldPath, kind: Any, named: dict[str, Any], above: Collection[str]
+    path: FieldPath, avro_type: Any, named: dict[str, Any], above: Collection[str]
 ) -> Iterator[tuple[str, str]]:
-    if isinstance(kind, list):
-        for member in kind:
+    if isinstance(avro_type, list):
+        for member in avro_type:
             yield from _unreadable(path, member, named, above)
         return
-    if isinstance(kind, str):
-        if kind in above:
-            yield shown(path), f"the record {kind}, which holds itself"
+    if isinstance(avro_type, str):
+        if avro_type in above:
+            yield dotted_name(path), f"the record {avro_type}, which holds itself"
             return
-        kind = named.get(kind, kind)
-    if not isinstance(kind, dict):
+        avro_type = named.get(avro_type, avro_type)
+    if not isinstance(avro_type, dict):
         return
-    if not isinstance(kind["type"], str):
-        yield from _unreadable(path, kind["type"], named, above)
+    if not isinstance(avro_type["type"], str):
+        yield from _unreadable(path, avro_type["type"], named, above)
         return
-    if kind["type"] in _NAMED:
-        named[kind["name"]] = kind
-    if kind.get("logicalType") == "duration":
-        yield shown(path), "duration"
-    elif kind.get("logicalType") == "decimal" and kind.get("precision", 0) > MOST_DIGITS:
-        yield shown(path), f"a decimal of {kind['precision']} digits, which is more than {MOST_DIGITS}"
-    elif kind["type"] in ("record", "error"):
-        if kind["name"] in above:
-            yield shown(path), f"the record {kind['name']}, which holds itself"
+    if avro_type["type"] in _NAMED:
+        named[avro_type["name"]] = avro_type
+    if avro_type.get("logicalType") == "duration":
+        yield dotted_name(path), "duration"
+    elif avro_type.get("logicalType") == "decimal" and avro_type.get("precision", 0) > MOST_DIGITS:
+        yield (
+            dotted_name(path),
+            f"a decimal of {avro_type['precision']} digits, which is more than {MOST_DIGITS}",
+        )
+    elif avro_type["type"] in ("record", "error"):
+        if avro_type["name"] in above:
+            yield dotted_name(path), f"the record {avro_type['name']}, which holds itself"
             return
-        if not kind["fields"]:
-            yield shown(path), "a record without fields"
-        for field in kind["fields"]:
-            yield from _unreadable((*path, field["name"]), field["type"], named, (*above, kind["name"]))
-    elif kind["type"] in ("array", "map"):
-        yield from _unreadable(path, kind.get("items", kind.get("values")), named, above)
+        if not avro_type["fields"]:
+            yield dotted_name(path), "a record without fields"
+        for field in avro_type["fields"]:
+            yield from _unreadable((*path, field["name"]), field["type"], named, (*above, avro_type["name"]))
+    elif avro_type["type"] in ("array", "map"):
+        yield from _unreadable(path, avro_type.get("items", avro_type.get("values")), named, above)
 
 
 @lru_cache(maxsize=64)
-def doubled_names(schema: str) -> tuple[str, str] | None:
-    """Return two fields of one record whose names differ in upper and lower case only; None if there are none."""
+def find_doubled_names(schema: str) -> tuple[str, str] | None:
+    """Return two fields of one record whose names differ in case only; None if there are none."""
     names: dict[FieldPath, list[str]] = {}
-    for path in sorted(fields_of(schema)):
+    for path in sorted(field_paths_of(schema)):
         names.setdefault(path[:-1], []).append(path[-1])
-    return next(filter(None, map(doubled, names.values())), None)
+    return next(filter(None, map(find_doubled_name, names.values())), None)
 
 
 @lru_cache(maxsize=64)
 def own_types(schema: str, *, are_members_numbered: bool = True) -> Mapping[str, Type | None]:
-    """Return the types of an Avro schema's fields in Spark's JSON form (:mod:`partitions.records.conversions`); None of one that only Spark knows.
+    """Return the types of a schema's fields in Spark's JSON form; None for a type that only Spark knows.
+
+    See :mod:`partitions.records.conversions` for the form.
 
     Args:
         schema: as JSON.
-        are_members_numbered: whether Spark names the members of a union by their places; if not, only Spark knows the type.
+        are_members_numbered: whether Spark names the members of a union by position; if not, only Spark knows the
+            type.
     """
     content = json.loads(schema)
     if not isinstance(content, dict) or content.get("type") != "record":
         return {}
-    types = _Types({content["name"]: content}, are_members_numbered)
+    types = _TypeResolver({content["name"]: content}, are_members_numbered)
     return {field["name"]: types.of(field["type"]) for field in content["fields"]}
 
 
-class _Types:
-    """The types of one schema.
+class _TypeResolver:
+    """A resolver of the types of one schema.
 
     Attributes:
-        named: its types with a name that were met so far.
-        are_members_numbered: whether Spark names the members of a union by their places.
+        named: the named types that were met so far.
+        are_members_numbered: whether Spark names the members of a union by position.
     """
 
     def __init__(self, named: dict[str, Any], are_members_numbered: bool) -> None:
         self.named, self.are_members_numbered = named, are_members_numbered
 
-    def of(self, kind: Any) -> Type | None:
+    def of(self, avro_type: Any) -> Type | None:
         """Return a type in Spark's JSON form; None if only Spark knows it."""
-        if isinstance(kind, list):
-            members = [member for member in kind if member != "null"]
+        if isinstance(avro_type, list):
+            members = [member for member in avro_type if member != "null"]
             return self._of_union(members) if len(members) > 1 else self.of((*members, "null")[0])
-        if isinstance(kind, str):
-            if kind not in self.named:
-                return _PRIMITIVES.get(kind)
-            kind = self.named[kind]
-        if not isinstance(kind["type"], str):
-            return self.of(kind["type"])
-        if kind["type"] in _NAMED:
-            self.named[kind["name"]] = kind
-        logical = kind.get("logicalType")
+        if isinstance(avro_type, str):
+            if avro_type not in self.named:
+                return _PRIMITIVES.get(avro_type)
+            avro_type = self.named[avro_type]
+        if not isinstance(avro_type["type"], str):
+            return self.of(avro_type["type"])
+        if avro_type["type"] in _NAMED:
+            self.named[avro_type["name"]] = avro_type
+        logical = avro_type.get("logicalType")
         if logical == "decimal":
-            return f"decimal({kind['precision']},{kind.get('scale', 0)})" if kind["precision"] <= 38 else None
+            return (
+                f"decimal({avro_type['precision']},{avro_type.get('scale', 0)})"
+                if avro_type["precision"] <= 38
+                else None
+            )
         if logical in _LOGICAL:
             return _LOGICAL[logical]
-        if kind["type"] in ("record", "error"):
-            return _struct_of({field["name"]: self.of(field["type"]) for field in kind["fields"]})
-        if kind["type"] == "array":
-            item = self.of(kind["items"])
+        if avro_type["type"] in ("record", "error"):
+            return _struct_of({field["name"]: self.of(field["type"]) for field in avro_type["fields"]})
+        if avro_type["type"] == "array":
+            item = self.of(avro_type["items"])
             return None if item is None else {"type": "array", "elementType": item, "containsNull": True}
-        if kind["type"] == "map":
-            value = self.of(kind["values"])
+        if avro_type["type"] == "map":
+            value = self.of(avro_type["values"])
             if value is None:
                 return None
             return {"type": "map", "keyType": "string", "valueType": value, "valueContainsNull": True}
-        return {"enum": "string", "fixed": "binary"}.get(kind["type"], self.of(kind["type"]))
+        return {"enum": "string", "fixed": "binary"}.get(avro_type["type"], self.of(avro_type["type"]))
 
     def _of_union(self, members: Sequence[Any]) -> Type | None:
-        """The type that Spark reads several types as: the wider of two numbers, else a struct with a field for each."""
+        """Return the type that Spark reads a union of several types as.
+
+        The wider of two numbers, else a struct with a field for each member.
+        """
         plain = {
             member["type"] if isinstance(member, dict) else member for member in members if _is_plain(member)
         }
@@ -151,7 +165,7 @@ class _Types:
 
 
 def _struct_of(types: Mapping[str, Type | None]) -> Type | None:
-    """A struct of these fields; None if the type of one is unknown."""
+    """Return a struct of these fields; None if the type of one is unknown."""
     if None in types.values():
         return None
     fields = [
@@ -161,7 +175,7 @@ def _struct_of(types: Mapping[str, Type | None]) -> Type | None:
 
 
 def _is_plain(member: Any) -> bool:
-    """Whether a member of a union is a type without parts."""
+    """Return whether a member of a union is a type without parts."""
     return isinstance(member, str) or (isinstance(member, dict) and isinstance(member["type"], str))
 
 
@@ -191,31 +205,36 @@ _LOGICAL: Mapping[str, str] = {
 
 
 @lru_cache(maxsize=64)
-def fields_of(schema: str) -> frozenset[FieldPath]:
-    """Return all fields of an Avro schema, at any depth, as Spark names them. Of a union of several types none is looked into."""
+def field_paths_of(schema: str) -> frozenset[FieldPath]:
+    """Return all fields of an Avro schema at any depth, named as Spark names them.
+
+    Unions of several types are not searched.
+    """
     named: dict[str, Any] = {}
     return frozenset(_fields((), json.loads(schema), named, ()))
 
 
-def _fields(path: FieldPath, kind: Any, named: dict[str, Any], above: Collection[str]) -> Iterator[FieldPath]:
-    if isinstance(kind, list):
-        values = [branch for branch in kind if branch != "null"]
+def _fields(
+    path: FieldPath, avro_type: Any, named: dict[str, Any], above: Collection[str]
+) -> Iterator[FieldPath]:
+    if isinstance(avro_type, list):
+        values = [branch for branch in avro_type if branch != "null"]
         if len(values) == 1:
             yield from _fields(path, values[0], named, above)
         return
-    if isinstance(kind, str):
-        kind = named.get(kind, kind)
-    if not isinstance(kind, dict):
+    if isinstance(avro_type, str):
+        avro_type = named.get(avro_type, avro_type)
+    if not isinstance(avro_type, dict):
         return
-    if kind["type"] in _NAMED:
-        named[kind["name"]] = kind
-    if kind["type"] in ("record", "error") and kind["name"] not in above:
-        for field in kind["fields"]:
+    if avro_type["type"] in _NAMED:
+        named[avro_type["name"]] = avro_type
+    if avro_type["type"] in ("record", "error") and avro_type["name"] not in above:
+        for field in avro_type["fields"]:
             yield (*path, field["name"])
-            yield from _fields((*path, field["name"]), field["type"], named, (*above, kind["name"]))
-    elif kind["type"] == "array":
-        yield from _fields((*path, ITEM), kind["items"], named, above)
-    elif kind["type"] == "map":
-        yield from _fields((*path, VALUE), kind["values"], named, above)
-    elif isinstance(kind["type"], dict | list):
-        yield from _fields(path, kind["type"], named, above)
+            yield from _fields((*path, field["name"]), field["type"], named, (*above, avro_type["name"]))
+    elif avro_type["type"] == "array":
+        yield from _fields((*path, ITEM), avro_type["items"], named, above)
+    elif avro_type["type"] == "map":
+        yield from _fields((*path, VALUE), avro_type["values"], named, above)
+    elif isinstance(avro_type["type"], dict | list):
+        yield from _fields(path, avro_type["type"], named, above)

@@ -1,4 +1,7 @@
-"""Fields of records that the names of folders tell, too: both must say the same value (docs/reference/files.md, Exact values)."""
+"""Compare record fields with folders of the same name, which must hold the same value.
+
+See docs/guide-files.md, Exact values.
+"""
 
 from __future__ import annotations
 
@@ -13,13 +16,13 @@ from partitions.path.source import SourceFile
 from partitions.records.conversions import conversion
 from partitions.records.judge import Fault
 from resources.sources.files.checked import BadRecord
-from resources.sources.files.converting import converted, own_type, survives
-from resources.sources.files.failures import bad_document, shown_record
+from resources.sources.files.converting import convert_value, own_type, survives_conversion
+from resources.sources.files.failures import bad_document, describe_record
 from resources.sources.files.first_values import first_values
 from resources.sources.files.formats.format import FormatReader
 from resources.sources.files.nanoseconds import as_times
 from resources.sources.files.own_forms import read_field
-from resources.sources.files.paths import folder_column, is_value_of_folder, spellings
+from resources.sources.files.paths import folder_column, folder_names, is_value_of_folder
 from resources.sources.files.pinned import PinnedSchema
 from resources.sql import quoted
 
@@ -29,13 +32,16 @@ if TYPE_CHECKING:
 
 
 def folder_fields(path: str, pinned: PinnedSchema) -> dict[str, str]:
-    """Return the columns that folders of a path name, each with the name as it is spelt there."""
-    spelt = spellings([path])
+    """Return the columns that folders of a path name, each with the folder's spelling."""
+    spelt = folder_names([path])
     return {name: spelt[name.lower()] for name in pinned.struct.names if name.lower() in spelt}
 
 
 def contradicts(value: Column, folder: Column, data_type: DataType) -> Column:
-    """Return whether a field has another value than the folder, whose text has the column's type; a field without a value has none."""
+    """Return whether a field differs from the folder's text, cast to the column's type.
+
+    False for a field without a value.
+    """
     from pyspark.sql import functions as F
     from pyspark.sql.types import VariantType
 
@@ -46,7 +52,7 @@ def contradicts(value: Column, folder: Column, data_type: DataType) -> Column:
 
 
 def fault_beside_folder(column: str, spelt: str, path: str, value: str | None) -> Fault:
-    """Return what is wrong with a field that has another value than the folder above its file."""
+    """Return the fault of a field that differs from the folder above its file."""
     text = folder_value(path, spelt)
     expected, folder = ("no value", f"{spelt}={NULL_FOLDER}") if text is None else (text, f"{spelt}={text}")
     return Fault(
@@ -58,13 +64,13 @@ def fault_beside_folder(column: str, spelt: str, path: str, value: str | None) -
 
 @dataclass(frozen=True)
 class FolderFields:
-    """The fields of JSON records that folders name, too.
+    """The fields of JSON records that folders also name.
 
     Attributes:
         columns: the types of the columns, by name.
-        spelt: how the folder's name is spelt, by the column's name.
+        spelt: the folder's spelling, by the column's name.
         path: the column with the path of a row's file.
-        options: of the reader.
+        options: the options of the reader.
     """
 
     columns: Mapping[str, DataType]
@@ -76,39 +82,42 @@ class FolderFields:
     def of(
         cls, files: Sequence[SourceFile], pinned: PinnedSchema, path: Column, options: Mapping[str, str]
     ) -> FolderFields:
-        """Return those of files below folders of the same names."""
+        """Return the fields for files below folders of the same names."""
         spelt = folder_fields(files[0].path, pinned)
         types = {field.name: field.dataType for field in pinned.struct.fields if field.name in spelt}
         return cls(types, spelt, path, options)
 
     def values(self, records: Column) -> dict[str, Column]:
-        """Return for each column the first value in an array of records that is another than the folder's, as text: its number, from 1, and the text; NULL if none is."""
+        """Return, for each folder column, the first field in an array of records that contradicts the folder.
+
+        Each result is a struct of the record's number, from 1, and the field as text; NULL if no field contradicts.
+        """
         return {
-            f"folder{place}": self._first(records, name, kind)
-            for place, (name, kind) in enumerate(self.columns.items())
+            f"folder{place}": self._first(records, name, data_type)
+            for place, (name, data_type) in enumerate(self.columns.items())
         }
 
     def first(self, row: Mapping[str, Any]) -> tuple[int, Fault] | None:
-        """Return the number of a record whose field contradicts its folder, and what is wrong with it; None if there is none."""
+        """Return the number and fault of the first record that contradicts its folder; None if there is none."""
         for place, name in enumerate(self.columns):
-            if (other := row[f"folder{place}"]) is not None:
-                fault = fault_beside_folder(name, self.spelt[name], row["path"], other["text"])
-                return other["number"], fault
+            if (mismatch := row[f"folder{place}"]) is not None:
+                fault = fault_beside_folder(name, self.spelt[name], row["path"], mismatch["text"])
+                return mismatch["number"], fault
         return None
 
-    def _first(self, records: Column, name: str, kind: DataType) -> Column:
+    def _first(self, records: Column, name: str, data_type: DataType) -> Column:
         from pyspark.sql import functions as F
         from pyspark.sql.types import StringType
 
         folder = folder_column(self.path, self.spelt[name])
-        written = json.dumps(name, ensure_ascii=False)
+        quoted_name = json.dumps(name, ensure_ascii=False)
 
         def contradicting(record: Column, place: Column) -> Column:
             # A name may be written by the numbers of its letters, too.
-            may_have = record.contains(written) | record.contains("\\")
-            other = contradicts(read_field(record, name, kind, self.options), folder, kind)
+            may_have = record.contains(quoted_name) | record.contains("\\")
+            is_different = contradicts(read_field(record, name, data_type, self.options), folder, data_type)
             text = read_field(record, name, StringType(), self.options)
-            return F.when(may_have & other, F.struct((place + 1).alias("number"), text.alias("text")))
+            return F.when(may_have & is_different, F.struct((place + 1).alias("number"), text.alias("text")))
 
         return F.try_element_at(F.array_compact(F.transform(records, contradicting)), F.lit(1))
 
@@ -121,9 +130,9 @@ def contradicting_files(
     *,
     show: bool | None,
 ) -> dict[str, BadFile]:
-    """Return why files with types of their own cannot be loaded for the sake of a column that has another value than their folder, by path.
+    """Return the files with a column that contradicts their folder, by path, for typed formats.
 
-    Only files that have a column which a folder names are read, and of these only such columns.
+    Reads only files with a column that a folder also names, and only such columns.
     """
     fields = {file.path: folder_fields(file.path, pinned) for file in files}
     columns = {field.name: field for field in pinned.struct.fields}
@@ -134,18 +143,20 @@ def contradicting_files(
             key = (read.json(), *(fields[file.path][name] for name in read.names))
             groups.setdefault(key, []).append(file)
     bad_files: dict[str, BadFile] = {}
-    for alike in groups.values():
-        spelt = fields[alike[0].path]
-        for group in form.scanner.together(alike):
+    for same_columns in groups.values():
+        spelt = fields[same_columns[0].path]
+        for group in form.scanner.scan_groups(same_columns):
             read, path = own[group[0].path], form.scanner.path_of(group)
-            others = [
+            contradicting_texts = [
                 _contradicting(read[name], columns[name].dataType, folder_column(path, spelt[name]))
                 for name in read.names
             ]
-            for bad_path, place, value in first_values(form.scan(spark, group, read), path, others):
+            for bad_path, place, value in first_values(
+                form.scan(spark, group, read), path, contradicting_texts
+            ):
                 name = read.names[place]
                 fault = fault_beside_folder(name, spelt[name], bad_path, value)
-                why = shown_record(BadRecord.of(fault), show=show)
+                why = describe_record(BadRecord.of(fault), show=show)
                 bad_files.setdefault(bad_path, bad_document(bad_path, f"{why} ({fault.hint})"))
     return bad_files
 
@@ -157,13 +168,15 @@ def _columns_of_both(
     fields: Mapping[str, Mapping[str, str]],
     pinned: PinnedSchema,
 ) -> dict[str, StructType]:
-    """Return the columns that a file has beside the folder of their name, as they are read, by the paths of files with some.
+    """Return the columns that stand both in a file and in its folders, as they are read, by path.
+
+    Files without such a column are missing.
 
     Args:
-        form: reads the files.
+        form: the format's reader.
         spark: a session.
-        files: of the format.
-        fields: the columns that folders name, each as it is spelt there, by path.
+        files: files of the format.
+        fields: by path, the columns that folders name, with the folders' spelling.
         pinned: the schema.
     """
     from pyspark.sql.types import StructType
@@ -171,16 +184,20 @@ def _columns_of_both(
     below = [file for file in files if fields[file.path]]
     names = (form.columns.names_of(spark, below, pinned.struct.names) or {}) if below else {}
     columns = {field.name: field for field in pinned.struct.fields}
-    both = {
+    shared_columns = {
         file.path: StructType(
             [columns[name] for name in fields[file.path] if name.casefold() in names.get(file.path, ())]
         )
         for file in below
     }
-    both = {path: columns_of_both for path, columns_of_both in both.items() if columns_of_both.fields}
-    below = [file for file in below if file.path in both]
+    shared_columns = {
+        path: columns_of_both for path, columns_of_both in shared_columns.items() if columns_of_both.fields
+    }
+    below = [file for file in below if file.path in shared_columns]
     own = {
-        file.path: (form.schemas([file], both[file.path]) or {}).get(file.path, both[file.path])
+        file.path: (form.schemas([file], shared_columns[file.path]) or {}).get(
+            file.path, shared_columns[file.path]
+        )
         for file in below
     }
     of_files = form.own_schemas(spark, below, pinned.struct) if below else {}
@@ -190,17 +207,22 @@ def _columns_of_both(
 
 
 def _as_written(columns: StructType, own: StructType) -> StructType:
-    """Return columns to read, with the file's own types where these never become the column's: folders have texts for them, too."""
+    """Return the columns, with the file's own type if that never converts to the column's.
+
+    Folders can have a text for such a column, too.
+    """
     from pyspark.sql.types import StructField, StructType
 
     of_file = {field.name.casefold(): field for field in own.fields}
 
     def written(field: StructField) -> StructField:
-        other = of_file.get(field.name.casefold(), field)
+        file_field = of_file.get(field.name.casefold(), field)
         is_foreign = (
-            own_type(field) is None and own_type(other) is None and _is_foreign(other, field.dataType)
+            own_type(field) is None
+            and own_type(file_field) is None
+            and _is_foreign(file_field, field.dataType)
         )
-        return StructField(field.name, other.dataType) if is_foreign else field
+        return StructField(field.name, file_field.dataType) if is_foreign else field
 
     return StructType([written(field) for field in columns.fields])
 
@@ -210,16 +232,16 @@ def _is_foreign(read: StructField, column: DataType) -> bool:
 
 
 def _contradicting(read: StructField, column: DataType, folder: Column) -> Column:
-    """The text of a value that is another than the folder's."""
+    """Return the text of a value that contradicts the folder; NULL if it does not."""
     from pyspark.sql import functions as F
 
     value, own = F.col(quoted(read.name)), own_type(read)
     if own is None and _is_foreign(read, column):
-        other = contradicts(value, folder, read.dataType)
+        is_different = contradicts(value, folder, read.dataType)
     elif own is None:
-        other = contradicts(as_times(value, read.dataType, column), folder, column)
+        is_different = contradicts(as_times(value, read.dataType, column), folder, column)
     else:
-        other = contradicts(converted(value, own, column), folder, column)
+        is_different = contradicts(convert_value(value, own, column), folder, column)
         if conversion(own, column.jsonValue()) == "checked":
-            other |= ~survives(value, own, column)
-    return F.when(other, F.make_valid_utf8(value.cast("string")))
+            is_different |= ~survives_conversion(value, own, column)
+    return F.when(is_different, F.make_valid_utf8(value.cast("string")))

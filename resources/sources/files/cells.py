@@ -1,7 +1,7 @@
-"""Cells of a workbook as values of Spark's types (docs/reference/file-formats.md, Excel).
+"""Convert workbook cells to values of Spark's types (docs/source-files.md, Excel).
 
-A number, text, date, time, boolean, or nothing: that is all a cell knows. What it becomes is the column's type: a type that cannot hold the
-cell without a loss makes the record bad.
+A cell is a number, text, date, time, boolean or blank. The column's type decides what it becomes: a type that
+cannot hold the cell without loss makes the record bad.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ _DOUBTFUL_DAY = (1900, 2, 28)
 
 
 class MisfitError(Exception):
-    """A cell that its column cannot hold; the text says what it is, if its kind alone does not."""
+    """A cell that its column cannot hold; the text describes the cell if its kind alone does not."""
 
 
 def is_blank(cell: Cell | None) -> bool:
-    """Return whether a cell has nothing that one sees."""
+    """Return whether a cell shows nothing."""
     return cell is None or (isinstance(cell, str) and not cell.strip())
 
 
 def inferred_type(kinds: Collection[str]) -> DataType | None:
-    """Return the type that holds cells of all these kinds, text if no other does; None without kinds."""
+    """Return the type that holds cells of all these kinds, string if no other does; None without kinds."""
     from pyspark.sql import types as T
 
     if not kinds:
@@ -61,7 +61,7 @@ def inferred_type(kinds: Collection[str]) -> DataType | None:
 
 
 def kind_of_cell(cell: Cell) -> str:
-    """Return what a cell is, as its type is inferred from it."""
+    """Return the kind of a cell, for type inference."""
     match cell:
         case bool():
             return "flag"
@@ -76,32 +76,35 @@ def kind_of_cell(cell: Cell) -> str:
     return "text"
 
 
-def converter(kind: DataType) -> Callable[[Cell], Any] | None:
-    """Return what makes a value of a type of a cell, and raises MisfitError for one that does not fit; None for a type that no cell can have."""
+def converter(data_type: DataType) -> Callable[[Cell], Any] | None:
+    """Return the function that converts cells to a type; None if no cell can have the type.
+
+    The function raises MisfitError for a cell that does not fit.
+    """
     from pyspark.sql import types as T
 
-    if isinstance(kind, T.DecimalType):
-        return lambda cell: _decimal(cell, kind)
-    if isinstance(kind, T.IntegralType):
-        most = 2 ** (8 * _WIDTHS[kind.typeName()] - 1)
-        return lambda cell: _whole(cell, most)
+    if isinstance(data_type, T.DecimalType):
+        return lambda cell: _decimal(cell, data_type)
+    if isinstance(data_type, T.IntegralType):
+        most = 2 ** (8 * _WIDTHS[data_type.typeName()] - 1)
+        return lambda cell: _whole_number(cell, most)
     simple: Mapping[type[DataType], Callable[[Cell], Any]] = {
-        T.StringType: _text,
-        T.BooleanType: _flag,
+        T.StringType: _cell_text,
+        T.BooleanType: _boolean,
         T.FloatType: _number,
         T.DoubleType: _number,
-        T.DateType: _day,
-        T.TimestampNTZType: _local,
-        T.TimestampType: lambda cell: _local(cell).replace(tzinfo=UTC),
+        T.DateType: _date,
+        T.TimestampNTZType: _local_time,
+        T.TimestampType: lambda cell: _local_time(cell).replace(tzinfo=UTC),
     }
-    return next((convert for type_, convert in simple.items() if isinstance(kind, type_)), None)
+    return next((convert for type_, convert in simple.items() if isinstance(data_type, type_)), None)
 
 
 _WIDTHS = {"byte": 1, "short": 2, "integer": 4, "long": 8}
 
 
-def in_words(cell: Cell) -> str:
-    """What a cell holds, without its value."""
+def describe_cell(cell: Cell) -> str:
+    """Describe the kind of a cell, without its value."""
     words = {
         "flag": "true or false",
         "whole": "a number",
@@ -115,7 +118,10 @@ def in_words(cell: Cell) -> str:
 
 
 def as_text(cell: Cell) -> str:
-    """Return a cell as text: a whole number without a point, ISO 8601 for times, ``HH:MM:SS`` for durations."""
+    """Return a cell as text.
+
+    A whole number has no point, a time is in ISO 8601, a duration is ``HH:MM:SS``.
+    """
     match cell:
         case bool():
             return "true" if cell else "false"
@@ -130,24 +136,24 @@ def as_text(cell: Cell) -> str:
     return str(cell)
 
 
-def _text(cell: Cell) -> str:
+def _cell_text(cell: Cell) -> str:
     if isinstance(cell, date):
-        _local(cell)
+        _local_time(cell)
     if isinstance(cell, int | float) and not isinstance(cell, bool):
         _check_exact(cell)
     return as_text(cell)
 
 
 def _check_exact(cell: float) -> None:
-    """Refuse a number that may not be the one that was written."""
+    """Raise MisfitError if the number may differ from the one that was written."""
     if not math.isfinite(cell):
         raise MisfitError("a number beyond the range of a workbook")
     if abs(cell) >= _WHOLE:
         raise MisfitError(_TOO_LONG)
 
 
-def _whole(cell: Cell, most: int) -> int:
-    number = _exact(cell)
+def _whole_number(cell: Cell, most: int) -> int:
+    number = _exact_number(cell)
     if number != number.to_integral_value() or not -most <= number < most:
         raise MisfitError
     return int(number)
@@ -164,32 +170,32 @@ def _number(cell: Cell) -> float:
     return float(cell.strip())
 
 
-def _decimal(cell: Cell, kind: Any) -> Decimal:
-    """Take a number that has no more digits than the type, before and behind the point."""
-    number = _exact(cell) if isinstance(cell, str) else _shortest(_plain_number(cell))
+def _decimal(cell: Cell, decimal_type: Any) -> Decimal:
+    """Convert a number that has no more digits than the type, before and after the point."""
+    number = _exact_number(cell) if isinstance(cell, str) else _shown_number(_plain_number(cell))
     try:
-        fitted = number.quantize(Decimal(1).scaleb(-kind.scale), context=_LONG)
+        fitted = number.quantize(Decimal(1).scaleb(-decimal_type.scale), context=_LONG)
     except InvalidOperation:
         raise MisfitError from None
-    if fitted != number or (len(fitted.as_tuple().digits) > kind.precision and fitted):
+    if fitted != number or (len(fitted.as_tuple().digits) > decimal_type.precision and fitted):
         raise MisfitError
     return fitted
 
 
-def _shortest(cell: float) -> Decimal:
-    """The number that a cell shows: one of 15 digits, or a whole one."""
+def _shown_number(cell: float) -> Decimal:
+    """Return the number that a cell shows: 15 digits, or a whole number."""
     _check_exact(cell)
     number = Decimal(repr(cell))
-    shown = _DIGITS.create_decimal(number)
-    if shown != number and not float(cell).is_integer():
-        if abs(float(shown) - cell) > _NOISE * math.ulp(cell):
+    rounded = _DIGITS.create_decimal(number)
+    if rounded != number and not float(cell).is_integer():
+        if abs(float(rounded) - cell) > _NOISE * math.ulp(cell):
             raise MisfitError(_TOO_LONG)
-        return shown
+        return rounded
     return number
 
 
-def _exact(cell: Cell) -> Decimal:
-    """The number of a cell, or that its text spells."""
+def _exact_number(cell: Cell) -> Decimal:
+    """Return the number of a cell, or of its text."""
     if not isinstance(cell, str):
         plain = _plain_number(cell)
         _check_exact(plain)
@@ -209,7 +215,7 @@ def _plain_number(cell: Cell) -> int | float:
     return cell
 
 
-def _flag(cell: Cell) -> bool:
+def _boolean(cell: Cell) -> bool:
     text = cell.strip().lower() if isinstance(cell, str) else cell
     if isinstance(text, bool):
         return text
@@ -218,14 +224,14 @@ def _flag(cell: Cell) -> bool:
     raise MisfitError
 
 
-def _day(cell: Cell) -> date:
-    moment = _local(cell)
+def _date(cell: Cell) -> date:
+    moment = _local_time(cell)
     if moment.time() != time():
         raise MisfitError
     return moment.date()
 
 
-def _local(cell: Cell) -> datetime:
+def _local_time(cell: Cell) -> datetime:
     if isinstance(cell, date) and (cell.year, cell.month, cell.day) == _DOUBTFUL_DAY:
         raise MisfitError("28 February 1900, or a 29th, which no calendar has")
     if isinstance(cell, datetime):
@@ -237,13 +243,13 @@ def _local(cell: Cell) -> datetime:
     raise MisfitError
 
 
-def arrow_type(kind: DataType) -> pa.DataType:
-    """Return the type of Arrow for one of Spark's that a cell can have."""
+def arrow_type(data_type: DataType) -> pa.DataType:
+    """Return the Arrow type for a Spark type that a cell can have."""
     import pyarrow as pa
     from pyspark.sql import types as T
 
-    if isinstance(kind, T.DecimalType):
-        return pa.decimal128(kind.precision, kind.scale)
+    if isinstance(data_type, T.DecimalType):
+        return pa.decimal128(data_type.precision, data_type.scale)
     simple: Mapping[type[DataType], pa.DataType] = {
         T.ByteType: pa.int8(),
         T.ShortType: pa.int16(),
@@ -256,11 +262,11 @@ def arrow_type(kind: DataType) -> pa.DataType:
         T.TimestampType: pa.timestamp("us", "UTC"),
         T.TimestampNTZType: pa.timestamp("us"),
     }
-    return next((arrow for type_, arrow in simple.items() if isinstance(kind, type_)), pa.string())
+    return next((arrow for type_, arrow in simple.items() if isinstance(data_type, type_)), pa.string())
 
 
 def arrow_schema(schema: StructType) -> pa.Schema:
-    """Return the columns as Arrow has them."""
+    """Return a schema in Arrow's types."""
     import pyarrow as pa
 
     return pa.schema([(field.name, arrow_type(field.dataType)) for field in schema.fields])

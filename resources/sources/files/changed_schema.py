@@ -1,4 +1,4 @@
-"""A declared schema that was changed after it was pinned: what differs, told by a run with Spark's types, and by a plan without Spark."""
+"""Report a declared schema that changed after it was pinned: with Spark, or without it for a plan."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 from partitions.ddl import Column, parse_ddl
 from partitions.errors import SchemaError
 from partitions.schema_types import shown
-from resources.sources.files.failures import other_schema
+from resources.sources.files.failures import schema_mismatch
 from resources.sources.files.pinned import PinnedSchema
 
 _OTHER_NAMES = {
@@ -26,19 +26,19 @@ _OTHER_NAMES = {
 def changed_schema(
     was: Mapping[str, str], declared: Mapping[str, str], own: Collection[str], dataflow: str
 ) -> SchemaError:
-    """Return the error for a declared schema that is another than the pinned one.
+    """Return the error for a declared schema that differs from the pinned one.
 
     Args:
         was: the types of the pinned columns.
-        declared: of those that are declared now.
-        own: the pinned columns that are no folders' names.
+        declared: the types of the columns that are declared now.
+        own: the pinned columns that no folder names.
         dataflow: its name.
     """
     undeclared = [name for name in own if name not in declared]
     changed = [name for name in declared if was.get(name) != declared[name]] + undeclared
     differences = [f"{name} {declared[name]}" if name in declared else f"no {name}" for name in changed]
     pinned_columns = ", ".join(f"{name} {data_type}" for name, data_type in was.items())
-    return other_schema(
+    return schema_mismatch(
         f"source.schema: expected the schema that was pinned ({pinned_columns}), found another ({', '.join(differences) or 'another order'})",
         "Put it back",
         dataflow,
@@ -47,7 +47,10 @@ def changed_schema(
 
 
 def change_without_spark(declared: str, pinned: PinnedSchema, dataflow: str) -> SchemaError | None:
-    """Return what a run in mode strict will refuse of a declared schema; None if it is the pinned one, or if only Spark tells how they differ."""
+    """Return the error that a run in mode strict will raise for a declared schema.
+
+    None if the schema is the pinned one, or if only Spark can compare them.
+    """
     if declared == pinned.declared:
         return None
     was = {field["name"]: shown(field["type"]) for field in json.loads(pinned.columns)["fields"]}
@@ -59,7 +62,7 @@ def change_without_spark(declared: str, pinned: PinnedSchema, dataflow: str) -> 
 
 
 def _shown_as(column: Column, was: str | None) -> str:
-    """A declared type as it is shown; of one with parts, which are not compared, the pinned type if that is one, too."""
+    """Return a declared type as it is shown; nested types are not compared and count as the pinned one."""
     name = _OTHER_NAMES.get(column.type, column.type)
     if name == "decimal":
         digits, scale = (*column.numbers, 10, 0)[:2] if not column.numbers else (*column.numbers, 0)[:2]

@@ -1,4 +1,4 @@
-"""What a look through all records of some files shows before they are loaded: which files and records cannot be loaded exactly."""
+"""The result of a check of files before they are loaded: bad files, bad records, unknown fields."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from partitions.errors import BadFile
 from partitions.path.source import SourceFile
 from partitions.records.judge import Fault
 
-NAMED = 3
+MOST_NAMED_RECORDS = 3
 """Bad records of a file that its error names, if there are as many."""
 
 
@@ -18,11 +18,11 @@ class BadRecord(NamedTuple):
     """A record that does not fit.
 
     Attributes:
-        text: the record itself, which is shown only to who asks for it.
-        why: what was expected of it, and what stands there instead; it quotes no value.
-        line: of the file, from 1; None if no line tells.
+        text: the record itself, which is shown only if the dataflow allows it.
+        why: what was expected, and what was found; it quotes no value.
+        line: the line in the file, from 1; None if there is none.
         value: the text that does not fit; None if there is none to show.
-        hint: what may help, told once for all records with the same one; "" if nothing is known.
+        hint: a possible remedy, shown once for all records with the same one; "" if there is none.
     """
 
     text: str
@@ -33,53 +33,54 @@ class BadRecord(NamedTuple):
 
     @classmethod
     def of(cls, fault: Fault, text: str = "", line: int | None = None, *, where: str = "") -> BadRecord:
-        """Return the record that has a fault; ``where`` tells its place in the file beside the line."""
+        """Return the bad record for a fault; ``where`` is its place in the file, if no line tells it."""
         return cls(text, f"{where}{fault.reason}", line, fault.value, fault.hint)
 
 
 @dataclass(frozen=True)
-class Unknown:
-    """Fields of a file that the pinned schema lacks.
+class UnknownFields:
+    """The fields of a file that the pinned schema lacks.
 
     Attributes:
-        names: dotted, of one record.
-        line: of that record, from 1; None if no line tells.
+        names: the dotted names, from one record.
+        line: the line of that record, from 1; None if there is none.
     """
 
     names: Sequence[str]
     line: int | None = None
 
 
-def in_order(
+def sort_by_file(
     records: Sequence[tuple[str, BadRecord]], files: Sequence[SourceFile]
 ) -> list[tuple[str, BadRecord]]:
-    """Return records in the order of their files; those of one file stay as they are."""
+    """Sort records by the order of their files; records of one file keep their order."""
     order = {file.path: number for number, file in enumerate(files)}
     return sorted(records, key=lambda record: order[record[0]])
 
 
 @dataclass(frozen=True)
 class CheckedFiles:
-    """What of files cannot be loaded exactly.
+    """The files and records that cannot be loaded exactly.
 
     Attributes:
         bad_files: why a file cannot be read as a whole, by its path.
-        bad_records: records that do not fit, each with the path of its file, in the order of the files and lines; of each file that has some
-            those that its error names, and more than may be set aside if there are more.
-        counts: how many there are, by path, of files of which only some stand in ``bad_records``.
-        is_cut: whether the look has ended before the last bad record, so that there may be more than ``counts`` says.
-        unknown: of files that have fields beside the pinned ones, by path.
+        bad_records: the records that do not fit, each with the path of its file, in the order of files and lines.
+            For each file they hold at least those that its error names, and more than ``max_bad_records`` if there
+            are more.
+        counts: the number of bad records, by path, of files for which ``bad_records`` holds only some.
+        is_cut: whether the check ended before the last bad record; then ``counts`` is a lower bound.
+        unknown: the fields that the pinned schema lacks, by path.
     """
 
     bad_files: Mapping[str, BadFile] = field(default_factory=dict)
     bad_records: Sequence[tuple[str, BadRecord]] = ()
     counts: Mapping[str, int] = field(default_factory=dict)
     is_cut: bool = False
-    unknown: Mapping[str, Unknown] = field(default_factory=dict)
+    unknown: Mapping[str, UnknownFields] = field(default_factory=dict)
 
     @property
-    def left_out(self) -> Mapping[str, set[str]]:
-        """The texts of the bad records by path."""
+    def bad_texts(self) -> Mapping[str, set[str]]:
+        """The texts of the bad records, by path."""
         texts: dict[str, set[str]] = {}
         for path, record in self.bad_records:
             texts.setdefault(path, set()).add(record.text)
@@ -87,7 +88,7 @@ class CheckedFiles:
 
     @property
     def records_by_path(self) -> Mapping[str, Sequence[BadRecord]]:
-        """The bad records of each file that has some."""
+        """The bad records, by path."""
         records: dict[str, list[BadRecord]] = {}
         for path, record in self.bad_records:
             records.setdefault(path, []).append(record)

@@ -1,4 +1,7 @@
-"""Files looked through before they are loaded: what of them cannot be loaded exactly (docs/reference/files.md, Exact values)."""
+"""Check files before they are loaded, and find what cannot be loaded exactly.
+
+See docs/guide-files.md, Exact values.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +18,12 @@ from resources.connections.object_store_errors import spark_failure
 from resources.sources.files.checked import CheckedFiles
 from resources.sources.files.encodings import check_encoding
 from resources.sources.files.failures import bad_document, without_known_columns
-from resources.sources.files.folders import in_wrong_folders
+from resources.sources.files.folders import find_wrong_folders
 from resources.sources.files.formats.format import FormatReader
 from resources.sources.files.pinned import PinnedSchema
 from resources.sources.files.reader import FilesReader
 from resources.sources.files.required import without_required_values
-from resources.sources.files.spark_failures import bad_file, why_unreadable
+from resources.sources.files.spark_failures import find_bad_file, why_unreadable
 from resources.spark.process import engine_lost
 
 if TYPE_CHECKING:
@@ -28,62 +31,74 @@ if TYPE_CHECKING:
 
 
 class FileChecker:
-    """Looks through files of one format, and keeps the last answer: reads, bad records and new columns ask for the same one."""
+    """A checker of files of one format; it keeps the last result, which several callers ask for."""
 
     def __init__(self, form: FormatReader, reader: FilesReader, dataflow: Dataflow) -> None:
-        """Use what reads the files, and the definition; nothing was looked at yet."""
+        """Store the format, its reader and the definition; check nothing."""
         self._format, self._reader, self._dataflow = form, reader, dataflow
         self._last: tuple[PinnedSchema, frozenset[SourceFile], CheckedFiles] | None = None
 
     def check(self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema) -> CheckedFiles:
-        """Return what of files cannot be loaded exactly with a schema; empty files have nothing."""
+        """Return what cannot be loaded exactly with a schema; empty files are always fine."""
         filled = [file for file in files if file.size > 0]
         if self._last is None or self._last[:2] != (pinned, frozenset(filled)):
             check_encoding(spark, self._dataflow.files.options, self._dataflow.name)
-            misplaced = in_wrong_folders(filled, pinned)
+            misplaced = find_wrong_folders(filled, pinned)
             placed = [file for file in filled if file.path not in misplaced]
-            checked = self._look_through(spark, placed, pinned)
+            checked = self._check_readable(spark, placed, pinned)
             checked = replace(checked, bad_files={**misplaced, **checked.bad_files})
             self._last = (pinned, frozenset(filled), checked)
         return self._last[2]
 
-    def _look_through(
+    def _check_readable(
         self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema
     ) -> CheckedFiles:
-        """Check files; one that does not even read, such as a torn archive, is bad, and the others are checked without it."""
+        """Check files; an unreadable one is bad, and the others are checked without it.
+
+        An unreadable file is a torn archive, for example.
+        """
         if not files:
             return CheckedFiles()
         try:
-            return self._checked(spark, files, pinned)
+            return self._check_together(spark, files, pinned)
         except StrandlineError:
             raise
         except Exception as error:
             paths = [file.path for file in files]
-            bad = bad_file(error, paths, may_rescue=self._format.rules.may_rescue) or first_unreadable(
+            bad = find_bad_file(
+                error, paths, may_rescue=self._format.rules.may_rescue
+            ) or find_unreadable_file(
                 files,
                 error,
-                lambda file: self._checked(spark, [file], pinned),
+                lambda file: self._check_together(spark, [file], pinned),
                 may_rescue=self._format.rules.may_rescue,
             )
             if bad is None:
                 raise
-            rest = self._look_through(spark, [file for file in files if file.path != bad.path], pinned)
+            rest = self._check_readable(spark, [file for file in files if file.path != bad.path], pinned)
             return replace(rest, bad_files={bad.path: bad, **rest.bad_files})
 
-    def _checked(
+    def _check_together(
         self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema
     ) -> CheckedFiles:
         checked = self._format.check(spark, files, pinned) or CheckedFiles()
-        others = self._without_known_columns(spark, files, pinned)
-        checked = replace(checked, bad_files={**others, **checked.bad_files}) if others else checked
+        without_columns = self._without_known_columns(spark, files, pinned)
+        checked = (
+            replace(checked, bad_files={**without_columns, **checked.bad_files})
+            if without_columns
+            else checked
+        )
         bad_files = self._without_required_values(spark, files, pinned, checked)
         return replace(checked, bad_files={**bad_files, **checked.bad_files}) if bad_files else checked
 
     def _without_known_columns(
         self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema
     ) -> dict[str, BadFile]:
-        """Return why files cannot be loaded that tell their columns and have none of the schema's, where unknown ones are left out, by path."""
-        if not self._format.TELLS_TYPES or self._dataflow.unknown_fields != "ignore":
+        """Return the files that have none of the schema's columns, by path, where unknown fields are ignored.
+
+        Only for formats whose files list their columns.
+        """
+        if not self._format.HAS_TYPES or self._dataflow.unknown_fields != "ignore":
             return {}
         expected = [field["name"] for field in json.loads(pinned.columns)["fields"]]
         expected_names = {name.casefold() for name in expected}
@@ -102,7 +117,7 @@ class FileChecker:
         pinned: PinnedSchema,
         checked: CheckedFiles,
     ) -> dict[str, BadFile]:
-        """Return why files cannot be loaded that have records without a value of a column that is declared as NOT NULL, by path."""
+        """Return the files with a record that lacks a value of a NOT NULL column, by path."""
         declared = self._dataflow.files.declared_schema
         columns = [] if declared is None else parse_ddl(declared)
         required = [
@@ -115,21 +130,26 @@ class FileChecker:
         if not required or not sound:
             return {}
         return without_required_values(
-            lambda some: self._reader.read(spark, some, pinned, origin=True, without=checked.left_out),
+            lambda files_to_read: self._reader.read(
+                spark, files_to_read, pinned, origin=True, bad_texts=checked.bad_texts
+            ),
             sound,
             required,
-            tuple(checked.left_out),
+            tuple(checked.bad_texts),
         )
 
 
-def first_unreadable(
+def find_unreadable_file(
     files: Sequence[SourceFile],
     error: Exception,
-    attempt: Callable[[SourceFile], object],
+    read: Callable[[SourceFile], object],
     *,
     may_rescue: bool,
 ) -> BadFile | None:
-    """Return the first file that fails alone, where Spark's error names none; None if it is no file's fault."""
+    """Return the first file that fails when it is read alone; None if no file causes the error.
+
+    For errors of Spark that name no file.
+    """
     from pyspark.errors import PySparkException
 
     store = spark_failure(str(error))
@@ -139,11 +159,11 @@ def first_unreadable(
         return None
     for file in files if len(files) > 1 else ():
         try:
-            attempt(file)
+            read(file)
         except StrandlineError:
             continue
         except Exception as own:  # noqa: BLE001 - it is what was looked for
             why = f"it does not read: {why_unreadable(own)}"
-            return bad_file(own, [file.path], may_rescue=may_rescue) or bad_document(file.path, why)
+            return find_bad_file(own, [file.path], may_rescue=may_rescue) or bad_document(file.path, why)
     why = f"it does not read: {why_unreadable(error)}"
     return bad_document(files[0].path, why) if len(files) == 1 else None

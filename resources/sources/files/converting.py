@@ -1,4 +1,7 @@
-"""Values of a file's own types in the types of the columns, as :mod:`partitions.records.conversions` says."""
+"""Convert values from a file's own types to the columns' types.
+
+:mod:`partitions.records.conversions` has the rules.
+"""
 
 from __future__ import annotations
 
@@ -14,16 +17,18 @@ if TYPE_CHECKING:
     from pyspark.sql import Column
     from pyspark.sql.types import DataType, StructField, StructType
 
-OWN = "own_type"
+OWN_TYPE = "own_type"
 """In the metadata of a column that a file is read with: the file's own type, if it is not the table's."""
 
 
 def with_own_types(data: StructType, own: Mapping[str, Type]) -> StructType:
-    """Return the columns to read a file with: those whose own types are others are read so, those without a value not at all.
+    """Return the columns to read a file with, in its own types where these differ from the pinned ones.
+
+    Columns without a value are left out.
 
     Args:
         data: the pinned columns that stand in files.
-        own: the types of the file's columns, by name without upper case; columns of unknown types are missing.
+        own: the types of the file's columns, by case-folded name; columns of unknown types are missing.
     """
     from pyspark.sql.types import StructField, StructType
 
@@ -33,12 +38,14 @@ def with_own_types(data: StructType, own: Mapping[str, Type]) -> StructType:
         if of_file is None or conversion(of_file, field.dataType.jsonValue()) in ("same", None):
             fields.append(field)
         elif of_file != VOID:
-            fields.append(StructField(field.name, _read_as(of_file, field.dataType), True, {OWN: of_file}))
+            fields.append(
+                StructField(field.name, _read_type(of_file, field.dataType), True, {OWN_TYPE: of_file})
+            )
     return StructType(fields)
 
 
-def converted(value: Column, own: Type, column: DataType) -> Column:
-    """Return a value of a file's own type as the column's; it must be exact (:func:`survives`)."""
+def convert_value(value: Column, own: Type, column: DataType) -> Column:
+    """Convert a value of a file's own type to the column's type; it must be exact (:func:`survives_conversion`)."""
     from pyspark.sql import functions as F
     from pyspark.sql.types import ArrayType, MapType, StructType
 
@@ -48,7 +55,7 @@ def converted(value: Column, own: Type, column: DataType) -> Column:
         if own in NANOSECONDS and column.jsonValue() == NANOSECONDS[own]:
             return as_times(value, spark_type(own), column)
         if own == UUID:
-            return _uuid(value) if column.jsonValue() == "string" else value
+            return _uuid_text(value) if column.jsonValue() == "string" else value
         if own == VARIANT:
             return F.to_json(value)
         return _time_of_day(value, TIMES[own]) if own in TIMES else value.try_cast(column)
@@ -58,19 +65,19 @@ def converted(value: Column, own: Type, column: DataType) -> Column:
             (
                 F.lit(None).cast(field.dataType)
                 if types.get(field.name.casefold(), VOID) == VOID
-                else converted(value.getField(field.name), types[field.name.casefold()], field.dataType)
+                else convert_value(value.getField(field.name), types[field.name.casefold()], field.dataType)
             ).alias(field.name)
             for field in column.fields
         ]
         return F.when(value.isNotNull(), F.struct(*fields))
     if isinstance(column, ArrayType):
-        return F.transform(value, lambda item: converted(item, own["elementType"], column.elementType))
+        return F.transform(value, lambda item: convert_value(item, own["elementType"], column.elementType))
     assert isinstance(column, MapType)
-    return F.transform_values(value, lambda _, item: converted(item, own["valueType"], column.valueType))
+    return F.transform_values(value, lambda _, item: convert_value(item, own["valueType"], column.valueType))
 
 
-def survives(value: Column, own: Type, column: DataType) -> Column:
-    """Return whether a value of a file's own type is the same after the way into the column's type and back."""
+def survives_conversion(value: Column, own: Type, column: DataType) -> Column:
+    """Return whether a value is unchanged after a conversion to the column's type and back."""
     from pyspark.sql import functions as F
     from pyspark.sql.types import ArrayType, MapType, StructType
 
@@ -81,16 +88,16 @@ def survives(value: Column, own: Type, column: DataType) -> Column:
     if own == "binary":
         return value.isNull() | F.is_valid_utf8(value.cast("string"))
     if isinstance(own, str):
-        there = value.try_cast(column)
-        same = there.try_cast(spark_type(own)) == value
+        converted_value = value.try_cast(column)
+        same = converted_value.try_cast(spark_type(own)) == value
         if own in INTEGER_BITS and column.jsonValue() in WHOLE_BITS:
             # The type's largest number is rounded up to one beyond it, which a cast brings back to the largest.
-            same &= there < F.lit(float(2 ** (INTEGER_BITS[own] - 1)))
+            same &= converted_value < F.lit(float(2 ** (INTEGER_BITS[own] - 1)))
         return value.isNull() | F.coalesce(same, F.lit(False))
     if isinstance(column, StructType):
         types = {field["name"].casefold(): field["type"] for field in own["fields"]}
         inner = [
-            survives(value.getField(field.name), types[field.name.casefold()], field.dataType)
+            survives_conversion(value.getField(field.name), types[field.name.casefold()], field.dataType)
             for field in column.fields
             if types.get(field.name.casefold(), VOID) != VOID
         ]
@@ -100,11 +107,11 @@ def survives(value: Column, own: Type, column: DataType) -> Column:
         items = F.map_values(value)
     inner_own = own["elementType"] if isinstance(column, ArrayType) else own["valueType"]
     inner_type = column.elementType if isinstance(column, ArrayType) else column.valueType  # type: ignore[attr-defined]
-    return value.isNull() | F.forall(items, lambda item: survives(item, inner_own, inner_type))
+    return value.isNull() | F.forall(items, lambda item: survives_conversion(item, inner_own, inner_type))
 
 
 def lies_within_years(value: Column, data_type: str) -> Column:
-    """Return whether a date or a time lies in the years 1 to 9999; NULL of none."""
+    """Return whether a date or time lies in the years 1 to 9999, both inclusive; NULL for NULL."""
     from pyspark.sql import functions as F
 
     begin, end = ("", "") if data_type == "date" else (" 00:00:00", " 23:59:59.999999")
@@ -115,35 +122,41 @@ def lies_within_years(value: Column, data_type: str) -> Column:
 
 
 def own_type(field: StructField) -> Type | None:
-    """Return the file's own type of a column that it is read with; None if it is the table's."""
-    own: Type | None = field.metadata.get(OWN)
+    """Return the file's own type of a column, from its metadata; None if it is the table's type."""
+    own: Type | None = field.metadata.get(OWN_TYPE)
     return own
 
 
-def own_struct(types: Mapping[str, Type | None]) -> StructType:
-    """Return the columns that a table gets of a file's own types: times of day as text, and fields without a value as ``void``, at any depth."""
+def struct_of_own_types(types: Mapping[str, Type | None]) -> StructType:
+    """Return the table's columns for a file's own types.
+
+    Times of day become text; fields without a value become ``void``, at any depth.
+    """
     from pyspark.sql.types import StructType
 
     fields = [
-        {"name": name, "type": _as_column(own), "nullable": True, "metadata": {}}
+        {"name": name, "type": _table_type(own), "nullable": True, "metadata": {}}
         for name, own in types.items()
         if own is not None
     ]
     return StructType.fromJson({"type": "struct", "fields": fields})
 
 
-def _as_column(own: Type) -> Type:
+def _table_type(own: Type) -> Type:
     if isinstance(own, str):
         return "string" if own in TIMES or own == UUID else (NANOSECONDS | DOUBTFUL).get(own, own)
     if own["type"] == "struct":
-        fields = [{**field, "type": _as_column(field["type"])} for field in own["fields"]]
+        fields = [{**field, "type": _table_type(field["type"])} for field in own["fields"]]
         return {**own, "fields": fields}
     inner = "elementType" if own["type"] == "array" else "valueType"
-    return {**own, inner: _as_column(own[inner])}
+    return {**own, inner: _table_type(own[inner])}
 
 
 def _time_of_day(value: Column, parts: int) -> Column:
-    """A time of day as text, ``HH:MM:SS`` and a fraction of up to six digits if there is one; what lies beyond is cut off."""
+    """Return a time of day as text, ``HH:MM:SS`` with up to six digits of fraction.
+
+    Further digits are cut off.
+    """
     from pyspark.sql import functions as F
 
     def number(of: Column, digits: int) -> Column:
@@ -161,15 +174,18 @@ def _time_of_day(value: Column, parts: int) -> Column:
     return F.when(value.isNotNull(), F.concat(clock, fraction))
 
 
-def _uuid(value: Column) -> Column:
-    """16 bytes as the text that is usual, such as ``123e4567-e89b-12d3-a456-426614174000``."""
+def _uuid_text(value: Column) -> Column:
+    """Format 16 bytes as a UUID, such as ``123e4567-e89b-12d3-a456-426614174000``."""
     from pyspark.sql import functions as F
 
     return F.regexp_replace(F.lower(F.hex(value)), "^(.{8})(.{4})(.{4})(.{4})(.{12})$", "$1-$2-$3-$4-$5")
 
 
-def _read_as(own: Type, column: DataType) -> DataType:
-    """The type that Spark reads a file's own type as; of a struct only the fields that the column has, and that hold values."""
+def _read_type(own: Type, column: DataType) -> DataType:
+    """Return the type that Spark reads a file's own type as.
+
+    A struct has only the fields that the column has, and that hold values.
+    """
     from pyspark.sql.types import ArrayType, MapType, StructField, StructType
 
     if isinstance(own, str):
@@ -178,19 +194,19 @@ def _read_as(own: Type, column: DataType) -> DataType:
         types = {field["name"].casefold(): field["type"] for field in own["fields"]}
         return StructType(
             [
-                StructField(field.name, _read_as(types[field.name.casefold()], field.dataType))
+                StructField(field.name, _read_type(types[field.name.casefold()], field.dataType))
                 for field in column.fields
                 if types.get(field.name.casefold(), VOID) != VOID
             ]
         )
     if isinstance(column, ArrayType):
-        return ArrayType(_read_as(own["elementType"], column.elementType))
+        return ArrayType(_read_type(own["elementType"], column.elementType))
     assert isinstance(column, MapType)
-    return MapType(column.keyType, _read_as(own["valueType"], column.valueType))
+    return MapType(column.keyType, _read_type(own["valueType"], column.valueType))
 
 
 def spark_type(own: Type) -> DataType:
-    """Return the type that Spark reads a file's own type as; what has no value is ``void``."""
+    """Return the type that Spark reads a file's own type as; ``void`` if it has no value."""
     from pyspark.sql.types import (
         ArrayType,
         BinaryType,

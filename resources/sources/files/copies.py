@@ -1,7 +1,7 @@
-"""Staged copies of files: without their bad records, or in UTF-8, so that Spark reads each record as it reads those of any file.
+"""Write staged copies of files without their bad records, or in UTF-8, for Spark's own reader.
 
-A second reader, of lines that were filtered or decoded, would have to follow each rule of the first one: it would take numbers in columns of texts
-apart, and know nothing of folders.
+A second reader for filtered or decoded lines would have to repeat each rule of the first one: it would split
+numbers in text columns, and know nothing of folders.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from partitions.records.json_decoding import records_of_document
 from partitions.records.options import by_lower_name, encoding_of
 from resources.connections.places import Place
 from resources.sources.files.failures import bad_document
-from resources.sources.files.lines import codec_of, opened, packed
+from resources.sources.files.lines import codec_of, compress, open_file
 from resources.staging import Staging
 
 Rewrite = Callable[[IO[bytes], IO[bytes], str], None]
@@ -33,30 +33,31 @@ _AT_ONCE = 8
 
 
 class FileCopies:
-    """The copies of one run's files; each is made once as long as its staging lasts."""
+    """The staged copies of one run's files; each is written once while its staging lasts."""
 
     def __init__(self, place: Place, staging: Staging, options: Mapping[str, str]) -> None:
-        """Use the root of the files, and what the definition says of their lines; nothing is copied yet."""
+        """Store the root of the files and the options of their lines; copy nothing."""
         self._place, self._staging = place, staging
         self._encoding = encoding_of(options) or "utf-8"
         self._line_break = by_lower_name(options).get("linesep")
         self._copied: set[tuple[str, SourceFile, frozenset[str]]] = set()
 
-    def put(
+    def write_copies(
         self,
         texts: Mapping[SourceFile, Collection[str]],
         header: Callable[[SourceFile], str | None],
         rewrite: Rewrite | None = None,
     ) -> None:
-        """Copy files under their own paths into the folder of the staging, some at once.
+        """Copy files under their own paths into the staging folder, several at a time.
 
         Args:
-            texts: of lines that are left out, each time that they stand in the file.
-            header: returns the text of a file's first record if it is none; it stays.
-            rewrite: writes the copies in UTF-8, not packed, with ``REWRITTEN_ENDING`` behind their paths; None: they are as their files are.
+            texts: by file, the lines to leave out wherever they stand.
+            header: returns the text of a file's header, which stays; None if it has none.
+            rewrite: writes the copies in UTF-8, uncompressed, with ``REWRITTEN_ENDING`` behind their paths; None:
+                copies keep the form of their files.
 
         Raises:
-            BadFile: a file does not hold these lines, or bytes that are no text.
+            BadFile: a file lacks one of these lines, or has bytes that are no text.
             SourceError: the lake cannot be written.
         """
         folder = self._staging.folder.url
@@ -73,22 +74,22 @@ class FileCopies:
     def _copy(self, path: str, texts: set[str], header: str | None, rewrite: Rewrite | None) -> None:
         if rewrite is None:
             with (
-                opened(self._place, path) as file,
+                open_file(self._place, path) as file,
                 self._staging.file(path) as copy,
-                packed(copy, path) as lines,
+                compress(copy, path) as lines,
             ):
-                self._write_others(path, file, lines, texts, header)
+                self._write_remaining(path, file, lines, texts, header)
             return
-        with opened(self._place, path) as file, self._staging.file(path + REWRITTEN_ENDING) as copy:
+        with open_file(self._place, path) as file, self._staging.file(path + REWRITTEN_ENDING) as copy:
             try:
                 if texts:
-                    self._write_others(path, file, copy, texts, header, in_utf8=True)
+                    self._write_remaining(path, file, copy, texts, header, in_utf8=True)
                 else:
                     rewrite(file, copy, self._encoding)
             except UnicodeError as error:
                 raise bad_document(path, f"expected text in {self._encoding}, found other bytes") from error
 
-    def _write_others(
+    def _write_remaining(
         self,
         path: str,
         file: IO[bytes],
@@ -101,7 +102,7 @@ class FileCopies:
         """Write the lines that have none of these texts.
 
         Raises:
-            BadFile: some of the texts stand in no line.
+            BadFile: no line has one of the texts.
             UnicodeError: a line is no text.
         """
         text_of, marks = self._decoder(texts), self._marks(texts)
@@ -131,14 +132,17 @@ class FileCopies:
             )
 
     def _decoder(self, texts: Collection[str]) -> Callable[[bytes], str | None]:
-        """Return what makes a text of a line; None of one that is none of the texts."""
+        """Return a function that decodes a line; it may return None for a line that is none of the texts."""
         if self._codec != "utf-8":
             return lambda line: line.decode(self._codec, "replace")
         by_bytes = {text.encode(): text for text in texts}
         return by_bytes.get
 
     def _marks(self, texts: Collection[str]) -> Sequence[bytes]:
-        """Return bytes of which each block has some that holds a line to leave out; nothing if they would not be faster to look for."""
+        """Return byte strings that any block with a line to leave out contains one of.
+
+        Empty if searching for them is not faster.
+        """
         is_fast = self._codec == "utf-8" and len(texts) <= _MOST_MARKS
         return [text.encode() for text in texts] if is_fast else ()
 
@@ -150,7 +154,7 @@ class FileCopies:
             return "utf-8"
 
     def _blocks(self, file: IO[bytes]) -> Iterator[bytes]:
-        """Whole lines, many at once."""
+        """Yield blocks of whole lines."""
         if self._line_break is None:
             while block := file.read(_BLOCK):
                 yield block if block.endswith(b"\n") else block + file.readline()
@@ -162,7 +166,7 @@ class FileCopies:
         yield rest
 
     def _lines(self, block: bytes) -> Iterator[tuple[bytes, bytes]]:
-        """The lines as Spark tells them apart, each with its line break."""
+        """Yield the lines as Spark splits them, each with its line break."""
         if self._line_break is None:
             yield from ((match[1], match[2]) for match in _LINE.finditer(block) if match[0])
             return
@@ -177,7 +181,7 @@ def write_in_utf8(file: IO[bytes], copy: IO[bytes], encoding: str) -> None:
     """Write a text in UTF-8, without a byte order mark.
 
     Raises:
-        UnicodeError: it is none in its encoding.
+        UnicodeError: the bytes are no text in their encoding.
     """
     block = file.read(_BLOCK)
     decoder = codecs.getincrementaldecoder(codec_of(encoding, block))()
@@ -189,7 +193,7 @@ def write_in_utf8(file: IO[bytes], copy: IO[bytes], encoding: str) -> None:
 
 
 def write_records_as_lines(file: IO[bytes], copy: IO[bytes], encoding: str) -> None:
-    """Write each record of a JSON document on a line of its own, as it is written.
+    """Write each record of a JSON document unchanged on its own line.
 
     Raises:
         UnicodeError: the document is no text in its encoding.

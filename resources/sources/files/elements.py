@@ -1,4 +1,4 @@
-"""The elements of an XML file, read without Spark and without holding the file: to name what is to blame."""
+"""Read the elements of an XML file without Spark and without holding the file, to find bad records."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from xml.parsers import expat
 
 from resources.connections.places import Place
 from resources.listing.failures import store_failures
-from resources.sources.files.lines import opened, streamed
+from resources.sources.files.lines import open_file, stream_file
 from resources.sources.files.text_values import XML_SPACES
 
 _PIECE = 64 * 1024
-_OF_A_STORE = 8 * 2**20
+_STORE_READ_SIZE = 8 * 2**20
 """Bytes that a store sends at once: a document is not held."""
 _NATIVE = ("", "utf-8", "utf-16", "iso-8859-1", "us-ascii")
 """Encodings that a document may declare without help; "": none is declared."""
@@ -27,14 +27,14 @@ _UNREADABLE = (OSError, EOFError, zlib.error)
 
 @dataclass
 class Element:
-    """An element with all that is in it.
+    """An element with its content.
 
     Attributes:
-        name: as it stands there, prefix included.
-        line: on which it begins, from 1.
+        name: as written, prefix included.
+        line: the line on which it begins, from 1.
         attributes: by name.
         children: in their order.
-        texts: its own, without those of its children: one from each child, comment or instruction to the next.
+        texts: its own text, without its children's, split at each child, comment and instruction.
     """
 
     name: str
@@ -50,42 +50,43 @@ class Element:
 
 
 class BrokenXmlError(Exception):
-    """A file stops being XML that can be read.
+    """A place where a file stops being readable XML.
 
     Attributes:
         line: from 1.
-        why: in words.
-        is_xml: whether it is XML all the same, of which Spark leaves out a part.
+        why: the reason.
+        is_xml: whether the file is well-formed, but Spark would leave out a part.
     """
 
     def __init__(self, line: int, why: str, *, is_xml: bool = False) -> None:
-        """Keep where and why."""
+        """Store the line and the reason."""
         super().__init__(why)
         self.line, self.why, self.is_xml = line, why, is_xml
 
 
 @dataclass
-class Names:
-    """The names that stand in elements of one place, such as all records, or all elements ``line`` of records.
+class ElementNames:
+    """The names in all elements at one place, such as in all records.
 
     Attributes:
-        attributes: of them, as they are written.
-        children: the elements in them, by name.
+        attributes: the attributes, as written.
+        children: the elements inside, by name.
         has_text: whether one has text of its own.
     """
 
     attributes: dict[str, None] = field(default_factory=dict)
-    children: dict[str, Names] = field(default_factory=dict)
+    children: dict[str, ElementNames] = field(default_factory=dict)
     has_text: bool = False
 
 
 @dataclass
-class _Around:
-    """An element around records.
+class _EnclosingElement:
+    """An element that encloses records.
 
     Attributes:
-        has_records: whether a record stands in it itself.
-        stray: the line and the words of the first thing in it that may be a record without its tags; None if it has none yet.
+        has_records: whether a record is its direct child.
+        stray: the line and description of the first content that may be a record without its tags; None if there is
+            none.
     """
 
     has_records: bool = False
@@ -94,12 +95,12 @@ class _Around:
 
 @dataclass(frozen=True)
 class XmlForm:
-    """What a definition says of documents.
+    """The definition's options for documents.
 
     Attributes:
         tag: the name of elements that are records.
-        encoding: of the text; "": the document tells it.
-        is_local: whether prefixes of namespaces are no part of names.
+        encoding: of the text; "": the document declares it.
+        is_local: whether namespace prefixes are dropped from names.
     """
 
     tag: str
@@ -107,82 +108,83 @@ class XmlForm:
     is_local: bool = False
 
     def name_of(self, name: str) -> str:
-        """Return the name of a column, of that of an element or attribute."""
+        """Return the column's name for an element or attribute."""
         return name.rpartition(":")[2] if self.is_local else name
 
 
-class XmlLook(NamedTuple):
-    """What a document holds.
+class ParsedDocument(NamedTuple):
+    """The result of parsing a whole document.
 
     Attributes:
-        names: of its records.
-        broken: where and how it is broken; None if it is whole.
+        names: the names in its records.
+        broken: where and why it is broken; None if it is whole.
     """
 
-    names: Names
+    names: ElementNames
     broken: BrokenXmlError | None
 
 
-def elements(place: Place, path: str, form: XmlForm) -> Iterator[Element]:
-    """Yield the elements that are records, in their order, without those inside another; nothing of a file that cannot be opened.
+def read_elements(place: Place, path: str, form: XmlForm) -> Iterator[Element]:
+    """Yield the record elements in their order, without nested ones; nothing if the file cannot be opened.
 
     Raises:
-        BrokenXmlError: the file is broken behind those that were yielded.
+        BrokenXmlError: the file is broken behind the yielded elements.
     """
-    reader = _Reader(form)
+    reader = _RecordBuilder(form)
     try:
-        for _ in _fed(reader.parser, place, path, form.encoding):
-            yield from reader.taken()
+        for _ in _parse_pieces(reader.parser, place, path, form.encoding):
+            yield from reader.pop_finished()
     except BrokenXmlError:
-        yield from reader.taken()
+        yield from reader.pop_finished()
         raise
     except _UNREADABLE:
         return
 
 
-def names_before(place: Place, path: str, name: str, most: int) -> list[str] | None:
-    """Return the names of the elements of a file, each once and at most so many; None if an element of the name is among them.
+def read_names_before(place: Place, path: str, name: str, most: int) -> list[str] | None:
+    """Return the distinct element names of a file, at most ``most``; None if ``name`` is among them.
 
-    A file that cannot be opened, or is broken, has the elements in front of that. Nothing is read behind an element of the name.
+    Stops at an element of this name. Returns the names before the fault if the file is broken, or none if it cannot
+    be opened.
     """
     names: dict[str, None] = {}
     parser = expat.ParserCreate()
-    parser.StartElementHandler = lambda found, _attributes: names.setdefault(found)
-    with suppress(expat.ExpatError, OSError, EOFError), opened(place, path) as file:
+    parser.StartElementHandler = lambda tag, _attributes: names.setdefault(tag)
+    with suppress(expat.ExpatError, OSError, EOFError), open_file(place, path) as file:
         while name not in names and (piece := file.read(_PIECE)):
             parser.Parse(piece, False)
     return None if name in names else list(names)[:most]
 
 
-def look_through(place: Place, path: str, form: XmlForm) -> XmlLook:
-    """Parse a whole document, and return which names its records have, and where and how it is broken, if it is.
+def parse_document(place: Place, path: str, form: XmlForm) -> ParsedDocument:
+    """Parse a whole document, and return the names in its records and the first fault.
 
-    Spark reads records, takes the end of a file for the end of its document, and leaves out what its columns do not name. A file that cannot be
-    opened has no names: Spark tells why.
+    Spark reads only records: it takes the end of the file for the end of the document, and drops what its columns
+    do not name. A file that cannot be opened has no names: Spark reports why.
     """
-    look = _Look(form)
+    look = _NameCollector(form)
     try:
-        for _ in _fed(look.parser, place, path, form.encoding):
+        for _ in _parse_pieces(look.parser, place, path, form.encoding):
             pass
     except BrokenXmlError as broken:
-        return XmlLook(look.records, broken)
+        return ParsedDocument(look.records, broken)
     except _UNREADABLE:
         pass
-    return XmlLook(look.records, None)
+    return ParsedDocument(look.records, None)
 
 
-def _fed(parser: expat.XMLParserType, place: Place, path: str, encoding: str) -> Iterator[None]:
+def _parse_pieces(parser: expat.XMLParserType, place: Place, path: str, encoding: str) -> Iterator[None]:
     """Parse a document piece by piece, and yield after each.
 
     Raises:
-        BrokenXmlError: it is broken.
+        BrokenXmlError: the document is broken.
         SourceError: the store refuses, or does not answer.
     """
     from obstore.exceptions import BaseError
 
     codec = ""
     try:
-        with streamed(place, path, _OF_A_STORE) as file:
+        with stream_file(place, path, _STORE_READ_SIZE) as file:
             piece = file.read(_PIECE)
             codec = encoding or _declared_encoding(piece)
             if piece.startswith(codecs.BOM_UTF8) and codec.lower() not in ("", "utf-8", "utf8"):
@@ -219,26 +221,27 @@ def _broken(error: expat.ExpatError) -> BrokenXmlError:
     )
 
 
-class _Look:
-    """Notes the names of records while a file is parsed.
+class _NameCollector:
+    """A parser that collects the names in records.
 
-    Spark takes nothing from a document type. So what stands in records for a text or an attribute that such a type tells breaks the document. Text
-    between records, and elements whose name is that of records but for its case or prefix, do, too: Spark passes over them without a word.
+    Spark ignores document types. So an entity or default attribute from one breaks the document if a record uses
+    it. Text between records, and elements that differ from the record's name in case or prefix only, break it, too:
+    Spark skips them silently.
     """
 
     def __init__(self, form: XmlForm) -> None:
         self._form = form
-        self._open: list[Names] = []
-        self._around: list[_Around] = []
+        self._open: list[ElementNames] = []
+        self._enclosing: list[_EnclosingElement] = []
         self._defaults: dict[str, set[str]] = {}
-        self.records = Names()
+        self.records = ElementNames()
         self.parser = _parser()
         self.parser.StartElementHandler = self._start
         self.parser.EndElementHandler = self._end
         self.parser.CharacterDataHandler = self._text
         self.parser.specified_attributes = True
         self.parser.AttlistDeclHandler = self._declare
-        self.parser.DefaultHandler = self._other  # with which Expat leaves entities as they stand
+        self.parser.DefaultHandler = self._check_entity  # with which Expat leaves entities as they stand
 
     def _declare(
         self, element: str, attribute: str, _type: str, default: str | None, _required: bool
@@ -246,28 +249,28 @@ class _Look:
         if default is not None:
             self._defaults.setdefault(element, set()).add(attribute)
 
-    def _other(self, text: str) -> None:
+    def _check_entity(self, text: str) -> None:
         if text.startswith("&"):
             raise self._broken(f"{text}, which stands for what the document type says; write that out")
 
-    def _broken(self, what: str) -> BrokenXmlError:
-        why = f"expected values that stand in the document itself, found {what}"
+    def _broken(self, content: str) -> BrokenXmlError:
+        why = f"expected values that stand in the document itself, found {content}"
         return BrokenXmlError(self.parser.CurrentLineNumber, why, is_xml=True)
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
         if self._open:
             siblings, own = self._open[-1].children, self._form.name_of(name)
             if (names := siblings.get(own)) is None:
-                names = siblings[own] = Names()
+                names = siblings[own] = ElementNames()
         elif self._form.name_of(name) == self._form.tag:
             names = self.records
-            for around in self._around[-1:]:
-                around.has_records = True
-                self._check_between(around)
+            for enclosing in self._enclosing[-1:]:
+                enclosing.has_records = True
+                self._check_between(enclosing)
         else:
-            if (differs := _differs_in(self._form.name_of(name), self._form.tag)) is not None:
+            if (differs := _find_difference(self._form.name_of(name), self._form.tag)) is not None:
                 self._note_stray(self.parser.CurrentLineNumber, f"{name}, which differs in {differs} only")
-            self._around.append(_Around())
+            self._enclosing.append(_EnclosingElement())
             return
         if attributes:
             names.attributes.update(dict.fromkeys(attributes))
@@ -279,7 +282,7 @@ class _Look:
         self._open.append(names)
 
     def _end(self, _: str) -> None:
-        (self._open or self._around).pop()
+        (self._open or self._enclosing).pop()
 
     def _text(self, text: str) -> None:
         if self._open:
@@ -288,20 +291,20 @@ class _Look:
             line = self.parser.CurrentLineNumber - rest.count("\n")
             self._note_stray(line, "text beside them, which is part of no record")
 
-    def _note_stray(self, line: int, what: str) -> None:
-        for around in self._around[-1:]:
-            around.stray = around.stray or (line, what)
-            self._check_between(around)
+    def _note_stray(self, line: int, description: str) -> None:
+        for enclosing in self._enclosing[-1:]:
+            enclosing.stray = enclosing.stray or (line, description)
+            self._check_between(enclosing)
 
-    def _check_between(self, around: _Around) -> None:
-        if around.has_records and around.stray is not None:
-            line, what = around.stray
-            why = f"expected elements {self._form.tag}, found {what}"
+    def _check_between(self, enclosing: _EnclosingElement) -> None:
+        if enclosing.has_records and enclosing.stray is not None:
+            line, description = enclosing.stray
+            why = f"expected elements {self._form.tag}, found {description}"
             raise BrokenXmlError(line, why, is_xml=True)
 
 
-def _differs_in(name: str, tag: str) -> str | None:
-    """Return in what alone a name differs from that of records; None if it is another name."""
+def _find_difference(name: str, tag: str) -> str | None:
+    """Return the only difference between a name and the record's name; None if they differ in more."""
     if name.casefold() == tag.casefold():
         return "upper and lower case"
     if name.rpartition(":")[2].casefold() == tag.rpartition(":")[2].casefold():
@@ -315,13 +318,13 @@ def _parser() -> expat.XMLParserType:
     return parser
 
 
-class _Reader:
-    """Builds elements while a file is parsed."""
+class _RecordBuilder:
+    """A parser that builds the record elements."""
 
     def __init__(self, form: XmlForm) -> None:
         self._form = form
         self._open: list[Element] = []
-        self._done: list[Element] = []
+        self._finished: list[Element] = []
         self.parser = _parser()
         self.parser.StartElementHandler = self._start
         self.parser.EndElementHandler = self._end
@@ -329,25 +332,25 @@ class _Reader:
         self.parser.CommentHandler = lambda _: self._divide()
         self.parser.ProcessingInstructionHandler = lambda *_: self._divide()
 
-    def taken(self) -> list[Element]:
-        """Return the elements that are finished since the last call."""
-        done, self._done = self._done, []
-        return done
+    def pop_finished(self) -> list[Element]:
+        """Return the elements that were finished since the last call."""
+        finished_elements, self._finished = self._finished, []
+        return finished_elements
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
         if not self._open and self._form.name_of(name) != self._form.tag:
             return
-        made = Element(name, self.parser.CurrentLineNumber, attributes)
+        element = Element(name, self.parser.CurrentLineNumber, attributes)
         if self._open:
-            self._open[-1].children.append(made)
+            self._open[-1].children.append(element)
             self._divide()
-        self._open.append(made)
+        self._open.append(element)
 
     def _end(self, _: str) -> None:
         if self._open:
             ended = self._open.pop()
             if not self._open:
-                self._done.append(ended)
+                self._finished.append(ended)
 
     def _text(self, text: str) -> None:
         if self._open:

@@ -1,4 +1,4 @@
-"""The encoding that options of a source name, as the Spark that reads the files knows it."""
+"""Check that Spark knows the encoding in a source's options."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _UNKNOWN = ("INVALID_PARAMETER_VALUE.CHARSET", "UnsupportedCharset", "IllegalCha
 
 
 def check_encoding(spark: SparkSession, options: Mapping[str, Any], dataflow: str) -> None:
-    """Raise ConfigurationError if Spark does not know the encoding of files: each of them would be taken for a bad one.
+    """Raise ConfigurationError if Spark does not know the encoding: otherwise every file would look bad.
 
     Args:
         spark: a session.
-        options: of the source.
+        options: the options of the source.
         dataflow: its name.
     """
     from pyspark.sql import functions as F

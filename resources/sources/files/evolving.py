@@ -1,4 +1,4 @@
-"""The pinned schema of files that follows them: new columns of files and folders, and wider types (docs/reference/schemas.md)."""
+"""Extend the pinned schema with new columns and wider types from files and folders (docs/schemas.md)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from resources.sources.evolving import as_schema, changed, check_free, evolution
 from resources.sources.files.checked import CheckedFiles
 from resources.sources.files.checker import FileChecker
 from resources.sources.files.formats.format import FormatReader
-from resources.sources.files.paths import spellings
+from resources.sources.files.paths import folder_names
 from resources.sources.files.pinned import PinnedSchema
 
 if TYPE_CHECKING:
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 
-class Growth(NamedTuple):
-    """What a pinned schema becomes with some files.
+class SchemaGrowth(NamedTuple):
+    """The changes that some files make to a pinned schema.
 
     Attributes:
-        schema: with their new columns, wider types and first types.
-        changes: that made it so; none: it is the pinned one.
-        where: the first file that asks for one, for people.
+        schema: the pinned schema with new columns, wider types and first types.
+        changes: the changes; none if the schema is unchanged.
+        where: the first file that needs a change, for messages.
     """
 
     schema: PinnedSchema
@@ -40,51 +40,53 @@ class Growth(NamedTuple):
 
     @property
     def error(self) -> SchemaEvolved:
-        """What begins a slice again with the new schema."""
+        """The error that restarts a slice with the new schema."""
         return changed(self.schema, json.loads(self.schema.columns), self.changes, self.where)
 
 
 class SchemaFollower:
-    """Follows the schema of files under a root."""
+    """A detector of schema changes in files under a root."""
 
     def __init__(self, form: FormatReader, checker: FileChecker, dataflow: Dataflow) -> None:
-        """Use what reads the files, and what looks through them; nothing was looked at yet."""
+        """Store the format, the checker and the definition; inspect nothing."""
         self._format, self._checker, self._dataflow = form, checker, dataflow
         self._mode = (dataflow.target.schema_mode, dataflow.name)
-        self._looked_at: tuple[PinnedSchema | None, set[SourceFile]] = (None, set())
+        self._inspected: tuple[PinnedSchema | None, set[SourceFile]] = (None, set())
 
-    def growth(self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema) -> Growth:
-        """Return what the pinned schema becomes with files, whether these load or not.
+    def find_growth(
+        self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema
+    ) -> SchemaGrowth:
+        """Return the changes that files make to the pinned schema, whether these files load or not.
 
         Raises:
-            BadFile: its code is the reason: a file has columns or types that the mode does not accept.
+            BadFile: a file has columns or types that the schema mode refuses; its code is the reason.
         """
         if self._dataflow.target.schema_mode != "merge":
             return self._with_first_types(spark, files, pinned)
         growth = self._with_new_columns(spark, files, pinned)
         paths = {path for path, _ in self._checker.check(spark, files, growth.schema).bad_records}
-        others = [file for file in files if file.path in paths]
-        return self._with_wider_numbers(spark, others, growth) if others else growth
+        files_with_bad_records = [file for file in files if file.path in paths]
+        return (
+            self._with_wider_numbers(spark, files_with_bad_records, growth)
+            if files_with_bad_records
+            else growth
+        )
 
     def check_bad_record(
         self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema
     ) -> None:
-        """Look whether records do not parse since a number does not fit its column.
-
-        Raises:
-            SchemaEvolved: a wider type takes them.
-        """
+        """Raise SchemaEvolved if records fail to parse only because a number needs a wider type."""
         if self._dataflow.target.schema_mode == "merge":
-            growth = self._with_wider_numbers(spark, files, Growth(pinned))
+            growth = self._with_wider_numbers(spark, files, SchemaGrowth(pinned))
             if growth.changes:
                 raise growth.error
 
     def _with_new_columns(
         self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema
-    ) -> Growth:
-        """Look at files that were not looked at yet with this schema."""
-        known = self._looked_at[1] if self._looked_at[0] == pinned else set()
-        new = [file for file in files if file.size > 0 and file not in known]
+    ) -> SchemaGrowth:
+        """Inspect the files that were not yet inspected with this schema."""
+        inspected_files = self._inspected[1] if self._inspected[0] == pinned else set()
+        new = [file for file in files if file.size > 0 and file not in inspected_files]
         grown, changes = pinned, list[SchemaChange]()
         where = ""
         for path, schema in self._incoming(
@@ -97,37 +99,44 @@ class SchemaFollower:
                 changes += evolution[1]
         grown = _with_folders(grown, new, changes)
         if not changes:
-            self._looked_at = (pinned, known | set(new))
-            return Growth(pinned)
-        return Growth(PinnedSchema.of(grown.to_text()), tuple(changes), where or f"file {new[0].path}")
+            self._inspected = (pinned, inspected_files | set(new))
+            return SchemaGrowth(pinned)
+        return SchemaGrowth(PinnedSchema.of(grown.to_text()), tuple(changes), where or f"file {new[0].path}")
 
     def _with_first_types(
         self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema
-    ) -> Growth:
-        """Look at files with fields that the pinned schema lacks: some of these may have had no type yet, and have one now, whatever the mode is."""
-        if not (self._format.rules.refuses_unknown and pinned.has_untyped):
-            return Growth(pinned)
-        checked = self._checker.check(spark, files, pinned)
-        others = [file for file in files if file.path in checked.unknown]
-        known = json.loads(pinned.columns)
-        grown = known
-        for _, schema in self._incoming(spark, others, pinned, lambda: checked):
-            grown = with_first_types(grown, as_schema(schema))
-        if not (changes := tuple(differences(known, grown))):
-            return Growth(pinned)
-        with_types = PinnedSchema.of(replace(pinned, columns=json.dumps(grown)).to_text())
-        return Growth(with_types, changes, f"file {others[0].path}")
+    ) -> SchemaGrowth:
+        """Find first types for columns that had no value so far, in files with fields that the schema lacks.
 
-    def _with_wider_numbers(self, spark: SparkSession, files: Sequence[SourceFile], growth: Growth) -> Growth:
-        """Look whether whole numbers do not fit their columns: a wider type takes them."""
-        wider = self._format.columns.wider(spark, files, growth.schema)
+        This holds in every schema mode.
+        """
+        if not (self._format.rules.refuses_unknown and pinned.has_untyped):
+            return SchemaGrowth(pinned)
+        checked = self._checker.check(spark, files, pinned)
+        files_with_unknown_fields = [file for file in files if file.path in checked.unknown]
+        pinned_columns = json.loads(pinned.columns)
+        grown = pinned_columns
+        for _, schema in self._incoming(spark, files_with_unknown_fields, pinned, lambda: checked):
+            grown = with_first_types(grown, as_schema(schema))
+        if not (changes := tuple(differences(pinned_columns, grown))):
+            return SchemaGrowth(pinned)
+        with_types = PinnedSchema.of(replace(pinned, columns=json.dumps(grown)).to_text())
+        return SchemaGrowth(with_types, changes, f"file {files_with_unknown_fields[0].path}")
+
+    def _with_wider_numbers(
+        self, spark: SparkSession, files: Sequence[SourceFile], growth: SchemaGrowth
+    ) -> SchemaGrowth:
+        """Widen the columns whose whole numbers do not fit."""
+        wider = self._format.columns.wider_integers(spark, files, growth.schema)
         if wider is None:
             return growth
         evolution = evolution_of(*self._mode, growth.schema, wider, "files")
         if not evolution.changes:
             return growth
         schema = PinnedSchema.of(replace(growth.schema, columns=json.dumps(evolution.schema)).to_text())
-        return Growth(schema, (*growth.changes, *evolution.changes), growth.where or f"file {files[0].path}")
+        return SchemaGrowth(
+            schema, (*growth.changes, *evolution.changes), growth.where or f"file {files[0].path}"
+        )
 
     def _incoming(
         self,
@@ -139,11 +148,11 @@ class SchemaFollower:
         if not files:
             return []
         try:
-            return list((self._format.columns.others(spark, files, pinned, check) or {}).items())
+            return list((self._format.columns.incoming_columns(spark, files, pinned, check) or {}).items())
         except SchemaError as error:
             if len(files) > 1:
                 return [columns for file in files for columns in self._incoming(spark, [file], pinned, check)]
-            raise self._refused(error, files[0].path) from error
+            raise self._as_bad_file(error, files[0].path) from error
 
     def _evolution(
         self, pinned: PinnedSchema, schema: StructType, path: str
@@ -154,24 +163,30 @@ class SchemaFollower:
             new = (change.field for change in evolution.changes if change.was is None)
             check_free(self._dataflow, new, f"file {path}")
         except SchemaError as error:
-            raise self._refused(error, path) from error
+            raise self._as_bad_file(error, path) from error
         return (evolution.schema, evolution.changes) if evolution.action != "none" else None
 
-    def _refused(self, error: SchemaError, path: str) -> BadFile:
-        """What the mode does not accept, as what is wrong with a file: those before it are loaded."""
-        said = error if error.choices else explained(error, *self._mode, f"file {path}")
-        return BadFile(said.message, path=path, why=said.message, code=error.reason, choices=said.choices)
+    def _as_bad_file(self, error: SchemaError, path: str) -> BadFile:
+        """Return a refused schema change as a fault of its file, so that the files before it still load."""
+        explained_error = error if error.choices else explained(error, *self._mode, f"file {path}")
+        return BadFile(
+            explained_error.message,
+            path=path,
+            why=explained_error.message,
+            code=error.reason,
+            choices=explained_error.choices,
+        )
 
 
 def _with_folders(
     pinned: PinnedSchema, files: Sequence[SourceFile], changes: list[SchemaChange]
 ) -> PinnedSchema:
-    """The schema with the columns that folders name, which are text; ``changes`` gets them."""
+    """Return the schema with text columns for new folder names, and append these to ``changes``."""
     columns = json.loads(pinned.columns)
     pinned_names = {name.casefold() for name in pinned.struct.names}
     new = [
         name
-        for lower, name in spellings(file.path for file in files).items()
+        for lower, name in folder_names(file.path for file in files).items()
         if lower.casefold() not in pinned_names
     ]
     if not new:

@@ -1,4 +1,7 @@
-"""Whether texts that Spark has read are exact values of a type: as conditions of Spark (docs/reference/files.md, Exact values)."""
+"""Spark conditions that test whether texts are exact values of a type.
+
+See docs/guide-files.md, Exact values.
+"""
 
 from __future__ import annotations
 
@@ -26,12 +29,12 @@ _END = r"(?![\s\S])"
 
 
 def is_exact(text: Column, data_type: Type, reading: Reading) -> Column:
-    """Return whether a text is an exact value of a type; NULL of a text that is NULL.
+    """Return whether a text is an exact value of a type; NULL for NULL.
 
     Args:
         text: a column of texts.
-        data_type: without parts, in Spark's JSON form; texts hold any text.
-        reading: what the definition says of texts.
+        data_type: without parts, in Spark's JSON form; a string holds any text.
+        reading: how the definition reads texts.
     """
     from pyspark.sql import functions as F
 
@@ -39,7 +42,7 @@ def is_exact(text: Column, data_type: Type, reading: Reading) -> Column:
 
 
 def _is_exact_text(text: Column, data_type: Type, reading: Reading) -> Column:
-    """Return whether a text that is none of NULL is an exact value of a type."""
+    """Return whether a text that is not NULL is an exact value of a type."""
     from pyspark.sql import functions as F
 
     if not isinstance(data_type, str):
@@ -68,5 +71,5 @@ def _is_exact_text(text: Column, data_type: Type, reading: Reading) -> Column:
 
 
 def _is_whole(text: Column, pattern: str) -> Column:
-    """Return whether all of a text matches a pattern, without a line break behind it."""
+    """Return whether a pattern matches the whole text, without a trailing line break."""
     return text.rlike(f"^{pattern}{_END}")

@@ -1,4 +1,4 @@
-"""What is wrong with a file, in words for people: what was expected and found, where, and what to do."""
+"""Build the errors for bad files: what was expected and found, where, and what to do."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from partitions.dataflow import Dataflow
 from partitions.errors import BadFile, SchemaError
 from partitions.schema_policy import may_take_columns
 from partitions.spelling import first_few
-from resources.sources.files.checked import NAMED, BadRecord
+from resources.sources.files.checked import MOST_NAMED_RECORDS, BadRecord
 
 BAD_RECORD = "bad_record"
 """Code of a BadFile with a record that does not parse."""
@@ -37,13 +37,13 @@ _LONGEST_RECORD = 200
 _MOST_NAMES = 10
 
 
-def other_type(
+def type_mismatch(
     path: str, column: str, expected_type: str, found_type: str, *, may_rescue: bool = True
 ) -> BadFile:
-    """The error for a file with a column of a type whose values are none of the schema's type."""
+    """Return the error for a column whose type never converts to the schema's type."""
     why = f"column {column}: expected {expected_type}, found {found_type}"
     return BadFile(
-        f"file {path}, {why}. {_RETYPED_REMEDY}{_rescuing(may_rescue)}; the watermark stays below it",
+        f"file {path}, {why}. {_RETYPED_REMEDY}{_rescue_hint(may_rescue)}; the watermark stays below it",
         path=path,
         why=why,
     )
@@ -52,8 +52,8 @@ def other_type(
 _RETYPED_REMEDY = "Mend or remove it; or, if a type holds the values of all files, declare it in source.schema and load the table again"
 
 
-def _rescuing(may_rescue: bool) -> str:
-    """The remedy for values of other types, where the dataflow may take it."""
+def _rescue_hint(may_rescue: bool) -> str:
+    """Return the advice to use ``schema_mode: rescue``; "" if the dataflow cannot."""
     return (
         "; or keep what does not fit as JSON in a column of its own with `schema_mode: rescue`"
         if may_rescue
@@ -67,26 +67,27 @@ def bad_records(
     *,
     show: bool | None,
     total: str | None = None,
-    others: Sequence[str] = (),
+    other_paths: Sequence[str] = (),
     remedy: str = "mend or remove it",
 ) -> BadFile:
-    """The error for a file with records that do not parse: the first few of them, and how many there are.
+    """Return the error for a file with bad records: the first few of them, and their number.
 
     Args:
         path: of the file.
-        records: at least one, and what is wrong with each, in their order.
-        show: ``show_bad_records``: None tells the value that does not fit, True the whole record, too, False neither.
-        total: what is told of their number; None: how many ``records`` are.
-        others: files of the same slice with bad records.
-        remedy: what helps.
+        records: at least one, in their order.
+        show: ``show_bad_records``: None shows the value that does not fit, True the whole record, too, False
+            neither.
+        total: the text about their number; None: the number of ``records``.
+        other_paths: files of the same slice with bad records.
+        remedy: the advice.
     """
     total = total or (f"{len(records)} bad records in all" if len(records) > 1 else None)
-    shown = [shown_record(record, show=show) for record in records[:NAMED]]
-    hints = dict.fromkeys(f" ({record.hint})" for record in records[:NAMED] if record.hint)
-    why = "; ".join([*shown, *([total] if total else [])]) + "".join(hints)
-    which = "the record" if len(records) == 1 else "them"
-    hint = "" if show else f" (show_bad_records: true shows {which})"
-    too = f" Bad records are also in {first_few(others, NAMED)}." if others else ""
+    descriptions = [describe_record(record, show=show) for record in records[:MOST_NAMED_RECORDS]]
+    hints = dict.fromkeys(f" ({record.hint})" for record in records[:MOST_NAMED_RECORDS] if record.hint)
+    why = "; ".join([*descriptions, *([total] if total else [])]) + "".join(hints)
+    record_word = "the record" if len(records) == 1 else "them"
+    hint = "" if show else f" (show_bad_records: true shows {record_word})"
+    too = f" Bad records are also in {first_few(other_paths, MOST_NAMED_RECORDS)}." if other_paths else ""
     return BadFile(
         f"file {path}, {why}{hint}. Nothing of the file was loaded: {remedy}; the watermark stays below it{'.' + too if too else ''}",
         path=path,
@@ -95,8 +96,8 @@ def bad_records(
     )
 
 
-def shown_record(record: BadRecord, *, show: bool | None) -> str:
-    """Return what is wrong with a record and where, with as much of it as ``show_bad_records`` lets be told."""
+def describe_record(record: BadRecord, *, show: bool | None) -> str:
+    """Describe a bad record and its place, with as much of its content as ``show_bad_records`` allows."""
     value = f", {_shortened(record.value)!r}" if record.value is not None and show is None else ""
     where = f"line {record.line}: " if record.line else ""
     return f"{where}{record.why}{value}{f' in {_shortened(record.text)!r}' if show else ''}"
@@ -107,7 +108,7 @@ def _shortened(text: str) -> str:
 
 
 def bad_document(path: str, why: str) -> BadFile:
-    """The error for a file that is no whole document."""
+    """Return the error for a file that cannot be read as a whole."""
     return BadFile(
         f"file {path}, {why}. Nothing of the file was loaded: mend or remove it; the watermark stays below it",
         path=path,
@@ -118,7 +119,10 @@ def bad_document(path: str, why: str) -> BadFile:
 def names_in_two_cases(
     path: str, first: str, second: str, line: int | None, *, may_be_ignored: bool = True
 ) -> BadFile:
-    """The error for a file with two names that differ in upper and lower case only, which no table can hold; of some formats one of them may be ignored."""
+    """Return the error for two names that differ in case only, which no table can hold.
+
+    ``may_be_ignored``: whether the format can ignore one of them.
+    """
     remedy = "; or declare `source.schema` with one of them and set `unknown_fields: ignore` at the top level of the dataflow"
     where = f"line {line}: " if line else ""
     why = f"{where}expected columns with names of their own, found {first} and {second}, which differ in upper and lower case only"
@@ -131,14 +135,20 @@ def names_in_two_cases(
     )
 
 
-def names_twice(path: str, first: str, second: str) -> BadFile:
-    """The error for a file with two columns whose names are the same, but for upper and lower case, which no table can hold."""
+def doubled_names(path: str, first: str, second: str) -> BadFile:
+    """Return the error for two columns whose names are equal or differ in case only.
+
+    No table can hold both.
+    """
     why = f"expected columns with names of their own, found {first} and {second}"
     return bad_document(path, why)
 
 
 def unreadable_type(path: str, column: str, data_type: str) -> BadFile:
-    """The error for a file with a column of a type that Spark cannot read, or no table holds; column "" is the file's values, which are no records."""
+    """Return the error for a column whose type Spark cannot read, or no table can hold.
+
+    An empty column name stands for values that are no records.
+    """
     if not column:
         return bad_document(path, f"expected records, found values without columns, {data_type}")
     return bad_document(path, f"column {column}: expected a type that Spark reads, found {data_type}")
@@ -147,20 +157,26 @@ def unreadable_type(path: str, column: str, data_type: str) -> BadFile:
 def inexact_value(
     path: str, column: str, expected: str, own: str, value: str | None, *, may_rescue: bool = True
 ) -> BadFile:
-    """The error for a file with a value that its column's type does not hold exactly; without the value if it is hidden."""
-    which = "a value" if value is None else value
+    """Return the error for a value that its column's type does not hold exactly.
+
+    ``value`` is None if it is hidden.
+    """
+    value_text = "a value" if value is None else value
     is_far = own in ("date", "timestamp", "timestamp_ntz")
     reason = "which lies beyond the years 1 to 9999" if is_far else "which is another value there"
-    why = f"column {column}: expected {expected}, found {which} of the file's type {own}, {reason}"
+    why = f"column {column}: expected {expected}, found {value_text} of the file's type {own}, {reason}"
     return BadFile(
-        f"file {path}, {why}. Nothing of the file was loaded. {_RETYPED_REMEDY}{_rescuing(may_rescue)}; the watermark stays below it",
+        f"file {path}, {why}. Nothing of the file was loaded. {_RETYPED_REMEDY}{_rescue_hint(may_rescue)}; the watermark stays below it",
         path=path,
         why=why,
     )
 
 
 def open_quote(path: str, line: int | None, *, over_lines: bool) -> BadFile:
-    """The error for a CSV file with a line that ends within quotes; ``over_lines``: whether it may, so that the text ends within them."""
+    """Return the error for a CSV file with an unclosed quote.
+
+    ``over_lines``: whether values may span lines, so that the quote is open at the end of the file.
+    """
     where = f"line {line}: " if line else ""
     why = f"{where}a quote opens a value and is not closed{'' if over_lines else ' in its line'}"
     option = (
@@ -177,7 +193,14 @@ def open_quote(path: str, line: int | None, *, over_lines: bool) -> BadFile:
 
 
 def bad_encoding(path: str, line: int | None, options: str | None, binary: str | None = None) -> BadFile:
-    """The error for a file of text that is no UTF-8; ``options`` would read it, if that is its encoding; None: no option does. ``binary``: what it is, if it is no text."""
+    """Return the error for a text file that is not UTF-8.
+
+    Args:
+        path: of the file.
+        line: the first line that is not UTF-8, from 1; None if there is none.
+        options: the options that would read the file if it has the likeliest encoding; None if no option would.
+        binary: the kind of file, if it is no text.
+    """
     if binary is not None:
         why = f"expected text, found {binary}"
         return BadFile(
@@ -202,24 +225,29 @@ def bad_encoding(path: str, line: int | None, options: str | None, binary: str |
     )
 
 
-def bad_header(path: str, expected: Sequence[str], found: Sequence[str], *, takes: bool = False) -> BadFile:
-    """The error for a CSV file whose header is another than the schema's; ``takes``: whether the dataflow may take columns by a schema mode."""
-    missing = [name for name in expected if name not in found]
-    new = [name for name in found if name not in expected]
+def bad_header(
+    path: str, expected: Sequence[str], found_names: Sequence[str], *, may_merge: bool = False
+) -> BadFile:
+    """Return the error for a CSV file whose header differs from the schema.
+
+    ``may_merge``: whether the dataflow could accept the columns with another schema mode.
+    """
+    missing = [name for name in expected if name not in found_names]
+    new = [name for name in found_names if name not in expected]
     differs = [
         *([f"without {first_few(missing, _MOST_NAMES)}"] if missing else []),
         *([f"{first_few(new, _MOST_NAMES)} not in the schema"] if new else []),
     ]
-    misread = _named_twice(found) or _other_separator(expected, found)
+    misread = _describe_doubled_names(found_names) or _describe_other_separator(expected, found_names)
     header = (
         f"the header {first_few(expected, _MOST_NAMES, ',')}"
         if expected
         else "a header that names each column once"
     )
-    why = f"expected {header}, found {first_few(found, _MOST_NAMES, ',')} ({misread or '; '.join(differs) or 'another order'})"
+    why = f"expected {header}, found {first_few(found_names, _MOST_NAMES, ',')} ({misread or '; '.join(differs) or 'another order'})"
     merge = (
-        "take columns that come and go with `schema_mode: merge` below `target` (docs/reference/schemas.md), "
-        if takes and differs and not misread
+        "take columns that come and go with `schema_mode: merge` below `target` (docs/schemas.md), "
+        if may_merge and differs and not misread
         else ""
     )
     return BadFile(
@@ -231,10 +259,10 @@ def bad_header(path: str, expected: Sequence[str], found: Sequence[str], *, take
     )
 
 
-def _named_twice(found: Sequence[str]) -> str | None:
-    """Which columns a header names more than once, in any case: no schema can hold them."""
-    folded = [name.casefold() for name in found]
-    twice = dict.fromkeys(name for name, fold in zip(found, folded, strict=True) if folded.count(fold) > 1)
+def _describe_doubled_names(names: Sequence[str]) -> str | None:
+    """Describe the columns that a header names more than once, in any case; None if there are none."""
+    folded = [name.casefold() for name in names]
+    twice = dict.fromkeys(name for name, fold in zip(names, folded, strict=True) if folded.count(fold) > 1)
     return (
         f"{first_few(list(twice), _MOST_NAMES)}: a column is named twice; give each another name"
         if twice
@@ -242,12 +270,16 @@ def _named_twice(found: Sequence[str]) -> str | None:
     )
 
 
-def _other_separator(expected: Sequence[str], found: Sequence[str]) -> str | None:
-    """What separates the names of a header that was read as one name, if they are the expected ones."""
-    if len(found) != 1 or len(expected) < 2:
+def _describe_other_separator(expected: Sequence[str], found_names: Sequence[str]) -> str | None:
+    """Describe the separator of a header that was read as one name, if it then names the expected columns."""
+    if len(found_names) != 1 or len(expected) < 2:
         return None
-    wanted = [name.casefold() for name in expected]
-    fits = (sep for sep in ";\t|," if [name.strip('" ').casefold() for name in found[0].split(sep)] == wanted)
+    expected_keys = [name.casefold() for name in expected]
+    fits = (
+        sep
+        for sep in ";\t|,"
+        if [name.strip('" ').casefold() for name in found_names[0].split(sep)] == expected_keys
+    )
     sep = next(fits, None)
     return (
         None
@@ -256,10 +288,11 @@ def _other_separator(expected: Sequence[str], found: Sequence[str]) -> str | Non
     )
 
 
-def other_schema(expected: str, back: str, dataflow: str, field: str | None) -> SchemaError:
-    """The error for a definition or source that does not fit the pinned schema.
+def schema_mismatch(expected: str, back: str, dataflow: str, field: str | None) -> SchemaError:
+    """Return the error for a definition or source that does not fit the pinned schema.
 
-    A reset alone leads nowhere: the table keeps its columns and refuses the rows, and under the old definition all rows come a second time.
+    A reset alone does not help: the table keeps its columns and refuses the rows, and the old definition would load
+    all rows a second time.
 
     Args:
         expected: what was expected and found.
@@ -279,7 +312,10 @@ def other_schema(expected: str, back: str, dataflow: str, field: str | None) -> 
 def unknown_field(
     path: str, names: Sequence[str], line: int | None, dataflow: Dataflow, *, is_declared: bool
 ) -> BadFile:
-    """The error for a file with fields that the schema lacks; ``is_declared``: whether the definition says it, else it is what was inferred and pinned."""
+    """Return the error for a file with fields that the schema lacks.
+
+    ``is_declared``: whether the definition declares the schema; if not, it was inferred and pinned.
+    """
     name = dataflow.name
     merge = (
         "take new fields with `schema_mode: merge` below `target`, or " if may_take_columns(dataflow) else ""
@@ -305,15 +341,15 @@ def without_known_columns(
     *,
     is_declared: bool,
 ) -> BadFile:
-    """The error for a file that has none of the schema's columns, so that nothing of it would be loaded, whatever becomes of unknown fields.
+    """Return the error for a file that has none of the schema's columns, so that no value would be loaded.
 
     Args:
         path: of the file.
         expected: the schema's columns.
-        names: those of the file.
-        place: where its names stand, such as a sheet.
+        names: the file's columns.
+        place: where the names stand, such as a sheet.
         hint: where else the columns may stand.
-        is_declared: whether the definition says the schema.
+        is_declared: whether the definition declares the schema.
     """
     where = f"{place}: " if place else ""
     why = f"{where}expected columns of the {_schema_word(is_declared)} ({first_few(expected, _MOST_NAMES)}), found none of them, but {first_few(names, _MOST_NAMES)}{hint}"

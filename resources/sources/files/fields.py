@@ -1,11 +1,14 @@
-"""Names of fields in records: Spark's reader is told the columns that it shall give, and leaves others out without a word (docs/explanation/adr/0012)."""
+"""Compare the field names of records with a schema (docs/adr/0012).
+
+Spark silently drops fields that it is not asked for.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from resources.sources.files.footers import doubled
+from resources.sources.files.footers import find_doubled_name
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -16,37 +19,40 @@ RECORD = "record"
 
 
 def spelt_in_two_cases(schema: StructType, names: Sequence[str] = ()) -> tuple[str, str] | None:
-    """Return two that differ in upper and lower case only, of the fields of a schema at any depth and other names, dotted; None if there are none."""
+    """Return two dotted names that differ in case only; None if there are none.
+
+    Compares the fields of a schema at any depth, and further names.
+    """
     from pyspark.sql.types import StructType
 
-    def walk(above: str, kind: DataType) -> Iterator[str]:
-        inner = item_type(kind)
+    def walk(above: str, data_type: DataType) -> Iterator[str]:
+        inner = item_type(data_type)
         for field in inner.fields if isinstance(inner, StructType) else ():
             yield f"{above}{field.name}"
             yield from walk(f"{above}{field.name}.", field.dataType)
 
-    return doubled([*walk("", schema), *names])
+    return find_doubled_name([*walk("", schema), *names])
 
 
 def item_type(data_type: DataType) -> DataType:
-    """Return the type of an array's items; another type as it is."""
+    """Return the type of an array's items; any other type unchanged."""
     from pyspark.sql.types import ArrayType
 
     return data_type.elementType if isinstance(data_type, ArrayType) else data_type
 
 
-def names_found(records: DataFrame, path: Column, names: Sequence[str]) -> dict[str, frozenset[str]]:
-    """Return which of these names records have at their top, case-folded, by the path of their file."""
+def find_names_at_top(records: DataFrame, path: Column, names: Sequence[str]) -> dict[str, frozenset[str]]:
+    """Return the names, of a given list, that records have at their top level: case-folded, by file path."""
     from pyspark.sql import functions as F
 
     def keys(value: Column) -> Column:
         return F.map_keys(F.try_variant_get(value, "$", "map<string,variant>"))
 
-    record, wanted = F.col(RECORD), F.array(*[F.lit(name.casefold()) for name in names])
-    found = F.coalesce(keys(record), F.flatten(F.transform(_items(record), keys)), _none())
-    folded = F.array_intersect(F.transform(found, F.lower), wanted)
-    each = records.select(path.alias("path"), F.explode_outer(folded).alias("name"))
-    rows = each.groupBy("path").agg(F.collect_set("name").alias("names")).collect()
+    record, names_to_find = F.col(RECORD), F.array(*[F.lit(name.casefold()) for name in names])
+    top_names = F.coalesce(keys(record), F.flatten(F.transform(_items(record), keys)), _none())
+    folded = F.array_intersect(F.transform(top_names, F.lower), names_to_find)
+    names_by_record = records.select(path.alias("path"), F.explode_outer(folded).alias("name"))
+    rows = names_by_record.groupBy("path").agg(F.collect_set("name").alias("names")).collect()
     return {row["path"]: frozenset(row["names"]) for row in rows}
 
 
@@ -63,7 +69,7 @@ def _none() -> Column:
 
 
 def is_leaf(data_type: DataType) -> bool:
-    """Return whether a type has no parts, and its values are told by one text each."""
+    """Return whether a type has no parts, so that one text tells a value."""
     from pyspark.sql.types import ArrayType, MapType, StructType, VariantType
 
     return not isinstance(data_type, ArrayType | MapType | StructType | VariantType)

@@ -1,4 +1,4 @@
-"""The first value of columns in each file: of a fault that a column tells, one is enough."""
+"""Find the first non-NULL value of columns in each file: one fault a file is enough."""
 
 from __future__ import annotations
 
@@ -10,12 +10,14 @@ if TYPE_CHECKING:
 
 
 def first_values(rows: DataFrame, path: Column, columns: Sequence[Column]) -> Iterator[tuple[str, int, str]]:
-    """Yield the path of a file, the place of a column, from 0, and its first text in the file; nothing where it has none.
+    """Yield the path of a file, the index of a column, from 0, and the column's first text in the file.
+
+    Columns without a text in the file are skipped.
 
     Args:
-        rows: of files.
-        path: of a row's file.
-        columns: of texts; NULL where there is nothing to tell.
+        rows: the rows of files.
+        path: the column with the path of a row's file.
+        columns: text columns; NULL where a row has no fault.
     """
     from pyspark.sql import functions as F
 

@@ -1,4 +1,4 @@
-"""Columns whose values stand in the names of folders: a text that its column's type does not hold exactly, or two values of one column, make the files below them bad."""
+"""Find files whose folders give no exact value of a column, or two values."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from partitions.path.source import SourceFile
 from partitions.records.forms import Reading, Type
 from partitions.records.judge import fault_of_text, shown
 from resources.sources.files.failures import bad_document
-from resources.sources.files.paths import spellings
+from resources.sources.files.paths import folder_names
 from resources.sources.files.pinned import PinnedSchema
 
 
-def in_wrong_folders(files: Sequence[SourceFile], pinned: PinnedSchema) -> dict[str, BadFile]:
-    """Return why files cannot be loaded for the sake of their folders, by path; each folder is looked at once."""
+def find_wrong_folders(files: Sequence[SourceFile], pinned: PinnedSchema) -> dict[str, BadFile]:
+    """Return the files whose folders do not fit the pinned columns, by path; each folder is judged once."""
     bad_files: dict[str, BadFile] = {}
     reading = Reading()
     types = {
@@ -25,27 +25,27 @@ def in_wrong_folders(files: Sequence[SourceFile], pinned: PinnedSchema) -> dict[
     for file in files:
         folder = file.path.rpartition("/")[0]
         if folder not in reasons:
-            reasons[folder] = _why_wrong(f"{folder}/", types, reading)
+            reasons[folder] = _find_folder_fault(f"{folder}/", types, reading)
         why = reasons[folder]
         if why is not None:
             bad_files[file.path] = bad_document(file.path, why)
     return bad_files
 
 
-def _why_wrong(folder: str, types: Mapping[str, tuple[str, Type]], reading: Reading) -> str | None:
-    """Why a folder does not tell the values of its columns; None if it does.
+def _find_folder_fault(folder: str, types: Mapping[str, tuple[str, Type]], reading: Reading) -> str | None:
+    """Return why a folder gives no value of its columns; None if it does.
 
     Args:
-        folder: its path, with the slash behind it.
-        types: the name and the type of each column, by its name without upper case.
-        reading: of the texts.
+        folder: its path, with a trailing slash.
+        types: the name and type of each column, by case-folded name.
+        reading: how texts are read.
     """
     named: dict[str, str] = {}
     for part in folder.split("/"):
         name, equals, _ = part.partition("=")
         if name and equals and named.setdefault(name.lower(), part) != part:
             return f"folders {named[name.lower()]} and {part}: expected one value of the column {name}, found two"
-    for name in spellings([folder]).values():
+    for name in folder_names([folder]).values():
         column, data_type = types.get(name.casefold(), (name, "string"))
         value = folder_value(folder, name)
         if not isinstance(data_type, str):

@@ -1,7 +1,8 @@
-"""What the footers of Parquet files say of their columns, read without Spark: all names, and the times with nanoseconds.
+"""Read the footers of Parquet files without Spark: all columns, their types, and times in nanoseconds.
 
-Spark's reader leaves columns out that it is not asked for, and takes no TIMESTAMP(NANOS), which is what pandas writes. It does read these
-as whole numbers, so they are read so, and made microseconds exactly (:func:`resources.sources.files.nanoseconds.as_times`).
+Spark's reader drops columns that it is not asked for, and refuses TIMESTAMP(NANOS), which pandas writes. It reads
+these as whole numbers, which are then converted to microseconds
+(:func:`resources.sources.files.nanoseconds.as_times`).
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from partitions.path.source import SourceFile
 from partitions.records.conversions import DOUBTFUL, ITEM, KEY, UUID, VALUE, VARIANT, VOID, is_special_type
 from partitions.records.forms import Type
 from resources.connections.places import Place
-from resources.sources.files.lines import part_of
+from resources.sources.files.lines import read_range
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -48,13 +49,16 @@ class Footer:
     """The columns of one file.
 
     Attributes:
-        fields: all of them, at any depth.
-        nanoseconds: those with times in nanoseconds, and whether these are instants; if not, they are local times.
-        columns: names and types, as text that is the same for files with the same columns.
-        types: those of the columns by their names, in Spark's JSON form (:mod:`partitions.records.conversions`); None of one that only Spark knows.
-        unreadable: fields with a type that Spark cannot read or no table holds, dotted, and its name.
-        twice: two fields beside each other whose names differ in upper and lower case only, or not at all; None if there are none.
-        fault: why the file has no footer that reads; None if it has.
+        fields: all fields, at any depth.
+        nanoseconds: the fields with times in nanoseconds, and whether these are instants; if not, they are local
+            times.
+        columns: names and types, as text that is equal for files with the same columns.
+        types: the columns' types by name, in Spark's JSON form (:mod:`partitions.records.conversions`); None for a
+            type that only Spark knows.
+        unreadable: the dotted names of fields with a type that Spark cannot read or no table can hold, with the
+            type's name.
+        doubled_names: two sibling fields whose names are equal or differ in case only; None if there are none.
+        fault: why the footer cannot be read; None if it can.
         is_empty: whether the file has no rows.
     """
 
@@ -63,31 +67,34 @@ class Footer:
     columns: str = ""
     types: Mapping[str, Type | None] = field(default_factory=dict)
     unreadable: Mapping[str, str] = field(default_factory=dict)
-    twice: tuple[str, str] | None = None
+    doubled_names: tuple[str, str] | None = None
     fault: str | None = None
     is_empty: bool = False
 
     @property
     def needs_own_types(self) -> bool:
-        """Whether Spark cannot tell the types: of times of day, and of columns without a value."""
+        """Whether Spark cannot tell the types: for times of day, and for columns without a value."""
         return any(is_special_type(data_type) for data_type in self.types.values())
 
 
-def footers(place: Place, files: Sequence[SourceFile]) -> dict[str, Footer]:
-    """The footers of files, by their paths. A file that the store does not give is left out: Spark tells why when it is loaded."""
+def read_footers(place: Place, files: Sequence[SourceFile]) -> dict[str, Footer]:
+    """Return the footers of files, by path.
+
+    A file that the store does not return is left out: Spark reports why when it is loaded.
+    """
     filled = [file for file in files if file.size > 0]
     with ThreadPoolExecutor(min(_THREADS, max(1, len(filled)))) as pool:
-        read = list(pool.map(lambda file: _footer(place, file), filled))
+        read = list(pool.map(lambda file: _read_footer(place, file), filled))
     return {file.path: footer for file, footer in zip(filled, read, strict=True) if footer is not None}
 
 
-def _footer(place: Place, file: SourceFile) -> Footer | None:
+def _read_footer(place: Place, file: SourceFile) -> Footer | None:
     import pyarrow as pa
     import pyarrow.parquet as pq
     from obstore.exceptions import BaseError
 
     try:
-        tail = part_of(place, file, file.size - _TAIL, file.size)
+        tail = read_range(place, file, file.size - _TAIL, file.size)
         length = int.from_bytes(tail[-8:-4], "little")
         if tail[-4:] == b"PARE":
             return Footer(fault="it is encrypted")
@@ -98,35 +105,35 @@ def _footer(place: Place, file: SourceFile) -> Footer | None:
         if length + 12 > file.size:
             return Footer(fault="its footer is damaged: it is longer than the file")
         if length + 8 > len(tail):
-            tail = part_of(place, file, file.size - length - 8, file.size)
+            tail = read_range(place, file, file.size - length - 8, file.size)
     except (OSError, ValueError, BaseError):
         return None
     try:
         metadata = pq.read_metadata(pa.BufferReader(tail))
         if length - metadata.serialized_size == _SIGNATURE:  # pyarrow would end this process at such a column
             return Footer(fault="columns of it are encrypted")
-        return footer_of(metadata)
+        return parse_footer(metadata)
     except (OSError, ValueError, pa.ArrowException) as error:
         if "logical type" in str(error).lower():
             return Footer(fault="its footer gives a column a type that Parquet does not have there")
         return Footer(fault="its footer is damaged")
 
 
-def footer_of(metadata: pq.FileMetaData) -> Footer:
-    """What the metadata of a Parquet file say of its columns."""
+def parse_footer(metadata: pq.FileMetaData) -> Footer:
+    """Return the footer for the metadata of a Parquet file."""
     schema = metadata.schema
     arrow = schema.to_arrow_schema()
     fields: set[FieldPath] = set()
     nanoseconds: dict[FieldPath, bool] = {}
     leaves: dict[FieldPath, Type] = {}
     unreadable: dict[str, str] = {}
-    twice: tuple[str, str] | None = None
+    doubled_names: tuple[str, str] | None = None
     number = 0
-    for path, kind, below in (each for top in arrow for each in _walk((top.name,), top.type)):
+    for path, arrow_type, below in (node for top in arrow for node in _walk((top.name,), top.type)):
         if path[-1] not in (ITEM, KEY, VALUE):
             fields.add(path)
         if any("\0" in part for part in path):
-            unreadable.setdefault(shown(path).replace("\0", r"\0"), "a name with a NUL")
+            unreadable.setdefault(dotted_name(path).replace("\0", r"\0"), "a name with a NUL")
         leaf = None
         if below is None:
             leaf = schema.column(number)
@@ -137,29 +144,29 @@ def footer_of(metadata: pq.FileMetaData) -> Footer:
                 leaves[path] = own
             number += 1
         is_interval = leaf is not None and leaf.converted_type == "INTERVAL"
-        why = _INTERVAL if is_interval else _unreadable(path, kind, leaves.get(path))
+        why = _INTERVAL if is_interval else _unreadable(path, arrow_type, leaves.get(path))
         if why is not None:
-            unreadable.setdefault(shown(path), why)
-        twice = twice or doubled(below or ())
+            unreadable.setdefault(dotted_name(path), why)
+        doubled_names = doubled_names or find_doubled_name(below or ())
     variants = _variants(metadata)
     types = {
         column.name: VARIANT if column.name in variants else _type_of((column.name,), column.type, leaves)
         for column in arrow
     }
-    doubtful = sorted(shown(path) for path, own in leaves.items() if own in DOUBTFUL)
+    doubtful = sorted(dotted_name(path) for path, own in leaves.items() if own in DOUBTFUL)
     return Footer(
         frozenset(path for path in fields if len(path) == 1 or path[0] not in variants),
         nanoseconds,
         "\n".join([arrow.remove_metadata().to_string(), f"VARIANT {variants}", f"doubtful {doubtful}"]),
         types,
         unreadable,
-        doubled([column.name for column in arrow]) or twice,
+        find_doubled_name([column.name for column in arrow]) or doubled_names,
         is_empty=metadata.num_rows == 0,
     )
 
 
-def doubled(names: Sequence[str]) -> tuple[str, str] | None:
-    """Return two of these names that are the same, but for upper and lower case; None if there are none."""
+def find_doubled_name(names: Sequence[str]) -> tuple[str, str] | None:
+    """Return two of these names that are equal or differ in case only; None if there are none."""
     spellings: dict[str, str] = {}
     for name in names:
         if name.casefold() in spellings:
@@ -173,7 +180,7 @@ _SPARK_ROW = b"org.apache.spark.sql.parquet.row.metadata"
 
 
 def _variants(metadata: pq.FileMetaData) -> list[str]:
-    """The columns that are VARIANT: Parquet says so, or Spark 4.0 did, which wrote them before Parquet had them."""
+    """Return the names of VARIANT columns, also of those that Spark 4.0 wrote before Parquet had the type."""
     names = set(_GROUP.findall(str(metadata.schema)))
     row = (metadata.metadata or {}).get(_SPARK_ROW)
     if row is not None:
@@ -182,7 +189,7 @@ def _variants(metadata: pq.FileMetaData) -> list[str]:
 
 
 def _own_type(metadata: pq.FileMetaData, number: int) -> Type | None:
-    """The type of a column of values where Arrow's type does not tell it: in Spark's JSON form."""
+    """Return the type of a leaf column in Spark's JSON form, if Arrow's type is not enough; else None."""
     leaf = metadata.schema.column(number)
     logical = leaf.logical_type.type
     if leaf.physical_type == "INT96":
@@ -206,12 +213,15 @@ _FIRST_DAY, _LAST_DAY = (date.min.toordinal() - _EPOCH, date.max.toordinal() - _
 
 
 def _lie_within(bounds: tuple[int, int] | None, parts: int) -> bool:
-    """Whether all times lie in the years 1 to 9999, counted in so many parts of a day; not if it is not known where they lie."""
+    """Return whether all times lie in the years 1 to 9999; False if the bounds are unknown.
+
+    ``parts`` is the number of the column's time units in a day.
+    """
     return bounds is not None and bounds[0] >= _FIRST_DAY * parts and bounds[1] < (_LAST_DAY + 1) * parts
 
 
 def _bounds(metadata: pq.FileMetaData, leaf: int) -> tuple[int, int] | None:
-    """The least and the highest value of a column of values, as they are counted; None if the statistics do not tell them."""
+    """Return the lowest and highest raw value of a leaf column; None if the statistics lack them."""
     least, highest = 0, 0
     for number in range(metadata.num_row_groups):
         statistics = metadata.row_group(number).column(leaf).statistics
@@ -224,64 +234,68 @@ def _bounds(metadata: pq.FileMetaData, leaf: int) -> tuple[int, int] | None:
     return least, highest
 
 
-def _unreadable(path: FieldPath, kind: pa.DataType, own: Type | None) -> str | None:
-    """Why a field has a type that Spark cannot read, or no table holds; None if it has not."""
+def _unreadable(path: FieldPath, arrow_type: pa.DataType, own: Type | None) -> str | None:
+    """Return why Spark cannot read a field's type, or no table can hold it; None if both can."""
     import pyarrow as pa
 
-    if pa.types.is_float16(kind):
+    if pa.types.is_float16(arrow_type):
         return "float16"
-    if pa.types.is_decimal(kind) and kind.precision > MOST_DIGITS:
-        return f"decimal({kind.precision},{kind.scale}), which has more than {MOST_DIGITS} digits"
-    if path[-1] == KEY and (pa.types.is_time(kind) or own == UUID):
-        return f"{kind} as the key of a map"
-    if pa.types.is_struct(kind) and not kind.num_fields:
+    if pa.types.is_decimal(arrow_type) and arrow_type.precision > MOST_DIGITS:
+        return f"decimal({arrow_type.precision},{arrow_type.scale}), which has more than {MOST_DIGITS} digits"
+    if path[-1] == KEY and (pa.types.is_time(arrow_type) or own == UUID):
+        return f"{arrow_type} as the key of a map"
+    if pa.types.is_struct(arrow_type) and not arrow_type.num_fields:
         return "a group without fields"
     return None
 
 
-def _type_of(path: FieldPath, kind: pa.DataType, leaves: Mapping[FieldPath, Type]) -> Type | None:
-    """A type of Arrow in Spark's JSON form; None of one that only Spark knows."""
+def _type_of(path: FieldPath, arrow_type: pa.DataType, leaves: Mapping[FieldPath, Type]) -> Type | None:
+    """Return an Arrow type in Spark's JSON form; None for one that only Spark knows."""
     import pyarrow as pa
 
     of = pa.types
     if path in leaves:
         return leaves[path]
-    if isinstance(kind, pa.BaseExtensionType):
-        return _type_of(path, kind.storage_type, leaves)
-    if of.is_timestamp(kind):
-        return "timestamp" if kind.tz is not None else "timestamp_ntz"
-    if of.is_time(kind):
-        return {"ms": "time(millis)", "us": "time(micros)", "ns": "time(nanos)"}.get(kind.unit)
-    if of.is_decimal(kind):
-        return f"decimal({kind.precision},{kind.scale})" if kind.scale >= 0 and kind.precision <= 38 else None
-    if of.is_dictionary(kind):
-        return _type_of(path, kind.value_type, leaves)
-    if of.is_struct(kind):
-        inner = {below.name: _type_of((*path, below.name), below.type, leaves) for below in kind}
+    if isinstance(arrow_type, pa.BaseExtensionType):
+        return _type_of(path, arrow_type.storage_type, leaves)
+    if of.is_timestamp(arrow_type):
+        return "timestamp" if arrow_type.tz is not None else "timestamp_ntz"
+    if of.is_time(arrow_type):
+        return {"ms": "time(millis)", "us": "time(micros)", "ns": "time(nanos)"}.get(arrow_type.unit)
+    if of.is_decimal(arrow_type):
+        return (
+            f"decimal({arrow_type.precision},{arrow_type.scale})"
+            if arrow_type.scale >= 0 and arrow_type.precision <= 38
+            else None
+        )
+    if of.is_dictionary(arrow_type):
+        return _type_of(path, arrow_type.value_type, leaves)
+    if of.is_struct(arrow_type):
+        inner = {below.name: _type_of((*path, below.name), below.type, leaves) for below in arrow_type}
         if None in inner.values():
             return None
         fields = [
             {"name": name, "type": type_, "nullable": True, "metadata": {}} for name, type_ in inner.items()
         ]
         return {"type": "struct", "fields": fields}
-    if of.is_map(kind):
-        key = _type_of((*path, KEY), kind.key_type, leaves)
-        value = _type_of((*path, VALUE), kind.item_type, leaves)
+    if of.is_map(arrow_type):
+        key = _type_of((*path, KEY), arrow_type.key_type, leaves)
+        value = _type_of((*path, VALUE), arrow_type.item_type, leaves)
         if key is None or value is None:
             return None
         key = DOUBTFUL.get(key, key) if isinstance(key, str) else key
         return {"type": "map", "keyType": key, "valueType": value, "valueContainsNull": True}
-    if _is_list(kind):
-        item = _type_of((*path, ITEM), kind.value_type, leaves)
+    if _is_list(arrow_type):
+        item = _type_of((*path, ITEM), arrow_type.value_type, leaves)
         return None if item is None else {"type": "array", "elementType": item, "containsNull": True}
-    return _PLAIN.get(str(kind))
+    return _PLAIN.get(str(arrow_type))
 
 
-def _is_list(kind: pa.DataType) -> bool:
+def _is_list(arrow_type: pa.DataType) -> bool:
     import pyarrow as pa
 
     of = pa.types
-    return bool(of.is_list(kind) or of.is_large_list(kind) or of.is_fixed_size_list(kind))
+    return bool(of.is_list(arrow_type) or of.is_large_list(arrow_type) or of.is_fixed_size_list(arrow_type))
 
 
 _PLAIN: Mapping[str, str] = {
@@ -307,74 +321,80 @@ _PLAIN: Mapping[str, str] = {
 
 
 def _walk(
-    path: FieldPath, kind: pa.DataType
+    path: FieldPath, arrow_type: pa.DataType
 ) -> Iterator[tuple[FieldPath, pa.DataType, Sequence[str] | None]]:
-    """A type and all below it, in the order of the file: path, type, and the names below it; None if it holds values itself."""
+    """Yield a type and all types below it, in the order of the file.
+
+    Each item is the path, the type, and the names below it; None if it is a leaf.
+    """
     import pyarrow as pa
 
-    if isinstance(kind, pa.BaseExtensionType):
-        kind = kind.storage_type
+    if isinstance(arrow_type, pa.BaseExtensionType):
+        arrow_type = arrow_type.storage_type
     inner: list[tuple[str, Any]] = []
-    if pa.types.is_struct(kind):
-        inner = [(each.name, each.type) for each in kind]
-    elif pa.types.is_map(kind):
-        inner = [(KEY, kind.key_type), (VALUE, kind.item_type)]
-    elif _is_list(kind):
-        inner = [(ITEM, kind.value_type)]
-    yield path, kind, [name for name, _ in inner] if inner or pa.types.is_struct(kind) else None
+    if pa.types.is_struct(arrow_type):
+        inner = [(child.name, child.type) for child in arrow_type]
+    elif pa.types.is_map(arrow_type):
+        inner = [(KEY, arrow_type.key_type), (VALUE, arrow_type.item_type)]
+    elif _is_list(arrow_type):
+        inner = [(ITEM, arrow_type.value_type)]
+    yield path, arrow_type, [name for name, _ in inner] if inner or pa.types.is_struct(arrow_type) else None
     for name, below in inner:
         yield from _walk((*path, name), below)
 
 
 def _nanoseconds(column: pq.ColumnSchema) -> bool | None:
-    """Whether a column's times are instants; None if it has no nanoseconds. Those of old Hive and Spark (INT96) Spark reads itself."""
+    """Return whether a column's nanoseconds are instants; None if it has none.
+
+    Spark reads INT96 times itself.
+    """
     if column.physical_type != "INT64" or column.logical_type.type != "TIMESTAMP":
         return None
     logical = json.loads(column.logical_type.to_json())
     return bool(logical["isAdjustedToUTC"]) if logical["timeUnit"] == "nanoseconds" else None
 
 
-def shown(path: FieldPath) -> str:
-    """A field for people: dotted, without the words for what is in an array or a map."""
+def dotted_name(path: FieldPath) -> str:
+    """Return a field's dotted name, without the markers for items of arrays and maps."""
     return ".".join(part for part in path if part not in (ITEM, KEY, VALUE))
 
 
-def paths_of(schema: StructType) -> frozenset[FieldPath]:
-    """All fields of a schema at any depth, without upper case, which tells no columns of Parquet apart."""
+def field_paths(schema: StructType) -> frozenset[FieldPath]:
+    """Return all fields of a schema at any depth, case-folded, as Spark compares Parquet's columns."""
     from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
-    def walk(path: FieldPath, kind: DataType) -> Iterator[FieldPath]:
+    def walk(path: FieldPath, data_type: DataType) -> Iterator[FieldPath]:
         yield path
-        if isinstance(kind, StructType):
-            for each in kind.fields:
-                yield from walk((*path, each.name.casefold()), each.dataType)
-        elif isinstance(kind, ArrayType):
-            yield from walk((*path, ITEM), kind.elementType)
-        elif isinstance(kind, MapType):
-            yield from walk((*path, KEY), kind.keyType)
-            yield from walk((*path, VALUE), kind.valueType)
+        if isinstance(data_type, StructType):
+            for child in data_type.fields:
+                yield from walk((*path, child.name.casefold()), child.dataType)
+        elif isinstance(data_type, ArrayType):
+            yield from walk((*path, ITEM), data_type.elementType)
+        elif isinstance(data_type, MapType):
+            yield from walk((*path, KEY), data_type.keyType)
+            yield from walk((*path, VALUE), data_type.valueType)
 
     return frozenset(walk((), schema))
 
 
-def unknown_columns(fields: Iterable[FieldPath], known: Collection[FieldPath]) -> list[FieldPath]:
-    """The columns of a file that are not known, without those inside them."""
+def find_unknown_columns(fields: Iterable[FieldPath], known_paths: Collection[FieldPath]) -> list[FieldPath]:
+    """Return the topmost fields of a file that are not in ``known_paths``."""
     folded = {tuple(part.casefold() for part in path): path for path in fields}
-    return sorted(path for key, path in folded.items() if key not in known and key[:-1] in known)
+    return sorted(path for key, path in folded.items() if key not in known_paths and key[:-1] in known_paths)
 
 
 class FooterCache:
-    """The footers of the Parquet files of a slice, each read once."""
+    """A cache of the footers of a slice's files."""
 
     def __init__(self, place: Place) -> None:
-        """Use the root of the files."""
+        """Start with an empty cache for files below a root."""
         self._place = place
-        self._known: dict[SourceFile, Footer] = {}
+        self._footers: dict[SourceFile, Footer] = {}
 
     def read(self, files: Sequence[SourceFile]) -> dict[str, Footer]:
-        """Return the footers of these files by path, without those that do not read; what other files had is forgotten."""
-        missing = [file for file in files if file not in self._known]
-        read = footers(self._place, missing)
-        kept = {file: self._known[file] for file in files if file in self._known}
-        self._known = kept | {file: read[file.path] for file in missing if file.path in read}
-        return {file.path: footer for file, footer in self._known.items()}
+        """Return the footers of these files by path, without unreadable ones, and drop those of other files."""
+        missing = [file for file in files if file not in self._footers]
+        read = read_footers(self._place, missing)
+        cached_footers = {file: self._footers[file] for file in files if file in self._footers}
+        self._footers = cached_footers | {file: read[file.path] for file in missing if file.path in read}
+        return {file.path: footer for file, footer in self._footers.items()}

@@ -1,4 +1,4 @@
-"""Files with types of their own whose values are others in the columns' types: found by a look at the columns in question only."""
+"""Find files whose typed values change in the columns' types; only the columns in question are read."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from partitions.path.source import SourceFile
 from partitions.records.conversions import conversion, shown_type
 from partitions.records.forms import Type
 from partitions.schema_types import widens
-from resources.sources.files.converting import own_type, survives
-from resources.sources.files.failures import inexact_value, other_type
+from resources.sources.files.converting import own_type, survives_conversion
+from resources.sources.files.failures import inexact_value, type_mismatch
 from resources.sources.files.first_values import first_values
-from resources.sources.files.formats.alike import read_alike
+from resources.sources.files.formats.alike import group_for_scans
 from resources.sources.files.formats.format import FormatReader
 from resources.sources.files.pinned import PinnedSchema
 from resources.sql import quoted
@@ -31,12 +31,12 @@ def inexact_files(
     *,
     show: bool | None,
 ) -> dict[str, BadFile]:
-    """Return why files cannot be loaded for the sake of a value that its column's type does not hold, by path."""
+    """Return the files with a value that its column's type does not hold exactly, by path."""
     from pyspark.sql import functions as F
 
     bad_files: dict[str, BadFile] = {}
     columns = {field.name: field.dataType for field in pinned.struct.fields}
-    for group, schema in read_alike(form, files, pinned):
+    for group, schema in group_for_scans(form, files, pinned):
         checked = [
             (field.name, own, columns[field.name])
             for field in schema.fields
@@ -47,7 +47,7 @@ def inexact_files(
             continue
         inexact = [
             F.when(
-                ~survives(F.col(quoted(name)), own, column),
+                ~survives_conversion(F.col(quoted(name)), own, column),
                 F.make_valid_utf8(F.col(quoted(name)).cast("string")),
             )
             for name, own, column in checked
@@ -67,37 +67,39 @@ def inexact_files(
     return bad_files
 
 
-def files_of_other_types(
+def files_with_other_types(
     form: FormatReader,
     files: Sequence[SourceFile],
     types: Mapping[str, Mapping[str, Type | None]],
     pinned: PinnedSchema,
 ) -> dict[str, BadFile]:
-    """Return why files cannot be loaded for the sake of a column whose type never becomes the pinned one, by path: Spark reads some of them as other values.
+    """Return the files with a column whose type never converts to the pinned one, by path.
+
+    Spark reads some of these silently as other values.
 
     Args:
-        form: reads the files.
-        files: of the format.
-        types: of each file's columns, by path and name; None of one that only Spark knows.
+        form: the format's reader.
+        files: files of the format.
+        types: the columns' types, by path and name; None for a type that only Spark knows.
         pinned: the schema.
     """
     bad_files: dict[str, BadFile] = {}
     for file in files:
         own = {name.casefold(): data_type for name, data_type in types.get(file.path, {}).items()}
-        for field in form.beside_folders(file, pinned).data.fields:
+        for field in form.schema_of_file(file, pinned).data.fields:
             of_file = own.get(field.name.casefold())
             if of_file is not None and conversion(of_file, field.dataType.jsonValue()) is None:
                 found_type = f"{form.READER.capitalize()}'s type {shown_type(of_file)}"
                 expected_type = field.dataType.simpleString()
-                bad = other_type(
+                bad = type_mismatch(
                     file.path, field.name, expected_type, found_type, may_rescue=form.rules.may_rescue
                 )
                 bad_files.setdefault(file.path, bad)
     return bad_files
 
 
-def taking_checked(own: StructType, pinned: StructType) -> StructType:
-    """Return a file's columns; those whose values may fit the pinned type, which :func:`inexact_files` tells, as of that type."""
+def with_checked_types(own: StructType, pinned: StructType) -> StructType:
+    """Return a file's columns, with the pinned type where :func:`inexact_files` checks the values instead."""
     from pyspark.sql.types import StructField, StructType
 
     columns = {field.name.casefold(): field.dataType for field in pinned.fields}

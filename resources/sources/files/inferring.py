@@ -1,4 +1,7 @@
-"""The types that texts turn out to have: the first that holds all of them exactly (docs/reference/files.md, Exact values)."""
+"""Infer the type of text columns: the first type that holds all texts exactly.
+
+See docs/guide-files.md, Exact values.
+"""
 
 from __future__ import annotations
 
@@ -29,13 +32,15 @@ def types_of_texts(
     *,
     several: bool,
 ) -> list[str]:
-    """Return the type of each column of texts, by one look at all rows; text if there is no value, or no type holds them.
+    """Return the type of each text column, in one pass over all rows.
+
+    Text if a column has no value, or no type holds all of them.
 
     Args:
-        rows: to look at.
+        rows: the rows to inspect.
         texts: the columns.
-        options: of the reader, which may name the form of dates and times, or switch inference off.
-        reading: what the definition says of texts.
+        options: of the reader, which may give the form of dates and times, or switch inference off.
+        reading: how the definition reads texts.
         several: whether a column holds an array of texts a row, not one text.
     """
     from pyspark.sql import functions as F
@@ -54,7 +59,9 @@ def types_of_texts(
     columns = F.array(*(texts if several else [F.array(column) for column in texts]))
     columns_of_texts = rows.select(F.posexplode(columns).alias("place", "texts"))
     values = columns_of_texts.select("place", F.explode("texts").alias("text")).where(text.isNotNull())
-    aggregates = [F.bool_and(_is(text, data_type, names, reading)).alias(data_type) for data_type in types]
+    aggregates = [
+        F.bool_and(_has_type(text, data_type, names, reading)).alias(data_type) for data_type in types
+    ]
     answers = {
         row["place"]: row.asDict()
         for row in values.groupBy("place").agg(*aggregates, F.max(length).alias("digits")).collect()
@@ -63,7 +70,7 @@ def types_of_texts(
 
 
 def type_of_sample(first: str, sample: str) -> str:
-    """Return the type of a column, so that it holds all values of a sample of files, but for texts that stand in later files only.
+    """Return the type of a column for a sample of files; ignore texts that only later files have.
 
     Args:
         first: the type of its values in the first file.
@@ -72,8 +79,8 @@ def type_of_sample(first: str, sample: str) -> str:
     return first if "string" in (first, sample) else sample
 
 
-def _is(text: Column, data_type: str, options: Mapping[str, str], reading: Reading) -> Column:
-    """Whether a text is of a type; in the form that the user names, if there is one."""
+def _has_type(text: Column, data_type: str, options: Mapping[str, str], reading: Reading) -> Column:
+    """Return whether a text is of a type, in the form that the options name, if they name one."""
     from pyspark.sql import functions as F
 
     if data_type == "date" and reading.own_dates:

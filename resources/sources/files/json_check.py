@@ -1,7 +1,7 @@
-"""JSON files looked through before they are loaded: Spark holds each line against a pattern, and the lines that it does not accept are judged.
+"""Check JSON files before they are loaded: Spark matches patterns, and rejected lines are judged here.
 
-The pattern is that of all records that the schema holds exactly (:mod:`partitions.records.json_lines`), so of sound files no line is left to judge,
-and the look costs one scan of the text.
+The pattern accepts all records that the schema holds exactly (:mod:`partitions.records.json_lines`). So sound files
+leave no line to judge, and the check costs one scan of the text.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from partitions.records.json_decoding import BESIDE_BRACKETS, MemberOrder
 from partitions.records.json_lines import Item, JsonRule, Judgement
 from partitions.records.json_pattern import begins_with_one_of
 from partitions.records.judge import Fault
-from resources.sources.files.checked import NAMED, BadRecord, CheckedFiles, Unknown
+from resources.sources.files.checked import MOST_NAMED_RECORDS, BadRecord, CheckedFiles, UnknownFields
 from resources.sources.files.failures import bad_document
-from resources.sources.files.lines import Lines
+from resources.sources.files.lines import LineNumbers
 from resources.sources.files.text_lines import MOST_AT_ONCE, TEXT
 
 if TYPE_CHECKING:
@@ -30,19 +30,22 @@ _LONGEST_PATTERN = 4_000_000
 """Characters of a pattern that Java compiles in little memory: of some 1,000 fields. With more of them each text is judged here."""
 
 
-class JudgedBySpark(Protocol):
+class SparkJudge(Protocol):
     """Values of JSON records that only Spark can judge."""
 
     def values(self, records: Column) -> dict[str, Column]:
-        """Return by name what is wrong first in an array of records, as a struct with the record's number; NULL if nothing is."""
+        """Return, by name, the first faulty value in an array of records; NULL if there is none.
+
+        Each is a struct with the record's number.
+        """
         ...
 
     def first(self, row: Mapping[str, Any]) -> tuple[int, Fault] | None:
-        """Return the number of the record that a row of these values tells, and what is wrong with it; None if nothing is."""
+        """Return the record number and the fault in a row of these values; None if there is none."""
         ...
 
 
-class _Line(NamedTuple):
+class _RejectedLine(NamedTuple):
     path: str
     text: str | None
     """None of one with bytes that are no text."""
@@ -55,13 +58,13 @@ def _is_accepted(
     pattern: Callable[[MemberOrder | None], str],
     plain: str | None = None,
 ) -> Column:
-    """Return whether a text is what the rule accepts.
+    """Return whether the rule accepts a text.
 
     Args:
         rule: of the records.
-        names: of a record, in their order, which others are expected to have as well.
-        pattern: of a text, by the order of names.
-        plain: pattern of most texts, which is tried first; what it accepts ``pattern`` accepts.
+        names: of a record, in their order, which others are expected to share.
+        pattern: returns the pattern of a text for an order of names.
+        plain: a pattern of most texts, which is tried first; ``pattern`` accepts whatever it accepts.
     """
     from pyspark.sql import functions as F
 
@@ -80,9 +83,10 @@ def _is_accepted(
 
 
 def _has_known_fields(rule: JsonRule, record: Column) -> Column:
-    """Return whether a record has one of the fields that it must have, or none at all.
+    """Return whether a record has at least one required field, or no field at all.
 
-    As a rule its first field is one of them, and a pattern tells; a parser that lists all names takes as long as half a load.
+    Usually its first field is one of them, so a pattern is enough; a parser that lists all names takes half as long
+    as a load.
     """
     from pyspark.sql import functions as F
 
@@ -99,11 +103,11 @@ def check_lines(
     names: MemberOrder | None,
     files: Sequence[SourceFile],
     most: int,
-    numbers: Callable[[Sequence[tuple[str, str]]], Lines],
+    numbers: Callable[[Sequence[tuple[str, str]]], LineNumbers],
     undecodable: Callable[[str], BadFile | None],
-    by_spark: Sequence[JudgedBySpark],
+    by_spark: Sequence[SparkJudge],
 ) -> CheckedFiles:
-    """Look through lines with a record each.
+    """Check files with a record on each line.
 
     Args:
         rows: of the files, by :func:`lines_of`.
@@ -111,13 +115,13 @@ def check_lines(
         rule: of the records.
         names: of the first record.
         files: in their order.
-        most: bad records that are wanted at least, if there are as many.
-        numbers: looks for the lines of texts.
+        most: the bad records that may be set aside; the check finds more of them if there are more.
+        numbers: finds the line numbers of texts.
         undecodable: returns the error for a file with bytes that are no text.
-        by_spark: judges of values that the pattern tells nothing of.
+        by_spark: judges of values that the pattern does not cover.
     """
-    judged, is_cut = _JudgedLines(most_of_file=max(most + 1, NAMED)), False
-    for line in _rejected(rows, path, rule, names, by_spark):
+    judged, is_cut = _JudgedLines(most_of_file=max(most + 1, MOST_NAMED_RECORDS)), False
+    for line in _rejected_lines(rows, path, rule, names, by_spark):
         if line.text is None:
             if line.path not in judged.bad_files and (bad_file := undecodable(line.path)) is not None:
                 judged.bad_files[line.path] = bad_file
@@ -136,11 +140,11 @@ class _JudgedLines:
     """The lines that were judged so far.
 
     Attributes:
-        most_of_file: bad lines of a file that stay in memory; others are counted.
+        most_of_file: the bad lines of a file that stay in memory; others are only counted.
         bad_files: by path.
         bad: lines with a fault, by the path of their file.
-        unknown: the first line of a file that has unknown fields and no fault.
-        counts: of bad lines, by the path of their file.
+        unknown: the first line of each file with unknown fields and no fault.
+        counts: the number of bad lines, by the path of their file.
     """
 
     most_of_file: int
@@ -162,11 +166,11 @@ class _JudgedLines:
     def checked(
         self,
         files: Sequence[SourceFile],
-        numbers: Callable[[Sequence[tuple[str, str]]], Lines],
+        numbers: Callable[[Sequence[tuple[str, str]]], LineNumbers],
         *,
         is_cut: bool,
     ) -> CheckedFiles:
-        """Return what cannot be loaded, with the numbers of its lines, in the order of files and lines."""
+        """Return the result with line numbers, in the order of files and lines."""
         order = {file.path: number for number, file in enumerate(files)}
         bad = [
             (path, text, fault)
@@ -180,7 +184,7 @@ class _JudgedLines:
         records = [(path, BadRecord.of(fault, text, lines.next(path, text))) for path, text, fault in bad]
         records.sort(key=lambda record: (order[record[0]], record[1].line or 0))
         unknown = {
-            path: Unknown(judgement.unknown, lines.next(path, text))
+            path: UnknownFields(judgement.unknown, lines.next(path, text))
             for path, (text, judgement) in self.unknown.items()
         }
         return CheckedFiles(
@@ -196,9 +200,9 @@ def check_documents(
     files: Sequence[SourceFile],
     content: Callable[[str], str],
     undecodable: Callable[[str], BadFile | None],
-    by_spark: Sequence[JudgedBySpark],
+    by_spark: Sequence[SparkJudge],
 ) -> CheckedFiles:
-    """Look through documents; only those that the pattern does not accept are read here.
+    """Check files with one document each; only documents that the pattern rejects are read here.
 
     Args:
         rows: of the files, each with the text of a whole document.
@@ -208,7 +212,7 @@ def check_documents(
         files: in their order.
         content: reads the text of a file.
         undecodable: returns the error for a file with bytes that are no text, None for others.
-        by_spark: judges of values that the pattern tells nothing of.
+        by_spark: judges of values that the pattern does not cover.
     """
     from pyspark.sql import functions as F
 
@@ -219,13 +223,13 @@ def check_documents(
     values = _misread_values(by_spark, records)
     for value in values.values():
         accepted &= value.isNull()
-    told = rows.where(~accepted).select(
+    rejected_rows = rows.where(~accepted).select(
         path.alias("path"), *[value.alias(name) for name, value in values.items()]
     )
-    rejected = {row["path"]: row.asDict() for row in told.collect()}
+    rejected = {row["path"]: row.asDict() for row in rejected_rows.collect()}
     bad_files: dict[str, BadFile] = {}
     bad_records: list[tuple[str, BadRecord]] = []
-    unknown: dict[str, Unknown] = {}
+    unknown: dict[str, UnknownFields] = {}
     for file in files:
         if file.path not in rejected:
             continue
@@ -233,10 +237,10 @@ def check_documents(
             bad_files[file.path] = of_file
             continue
         fault, items = rule.judge_document(content(file.path))
-        bad_records += [(file.path, record) for record in records_of(items)]
+        bad_records += [(file.path, record) for record in bad_records_of(items)]
         first = next((item for item in items if item.judgement.fault is None), None)
         if first is not None:
-            unknown[file.path] = Unknown(first.judgement.unknown, first.line)
+            unknown[file.path] = UnknownFields(first.judgement.unknown, first.line)
         if fault is not None:
             bad_files[file.path] = bad_document(file.path, fault.reason)
         misread = _first_misread(by_spark, rejected[file.path])
@@ -246,8 +250,8 @@ def check_documents(
     return CheckedFiles(bad_files, bad_records, unknown=unknown)
 
 
-def records_of(items: Sequence[Item]) -> list[BadRecord]:
-    """Return those items of a document, or lines, that have a fault."""
+def bad_records_of(items: Sequence[Item]) -> list[BadRecord]:
+    """Return the bad records among the items of a document, or lines."""
     return [
         BadRecord.of(fault, item.text, item.line, where=f"record {item.number}: " if item.number else "")
         for item in items
@@ -255,14 +259,14 @@ def records_of(items: Sequence[Item]) -> list[BadRecord]:
     ]
 
 
-def _rejected(
+def _rejected_lines(
     rows: DataFrame,
     path: Column,
     rule: JsonRule,
     names: MemberOrder | None,
-    by_spark: Sequence[JudgedBySpark],
-) -> Iterator[_Line]:
-    """The lines that the pattern does not accept."""
+    by_spark: Sequence[SparkJudge],
+) -> Iterator[_RejectedLine]:
+    """Return the lines that the pattern does not accept."""
     from pyspark.sql import functions as F
 
     plain = None if names is None else rule.pattern.plain_line(names)
@@ -278,24 +282,24 @@ def _rejected(
     )
     first = rejected.limit(MOST_AT_ONCE + 1).collect()
     some = first if len(first) <= MOST_AT_ONCE else rejected.toLocalIterator()
-    return (_line(row.asDict(), by_spark) for row in some)
+    return (_rejected_line(row.asDict(), by_spark) for row in some)
 
 
-def _misread_values(by_spark: Sequence[JudgedBySpark], records: Column) -> dict[str, Column]:
+def _misread_values(by_spark: Sequence[SparkJudge], records: Column) -> dict[str, Column]:
     return {name: value for judge in by_spark for name, value in judge.values(records).items()}
 
 
-def _first_misread(by_spark: Sequence[JudgedBySpark], row: Mapping[str, Any]) -> tuple[int, Fault] | None:
+def _first_misread(by_spark: Sequence[SparkJudge], row: Mapping[str, Any]) -> tuple[int, Fault] | None:
     return next((fault for judge in by_spark if (fault := judge.first(row)) is not None), None)
 
 
-def _line(row: Mapping[str, Any], by_spark: Sequence[JudgedBySpark]) -> _Line:
+def _rejected_line(row: Mapping[str, Any], by_spark: Sequence[SparkJudge]) -> _RejectedLine:
     misread = _first_misread(by_spark, row)
-    return _Line(row["path"], row[TEXT], None if misread is None else misread[1])
+    return _RejectedLine(row["path"], row[TEXT], None if misread is None else misread[1])
 
 
 def is_deeper(text: Column, levels: int) -> Column:
-    """Return whether more objects and arrays of a text lie in each other than so many levels."""
+    """Return whether a text nests objects and arrays more than ``levels`` deep."""
     from pyspark.sql import functions as F
 
     brackets = F.split(F.regexp_replace(text, BESIDE_BRACKETS, ""), "")
@@ -303,15 +307,15 @@ def is_deeper(text: Column, levels: int) -> Column:
         brackets,
         F.struct(F.lit(0).alias("depth"), F.lit(0).alias("most")),
         _with_bracket,
-        lambda seen: seen["most"],
+        lambda state: state["most"],
     )
     opened = F.length(text) - F.length(F.translate(text, "[{", ""))
     return F.when(opened > levels, depth > levels).otherwise(F.lit(False))
 
 
-def _with_bracket(seen: Column, bracket: Column) -> Column:
+def _with_bracket(state: Column, bracket: Column) -> Column:
     from pyspark.sql import functions as F
 
     step = F.when(bracket.isin("[", "{"), 1).when(bracket.isin("]", "}"), -1).otherwise(0)
-    depth = seen["depth"] + step
-    return F.struct(depth.alias("depth"), F.greatest(seen["most"], depth).alias("most"))
+    depth = state["depth"] + step
+    return F.struct(depth.alias("depth"), F.greatest(state["most"], depth).alias("most"))

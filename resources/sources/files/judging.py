@@ -1,7 +1,8 @@
-"""Judge files under a root: which of them cannot be loaded exactly, and what their schema becomes with the others (docs/reference/files.md).
+"""Judge files under a root: which cannot be loaded, and how the others change the schema.
 
-Belongs here: which of several errors a file is refused with, and how many of its records may be set aside. What is wrong with records and headers is
-looked for by :mod:`resources.sources.files.checker`, what a schema becomes by :mod:`resources.sources.files.evolving`.
+Belongs here: which of several errors a file gets, and how many of its records may be set aside.
+:mod:`resources.sources.files.checker` checks records and headers, :mod:`resources.sources.files.evolving` finds
+changes of the schema. See docs/guide-files.md.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from partitions.plan import counted
 from partitions.supported import bad_records_refusals
 from resources.sources.files.checked import BadRecord, CheckedFiles
 from resources.sources.files.checker import FileChecker
-from resources.sources.files.evolving import Growth, SchemaFollower
+from resources.sources.files.evolving import SchemaFollower, SchemaGrowth
 from resources.sources.files.failures import bad_records, unknown_field
 from resources.sources.files.formats.format import FormatReader
 from resources.sources.files.pinned import PinnedSchema
@@ -27,12 +28,12 @@ if TYPE_CHECKING:
 
 
 class FileJudge:
-    """Judges the files of one dataflow."""
+    """A judge of the files of one dataflow."""
 
     def __init__(
         self, form: FormatReader, checker: FileChecker, follower: SchemaFollower, dataflow: Dataflow
     ) -> None:
-        """Use what looks through the files, and what follows their schema; none was judged yet."""
+        """Store the format, the checker, the schema follower and the definition; judge nothing."""
         self._format, self._checker, self._follower, self._dataflow = form, checker, follower, dataflow
         self._refused: set[str] = set()
 
@@ -42,22 +43,24 @@ class FileJudge:
         """Return the files that cannot be loaded exactly, in their order.
 
         Raises:
-            SchemaEvolved: the pinned schema gets new columns, wider types or first types from files that load; others tell none.
+            SchemaEvolved: files that load give the pinned schema new columns, wider types or first types.
         """
         bad_files = dict[str, BadFile]()
-        telling = list(files)
-        while telling:
-            growth, bad = self.judge(spark, telling, pinned)
+        considered_files = list(files)
+        while considered_files:
+            growth, bad = self.judge(spark, considered_files, pinned)
             if not bad and growth.changes:
                 raise growth.error
             if growth.changes and len(bad) > 1:
-                bad = self._bad_without_others(spark, telling, pinned, bad)
+                bad = self._bad_without_others(spark, considered_files, pinned, bad)
             bad_files |= {error.path: error for error in bad}
             if not growth.changes:
                 break
-            first = next(number for number, file in enumerate(telling) if file.path in bad_files)
-            loaded = telling if self._dataflow.on_bad_file == "quarantine" else telling[:first]
-            telling = [file for file in loaded if file.path not in bad_files]
+            first = next(number for number, file in enumerate(considered_files) if file.path in bad_files)
+            loaded = (
+                considered_files if self._dataflow.on_bad_file == "quarantine" else considered_files[:first]
+            )
+            considered_files = [file for file in loaded if file.path not in bad_files]
         return [bad_files[file.path] for file in files if file.path in bad_files]
 
     def _bad_without_others(
@@ -67,32 +70,35 @@ class FileJudge:
         pinned: PinnedSchema,
         bad: Sequence[BadFile],
     ) -> Sequence[BadFile]:
-        """Return those of some bad files that are bad without the others, whose columns may have made them so; all but the first if none is."""
+        """Return the bad files that stay bad without the columns of the other bad files.
+
+        If there are none, return all but the first.
+        """
         if len(bad) > SAMPLE_FILES:  # of so many each would cost a look
             return bad
         paths = {error.path for error in bad}
         bad_alone: list[BadFile] = []
         for error in bad:
-            telling = [file for file in files if file.path == error.path or file.path not in paths]
-            _, still_bad = self.judge(spark, telling, pinned)
-            bad_alone += [other for other in still_bad if other.path == error.path]
+            considered_files = [file for file in files if file.path == error.path or file.path not in paths]
+            _, still_bad = self.judge(spark, considered_files, pinned)
+            bad_alone += [candidate for candidate in still_bad if candidate.path == error.path]
         return bad_alone or bad[1:]
 
     def judge(
         self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema
-    ) -> tuple[Growth, Sequence[BadFile]]:
-        """Return what the pinned schema becomes with files, and which of them cannot be loaded exactly with that."""
+    ) -> tuple[SchemaGrowth, Sequence[BadFile]]:
+        """Return the changes that files make to the schema, and the files that cannot be loaded after them."""
         try:
-            growth = self._follower.growth(spark, files, pinned)
+            growth = self._follower.find_growth(spark, files, pinned)
         except BadFile as refused:
-            others = [file for file in files if file.path != refused.path]
-            if len(others) == len(files):
+            remaining_files = [file for file in files if file.path != refused.path]
+            if len(remaining_files) == len(files):
                 raise
-            growth, bad = self.judge(spark, others, pinned)
+            growth, bad = self.judge(spark, remaining_files, pinned)
             return growth, [refused, *bad]
         checked = self._checker.check(spark, files, growth.schema)
         records = checked.records_by_path
-        set_aside, bad_files = 0, list[BadFile]()
+        set_aside_count, bad_files = 0, list[BadFile]()
         for number, file in enumerate(files):
             of_file = records.get(file.path, [])
             if file.path in checked.bad_files:
@@ -105,19 +111,26 @@ class FileJudge:
                         file.path, unknown.names, unknown.line, self._dataflow, is_declared=is_declared
                     )
                 )
-            elif set_aside + len(of_file) > self._dataflow.max_bad_records:
-                after = [other.path for other in files[number + 1 :] if other.path in records]
+            elif set_aside_count + len(of_file) > self._dataflow.max_bad_records:
+                later_paths = [
+                    later_file.path for later_file in files[number + 1 :] if later_file.path in records
+                ]
                 bad_files.append(
-                    _too_many_bad_records(self._dataflow, file.path, of_file, checked, set_aside, after)
+                    _too_many_bad_records(
+                        self._dataflow, file.path, of_file, checked, set_aside_count, later_paths
+                    )
                 )
             else:
-                set_aside += len(of_file)
+                set_aside_count += len(of_file)
         return growth, bad_files
 
     def refuse_first_bad(
         self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema
     ) -> None:
-        """Raise BadFile for the first of some files that cannot be loaded with a schema that was inferred from them: without it they may have other types."""
+        """Raise BadFile for the first file that does not fit the schema inferred from it.
+
+        Without that file the others may have other types.
+        """
         if len(self._refused) >= SAMPLE_FILES:
             return  # others are found when they are loaded
         checked = self._checker.check(spark, files, pinned)
@@ -137,34 +150,34 @@ def _too_many_bad_records(
     path: str,
     records: Sequence[BadRecord],
     checked: CheckedFiles,
-    before: int,
-    after: Sequence[str],
+    earlier_count: int,
+    later_paths: Sequence[str],
 ) -> BadFile:
-    """The error for a file with records that may not be set aside, or with too many of them.
+    """Return the error for a file with more bad records than may be set aside.
 
     Args:
         dataflow: the definition.
         path: of the file.
-        records: of the file.
-        checked: what else is known of the files.
-        before: records of the files before it, which are set aside.
-        after: files behind it with bad records.
+        records: the bad records of the file.
+        checked: the result for all files.
+        earlier_count: the number of records set aside in files before it.
+        later_paths: the files behind it with bad records.
     """
     show, most = dataflow.show_bad_records, dataflow.max_bad_records
     number = checked.counts.get(path, len(records))
     of_file = f"{'at least ' if checked.is_cut else ''}{counted(number, 'bad record')} in all"
-    others = after if dataflow.on_bad_file == "stop" else ()
+    other_paths = later_paths if dataflow.on_bad_file == "stop" else ()
     if not most:
         total = of_file if number > 1 else None
         settable = not any(bad_records_refusals(dataflow.source.form, dataflow.kind, 1))
         remedy = "mend it, remove it, or set max_bad_records" if settable else "mend or remove it"
-        return bad_records(path, records, show=show, total=total, others=others, remedy=remedy)
-    of_slice = f", after {before} in files before it" if before else ""
+        return bad_records(path, records, show=show, total=total, other_paths=other_paths, remedy=remedy)
+    of_slice = f", after {earlier_count} in files before it" if earlier_count else ""
     return bad_records(
         path,
         records,
         show=show,
         total=f"{of_file}{of_slice}, and max_bad_records is {most}",
-        others=others,
+        other_paths=other_paths,
         remedy="mend or remove it, or raise max_bad_records",
     )

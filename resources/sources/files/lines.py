@@ -1,4 +1,4 @@
-"""The lines of one file, read without Spark: to name the one that is to blame."""
+"""Read the lines of one file without Spark, to find the faulty one."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _BEGINNING = 64 * 1024
 _LONGEST_LINE = 16 * 2**20
 
 
-def beginning(place: Place, path: str, encoding: str = "utf-8") -> str:
-    """Return the first characters of a file, up to a line break at least, without the rest; "" of one that does not read."""
+def read_beginning(place: Place, path: str, encoding: str = "utf-8") -> str:
+    """Return the beginning of a file, at least up to a line break; "" if it cannot be read."""
     import obstore  # `validate`, which opens no store, loads this module, too
 
     try:
-        with streamed(place, path, _BEGINNING) as file:
+        with stream_file(place, path, _BEGINNING) as file:
             data = file.read(_BEGINNING)
             while b"\n" not in data and b"\r" not in data and len(data) < _LONGEST_LINE:
                 if not (more := file.read(_BEGINNING)):
@@ -41,18 +41,18 @@ def beginning(place: Place, path: str, encoding: str = "utf-8") -> str:
         return ""
 
 
-def fault_of_beginning(place: Place, path: str) -> str | None:
-    """Return why a file does not even begin to read, as a torn archive does; None if it does."""
+def find_read_fault(place: Place, path: str) -> str | None:
+    """Return why the beginning of a file cannot be read, such as a torn archive; None if it can."""
     try:
-        with opened(place, path) as file:
+        with open_file(place, path) as file:
             file.read(_BEGINNING)
     except (OSError, EOFError, zlib.error) as error:
-        return fault_of_archive(error) or in_one_line(str(error))
+        return describe_archive_fault(error) or in_one_line(str(error))
     return None
 
 
-def fault_of_archive(error: Exception) -> str | None:
-    """Return what is wrong with the archive whose reading has failed, in words for people; None if the failure says nothing of it."""
+def describe_archive_fault(error: Exception) -> str | None:
+    """Describe the fault of the archive that caused an error; None if the archive did not."""
     message = str(error)
     if isinstance(error, EOFError) or "ended before" in message:
         return "its compressed bytes end too early"
@@ -67,7 +67,9 @@ def fault_of_archive(error: Exception) -> str | None:
 
 
 def codec_of(encoding: str, begin: bytes) -> str:
-    """Return the codec of a text, whose first bytes these are: UTF-16 and UTF-32 without a byte order mark are big-endian, as Java reads them.
+    """Return the codec of a text, given its first bytes.
+
+    UTF-16 and UTF-32 without a byte order mark are big-endian, as in Java.
 
     Raises:
         LookupError: Python does not know the encoding.
@@ -88,8 +90,8 @@ def _is_known(encoding: str) -> bool:
     return True
 
 
-class _Remote(io.RawIOBase):
-    """An object of a store as a file of Python."""
+class _StoreFile(io.RawIOBase):
+    """An object of a store as a Python file."""
 
     def __init__(self, reader: obstore.ReadableFile) -> None:
         self._reader = reader
@@ -103,36 +105,42 @@ class _Remote(io.RawIOBase):
         return len(data)
 
 
-def whole_text(place: Place, path: str, encoding: str = "utf-8") -> str:
-    """All of a file, without a byte order mark; nothing of one that does not read. An encoding that Python does not know counts as UTF-8."""
+def read_text(place: Place, path: str, encoding: str = "utf-8") -> str:
+    """Return the text of a file without a byte order mark; "" if it cannot be read.
+
+    An encoding that Python does not know counts as UTF-8.
+    """
     encoding = encoding if _is_known(encoding) else "utf-8"
     try:
-        with opened(place, path) as file:
+        with open_file(place, path) as file:
             data = file.read()
             return data.decode(codec_of(encoding, data), "replace").removeprefix("\ufeff")
     except (OSError, EOFError):
         return ""
 
 
-class Lines:
-    """The numbers of the lines of some texts, found in one pass over each file; a text that is there several times has several."""
+class LineNumbers:
+    """The line numbers of texts, found in one pass over each file.
+
+    A text that occurs several times has several numbers.
+    """
 
     def __init__(self, place: Place, texts: Sequence[tuple[str, str]], encoding: str = "utf-8") -> None:
-        """Look for texts, each with the path of its file."""
+        """Find the texts, each given with the path of its file."""
         self._numbers: dict[tuple[str, str], list[int]] = {}
         self._encoding = encoding if _is_known(encoding) else "utf-8"
         for path in dict.fromkeys(path for path, _ in texts):
             self._find(place, path, {_key(text) for name, text in texts if name == path})
 
     def next(self, path: str, text: str) -> int | None:
-        """Return the number of the first line with this text that was not returned yet, from 1; None if no line is it."""
+        """Return the number of the next line with this text, from 1; None if there is no further one."""
         numbers = self._numbers.get((path, _key(text)))
         return numbers.pop(0) if numbers else None
 
     def _find(self, place: Place, path: str, texts: Collection[str]) -> None:
         try:
             with (
-                opened(place, path) as file,
+                open_file(place, path) as file,
                 io.TextIOWrapper(file, self._encoding, "replace", newline="") as lines,
             ):
                 for number, line in enumerate(lines, 1):
@@ -143,13 +151,13 @@ class Lines:
 
 
 def _key(line: str) -> str:
-    """A line by which it is found: without a byte order mark, which Spark keeps or not, and blanks around it."""
+    """Return a line without surrounding blanks and the byte order mark, which Spark sometimes keeps."""
     return line.removeprefix("\ufeff").strip()
 
 
-def undecodable_line(place: Place, path: str) -> int | None:
-    """The number of the first line that is no UTF-8, from 1; None if there is none."""
-    return _number_of(place, path, lambda line: not _is_utf8(line))
+def find_undecodable_line(place: Place, path: str) -> int | None:
+    """Return the number of the first line that is not UTF-8, from 1; None if there is none."""
+    return _find_line(place, path, lambda line: not _is_utf8(line))
 
 
 _BINARY = {
@@ -164,14 +172,14 @@ _BINARY = {
 """How files begin that are no text in any encoding, and what they are."""
 
 
-def binary_by_mark(place: Place, path: str) -> str | None:
-    """Return what a file is that is no text, as its first bytes tell; None if they tell nothing."""
+def detect_binary(place: Place, path: str) -> str | None:
+    """Return the kind of a binary file, by its first bytes; None if they are not known."""
     begin = _first_bytes(place, path)
-    return next((what for mark, what in _BINARY.items() if begin.startswith(mark)), None)
+    return next((description for mark, description in _BINARY.items() if begin.startswith(mark)), None)
 
 
-def encoding_by_mark(place: Place, path: str) -> str | None:
-    """The encoding that the byte order mark of a file tells, as options name it; None without a mark of one."""
+def detect_encoding(place: Place, path: str) -> str | None:
+    """Return the encoding of a file's byte order mark, as options name it; None without one."""
     begin = _first_bytes(place, path)
     marks = {
         codecs.BOM_UTF32_LE: "UTF-32",
@@ -183,9 +191,9 @@ def encoding_by_mark(place: Place, path: str) -> str | None:
 
 
 def _first_bytes(place: Place, path: str) -> bytes:
-    """The bytes that tell what a file is; none of one that does not read."""
+    """Return the first four bytes of a file; none if it cannot be read."""
     try:
-        with opened(place, path) as file:
+        with open_file(place, path) as file:
             return file.read(4)
     except (OSError, EOFError):
         return b""
@@ -199,19 +207,19 @@ def _is_utf8(line: bytes) -> bool:
     return True
 
 
-def _number_of(place: Place, path: str, is_wanted: Callable[[bytes], bool]) -> int | None:
+def _find_line(place: Place, path: str, is_wanted: Callable[[bytes], bool]) -> int | None:
     try:
-        with opened(place, path) as lines:
+        with open_file(place, path) as lines:
             return next((number for number, line in enumerate(lines, 1) if is_wanted(line)), None)
     except (OSError, EOFError):
         return None
 
 
-def part_of(place: Place, file: SourceFile, start: int, end: int) -> bytes:
-    """Return the bytes of a file between two places, as far as it has them.
+def read_range(place: Place, file: SourceFile, start: int, end: int) -> bytes:
+    """Return the bytes of a file from ``start`` to ``end``, exclusive, as far as it has them.
 
     Raises:
-        OSError: it does not read.
+        OSError: it cannot be read.
     """
     start, end = max(0, start), min(end, file.size)
     if place.local is None:
@@ -221,38 +229,38 @@ def part_of(place: Place, file: SourceFile, start: int, end: int) -> bytes:
         return whole.read(end - start)
 
 
-def opened(place: Place, path: str) -> IO[bytes]:
-    """Open a file, unpacked as its ending says.
+def open_file(place: Place, path: str) -> IO[bytes]:
+    """Open a file, decompressed as its ending says.
 
     Raises:
-        OSError, EOFError: it does not read, now or later.
+        OSError, EOFError: it cannot be read, now or later.
     """
     raw: IO[bytes] = (
         (place.local / path).open("rb") if place.local else io.BytesIO(bytes(place.store.get(path).bytes()))
     )
-    return unpacked(raw, path)
+    return decompress(raw, path)
 
 
-def streamed(place: Place, path: str, size: int) -> IO[bytes]:
-    """Open a file, unpacked as its ending says, of which an object store sends so many bytes at once.
+def stream_file(place: Place, path: str, size: int) -> IO[bytes]:
+    """Open a file, decompressed as its ending says; an object store sends ``size`` bytes at a time.
 
     Raises:
-        OSError, EOFError, obstore's errors: it does not read, now or later.
+        OSError, EOFError, obstore's errors: it cannot be read, now or later.
     """
     import obstore
 
     if place.local is not None:
-        return unpacked((place.local / path).open("rb"), path)
-    return unpacked(
-        io.BufferedReader(_Remote(obstore.open_reader(place.store, path, buffer_size=size))), path
+        return decompress((place.local / path).open("rb"), path)
+    return decompress(
+        io.BufferedReader(_StoreFile(obstore.open_reader(place.store, path, buffer_size=size))), path
     )
 
 
-def unpacked(raw: IO[bytes], path: str) -> IO[bytes]:
-    """Return an open file, unpacked as the ending of its path says.
+def decompress(raw: IO[bytes], path: str) -> IO[bytes]:
+    """Wrap an open file so that it is decompressed as the ending of its path says.
 
     Raises:
-        OSError, EOFError: it does not read, now or later.
+        OSError, EOFError: it cannot be read, now or later.
     """
     if path.endswith(".gz"):
         return cast(IO[bytes], gzip.open(raw))
@@ -263,8 +271,8 @@ def unpacked(raw: IO[bytes], path: str) -> IO[bytes]:
     return bz2.open(raw) if path.endswith(".bz2") else raw
 
 
-def packed(file: IO[bytes], path: str) -> IO[bytes]:
-    """Return an open file that packs what is written, as the ending of a path says."""
+def compress(file: IO[bytes], path: str) -> IO[bytes]:
+    """Wrap an open file so that writes are compressed as the ending of a path says."""
     if path.endswith(".gz"):
         return cast(IO[bytes], gzip.GzipFile(fileobj=file, mode="wb", compresslevel=1))
     if path.endswith(".zst"):

@@ -1,6 +1,7 @@
-"""Times with nanoseconds, as pandas writes them into Parquet: read as whole numbers and made microseconds, which is what Spark's times have.
+"""Read times in nanoseconds as whole numbers, and convert them to Spark's microseconds.
 
-What lies beyond the microsecond is cut off towards the past, also before 1970, so times keep their order.
+pandas writes such times into Parquet. Further digits are cut off towards the past, also before 1970, so times keep
+their order.
 """
 
 from __future__ import annotations
@@ -21,91 +22,97 @@ Leaf = Callable[[FieldPath, "DataType"], "DataType"]
 _EPOCH = "TIMESTAMP_NTZ '1970-01-01 00:00:00'"
 
 
-def folded(path: FieldPath) -> FieldPath:
-    """Without upper case, which tells no columns of Parquet apart."""
+def fold_path(path: FieldPath) -> FieldPath:
+    """Return a path in lower case, as Spark compares Parquet's columns."""
     return tuple(part.casefold() for part in path)
 
 
 def as_numbers(schema: StructType, nanoseconds: Mapping[FieldPath, bool]) -> StructType:
-    """The schema to read a file with: its times with nanoseconds as whole numbers, if the schema wants times of this kind.
+    """Return the schema to read a file with: nanoseconds as whole numbers if the column holds times.
 
-    An instant is never read as a local time: whose would it be? Spark refuses that, and names the file.
+    An instant is never read as a local time, since its zone would be unknown. Spark refuses that, and names the
+    file.
     """
     from pyspark.sql.types import LongType, TimestampNTZType, TimestampType
 
-    known = {folded(path): instant for path, instant in nanoseconds.items()}
+    is_instant_by_path = {fold_path(path): instant for path, instant in nanoseconds.items()}
 
-    def number(path: FieldPath, kind: DataType) -> DataType:
-        instant = known.get(folded(path))
-        fits = isinstance(kind, TimestampType) or (isinstance(kind, TimestampNTZType) and not instant)
-        return LongType() if instant is not None and fits else kind
+    def number(path: FieldPath, data_type: DataType) -> DataType:
+        instant = is_instant_by_path.get(fold_path(path))
+        fits = isinstance(data_type, TimestampType) or (
+            isinstance(data_type, TimestampNTZType) and not instant
+        )
+        return LongType() if instant is not None and fits else data_type
 
-    return _mapped(schema, number)
+    return _map_leaves(schema, number)
 
 
-def as_inferred(schema: StructType, nanoseconds: Mapping[FieldPath, bool]) -> StructType:
-    """The schema that Spark infers if it takes nanoseconds for whole numbers, with times in their place."""
+def restore_times(schema: StructType, nanoseconds: Mapping[FieldPath, bool]) -> StructType:
+    """Return the schema that Spark inferred with nanoseconds as whole numbers, with times in their place."""
     from pyspark.sql.types import LongType, TimestampNTZType, TimestampType
 
-    known = {folded(path): instant for path, instant in nanoseconds.items()}
+    is_instant_by_path = {fold_path(path): instant for path, instant in nanoseconds.items()}
 
-    def time(path: FieldPath, kind: DataType) -> DataType:
-        instant = known.get(folded(path))
-        if instant is None or not isinstance(kind, LongType):
-            return kind
+    def time(path: FieldPath, data_type: DataType) -> DataType:
+        instant = is_instant_by_path.get(fold_path(path))
+        if instant is None or not isinstance(data_type, LongType):
+            return data_type
         return TimestampType() if instant else TimestampNTZType()
 
-    return _mapped(schema, time)
+    return _map_leaves(schema, time)
 
 
-def as_times(value: Column, read: DataType, wanted: DataType) -> Column:
-    """A value that was read as :func:`as_numbers` says, in the type that is wanted."""
+def as_times(value: Column, read: DataType, column_type: DataType) -> Column:
+    """Convert a value that was read with :func:`as_numbers` to the column's type."""
     from pyspark.sql import functions as F
     from pyspark.sql.types import ArrayType, LongType, MapType, StructType, TimestampNTZType, TimestampType
 
-    if read == wanted:
+    if read == column_type:
         return value
-    if isinstance(read, StructType) and isinstance(wanted, StructType):
+    if isinstance(read, StructType) and isinstance(column_type, StructType):
         fields = [
             as_times(value.getField(was.name), was.dataType, becomes.dataType).alias(becomes.name)
-            for was, becomes in zip(read.fields, wanted.fields, strict=True)
+            for was, becomes in zip(read.fields, column_type.fields, strict=True)
         ]
         return F.when(value.isNotNull(), F.struct(*fields))
-    if isinstance(read, ArrayType) and isinstance(wanted, ArrayType):
-        inner = (read.elementType, wanted.elementType)
+    if isinstance(read, ArrayType) and isinstance(column_type, ArrayType):
+        inner = (read.elementType, column_type.elementType)
         return F.transform(value, lambda item: as_times(item, *inner))
-    if isinstance(read, MapType) and isinstance(wanted, MapType):
-        keys, values = (read.keyType, wanted.keyType), (read.valueType, wanted.valueType)
+    if isinstance(read, MapType) and isinstance(column_type, MapType):
+        keys, values = (read.keyType, column_type.keyType), (read.valueType, column_type.valueType)
         changed = F.transform_values(value, lambda _, item: as_times(item, *values))
         return F.transform_keys(changed, lambda key, _: as_times(key, *keys))
     micros = F.call_function("div", value - F.pmod(value, F.lit(1000)), F.lit(1000))
-    if isinstance(read, LongType) and isinstance(wanted, TimestampType):
+    if isinstance(read, LongType) and isinstance(column_type, TimestampType):
         return F.timestamp_micros(micros)
-    if isinstance(read, LongType) and isinstance(wanted, TimestampNTZType):
+    if isinstance(read, LongType) and isinstance(column_type, TimestampNTZType):
         return F.timestamp_add("MICROSECOND", micros, F.expr(_EPOCH))
-    raise AssertionError((read, wanted))
+    raise AssertionError((read, column_type))
 
 
-def _mapped(schema: StructType, leaf: Leaf, above: FieldPath = ()) -> StructType:
+def _map_leaves(schema: StructType, leaf: Leaf, above: FieldPath = ()) -> StructType:
     from pyspark.sql.types import StructField, StructType
 
     fields = [
         StructField(
-            field.name, _type(field.dataType, leaf, (*above, field.name)), field.nullable, field.metadata
+            field.name, _map_type(field.dataType, leaf, (*above, field.name)), field.nullable, field.metadata
         )
         for field in schema.fields
     ]
     return StructType(fields)
 
 
-def _type(kind: DataType, leaf: Leaf, path: FieldPath) -> DataType:
+def _map_type(data_type: DataType, leaf: Leaf, path: FieldPath) -> DataType:
     from pyspark.sql.types import ArrayType, MapType, StructType
 
-    if isinstance(kind, StructType):
-        return _mapped(kind, leaf, path)
-    if isinstance(kind, ArrayType):
-        return ArrayType(_type(kind.elementType, leaf, (*path, ITEM)), kind.containsNull)
-    if isinstance(kind, MapType):
-        inner = _type(kind.keyType, leaf, (*path, KEY)), _type(kind.valueType, leaf, (*path, VALUE))
-        return MapType(*inner, kind.valueContainsNull)
-    return leaf(path, kind)
+    if isinstance(data_type, StructType):
+        return _map_leaves(data_type, leaf, path)
+    if isinstance(data_type, ArrayType):
+        return ArrayType(_map_type(data_type.elementType, leaf, (*path, ITEM)), data_type.containsNull)
+    if isinstance(data_type, MapType):
+        inner = (
+            _map_type(data_type.keyType, leaf, (*path, KEY)),
+            _map_type(data_type.valueType, leaf, (*path, VALUE)),
+        )
+        return MapType(*inner, data_type.valueContainsNull)
+    return leaf(path, data_type)

@@ -1,4 +1,7 @@
-"""Values in forms that options name, which only Spark reads: whether their column holds them exactly (docs/reference/files.md, Exact values)."""
+"""Check values in formats that options name, which only Spark can read.
+
+See docs/guide-files.md, Exact values.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ _GROUPED = r"^[^0-9]*+(?:[0-9]++|[0-9]{1,3}(?:[^0-9][0-9]{2,3})*[^0-9][0-9]{3})(
 
 
 def has_own_form(data_type: Type, reading: Reading) -> bool:
-    """Return whether a value of a type, or one at any depth of it, stands in a form that options name."""
+    """Return whether options name the format of a type, or of a type inside it."""
     if not isinstance(data_type, str):
         inner = [field["type"] for field in data_type.get("fields", ())]
         inner += [data_type[part] for part in ("elementType", "valueType") if part in data_type]
@@ -35,11 +38,11 @@ def has_own_form(data_type: Type, reading: Reading) -> bool:
 
 @dataclass(frozen=True)
 class OwnForms:
-    """The columns of JSON whose values stand in forms that options name.
+    """The JSON columns whose values have a format that options name.
 
     Attributes:
-        types: their types in Spark's JSON form, by name.
-        options: of the reader.
+        types: the types in Spark's JSON form, by name.
+        options: the options of the reader.
     """
 
     types: Mapping[str, Type]
@@ -47,7 +50,7 @@ class OwnForms:
 
     @classmethod
     def of(cls, schema: Mapping[str, Any] | None, options: Mapping[str, str]) -> OwnForms:
-        """Return those of a schema in Spark's JSON form; of none without one."""
+        """Return the columns of a schema in Spark's JSON form; none without a schema."""
         reading, fields = Reading.of(options), () if schema is None else schema["fields"]
         return cls(
             {field["name"]: field["type"] for field in fields if has_own_form(field["type"], reading)},
@@ -55,27 +58,30 @@ class OwnForms:
         )
 
     def values(self, records: Column) -> dict[str, Column]:
-        """Return for each column what is misread first in an array of records, each as text: its number, from 1, and the text; NULL if all is read."""
+        """Return, for each column, the first misread value in an array of records; NULL if there is none.
+
+        Each is a struct of the record's number, from 1, and the value as text.
+        """
         return {
-            f"own{place}": self._first(records, name, kind)
-            for place, (name, kind) in enumerate(self.types.items())
+            f"own{place}": self._first(records, name, json_type)
+            for place, (name, json_type) in enumerate(self.types.items())
         }
 
     def first(self, row: Mapping[str, Any]) -> tuple[int, Fault] | None:
-        """Return the number of a record with a value that is misread, and what is wrong with it; None if there is none."""
-        for place, (name, kind) in enumerate(self.types.items()):
+        """Return the number of a record with a misread value, and its fault; None if there is none."""
+        for place, (name, json_type) in enumerate(self.types.items()):
             if (misread_value := row[f"own{place}"]) is not None:
-                return misread_value["number"], fault(name, kind, misread_value["text"])
+                return misread_value["number"], misread_fault(name, json_type, misread_value["text"])
         return None
 
-    def _first(self, records: Column, name: str, kind: Type) -> Column:
+    def _first(self, records: Column, name: str, json_type: Type) -> Column:
         from pyspark.sql import functions as F
         from pyspark.sql.types import StringType
 
         def misread_in(record: Column, place: Column) -> Column:
             text = read_field(record, name, StringType(), self.options)
-            wrong = misread(
-                lambda data_type: read_field(record, name, data_type, self.options), data_type_of(kind)
+            wrong = is_misread(
+                lambda data_type: read_field(record, name, data_type, self.options), data_type_of(json_type)
             )
             return F.when(text.isNotNull() & wrong, F.struct((place + 1).alias("number"), text.alias("text")))
 
@@ -83,7 +89,7 @@ class OwnForms:
 
 
 def read_field(record: Column, name: str, data_type: DataType, options: Mapping[str, str]) -> Column:
-    """Return a field of a JSON record as a type; NULL if Spark cannot read it as one."""
+    """Return a field of a JSON record as a type; NULL if Spark cannot read it so."""
     from pyspark.sql import functions as F
     from pyspark.sql.types import StringType, StructType
 
@@ -93,33 +99,34 @@ def read_field(record: Column, name: str, data_type: DataType, options: Mapping[
     return F.when(read.getField(CORRUPT).isNull(), read.getField(name))
 
 
-def misread(read: Callable[[DataType], Column], data_type: DataType) -> Column:
-    """Return whether Spark does not read a value, or reads another one; it must be there.
+def is_misread(read: Callable[[DataType], Column], data_type: DataType) -> Column:
+    """Return whether Spark cannot read a value, or reads a different one; the value must not be NULL.
 
     Args:
-        read: reads it as a type; NULL if it cannot.
-        data_type: of its column.
+        read: reads the value as a type; NULL if it cannot.
+        data_type: the type of the column.
     """
     from pyspark.sql import functions as F
     from pyspark.sql.types import StringType
 
-    value, kind = read(data_type), data_type.jsonValue()
-    wide_type = data_type_of(_wide(kind))
+    value, json_type = read(data_type), data_type.jsonValue()
+    wide_type = data_type_of(_wide(json_type))
     fits = value.isNotNull()
     if wide_type != data_type:  # a decimal with fewer places is rounded
         texts = [F.to_json(F.struct(wide.alias("c"))) for wide in (value.cast(wide_type), read(wide_type))]
         fits &= texts[0] == texts[1]
-    if isinstance(kind, str) and DECIMAL.fullmatch(kind):
+    if isinstance(json_type, str) and DECIMAL.fullmatch(json_type):
         fits &= _is_grouped_as_read(read(StringType()), value)
-    if isinstance(kind, str) and (kind == "date" or kind.startswith("timestamp")):
-        fits &= lies_within_years(value, kind)
+    if isinstance(json_type, str) and (json_type == "date" or json_type.startswith("timestamp")):
+        fits &= lies_within_years(value, json_type)
     return ~F.coalesce(fits, F.lit(False))
 
 
 def _is_grouped_as_read(text: Column, value: Column) -> Column:
-    """Return whether the signs between the digits of a number can mean its value: Java takes any sign of thousands for nothing, so ``1.5`` is 15 to a German.
+    """Return whether the separators in a number fit the value that was read.
 
-    Thousands have three digits behind their sign, in India two or three; what has another number of digits behind its last sign is a fraction.
+    Java ignores any thousands separator, so a German reads ``1.5`` as 15. Thousands have three digits behind their
+    separator, in India two or three. A last group of another length is a fraction.
     """
     from pyspark.sql import functions as F
 
@@ -133,16 +140,16 @@ def _is_grouped_as_read(text: Column, value: Column) -> Column:
     )
 
 
-def data_type_of(kind: Type) -> DataType:
-    """Return a type in Spark's JSON form as Spark's own."""
+def data_type_of(json_type: Type) -> DataType:
+    """Return Spark's type for its JSON form."""
     from pyspark.sql.types import StructType
 
-    field = {"name": "c", "type": kind, "nullable": True, "metadata": {}}
+    field = {"name": "c", "type": json_type, "nullable": True, "metadata": {}}
     return StructType.fromJson({"type": "struct", "fields": [field]}).fields[0].dataType
 
 
-def fault(name: str, data_type: Type, value: str | None) -> Fault:
-    """Return what is wrong with a value that is misread."""
+def misread_fault(name: str, data_type: Type, value: str | None) -> Fault:
+    """Return the fault of a misread value."""
     option = "locale"
     if not isinstance(data_type, str) or DECIMAL.fullmatch(data_type) is None:
         option = "dateFormat" if data_type == "date" else "timestampFormat"
@@ -152,15 +159,17 @@ def fault(name: str, data_type: Type, value: str | None) -> Fault:
     return Fault(f"field {name}: {why}", value)
 
 
-def _wide(kind: Type) -> Type:
-    """The type with decimals of as many places behind the point as there may be."""
-    if not isinstance(kind, str):
-        wide = dict(kind)
-        if "fields" in kind:
-            wide["fields"] = [{**field, "type": _wide(field["type"])} for field in kind["fields"]]
-        return wide | {part: _wide(kind[part]) for part in ("elementType", "valueType") if part in kind}
-    match = DECIMAL.fullmatch(kind)
+def _wide(json_type: Type) -> Type:
+    """Return the type with decimals of the largest possible scale."""
+    if not isinstance(json_type, str):
+        wide = dict(json_type)
+        if "fields" in json_type:
+            wide["fields"] = [{**field, "type": _wide(field["type"])} for field in json_type["fields"]]
+        return wide | {
+            part: _wide(json_type[part]) for part in ("elementType", "valueType") if part in json_type
+        }
+    match = DECIMAL.fullmatch(json_type)
     if match is None:
-        return kind
+        return json_type
     before = int(match[1]) - int(match[2])
     return f"decimal({_MOST_DIGITS},{_MOST_DIGITS - before})"

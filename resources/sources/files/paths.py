@@ -1,4 +1,4 @@
-"""What a file's path tells: its folders' values, and how Spark takes and reports it."""
+"""Derive folder values from a file's path, and translate it to the path that Spark uses."""
 
 from __future__ import annotations
 
@@ -21,21 +21,27 @@ _PLAIN = re.compile(r"[A-Za-z0-9_.=/:+@,~-]*")
 """What no writer of URIs escapes."""
 
 
-def spellings(paths: Iterable[str]) -> dict[str, str]:
-    """The names of the folders above these files as they are first spelt there, by their lower case: Spark's columns are told apart by that."""
+def folder_names(paths: Iterable[str]) -> dict[str, str]:
+    """Return the first spelling of each folder column above these files, by lower-case name.
+
+    Spark compares names in lower case.
+    """
     names: dict[str, str] = {}
     for name in partition_columns(list(paths)):
         names.setdefault(name.lower(), name)
     return names
 
 
-def is_plain(path: str) -> bool:
-    """Whether Spark reports a path letter by letter."""
+def is_uri_safe(path: str) -> bool:
+    """Return whether Spark reports a path without percent-encoding."""
     return _PLAIN.fullmatch(path) is not None
 
 
-def is_hive(path: str) -> bool:
-    """Whether Spark reads the folders of a plain path as we do: there are some, each a column of its own with a value."""
+def has_only_hive_folders(path: str) -> bool:
+    """Return whether Spark reads the folders of a path as Strandline does.
+
+    True if the path has folders, each is ``name=value``, and no name occurs twice.
+    """
     folders = [part.partition("=") for part in path.split("/")[:-1]]
     names = {name.lower() for name, _, value in folders if name and value}
     return 0 < len(names) == len(folders)
@@ -46,25 +52,28 @@ def is_glob(text: str) -> bool:
     return not _GLOB.isdisjoint(text)
 
 
-def escaped(root: str) -> str:
-    """Return a root in which Spark takes every character for itself."""
+def escape_globs(root: str) -> str:
+    """Return a root with its glob characters escaped."""
     return "".join(f"\\{character}" if character in _GLOB else character for character in root)
 
 
 def relative_path(place: Place, *, plain: bool) -> Column:
-    """The file's path below the root. Spark writes it as a URI: ``file:/x`` or ``file:///x``, percent-encoded unless it is plain."""
+    """Return the column with the file's path below the root.
+
+    Spark reports a URI: ``file:/x`` or ``file:///x``, percent-encoded unless it is plain.
+    """
     from pyspark.sql import functions as F
 
     root = place.spark_url.rstrip("/") + "/"
     uri = F.col("_metadata.file_path")
-    if not (plain and is_plain(root)):
+    if not (plain and is_uri_safe(root)):
         decoded = F.url_decode(F.replace(uri, F.lit("+"), F.lit("%2B")))
         uri = F.when(uri.contains("%"), decoded).otherwise(uri)
     return F.substr(uri, F.locate(root, uri) + F.lit(len(root)))
 
 
 def folder_column(path: Column, name: str) -> Column:
-    """The text of the first folder ``name=value`` in a path that has one, unescaped as Hive's and Spark's writers escape it."""
+    """Return the text of the first folder ``name=value`` in a path, unescaped as Hive's writers escape it."""
     from pyspark.sql import functions as F
 
     mark, below = f"/{name}=", F.concat(F.lit("/"), path)
@@ -74,7 +83,7 @@ def folder_column(path: Column, name: str) -> Column:
 
 
 def is_value_of_folder(value: Column, folder: Column, data_type: DataType) -> Column:
-    """Return whether a value is that of a folder, whose text has the column's type; of a type with parts no folder tells a value."""
+    """Return whether a value equals the folder's text, cast to the column's type; False for nested types."""
     from pyspark.sql import functions as F
     from pyspark.sql.types import ArrayType, MapType, StructType, VariantType
 
@@ -84,7 +93,7 @@ def is_value_of_folder(value: Column, folder: Column, data_type: DataType) -> Co
 
 
 def text_column(value: str | None) -> Column:
-    """Return a column of one text."""
+    """Return a literal text column."""
     from pyspark.sql import functions as F
 
     return F.lit(value).cast("string")

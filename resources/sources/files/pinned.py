@@ -1,4 +1,4 @@
-"""The schema that every slice of files is read with, as it is kept beside the log."""
+"""The pinned schema: every slice of files is read with it, and the log stores it."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class PinnedSchema:
     """The schema that every slice is read with.
 
     Attributes:
-        columns: Spark's JSON form of all columns, those of folders included; and fields that have no type yet (``void``), since they had no value.
+        columns: Spark's JSON form of all columns, folders' included; fields that had no value yet are ``void``.
         folders: the columns whose values stand in the names of folders.
-        declared: ``source.schema`` as it stood there when it was pinned; None if the schema was inferred.
+        declared: ``source.schema`` as it was when it was pinned; None if the schema was inferred.
     """
 
     columns: str
@@ -36,7 +36,7 @@ class PinnedSchema:
 
     @property
     def has_untyped(self) -> bool:
-        """Whether fields have no type yet."""
+        """Whether a field has no type yet."""
         return has_untyped(json.loads(self.columns))
 
     @property
@@ -47,37 +47,46 @@ class PinnedSchema:
         return StructType([field for field in self.struct.fields if field.name not in self.folders])
 
     def with_untyped(self, columns: StructType) -> Schema:
-        """Return some of the columns with the fields that have no type yet, which records may have as long as these have no value."""
-        known = json.loads(self.columns)
-        if not has_untyped(known):
+        """Return some of the columns, together with the fields that have no type yet.
+
+        Records may have such fields as long as they have no value.
+        """
+        schema = json.loads(self.columns)
+        if not has_untyped(schema):
             plain: Schema = columns.jsonValue()
             return plain
-        typed = {each["name"] for each in typed_fields(known)["fields"]}
+        typed = {field["name"] for field in typed_fields(schema)["fields"]}
         names = set(columns.names)
-        fields = [each for each in known["fields"] if each["name"] in names or each["name"] not in typed]
-        return {**known, "fields": fields}
+        fields = [field for field in schema["fields"] if field["name"] in names or field["name"] not in typed]
+        return {**schema, "fields": fields}
 
-    def beside(self, folders: Iterable[str]) -> PinnedSchema:
-        """The same of files whose folders name these columns and no others: what no folder above a file names is read from its records."""
+    def for_folders(self, folders: Iterable[str]) -> PinnedSchema:
+        """Return the schema for files whose folders name exactly these columns.
+
+        All other columns are read from records.
+        """
         named = {name.lower() for name in folders}
         folders_of = tuple(field.name for field in self.struct.fields if field.name.lower() in named)
         return self if set(folders_of) == set(self.folders) else replace(self, folders=folders_of)
 
     def to_text(self) -> str:
-        """As JSON text."""
+        """Return the schema as JSON text."""
         declared = {} if self.declared is None else {"declared": self.declared}
         return json.dumps({"columns": json.loads(self.columns), "folders": list(self.folders), **declared})
 
     @classmethod
     def of(cls, text: str) -> PinnedSchema:
-        """Read the text back."""
+        """Parse the JSON text of a schema."""
         raw = json.loads(text)
         return cls(json.dumps(all_nullable(raw["columns"])), tuple(raw["folders"]), raw.get("declared"))
 
 
 @lru_cache(maxsize=16)
 def _typed_struct(columns: str) -> StructType:
-    """Return the columns that have a type; nobody changes them. Each file of a slice asks for them, and a wide schema takes a millisecond to parse."""
+    """Return the columns that have a type, cached; callers must not change them.
+
+    Each file of a slice asks for them, and a wide schema takes a millisecond to parse.
+    """
     from pyspark.sql.types import StructType
 
     return StructType.fromJson(dict(typed_fields(json.loads(columns))))

@@ -1,4 +1,7 @@
-"""The schema of files: declared, or inferred from a bounded sample, with the folders' columns (docs/reference/files.md, The pinned schema)."""
+"""Find the schema of files: declared, or inferred from a bounded sample.
+
+See docs/guide-files.md, The pinned schema.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +20,8 @@ from resources.sources.files.changed_schema import changed_schema
 from resources.sources.files.failures import bad_document
 from resources.sources.files.formats.format import FormatReader
 from resources.sources.files.formats.merging import nullable
-from resources.sources.files.lines import fault_of_beginning
-from resources.sources.files.paths import spellings
+from resources.sources.files.lines import find_read_fault
+from resources.sources.files.paths import folder_names
 from resources.sources.files.pinned import PinnedSchema
 from resources.spark.process import said
 
@@ -34,21 +37,22 @@ _SAMPLE_BYTES = 64 * 2**20
 
 
 class SchemaPinner:
-    """Finds the schema of files under a root."""
+    """A finder of the schema of files under a root."""
 
     def __init__(self, form: FormatReader, dataflow: Dataflow) -> None:
-        """Use what reads the files of a dataflow."""
+        """Store the format's reader and the definition."""
         self._format, self._source, self._dataflow = form, form.source, dataflow
 
     def pin(
         self, spark: SparkSession, files: Sequence[SourceFile], passed_over: Sequence[SourceFile] = ()
     ) -> PinnedSchema | None:
-        """The schema of the source: the declared one, or one inferred from a bounded sample, with the folders' columns.
+        """Return the declared schema, or one inferred from a bounded sample, with the folders' columns.
 
         Args:
             spark: a session.
-            files: what is about to be loaded. At most 20 of them, of 64 MiB together, are read.
-            passed_over: what is not, and is never read; it names the folders' columns where nothing is loaded.
+            files: the files that are about to be loaded. At most 20 of them, of 64 MiB together, are read.
+            passed_over: files that are not loaded and never read; their folders name columns if there are no other
+                files.
 
         Returns:
             None if no file of the sample holds a row and no schema is declared.
@@ -57,21 +61,23 @@ class SchemaPinner:
 
         declared = self._declared(spark)
         data = declared if declared is not None else self._infer(spark, sample_of(files))
-        folders = spellings(file.path for file in files or passed_over)
+        folders = folder_names(file.path for file in files or passed_over)
         if data is None or (declared is None and not data.fields):
             return None
         data = _with_folders_as_text(data, folders)
-        known = {field.name.lower() for field in data.fields}
-        added = [StructField(name, StringType()) for lower, name in folders.items() if lower not in known]
+        data_names = {field.name.lower() for field in data.fields}
+        added = [
+            StructField(name, StringType()) for lower, name in folders.items() if lower not in data_names
+        ]
         names = tuple(field.name for field in [*data.fields, *added] if field.name.lower() in folders)
         return PinnedSchema(StructType([*data.fields, *added]).json(), names, self._source.schema_)
 
     def check_schema(self, spark: SparkSession, pinned: PinnedSchema, dataflow: str) -> None:
-        """Refuse a declared schema that was changed after it was pinned: to go on with the old one would say nothing.
+        """Refuse a declared schema that changed after it was pinned; the run would ignore it.
 
         Raises:
             SchemaError: reason ``incompatible_schema``, or another one in a mode that accepts some changes.
-            SchemaEvolved: the mode accepts it.
+            SchemaEvolved: the mode accepts the change.
         """
         if self._source.schema_ == pinned.declared:
             return
@@ -89,7 +95,7 @@ class SchemaPinner:
         raise changed_schema(was, now, pinned.data.names, dataflow)
 
     def _follow(self, pinned: PinnedSchema, declared: StructType | None) -> None:
-        """Compare the columns that are declared now; those that were pinned beside them stay, as missing ones do."""
+        """Raise SchemaEvolved for a declared schema that changed; pinned columns that it lacks stay."""
         if declared is None:
             return
         evolution = evolution_of(
@@ -127,22 +133,22 @@ class SchemaPinner:
         return nullable(declared)  # files are held against NOT NULL when they are looked through
 
     def _refuse_unreadable(self, files: Sequence[SourceFile]) -> None:
-        """Raise BadFile for the first file that does not read: it holds no record that could be waited for."""
+        """Raise BadFile for the first unreadable file: it holds no record to wait for."""
         for file in files if FORMATS[self._source.format].is_text else ():
-            if why := fault_of_beginning(self._format.place, file.path):
+            if why := find_read_fault(self._format.place, file.path):
                 raise bad_document(file.path, f"it does not read: {why}")
 
     def _infer(self, spark: SparkSession, files: Sequence[SourceFile]) -> StructType | None:
-        plain = [file for file in files if not self._format.scanner.is_odd(file)] or list(files[:1])
+        plain = [file for file in files if not self._format.scanner.needs_own_scan(file)] or list(files[:1])
         inferred = self._format.columns.infer(spark, plain) if plain else None
         if inferred is None or not inferred.fields:
             self._refuse_unreadable(plain)
             return None
         check_free(self._dataflow, inferred.names, f"file {plain[0].path}")
-        return self._held(nullable(inferred))
+        return self._for_target_format(nullable(inferred))
 
-    def _held(self, inferred: StructType) -> StructType:
-        """The columns as tables of the target's format hold them: VARIANT that they lack is JSON text."""
+    def _for_target_format(self, inferred: StructType) -> StructType:
+        """Return the columns with JSON text for VARIANT if the target's format lacks that type."""
         from pyspark.sql.types import StringType, StructField, StructType
 
         if holds(self._dataflow.target.format, VARIANT):
@@ -156,7 +162,7 @@ class SchemaPinner:
 
 
 def _with_folders_as_text(data: StructType, folders: Collection[str]) -> StructType:
-    """The columns of records; those without a value that folders name, in lower case, are texts: folders have values for them."""
+    """Return the columns of records, with text for untyped columns that folders name, in lower case."""
     from pyspark.sql.types import StringType, StructField, StructType
 
     typed = {field["name"] for field in typed_fields(data.jsonValue())["fields"]}
@@ -171,7 +177,7 @@ def _with_folders_as_text(data: StructType, folders: Collection[str]) -> StructT
 
 
 def _key_of_no_text(data_type: DataType) -> str | None:
-    """The type of the keys of a map, at any depth, if they are no texts; None if there is no such map."""
+    """Return the key type of a map, at any depth, whose keys are no texts; None if there is no such map."""
     from pyspark.sql.types import ArrayType, MapType, StringType, StructType
 
     if isinstance(data_type, StructType):
@@ -185,7 +191,7 @@ def _key_of_no_text(data_type: DataType) -> str | None:
 
 
 def sample_of(files: Sequence[SourceFile]) -> list[SourceFile]:
-    """Files with content, evenly over the list, within the bounds; one at least."""
+    """Return files with content, spread evenly over the list, within the bounds; at least one."""
     filled = [file for file in files if file.size > 0]
     step = max(1, len(filled) // SAMPLE_FILES)
     chosen: list[SourceFile] = []

@@ -1,6 +1,7 @@
-"""The records of files, read in this process: small files that list the units of windows. Rows that are loaded go through Spark.
+"""Read the records of small files in this process, to list the units of windows.
 
-Values have the types of their format: those of CSV and of hive-style folders are texts, an empty one is NULL.
+Rows that are loaded go through Spark. Values have the types of their format. Values of CSV and of hive folders are
+text; an empty one is NULL.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ from partitions.path.source import SourceFile
 from partitions.sources import FilesSource
 from partitions.sources.formats import ExcelOptions
 from resources.connections.places import Place
-from resources.sources.files.formats.csv_headers import separator
-from resources.sources.files.lines import fault_of_archive, unpacked
-from resources.sources.files.workbook import content_of, read_sheet
+from resources.sources.files.formats.csv_headers import separator_of_path
+from resources.sources.files.lines import decompress, describe_archive_fault
+from resources.sources.files.workbook import read_content, read_sheet
 
 Row = Mapping[str, Any]
 
@@ -28,23 +29,23 @@ MOST_BYTES = 64 * 2**20
 """Of all files together, as they lie there: each look reads all of them."""
 
 
-class _NoRecord(Exception):
-    """What a file holds in the place of a record; the text says what was expected, found, and where."""
+class _NoRecordError(Exception):
+    """A value that is no record; the text says what was expected and found, and where."""
 
 
 def plain_rows(
     root: Place, source: FilesSource, files: Sequence[SourceFile], columns: Sequence[str]
 ) -> Iterator[Row]:
-    """Yield the records of files, with the values of the folders that they lie in.
+    """Yield the records of files, with the values of their folders.
 
     Args:
         root: of the files.
         source: their format and its options.
         files: of the root, in order.
-        columns: that are wanted; a format by columns reads no others.
+        columns: the columns to return; columnar formats read only these.
 
     Raises:
-        SourceError: a file cannot be read, or holds something else than records; or the files are large.
+        SourceError: a file cannot be read or holds no records, or the files exceed 64 MiB.
     """
     paths, size = [file.path for file in files], sum(file.size for file in files)
     if size > MOST_BYTES:
@@ -60,30 +61,30 @@ def plain_rows(
                 yield {**row, **of_folders} if of_folders else row
         except StrandlineError:
             raise
-        except (_NoRecord, OSError, EOFError, ValueError, LookupError, csv.Error) as error:
+        except (_NoRecordError, OSError, EOFError, ValueError, LookupError, csv.Error) as error:
             raise SourceError(
-                f"file {root.child(path)} cannot be read as {source.format}: {fault_of_archive(error) or in_plain_words(error)}"
+                f"file {root.child(path)} cannot be read as {source.format}: {describe_archive_fault(error) or in_plain_words(error)}"
             ) from error
 
 
-def _lines(root: Place, path: str, _source: FilesSource, _columns: Sequence[str]) -> Iterator[Row]:
-    with _opened(root, path) as file:
+def _read_lines(root: Place, path: str, _source: FilesSource, _columns: Sequence[str]) -> Iterator[Row]:
+    with _open_file(root, path) as file:
         for number, line in enumerate(io.TextIOWrapper(file, "utf-8-sig"), 1):
             if line.strip():
-                yield _record(_parsed(line, f"line {number}"), f"line {number}")
+                yield _check_record(_parse_json(line, f"line {number}"), f"line {number}")
 
 
-def _document(root: Place, path: str, _source: FilesSource, _columns: Sequence[str]) -> Iterator[Row]:
-    with _opened(root, path) as file:
+def _read_document(root: Place, path: str, _source: FilesSource, _columns: Sequence[str]) -> Iterator[Row]:
+    with _open_file(root, path) as file:
         text = file.read().decode("utf-8-sig")
-    found = _parsed(text, "the file") if text.strip() else []
-    for number, each in enumerate(found if isinstance(found, list) else [found], 1):
-        yield _record(each, f"element {number}")
+    document = _parse_json(text, "the file") if text.strip() else []
+    for number, element in enumerate(document if isinstance(document, list) else [document], 1):
+        yield _check_record(element, f"element {number}")
 
 
-def _csv(root: Place, path: str, source: FilesSource, _columns: Sequence[str]) -> Iterator[Row]:
-    options = {"sep": separator(path), "quote": '"', "encoding": "utf-8-sig", **source.options}
-    with _opened(root, path) as file:
+def _read_csv(root: Place, path: str, source: FilesSource, _columns: Sequence[str]) -> Iterator[Row]:
+    options = {"sep": separator_of_path(path), "quote": '"', "encoding": "utf-8-sig", **source.options}
+    with _open_file(root, path) as file:
         text = io.TextIOWrapper(file, str(options["encoding"]), newline="")
         rows = csv.reader(text, delimiter=str(options["sep"]), quotechar=str(options["quote"]), strict=True)
         header = next((row for row in rows if row), [])
@@ -91,20 +92,20 @@ def _csv(root: Place, path: str, source: FilesSource, _columns: Sequence[str]) -
             if not row:
                 continue
             if len(row) != len(header):
-                raise _NoRecord(f"line {rows.line_num}: expected {len(header)} values, found {len(row)}")
+                raise _NoRecordError(f"line {rows.line_num}: expected {len(header)} values, found {len(row)}")
             yield {name: value or None for name, value in zip(header, row, strict=True)}
 
 
-def _parquet(root: Place, path: str, _source: FilesSource, columns: Sequence[str]) -> Iterator[Row]:
+def _read_parquet(root: Place, path: str, _source: FilesSource, columns: Sequence[str]) -> Iterator[Row]:
     import pyarrow.parquet as pq
 
-    with _opened(root, path) as file, pq.ParquetFile(file) as parquet:
-        there = [name for name in columns if name in parquet.schema_arrow.names]
-        for batch in parquet.iter_batches(1_000, columns=there or None):
+    with _open_file(root, path) as file, pq.ParquetFile(file) as parquet:
+        present_columns = [name for name in columns if name in parquet.schema_arrow.names]
+        for batch in parquet.iter_batches(1_000, columns=present_columns or None):
             yield from batch.to_pylist()
 
 
-def _excel(root: Place, path: str, source: FilesSource, _columns: Sequence[str]) -> Iterator[Row]:
+def _read_excel(root: Place, path: str, source: FilesSource, _columns: Sequence[str]) -> Iterator[Row]:
     sheet = read_sheet(root, path, ExcelOptions.model_validate(source.options))
     for record in sheet.records:
         cells = record.cells
@@ -114,30 +115,30 @@ def _excel(root: Place, path: str, source: FilesSource, _columns: Sequence[str])
         }
 
 
-def _opened(root: Place, path: str) -> IO[bytes]:
-    return unpacked(io.BytesIO(content_of(root, path)), path)
+def _open_file(root: Place, path: str) -> IO[bytes]:
+    return decompress(io.BytesIO(read_content(root, path)), path)
 
 
-def _parsed(text: str, where: str) -> Any:
+def _parse_json(text: str, where: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise _NoRecord(
+        raise _NoRecordError(
             f"{where}: expected JSON, found text that does not parse: {in_plain_words(error)}"
         ) from error
 
 
-def _record(value: Any, where: str) -> Row:
+def _check_record(value: Any, where: str) -> Row:
     if isinstance(value, dict):
         return value
-    raise _NoRecord(f"{where}: expected an object, found {type(value).__name__}")
+    raise _NoRecordError(f"{where}: expected an object, found {type(value).__name__}")
 
 
 _READERS: Mapping[str, Callable[[Place, str, FilesSource, Sequence[str]], Iterator[Row]]] = {
-    "ndjson": _lines,
-    "json": _document,
-    "csv": _csv,
-    "parquet": _parquet,
-    "excel": _excel,
+    "ndjson": _read_lines,
+    "json": _read_document,
+    "csv": _read_csv,
+    "parquet": _read_parquet,
+    "excel": _read_excel,
 }
 """By the word that a user writes; what is missing here :meth:`FilesSource.unit_refusals` refuses."""

@@ -1,4 +1,7 @@
-"""The rows of exactly the listed files, with their folders' values and their origin as columns (docs/reference/files.md)."""
+"""Read exactly the listed files, with the values of their folders and their paths as columns.
+
+See docs/guide-files.md.
+"""
 
 from __future__ import annotations
 
@@ -11,20 +14,20 @@ from partitions.path.hive import folder_value, partition_columns
 from partitions.path.source import SourceFile
 from partitions.schema_merging import RESCUED_DATA
 from partitions.schema_policy import may_take_columns
-from resources.sources.files.converting import converted, own_type
-from resources.sources.files.formats.alike import only
+from resources.sources.files.converting import convert_value, own_type
+from resources.sources.files.formats.alike import select_columns
 from resources.sources.files.formats.format import FormatReader
 from resources.sources.files.nanoseconds import as_times
 from resources.sources.files.paths import (
     SOURCE_FILE,
     folder_column,
-    is_hive,
-    is_plain,
-    spellings,
+    folder_names,
+    has_only_hive_folders,
+    is_uri_safe,
     text_column,
 )
 from resources.sources.files.pinned import PinnedSchema
-from resources.sources.files.rescuing import FolderValue, with_folders
+from resources.sources.files.rescuing import FolderValue, add_folders
 from resources.sources.files.scan import Scanner
 from resources.sources.schema import has_fixed_texts, plain
 from resources.sql import quoted
@@ -34,27 +37,27 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructField, StructType
 
 
-class _Alike(NamedTuple):
-    """What the files of one scan have in common: what their paths tell of their rows, and how.
+class _ScanKey(NamedTuple):
+    """The properties that all files of one scan share.
 
     Attributes:
-        alone: the path of an odd file, which no other is scanned with; else "".
-        place: the root that they are scanned below.
-        apart: what the format asks the files of one scan to have in common.
-        plain: whether Spark reports their paths letter by letter.
-        hive: whether Spark reads their folders, as we do.
-        folders: the columns that their folders name, as these are spelt there.
-        in_records: the columns that are read from their records.
-        schema: that they are read with, if it is not the pinned one.
+        odd_path: the path of a file that Spark would take for a glob, and that gets its own scan; else "".
+        place: the root that the files are scanned below.
+        format_key: the key by which the format separates scans.
+        is_safe: whether Spark reports the paths without percent-encoding.
+        has_spark_folders: whether Spark reads the folders as Strandline does.
+        folders: the columns that folders name, as spelled there.
+        record_columns: the columns that are read from records.
+        schema: the schema to read with; None: the pinned one.
     """
 
-    alone: str
+    odd_path: str
     place: str
-    apart: str
-    plain: bool
-    hive: bool
+    format_key: str
+    is_safe: bool
+    has_spark_folders: bool
     folders: tuple[str, ...]
-    in_records: tuple[str, ...]
+    record_columns: tuple[str, ...]
     schema: StructType | None = None
 
 
@@ -62,7 +65,7 @@ class FilesReader:
     """Reads files under a root."""
 
     def __init__(self, form: FormatReader, dataflow: Dataflow) -> None:
-        """Use what reads one file, and the definition."""
+        """Store the format's reader and the definition."""
         self._format, self._dataflow = form, dataflow
 
     def read(
@@ -72,156 +75,175 @@ class FilesReader:
         pinned: PinnedSchema,
         *,
         origin: bool,
-        without: Mapping[str, Collection[str]] | None = None,
+        bad_texts: Mapping[str, Collection[str]] | None = None,
     ) -> DataFrame:
-        """Exactly these files, with the pinned columns in their order, and ``_source_file`` if asked for. Fields that are not pinned are left out.
+        """Return the rows of exactly these files, with the pinned columns in their order.
+
+        Fields that are not pinned are left out.
 
         Args:
             spark: a session.
-            files: to read.
+            files: the files to read.
             pinned: their schema.
-            origin: whether rows have the path of their file.
-            without: texts of records that are left out, by the path of their file.
+            origin: whether rows get ``_source_file``, the path of their file.
+            bad_texts: the texts of records to leave out, by the path of their file.
 
         Raises:
-            SchemaError: reason ``incompatible_schema``: a folder names a column that the pinned schema does not have.
-            BadFile: the rows of a file cannot be had.
+            SchemaError: reason ``incompatible_schema``: a folder names a column that the pinned schema lacks.
+            BadFile: the rows of a file cannot be read.
         """
         if self._format.rules.is_strict:
             self._check_folders(files, pinned)
         filled = [file for file in files if self._format.has_rows(file)]
-        scanners = self._format.located(filled, pinned, without or {})
+        scanners = self._format.locate_rows(filled, pinned, bad_texts or {})
         frames = [
-            self._load(spark, scanners[group[0].path], alike, group, pinned, origin)
-            for alike, group in self._alike(spark, scanners, filled, pinned).items()
+            self._load(spark, scanners[group[0].path], key, group, pinned, origin)
+            for key, group in self._group_by_scan(spark, scanners, filled, pinned).items()
         ]
         if not frames:
             empty = spark.createDataFrame([], pinned.struct)
-            return empty.select("*", *[text_column(None).alias(name) for name in self._added(origin)])
+            return empty.select("*", *[text_column(None).alias(name) for name in self._added_names(origin)])
         result = frames[0]
         for frame in frames[1:]:
             result = result.unionByName(frame)
         return result
 
     def columns(self, pinned: PinnedSchema, *, origin: bool) -> StructType | None:
-        """Return the columns of the rows that :meth:`read` returns; None if Spark makes other types of them."""
+        """Return the columns of the rows that :meth:`read` returns; None if Spark changes their types."""
         from pyspark.sql.types import StringType, StructField, StructType
 
         if has_fixed_texts(pinned.struct):
             return None
-        added = [StructField(name, StringType()) for name in self._added(origin)]
+        added = [StructField(name, StringType()) for name in self._added_names(origin)]
         return StructType([*plain(pinned.struct).fields, *added])
 
-    def _added(self, origin: bool) -> list[str]:
-        """The texts that reading adds behind the pinned columns."""
+    def _added_names(self, origin: bool) -> list[str]:
+        """Return the names of the text columns that reading adds behind the pinned columns."""
         return ([RESCUED_DATA] if self._format.rules.rescues else []) + ([SOURCE_FILE] if origin else [])
 
-    def _alike(
+    def _group_by_scan(
         self,
         spark: SparkSession,
         scanners: Mapping[str, Scanner],
         files: Sequence[SourceFile],
         pinned: PinnedSchema,
-    ) -> dict[_Alike, list[SourceFile]]:
-        """The files of each scan."""
+    ) -> dict[_ScanKey, list[SourceFile]]:
+        """Group the files into scans."""
         rescues = self._format.rules.rescues
         schemas = (
             self._format.own_schemas(spark, files, pinned.struct)
             if rescues
             else self._format.schemas(files, pinned.struct) or {}
         )
-        groups: dict[_Alike, list[SourceFile]] = {}
+        groups: dict[_ScanKey, list[SourceFile]] = {}
         for file in files:
             scanner = scanners[file.path]
-            alone = file.path if scanner.is_odd(file) else ""
-            folders = tuple(spellings([file.path]).values())
-            plain = is_plain(file.path)
-            hive = plain and is_hive(file.path) and self._format.tells_folders(file.path)
-            in_records = tuple(self._format.beside_folders(file, pinned).data.names)
-            apart = self._format.apart(file.path)
+            odd_path = file.path if scanner.needs_own_scan(file) else ""
+            folders = tuple(folder_names([file.path]).values())
+            is_safe = is_uri_safe(file.path)
+            has_spark_folders = (
+                is_safe and has_only_hive_folders(file.path) and self._format.has_folder_columns(file.path)
+            )
+            record_columns = tuple(self._format.schema_of_file(file, pinned).data.names)
+            format_key = self._format.scan_key(file.path)
             place = scanner.place.url
-            alike = _Alike(alone, place, apart, plain, hive, folders, in_records, schemas.get(file.path))
-            groups.setdefault(alike, []).append(file)
+            key = _ScanKey(
+                odd_path,
+                place,
+                format_key,
+                is_safe,
+                has_spark_folders,
+                folders,
+                record_columns,
+                schemas.get(file.path),
+            )
+            groups.setdefault(key, []).append(file)
         return groups
 
     def _load(
         self,
         spark: SparkSession,
         scanner: Scanner,
-        alike: _Alike,
+        key: _ScanKey,
         files: Sequence[SourceFile],
         pinned: PinnedSchema,
         origin: bool,
     ) -> DataFrame:
-        """Files that are alike, in one scan.
+        """Read the files of one group in one scan.
 
-        What a file's path tells is known here if there is one file. Of many Spark tells the folders' values if it reads them as Strandline does,
-        which costs nothing a row; else they are computed from the path that it reports.
+        The path of a single file is known here. For several files, Spark's own folder columns are used if they
+        equal Strandline's: they cost nothing per row. Otherwise the values of folders are computed from the path
+        that Spark reports.
         """
         from pyspark.sql import functions as F
         from pyspark.sql.types import StringType, StructField, StructType
 
         if self._format.rules.rescues:
-            return self._rescued(spark, scanner, alike, files, pinned, origin)
-        data = only(pinned.struct if alike.schema is None else alike.schema, alike.in_records)
+            return self._load_rescued(spark, scanner, key, files, pinned, origin)
+        data = select_columns(pinned.struct if key.schema is None else key.schema, key.record_columns)
         if len(files) == 1:
-            known = files[0].path
-            values = {name.lower(): text_column(folder_value(known, name)) for name in alike.folders}
+            file_path = files[0].path
+            values = {name.lower(): text_column(folder_value(file_path, name)) for name in key.folders}
             scan = self._format.scan_rows(spark, files, data, scanner)
-            return _select(
-                scan, pinned, data, [text_column(known).alias(SOURCE_FILE)] if origin else [], values
+            return _select_columns(
+                scan, pinned, data, [text_column(file_path).alias(SOURCE_FILE)] if origin else [], values
             )
         root = scanner.place.spark_url
-        path = scanner.relative_path(plain=alike.plain)
-        in_folders = {name.lower() for name in alike.folders}
-        if alike.hive and is_plain(root) and in_folders.isdisjoint(map(str.lower, data.names)):
-            columns = [StructField(name, StringType()) for name in alike.folders]
+        path = scanner.relative_path(plain=key.is_safe)
+        in_folders = {name.lower() for name in key.folders}
+        if key.has_spark_folders and is_uri_safe(root) and in_folders.isdisjoint(map(str.lower, data.names)):
+            columns = [StructField(name, StringType()) for name in key.folders]
             schema = StructType([*data.fields, *columns])
             scan = self._format.scan_rows(
                 spark, files, schema, scanner, basePath=root, recursiveFileLookup="false"
             )
-            values = {name.lower(): F.col(quoted(name)) for name in alike.folders}
+            values = {name.lower(): F.col(quoted(name)) for name in key.folders}
         else:
             scan = self._format.scan_rows(spark, files, data, scanner)
-            values = {name.lower(): folder_column(path, name) for name in alike.folders}
-        return _select(scan, pinned, data, [path.alias(SOURCE_FILE)] if origin else [], values)
+            values = {name.lower(): folder_column(path, name) for name in key.folders}
+        return _select_columns(scan, pinned, data, [path.alias(SOURCE_FILE)] if origin else [], values)
 
-    def _rescued(
+    def _load_rescued(
         self,
         spark: SparkSession,
         scanner: Scanner,
-        alike: _Alike,
+        key: _ScanKey,
         files: Sequence[SourceFile],
         pinned: PinnedSchema,
         origin: bool,
     ) -> DataFrame:
-        """Files that are alike, with ``_rescued_data``, which has the values of folders that are no columns, too."""
+        """Read the files of one group with ``_rescued_data``.
+
+        That also holds the values of folders that are no columns.
+        """
         from pyspark.sql import functions as F
 
-        data = only(pinned.struct, alike.in_records)
+        data = select_columns(pinned.struct, key.record_columns)
         if len(files) == 1:
             path = text_column(files[0].path)
-            values = {name.lower(): text_column(folder_value(files[0].path, name)) for name in alike.folders}
+            values = {name.lower(): text_column(folder_value(files[0].path, name)) for name in key.folders}
         else:
-            path = scanner.relative_path(plain=alike.plain)
-            values = {name.lower(): folder_column(path, name) for name in alike.folders}
+            path = scanner.relative_path(plain=key.is_safe)
+            values = {name.lower(): folder_column(path, name) for name in key.folders}
         folders = [
             FolderValue(field, values[field.name.lower()])
             for field in pinned.struct.fields
             if field.name.lower() in values
         ]
-        rows = self._format.rescue(spark, files, alike.schema, data, folders, scanner)
+        rows = self._format.rescue(spark, files, key.schema, data, folders, scanner)
         pinned_names = {name.lower() for name in pinned.struct.names}
-        others = {name: values[name.lower()] for name in alike.folders if name.lower() not in pinned_names}
-        rescued = with_folders(F.col(RESCUED_DATA), others).alias(RESCUED_DATA)
+        other_folders = {
+            name: values[name.lower()] for name in key.folders if name.lower() not in pinned_names
+        }
+        rescued = add_folders(F.col(RESCUED_DATA), other_folders).alias(RESCUED_DATA)
         more = [rescued, *([path.alias(SOURCE_FILE)] if origin else [])]
-        return _select(rows, pinned, data, more, values)
+        return _select_columns(rows, pinned, data, more, values)
 
     def _check_folders(self, files: Sequence[SourceFile], pinned: PinnedSchema) -> None:
         named = pinned.folders if pinned.declared is None else pinned.struct.fieldNames()
-        known = {name.lower() for name in named}
-        for lower, name in spellings(file.path for file in files).items():
-            if lower not in known:
+        allowed_names = {name.lower() for name in named}
+        for lower, name in folder_names(file.path for file in files).items():
+            if lower not in allowed_names:
                 example = next(file.path for file in files if name in partition_columns([file.path]))
                 merge = (
                     "take new columns with `schema_mode: merge` below `target`; or "
@@ -240,14 +262,17 @@ class FilesReader:
                 )
 
 
-def _select(
+def _select_columns(
     df: DataFrame,
     pinned: PinnedSchema,
     data: StructType,
     more: Sequence[Column],
     folders: Mapping[str, Column],
 ) -> DataFrame:
-    """The pinned columns in their order: from its folders, by their names in lower case, or from the file; then others."""
+    """Select the pinned columns in their order, from the folders or the file; then ``more``.
+
+    ``folders`` is keyed by lower-case name.
+    """
     from pyspark.sql import functions as F
 
     read = {field.name: field for field in data.fields}
@@ -259,7 +284,7 @@ def _select(
             return text_column(None).cast(field.dataType)
         column, of_file = F.col(quoted(field.name)), read[field.name]
         if (own := own_type(of_file)) is not None:
-            return converted(column, own, field.dataType)
+            return convert_value(column, own, field.dataType)
         return as_times(column, of_file.dataType, field.dataType)
 
     return df.select(*[value(field).alias(field.name) for field in pinned.struct.fields], *more)

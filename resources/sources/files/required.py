@@ -1,4 +1,4 @@
-"""Records without a value of a column that the schema declares as NOT NULL, which Spark would load as NULL or fail over."""
+"""Find records without a value of a NOT NULL column; Spark would load NULL, or fail."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from partitions.errors import BadFile
 from partitions.path.source import SourceFile
 from partitions.plan import counted
-from resources.sources.files.checked import NAMED
+from resources.sources.files.checked import MOST_NAMED_RECORDS
 from resources.sources.files.failures import bad_document
 from resources.sources.files.paths import SOURCE_FILE
 from resources.sql import any_of, quoted
@@ -23,15 +23,17 @@ def without_required_values(
     read: Callable[[Sequence[SourceFile]], DataFrame],
     files: Sequence[SourceFile],
     required: Sequence[str],
-    left_out: Sequence[str] = (),
+    paths_with_bad_records: Sequence[str] = (),
 ) -> dict[str, BadFile]:
-    """Return the error for each file with such records, by path: the first records by number, with all columns that they lack.
+    """Return the error for each file with such records, by path.
+
+    An error names the first records by number, with all columns that they lack.
 
     Args:
         read: returns the rows of files with their paths.
-        files: that can be read.
-        required: names of columns, at least one.
-        left_out: paths of files whose bad records are left out of the rows.
+        files: files that can be read.
+        required: the names of columns, at least one.
+        paths_with_bad_records: the paths of files whose bad records are left out of the rows.
     """
     from pyspark.sql import functions as F
 
@@ -51,11 +53,11 @@ def without_required_values(
         reasons = [
             f"record {row[_RECORD] + 1}: expected a value of"
             f" {', '.join(name for place, name in enumerate(required) if row[_LACKS.format(place)])}, as NOT NULL in source.schema says, found none"
-            for row in rows.where(is_short).limit(NAMED).collect()
+            for row in rows.where(is_short).limit(MOST_NAMED_RECORDS).collect()
         ]
         if numbers[file.path] > 1:
             reasons.append(f"{counted(numbers[file.path], 'such record')} in all")
-        if file.path in left_out:
+        if file.path in paths_with_bad_records:
             reasons.append("records that are set aside are not counted")
         bad_files[file.path] = bad_document(file.path, "; ".join(reasons))
     return bad_files

@@ -1,4 +1,7 @@
-"""``_rescued_data``: what files hold beside the pinned schema, or as other types, as JSON in a column of its own (docs/reference/schemas.md)."""
+"""Build ``_rescued_data``: values without a pinned column, or of another type, as JSON.
+
+See docs/schemas.md.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from partitions.records.conversions import DOUBTFUL, conversion
 from partitions.records.forms import Reading, Type
 from partitions.schema_merging import RESCUED_DATA
 from partitions.schema_types import widens
-from resources.sources.files.converting import converted, lies_within_years, survives
+from resources.sources.files.converting import convert_value, lies_within_years, survives_conversion
 from resources.sources.files.exact_texts import is_exact
 from resources.sources.files.paths import is_value_of_folder
 from resources.sources.files.text_lines import TEXT
@@ -41,7 +44,7 @@ Parse = Callable[["StructField", "StructField"], "Column | None"]
 
 
 class FolderValue(NamedTuple):
-    """A pinned column whose value the folder of a file tells: a field of its name with another value is kept.
+    """A pinned column whose value a folder gives; a field of its name with another value is rescued.
 
     Attributes:
         field: the column.
@@ -55,14 +58,14 @@ class FolderValue(NamedTuple):
 def rescued_columns(
     rows: DataFrame, read: StructType, data: StructType, folders: Sequence[FolderValue], parse: Parse
 ) -> DataFrame:
-    """Return the pinned columns of rows that were read with their files' own, and ``_rescued_data`` with those that do not fit.
+    """Return the pinned columns of typed files, and ``_rescued_data`` with the values that do not fit.
 
     Args:
         rows: of files that have the same columns.
-        read: these columns.
-        data: the pinned ones.
-        folders: the pinned ones that folders tell.
-        parse: makes a value of a column whose type is another one.
+        read: the columns of the files.
+        data: the pinned columns.
+        folders: the pinned columns that folders give.
+        parse: converts a column of another type.
     """
     from pyspark.sql import functions as F
 
@@ -72,7 +75,7 @@ def rescued_columns(
 
     def fitting(file_field: StructField, field: StructField) -> Column:
         value = F.col(quoted(file_field.name))
-        if holds(field.dataType, file_field.dataType):
+        if holds_type(field.dataType, file_field.dataType):
             own_type = file_field.dataType.typeName()
             if own_type in DOUBTFUL.values():  # a year beyond 9999 is none that a column holds
                 value = F.when(lies_within_years(value, own_type), value)
@@ -99,12 +102,14 @@ def rescued_columns(
 def rescued_records(
     texts: DataFrame, data: StructType, folders: Sequence[FolderValue], options: Mapping[str, str]
 ) -> DataFrame:
-    """Return the pinned columns of JSON records, and ``_rescued_data`` with the values that do not fit, as they are written and in their order.
+    """Return the pinned columns of JSON records, and ``_rescued_data`` with the values that do not fit.
+
+    Rescued values keep their spelling and order.
 
     Args:
-        texts: with the column ``TEXT``: an object.
+        texts: the objects, in the column ``TEXT``.
         data: the pinned columns.
-        folders: the pinned columns that folders tell.
+        folders: the pinned columns that folders give.
         options: of the reader.
     """
     from pyspark.sql import functions as F
@@ -122,50 +127,55 @@ def rescued_records(
     )
     members = F.col("members")
     written = written_members(F.col("item"))
-    known = {field.name: field.dataType for field in data.fields}
+    data_types = {field.name: field.dataType for field in data.fields}
     reading = Reading.of(options)
     rescued = _misfits_as_written(data, folders, members, written, reading)
     columns = [
-        _exact_part(members, _parsed(name, kind), name, kind, reading).alias(name)
-        for name, kind in known.items()
-        if not isinstance(kind, StringType)
+        _exact_part(members, _parsed(name, data_type), name, data_type, reading).alias(name)
+        for name, data_type in data_types.items()
+        if not isinstance(data_type, StringType)
     ]
     columns += [
         _text_as_written(
             F.try_element_at(members, F.lit(name)), _part(F.col("parsed"), name), name, written
         ).alias(name)
-        for name, kind in known.items()
-        if isinstance(kind, StringType)
+        for name, data_type in data_types.items()
+        if isinstance(data_type, StringType)
     ]
-    return parsed.select(*columns, rescued.alias(RESCUED_DATA)).select(*map(quoted, known), RESCUED_DATA)
+    return parsed.select(*columns, rescued.alias(RESCUED_DATA)).select(*map(quoted, data_types), RESCUED_DATA)
 
 
 def _readable(field: StructField) -> StructField:
-    """Return a column as Spark's parser reads it: over a text that is not base64 it gives the whole record up."""
+    """Return a column with text instead of binary.
+
+    Spark's parser drops the whole record if a text is not base64.
+    """
     from pyspark.sql.types import BinaryType, StringType, StructField
 
     return StructField(field.name, StringType()) if isinstance(field.dataType, BinaryType) else field
 
 
-def _parsed(name: str, kind: DataType) -> Column:
-    """The value of a column that was read as :func:`_readable` says; NULL if it is none of its type."""
+def _parsed(name: str, data_type: DataType) -> Column:
+    """Return the value of a column that was read with :func:`_readable`; NULL if it does not fit the type."""
     from pyspark.sql import functions as F
     from pyspark.sql.types import BinaryType
 
     value = _part(F.col("parsed"), name)
-    return F.when(value.rlike(_BASE64), F.unbase64(value)) if isinstance(kind, BinaryType) else value
+    return F.when(value.rlike(_BASE64), F.unbase64(value)) if isinstance(data_type, BinaryType) else value
 
 
 def _misfits_as_written(
     data: StructType, folders: Sequence[FolderValue], members: Column, written: Column, reading: Reading
 ) -> Column:
-    """Return the members of a record that no pinned column holds, as an object; a record that is none as it is; NULL if all fit.
+    """Return the members of a record that no pinned column holds, as a JSON object; NULL if all fit.
+
+    A record that is no object is returned whole.
 
     Args:
         data: the pinned columns, which ``parsed`` holds as Spark has read them.
-        folders: the pinned columns that folders tell; ``parsed`` holds them, too.
+        folders: the pinned columns that folders give; ``parsed`` holds them, too.
         members: of the record, by name, as variants.
-        written: the same, as :func:`resources.sources.files.written_members.written_members` gives them.
+        written: the same, from :func:`resources.sources.files.written_members.written_members`.
         reading: how Spark reads values.
     """
     from pyspark.sql import functions as F
@@ -196,8 +206,11 @@ def _misfits_as_written(
     return F.coalesce(no_object, F.when(has_misfit, as_object))
 
 
-def with_folders(rescued: Column, folders: Mapping[str, Column]) -> Column:
-    """Return ``_rescued_data`` with the values of folders by name; beside a field of a folder's name the folder is called ``name=``."""
+def add_folders(rescued: Column, folders: Mapping[str, Column]) -> Column:
+    """Add the values of folders to ``_rescued_data``.
+
+    If a rescued field has the name of a folder, the folder's key is ``name=``.
+    """
     from pyspark.sql import functions as F
 
     if not folders:
@@ -218,7 +231,10 @@ def with_folders(rescued: Column, folders: Mapping[str, Column]) -> Column:
 
 
 def _text_as_written(value: Column, parsed: Column, name: str, written: Column) -> Column:
-    """The value of a column of texts: of a number or an object the letters of the record, which Spark's parser of texts writes anew."""
+    """Return the value of a text column; numbers and objects as they are spelled in the record.
+
+    Spark's own parser would respell them.
+    """
     from pyspark.sql import functions as F
 
     own = F.filter(written, lambda member: member["name"] == name)
@@ -227,42 +243,52 @@ def _text_as_written(value: Column, parsed: Column, name: str, written: Column) 
     return F.when(~_is_null(value), F.when(is_text, parsed).otherwise(letters))
 
 
-def surviving(file_field: StructField, pinned_field: StructField) -> Column | None:
-    """Return a value of a file's own type as the pinned column's; NULL if it is none exactly, and None if none of its type is."""
+def convert_exactly(file_field: StructField, pinned_field: StructField) -> Column | None:
+    """Return a value of a file's type as the pinned column's; NULL if it does not fit exactly.
+
+    None if no value of the file's type fits.
+    """
     from pyspark.sql import functions as F
 
-    if not _holds_by(
+    if not _holds_type_by(
         pinned_field.dataType, file_field.dataType, lambda was, becomes: conversion(was, becomes) is not None
     ):
         return None
     value, own = F.col(quoted(file_field.name)), file_field.dataType.jsonValue()
-    return F.when(survives(value, own, pinned_field.dataType), converted(value, own, pinned_field.dataType))
+    return F.when(
+        survives_conversion(value, own, pinned_field.dataType),
+        convert_value(value, own, pinned_field.dataType),
+    )
 
 
-def holds(pinned: DataType, other: DataType) -> bool:
-    """Return whether each value of a type is one of the pinned type."""
-    return _holds_by(pinned, other, lambda was, becomes: bool(was == becomes) or widens(was, becomes))
+def holds_type(pinned: DataType, file_type: DataType) -> bool:
+    """Return whether a pinned type holds every value of another type."""
+    return _holds_type_by(
+        pinned, file_type, lambda was, becomes: bool(was == becomes) or widens(was, becomes)
+    )
 
 
-def _holds_by(pinned: DataType, other: DataType, fits: Callable[[Type, Type], bool]) -> bool:
-    """Return whether a pinned type has all parts of another one, each of a type that fits."""
+def _holds_type_by(pinned: DataType, file_type: DataType, fits: Callable[[Type, Type], bool]) -> bool:
+    """Return whether a pinned type has all parts of another type, each of a fitting type."""
     from pyspark.sql.types import ArrayType, MapType, StructType
 
-    if isinstance(pinned, StructType) and isinstance(other, StructType):
+    if isinstance(pinned, StructType) and isinstance(file_type, StructType):
         own = {field.name.casefold(): field.dataType for field in pinned.fields}
         return all(
-            field.name.casefold() in own and _holds_by(own[field.name.casefold()], field.dataType, fits)
-            for field in other.fields
+            field.name.casefold() in own and _holds_type_by(own[field.name.casefold()], field.dataType, fits)
+            for field in file_type.fields
         )
-    if isinstance(pinned, ArrayType) and isinstance(other, ArrayType):
-        return _holds_by(pinned.elementType, other.elementType, fits)
-    if isinstance(pinned, MapType) and isinstance(other, MapType):
-        return pinned.keyType == other.keyType and _holds_by(pinned.valueType, other.valueType, fits)
-    return fits(other.jsonValue(), pinned.jsonValue())
+    if isinstance(pinned, ArrayType) and isinstance(file_type, ArrayType):
+        return _holds_type_by(pinned.elementType, file_type.elementType, fits)
+    if isinstance(pinned, MapType) and isinstance(file_type, MapType):
+        return pinned.keyType == file_type.keyType and _holds_type_by(
+            pinned.valueType, file_type.valueType, fits
+        )
+    return fits(file_type.jsonValue(), pinned.jsonValue())
 
 
 def _as_json(values: list[tuple[str, Column]]) -> Column:
-    """Values by name, without those that are NULL; NULL if all are."""
+    """Return the values that are not NULL as a JSON object; NULL if there are none."""
     from pyspark.sql import functions as F
 
     if not values:
@@ -271,21 +297,21 @@ def _as_json(values: list[tuple[str, Column]]) -> Column:
     return F.when(has_any, F.to_json(F.struct(*[value.alias(name) for name, value in values]), _EXACT_TIMES))
 
 
-def _exact_part(members: Column, parsed: Column, name: str, kind: DataType, reading: Reading) -> Column:
-    """The value of a pinned column, which Spark may have cut or rounded, in a part of it, too: NULL then."""
+def _exact_part(members: Column, parsed: Column, name: str, data_type: DataType, reading: Reading) -> Column:
+    """Return the value of a pinned column; NULL if Spark has cut or rounded it, or a part of it."""
     from pyspark.sql import functions as F
 
-    return F.when(_fits(F.try_element_at(members, F.lit(name)), parsed, kind, reading), parsed)
+    return F.when(_fits(F.try_element_at(members, F.lit(name)), parsed, data_type, reading), parsed)
 
 
-def _fits(value: Column, parsed: Column, kind: DataType, reading: Reading) -> Column:
-    """Whether all of a variant is in what was parsed of it."""
+def _fits(value: Column, parsed: Column, data_type: DataType, reading: Reading) -> Column:
+    """Return whether a parsed value holds all of its variant."""
     from pyspark.sql import functions as F
     from pyspark.sql.types import ArrayType, MapType, StructType
 
-    if isinstance(kind, StructType):
+    if isinstance(data_type, StructType):
         members = F.try_variant_get(value, "$", "map<string,variant>")
-        names = [field.name for field in kind.fields]
+        names = [field.name for field in data_type.fields]
         no_others = (
             F.size(F.map_filter(members, lambda name, member: ~name.isin(*names) & ~_is_null(member))) == 0
         )
@@ -296,43 +322,46 @@ def _fits(value: Column, parsed: Column, kind: DataType, reading: Reading) -> Co
                 field.dataType,
                 reading,
             )
-            for field in kind.fields
+            for field in data_type.fields
         ]
         all_fit = all_of([F.coalesce(no_others, F.lit(False)), *inner])
         return _is_null(value) | (parsed.isNotNull() & all_fit)
-    if isinstance(kind, ArrayType):
+    if isinstance(data_type, ArrayType):
         items = F.try_variant_get(value, "$", "array<variant>")
         items_fit = F.zip_with(
-            items, parsed, lambda own, read: _fits_within(own, read, kind.elementType, reading)
+            items, parsed, lambda own, read: _fits_within(own, read, data_type.elementType, reading)
         )
         all_items_fit = F.forall(items_fit, lambda fits: fits)
         return _is_null(value) | (parsed.isNotNull() & F.coalesce(all_items_fit, F.lit(False)))
-    if isinstance(kind, MapType):
+    if isinstance(data_type, MapType):
         members = F.try_variant_get(value, "$", "map<string,variant>")
         all_items_fit = F.forall(
             F.map_keys(members),
             lambda key: _fits_within(
-                F.try_element_at(members, key), F.try_element_at(parsed, key), kind.valueType, reading
+                F.try_element_at(members, key), F.try_element_at(parsed, key), data_type.valueType, reading
             ),
         )
         return _is_null(value) | (parsed.isNotNull() & F.coalesce(all_items_fit, F.lit(False)))
-    return _is_null(value) | (parsed.isNotNull() & _is_exact_value(value, kind, reading))
+    return _is_null(value) | (parsed.isNotNull() & _is_exact_value(value, data_type, reading))
 
 
-def _fits_within(value: Column, parsed: Column, kind: DataType, reading: Reading) -> Column:
-    """Whether all of a variant within a value is in what was parsed of it; of a number, or an object with some, as text only if its letters stayed."""
+def _fits_within(value: Column, parsed: Column, data_type: DataType, reading: Reading) -> Column:
+    """Return whether a parsed value inside another one holds all of its variant.
+
+    A number that becomes text must keep its spelling.
+    """
     from pyspark.sql import functions as F
     from pyspark.sql.types import StringType
 
-    if not isinstance(kind, StringType):
-        return _fits(value, parsed, kind, reading)
+    if not isinstance(data_type, StringType):
+        return _fits(value, parsed, data_type, reading)
     beside_texts = F.regexp_replace(parsed, _TEXT, "")
     is_text = F.schema_of_variant(value) == "STRING"
     return _is_null(value) | is_text | ~F.coalesce(beside_texts.rlike(_WRITTEN_ANEW), F.lit(True))
 
 
-def _is_exact_value(value: Column, kind: DataType, reading: Reading) -> Column:
-    """Whether the text of a value is what its column's type holds exactly; Spark has judged whether it is a number or a text."""
+def _is_exact_value(value: Column, data_type: DataType, reading: Reading) -> Column:
+    """Return whether the column's type holds a value exactly; Spark has already told numbers from texts."""
     from pyspark.sql import functions as F
     from pyspark.sql.types import (
         BinaryType,
@@ -343,15 +372,15 @@ def _is_exact_value(value: Column, kind: DataType, reading: Reading) -> Column:
         TimestampType,
     )
 
-    if isinstance(kind, BinaryType):
+    if isinstance(data_type, BinaryType):
         return F.schema_of_variant(value) == "STRING"
-    if not isinstance(kind, DateType | FractionalType | TimestampNTZType | TimestampType):
+    if not isinstance(data_type, DateType | FractionalType | TimestampNTZType | TimestampType):
         return F.lit(True)
     text = F.try_variant_get(value, "$", "string")
-    exact = is_exact(text, kind.jsonValue(), reading)
-    if isinstance(kind, DecimalType):  # a variant has no more digits of such a number than a double
+    exact = is_exact(text, data_type.jsonValue(), reading)
+    if isinstance(data_type, DecimalType):  # a variant has no more digits of such a number than a double
         exact = exact & (F.schema_of_variant(value) != "DOUBLE")
-    if isinstance(kind, TimestampType):
+    if isinstance(data_type, TimestampType):
         exact = exact | text.rlike(_SECONDS)
     return F.coalesce(exact, F.lit(False))
 
@@ -361,7 +390,7 @@ def _part(struct: Column, name: str) -> Column:
 
 
 def _is_null(value: Column) -> Column:
-    """Whether there is no value: none at all, or JSON's null."""
+    """Return whether a value is missing or JSON's null."""
     from pyspark.sql import functions as F
 
     return value.isNull() | F.coalesce(F.is_variant_null(value), F.lit(True))

@@ -1,6 +1,7 @@
-"""Rows of files above a column watermark: all files are read, and Spark keeps the rows that are asked for (docs/reference/file-formats.md).
+"""Read the rows of files above a column watermark: Spark reads all files, and filters the rows.
 
-Files have no index and no clock. Only Spark reads them, so whoever must answer without it, such as a sensor, goes by the listing.
+Files have no index and no clock, and only Spark reads them. So callers without Spark, such as a sensor, go by the
+listing (docs/source-files.md).
 """
 
 from __future__ import annotations
@@ -43,39 +44,46 @@ class FileRows(PinsRows, ReadsAbove):
         pinned: Callable[[], str | None],
         last_look: Callable[[], SourceLook | None],
     ) -> None:
-        """Open nothing yet.
+        """Store the parts; open nothing.
 
         Args:
             dataflow: the definition.
             source: its files.
-            spark: makes a session for questions that only a read answers.
-            pinned: looks up the schema that the last commit was read with; None before the first.
-            last_look: looks up what the last run that ended well has seen.
+            spark: opens a session for questions that only a read answers.
+            pinned: looks up the schema of the last commit; None before the first.
+            last_look: looks up what the last successful run saw.
         """
         self._dataflow, self._source = dataflow, source
         self._spark, self._pinned, self._last_look = spark, pinned, last_look
 
     @property
     def remarks(self) -> Sequence[str]:
-        """What the source has to say of the files."""
+        """The warnings about the files."""
         return self._source.remarks
 
     def observe(self, columns: Sequence[str], now: datetime) -> Observed:
-        """Tell what the pinned schema says of the columns, or else a sample of the files. The clock is the run's."""
-        files = self._listed()
+        """Return the kinds of the columns, from the pinned schema or a sample of the files.
+
+        ``now`` is the run's clock.
+        """
+        files = self._list_files()
         pinned = self._schema(files)
         if pinned is None:  # no file holds a row yet
-            look = self._look(files, now, ())
+            look = self._take_look(files, now, ())
             return Observed(now, dict.fromkeys(columns, "text"), dict.fromkeys(columns), look=look)
         struct = pinned_struct(pinned)
-        held = kinds(struct)
-        known = {name: held[name] for name in columns if name in held}
+        column_kinds = kinds(struct)
+        requested_kinds = {name: column_kinds[name] for name in columns if name in column_kinds}
         return Observed(
-            now, known, {}, look=self._look(files, now, tuple(known.values())), columns=struct.fieldNames()
+            now,
+            requested_kinds,
+            {},
+            look=self._take_look(files, now, tuple(requested_kinds.values())),
+            columns=struct.fieldNames(),
         )
 
     def holds_any(self, rows: Predicate) -> bool:
-        """Read until a row is found; in the worst case all files."""
+        """Return whether a row matches; may read all files."""
         from pyspark.sql import functions as F
 
         return bool(
@@ -83,12 +91,14 @@ class FileRows(PinsRows, ReadsAbove):
         )
 
     def highest(self, column: str, rows: Predicate) -> Any:
-        """Read all files."""
+        """Return the highest value of a column in matching rows; reads all files."""
 
         def ask(frame: DataFrame) -> Any:
-            kind = dict(frame.dtypes)[column]
-            found = frame.where(sql(rows, SPARK)).agg(highest_value(column, kind).alias("highest")).collect()
-            return as_value(found[0]["highest"], kind)
+            data_type = dict(frame.dtypes)[column]
+            answer_rows = (
+                frame.where(sql(rows, SPARK)).agg(highest_value(column, data_type).alias("highest")).collect()
+            )
+            return as_value(answer_rows[0]["highest"], data_type)
 
         return self._answer(ask)
 
@@ -98,54 +108,54 @@ class FileRows(PinsRows, ReadsAbove):
         parts: Sequence[Predicate],
         pinned: str,
     ) -> DataFrame:
-        """Read the files that are there now, in one scan.
+        """Read the current files in one scan.
 
         Raises:
-            BadFile: the first that Spark would load otherwise than it is meant.
+            BadFile: the first file that Spark would not load exactly.
         """
-        files = self._listed() if parts else ()
+        files = self._list_files() if parts else ()
         rows = self._source.read(spark, files, pinned)
         return rows.where(sql(any_of(parts) if parts else NOTHING, SPARK))
 
     def pin(self, spark: SparkSession) -> str | None:
         """Return the declared schema, or one inferred from a bounded sample; None if no file holds a row."""
-        return self._source.pin(spark, self._listed())
+        return self._source.pin(spark, self._list_files())
 
     @override
     def check_schema(self, spark: SparkSession, pinned: str, dataflow: str) -> None:
-        """Compare ``source.schema`` with what was pinned."""
+        """Compare ``source.schema`` with the pinned schema."""
         self._source.check_schema(spark, pinned)
 
     def lacking(self, spark: SparkSession, pinned: str) -> Sequence[Lacking]:
-        """Return the pinned columns that some of the files that are there now do not have."""
-        return self._source.lacking(spark, self._listed(), pinned)
+        """Return the pinned columns that some of the current files lack."""
+        return self._source.lacking(spark, self._list_files(), pinned)
 
     def failure(self, error: Exception) -> StrandlineError | None:
-        """Return the file that Spark names, with its line if a record does not parse."""
-        files = {file.path: file for file in self._listed()}
+        """Return the file that caused a Spark error, with the line of a bad record; None if no file did."""
+        files = {file.path: file for file in self._list_files()}
         pinned = self._schema(tuple(files.values()))
         if pinned is None:
             return None
         return self._source.find_bad_file(self._spark(), files, pinned, error)
 
     def has_changed(self, now: datetime) -> bool:
-        """Compare the listing with what the last run has seen."""
-        seen = self._last_look()
-        if seen is None:
+        """Return whether the listing may hold more than the last run saw."""
+        last_look = self._last_look()
+        if last_look is None:
             return True
-        look = self._look(self._listed(), now, ())
-        return seen.may_hold_more(look.contents, look.settled, self._dataflow.column.zone)
+        look = self._take_look(self._list_files(), now, ())
+        return last_look.may_hold_more(look.contents, look.settled, self._dataflow.column.zone)
 
     def contents(self) -> str:
-        """Hash the listing."""
-        return _contents(self._listed())
+        """Return a hash of the listing."""
+        return _contents(self._list_files())
 
-    def _look(self, files: Sequence[SourceFile], now: datetime, highest: Sequence[Any]) -> SourceLook:
+    def _take_look(self, files: Sequence[SourceFile], now: datetime, highest: Sequence[Any]) -> SourceLook:
         settled = milliseconds(now - self._dataflow.column.settle_time)
         newest = max((file.modified for file in files), default=0)
         return SourceLook(_contents(files), newest, settled, tuple(highest))
 
-    def _listed(self) -> tuple[SourceFile, ...]:
+    def _list_files(self) -> tuple[SourceFile, ...]:
         return self._source.list_above(FromBeginning()).listed.files
 
     def _schema(self, files: Sequence[SourceFile]) -> str | None:
@@ -156,12 +166,12 @@ class FileRows(PinsRows, ReadsAbove):
             return self._source.pin(self._spark(), files)
 
     def _answer(self, ask: Callable[[DataFrame], Any]) -> Any:
-        """What the rows of all files answer; None without files.
+        """Return the answer to a question about the rows of all files; None without files.
 
         Raises:
-            BadFile: one of them cannot be read.
+            BadFile: a file cannot be read.
         """
-        files = self._listed()
+        files = self._list_files()
         pinned = self._schema(files) if files else None
         if pinned is None:
             return None
@@ -169,7 +179,7 @@ class FileRows(PinsRows, ReadsAbove):
             return self._ask(ask, files, pinned)
 
     def _ask(self, ask: Callable[[DataFrame], Any], files: Sequence[SourceFile], pinned: str) -> Any:
-        """What the rows answer, with the columns that they would be loaded with."""
+        """Ask the rows, with the columns that they would be loaded with."""
         try:
             try:
                 return ask(self._source.read(self._spark(), files, pinned))

@@ -1,4 +1,4 @@
-"""Files as Spark reads them, before anything else: one scan, whatever their names hold (docs/explanation/adr/0006)."""
+"""Scan files with Spark, whatever characters their names contain (docs/adr/0006)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing_extensions import override
 from partitions.path.source import SourceFile
 from partitions.records.options import without_encoding
 from resources.connections.places import Place
-from resources.sources.files.paths import escaped, is_glob, is_plain, relative_path, text_column
+from resources.sources.files.paths import escape_globs, is_glob, is_uri_safe, relative_path, text_column
 from resources.sql import literal
 
 if TYPE_CHECKING:
@@ -28,10 +28,10 @@ _PROTECTING = {
 
 
 class Scanner:
-    """Scans files under a root."""
+    """A scanner of the files under a root."""
 
     def __init__(self, place: Place) -> None:
-        """Use a root."""
+        """Store the root."""
         self.place = place
 
     def scan(
@@ -43,24 +43,24 @@ class Scanner:
         options: Mapping[str, str],
         **changes: str,
     ) -> DataFrame:
-        """The files as Spark reads them, before anything else.
+        """Return the files as Spark's reader returns them.
 
         Args:
             spark: a session.
-            files: that :meth:`together` puts into one scan.
-            schema: to read with; None infers it.
+            files: the files of one scan (:meth:`scan_groups`).
+            schema: the schema to read with; None infers it.
             reader: the name of Spark's reader.
-            options: of the reader.
-            changes: options that win over those that protect a load.
+            options: the options of the reader.
+            changes: options that override those that protect a load.
         """
         options = {**self.options_of(options), **_PROTECTING, **changes}
-        if not self.is_odd(files[0]):
+        if not self.needs_own_scan(files[0]):
             of_format = spark.read.format(reader).options(**options)
-            root = escaped(self.place.spark_url)
-            paths = [f"{root}/{self.address(file)}" for file in files]
+            root = escape_globs(self.place.spark_url)
+            paths = [f"{root}/{self.spark_path(file)}" for file in files]
             return (of_format if schema is None else of_format.schema(schema)).load(paths)
         # The reader's option against globs is lost on Spark Connect; a view's is not.
-        path = f"{self.place.spark_url}/{self.address(files[0])}"
+        path = f"{self.place.spark_url}/{self.spark_path(files[0])}"
         view = f"odd_{uuid4().hex}"
         view_options = ", ".join(
             f"{literal(key)} {literal(value)}"
@@ -70,49 +70,55 @@ class Scanner:
         spark.sql(f"CREATE TEMPORARY VIEW {view}{columns} USING {reader} OPTIONS ({view_options})")
         return spark.table(view)
 
-    def together(self, files: Sequence[SourceFile]) -> list[list[SourceFile]]:
-        """Files that Spark can be asked for in one scan."""
-        plain = [file for file in files if not self.is_odd(file)]
-        return [*([plain] if plain else []), *([file] for file in files if self.is_odd(file))]
+    def scan_groups(self, files: Sequence[SourceFile]) -> list[list[SourceFile]]:
+        """Split files into groups that Spark can read in one scan each."""
+        plain = [file for file in files if not self.needs_own_scan(file)]
+        return [*([plain] if plain else []), *([file] for file in files if self.needs_own_scan(file))]
 
     def path_of(self, files: Sequence[SourceFile]) -> Column:
-        """The path of a row's file. Spark tells it of many; what is read through a view has none."""
+        """Return the column with the path of each row's file.
+
+        A single file gives a literal, since Spark reports no paths for a view.
+        """
         if len(files) == 1:
             return text_column(files[0].path)
-        return self.relative_path(plain=all(is_plain(file.path) for file in files))
+        return self.relative_path(plain=all(is_uri_safe(file.path) for file in files))
 
     def options_of(self, options: Mapping[str, str]) -> Mapping[str, str]:
-        """Return the options of a reader that hold for what is scanned."""
+        """Return the reader options that apply to the scanned files."""
         return options
 
-    def address(self, file: SourceFile) -> str:
-        """What Spark is asked for, below the root."""
+    def spark_path(self, file: SourceFile) -> str:
+        """Return the path that Spark reads for a file, relative to the root."""
         return file.path
 
     def relative_path(self, *, plain: bool) -> Column:
-        """The path of a row's file as Spark tells it; ``plain``: it does so letter by letter."""
+        """Return the column with the path that Spark reports; ``plain``: Spark does not percent-encode it."""
         return relative_path(self.place, plain=plain)
 
-    def is_odd(self, file: SourceFile) -> bool:
-        """Whether Spark would take the path for a glob. A root's letters can be escaped, unless a colon is there, too: globs fail on it."""
+    def needs_own_scan(self, file: SourceFile) -> bool:
+        """Return whether a file needs its own scan because Spark would take its path for a glob.
+
+        Glob characters in the root can be escaped, unless the path has a colon, too: Hadoop's globs fail on colons.
+        """
         root = self.place.spark_url.rpartition("://")[2]
         return is_glob(file.path) or (is_glob(root) and ":" in f"{root}/{file.path}")
 
 
 class StagedScanner(Scanner):
-    """Scans what was staged of files, with an ending of its own behind their paths; a row's file is the source's."""
+    """A scanner of staged copies, named as their files plus an ending; rows report the files' paths."""
 
     def __init__(self, place: Place, ending: str) -> None:
-        """Use the folder of the staging, and the ending."""
+        """Store the folder of the staging, and the ending."""
         super().__init__(place)
         self._ending = ending
 
-    def address(self, file: SourceFile) -> str:
-        """Return the path of what was staged of a file."""
+    def spark_path(self, file: SourceFile) -> str:
+        """Return the path of a file's staged copy."""
         return file.path + self._ending
 
     def relative_path(self, *, plain: bool) -> Column:
-        """Return the path without the ending that staging has added."""
+        """Return the path without the ending of the staged copy."""
         from pyspark.sql import functions as F
 
         path = super().relative_path(plain=plain)
@@ -120,9 +126,9 @@ class StagedScanner(Scanner):
 
 
 class RewrittenScanner(StagedScanner):
-    """Scans copies that were rewritten in UTF-8."""
+    """A scanner of copies that were rewritten in UTF-8."""
 
     @override
     def options_of(self, options: Mapping[str, str]) -> Mapping[str, str]:
-        """Return the options without the encoding, which is that of the files."""
+        """Return the options without the encoding: it is the encoding of the original files."""
         return without_encoding(options)

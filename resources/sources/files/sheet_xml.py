@@ -1,4 +1,7 @@
-"""What the XML of an Excel sheet tells of cells beside their values: calamine keeps the last of two cells at one place, and takes dates below 1 for times of day."""
+"""Find cells that the workbook reader gets wrong, in the XML of an Excel sheet.
+
+Calamine keeps only the last of two cells at one place, and reads dates below day 1 as times of day.
+"""
 
 from __future__ import annotations
 
@@ -65,32 +68,35 @@ class BadCell(NamedTuple):
 
 @dataclass
 class SheetNotes:
-    """Notes about the cells of a sheet.
+    """The cells of a sheet that need special care.
 
     Attributes:
-        bad: the first cell that cannot be loaded.
-        dates: cells with days that the reader takes for times of day, by row, from 1, and column, from 0.
+        bad: the first cell that cannot be loaded; None if there is none.
+        dates: the days that the reader takes for times of day, by row, from 1, and column, from 0.
     """
 
     bad: BadCell | None = None
     dates: dict[tuple[int, int], date | datetime] = field(default_factory=dict)
 
 
-def notes_of(content: bytes, name: str) -> SheetNotes:
-    """Return notes about a sheet of a workbook; none about a file that is no such XML, which has no dates below 1 or two cells at one place, or is refused by the reader."""
+def read_notes(content: bytes, name: str) -> SheetNotes:
+    """Return the notes about a sheet; empty for other workbook formats, which cannot have such cells.
+
+    Also empty for a file that the reader refuses.
+    """
     try:
         with ZipFile(io.BytesIO(content)) as book:
-            workbook = _elements(book, "xl/workbook.xml")
+            workbook = _read_elements(book, "xl/workbook.xml")
             path = _path_of(book, workbook, name)
             is_1904 = any(
                 tag == "workbookPr" and attributes.get("date1904") in ("1", "true")
                 for tag, attributes in workbook
             )
-            styles = _styles(book)
+            styles = _read_styles(book)
             with book.open(path) as sheet:
                 if not _may_have_notes(sheet, styles):
                     return SheetNotes()
-            reader = _Cells(styles, is_1904=is_1904)
+            reader = _CellParser(styles, is_1904=is_1904)
             with book.open(path) as sheet:
                 while piece := sheet.read(_PIECE):
                     reader.parser.Parse(piece, False)
@@ -109,9 +115,10 @@ def notes_of(content: bytes, name: str) -> SheetNotes:
 
 
 def _may_have_notes(sheet: IO[bytes], styles: Sequence[str]) -> bool:
-    """Return whether a sheet may have cells to note: a fast look at its text, which finds none in most sheets.
+    """Return whether a sheet may have cells to note, by a fast search in its text; False for most sheets.
 
-    Each row stands once, in order, with cells that name their places, each once; dates lie between the first day and the last, and each error is known.
+    False if the rows are unique and in order, each cell names its place once, dates lie within the calendar, and
+    each error is known.
     """
     dates = "|".join(str(number) for number, shows in enumerate(styles) if shows)
     odd_date = re.compile(_ODD_DATE % dates.encode()) if dates else None
@@ -134,17 +141,17 @@ def _may_have_notes(sheet: IO[bytes], styles: Sequence[str]) -> bool:
     return False
 
 
-def _elements(book: ZipFile, path: str) -> Sequence[tuple[str, Mapping[str, str]]]:
-    """The names, without prefixes, and the attributes of all elements of a small part."""
+def _read_elements(book: ZipFile, path: str) -> Sequence[tuple[str, Mapping[str, str]]]:
+    """Return the names, without prefixes, and attributes of all elements of a small part."""
     elements: list[tuple[str, Mapping[str, str]]] = []
     parser = expat.ParserCreate()
-    parser.StartElementHandler = lambda tag, attributes: elements.append((_local(tag), attributes))
+    parser.StartElementHandler = lambda tag, attributes: elements.append((_local_name(tag), attributes))
     parser.Parse(book.read(path), True)
     return elements
 
 
 def _path_of(book: ZipFile, workbook: Sequence[tuple[str, Mapping[str, str]]], name: str) -> str:
-    """The path of the XML of a sheet."""
+    """Return the path of a sheet's XML."""
     (number,) = (
         value
         for tag, attributes in workbook
@@ -152,17 +159,19 @@ def _path_of(book: ZipFile, workbook: Sequence[tuple[str, Mapping[str, str]]], n
         for key, value in attributes.items()
         if key.endswith(":id")
     )
-    parts = _elements(book, "xl/_rels/workbook.xml.rels")
+    parts = _read_elements(book, "xl/_rels/workbook.xml.rels")
     (target,) = (attributes["Target"] for _, attributes in parts if attributes.get("Id") == number)
     return normpath(join("/xl", target)).lstrip("/")
 
 
-def _styles(book: ZipFile) -> Sequence[str]:
-    """What the numbers of cells show, by the number of their style: a day, a time alone, a duration, or nothing of these."""
+def _read_styles(book: ZipFile) -> Sequence[str]:
+    """Return what cells of each style show: "day", "time", "duration", or "" for others."""
     own: dict[int, str] = {}
     styles: list[str] = []
     is_of_cells = False
-    for tag, attributes in _elements(book, "xl/styles.xml") if "xl/styles.xml" in book.namelist() else ():
+    for tag, attributes in (
+        _read_elements(book, "xl/styles.xml") if "xl/styles.xml" in book.namelist() else ()
+    ):
         if tag == "numFmt":
             own[int(attributes["numFmtId"])] = attributes["formatCode"]
         elif tag in ("cellXfs", "cellStyleXfs", "cellStyles", "dxfs"):
@@ -183,7 +192,7 @@ def _style(number: int, own: Mapping[int, str]) -> str:
     return "day" if is_day else "time" if has_time else ""
 
 
-def _local(tag: str) -> str:
+def _local_name(tag: str) -> str:
     return tag.rpartition(":")[2]
 
 
@@ -194,14 +203,14 @@ def _column(reference: str) -> int:
     return number - 1
 
 
-class _Cells:
-    """Notes what is special about the cells of a sheet, while it is parsed."""
+class _CellParser:
+    """A parser that notes the cells of a sheet."""
 
     def __init__(self, styles: Sequence[str], *, is_1904: bool) -> None:
         self.notes = SheetNotes()
         self._styles, self._is_1904 = styles, is_1904
         self._row, self._column = 0, -1
-        self._taken: dict[int, int] = {}
+        self._occupied: dict[int, int] = {}
         self._kind, self._shows, self._value = "", "", ""
         self._is_value = False
         self.parser = expat.ParserCreate()
@@ -211,9 +220,9 @@ class _Cells:
         self.parser.CharacterDataHandler = self._text
 
     def _start(self, tag: str, attributes: dict[str, str]) -> None:
-        name = _local(tag)
+        name = _local_name(tag)
         if name == "c":
-            self._begin(attributes)
+            self._start_cell(attributes)
         elif name == "v":
             self._is_value, self._value = True, ""
         elif name == "row":
@@ -224,7 +233,7 @@ class _Cells:
             self._value += text
 
     def _end(self, tag: str) -> None:
-        if self._is_value and _local(tag) == "v":
+        if self._is_value and _local_name(tag) == "v":
             self._is_value = False
             if self._kind == "e" and self._value and self._value not in _ERRORS:
                 self._note_bad(
@@ -233,16 +242,16 @@ class _Cells:
             elif self._kind == "n" and self._shows:
                 self._note_number(self._value)
 
-    def _begin(self, attributes: Mapping[str, str]) -> None:
+    def _start_cell(self, attributes: Mapping[str, str]) -> None:
         reference = attributes.get("r")
         self._column = self._column + 1 if reference is None else _column(reference)
         self._kind, self._shows = attributes.get("t", "n"), ""
         if (style := int(attributes.get("s", 0))) < len(self._styles):
             self._shows = self._styles[style]
-        taken, place = self._taken.get(self._row, 0), 1 << self._column
-        if taken & place:
+        occupied_places, place = self._occupied.get(self._row, 0), 1 << self._column
+        if occupied_places & place:
             self._note_bad("expected one cell, found a second one at the same place")
-        self._taken[self._row] = taken | place
+        self._occupied[self._row] = occupied_places | place
 
     def _note_number(self, text: str) -> None:
         number = float(text)

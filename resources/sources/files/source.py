@@ -1,4 +1,4 @@
-"""Files under a root as a source: what lies there, their schema, their rows, and which of them are bad (docs/reference/files.md)."""
+"""Files under a root as a source: list, pin the schema, check and read them (docs/guide-files.md)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from resources import listing
 from resources.connections.places import Place
 from resources.listing import Budget, Listing
 from resources.sources.files.checked import BadRecord
-from resources.sources.files.checker import FileChecker, first_unreadable
+from resources.sources.files.checker import FileChecker, find_unreadable_file
 from resources.sources.files.encodings import check_encoding
 from resources.sources.files.evolving import SchemaFollower
 from resources.sources.files.failures import BAD_RECORD
@@ -27,7 +27,7 @@ from resources.sources.files.pinned import PinnedSchema
 from resources.sources.files.pinning import SchemaPinner, sample_of
 from resources.sources.files.plain_rows import plain_rows
 from resources.sources.files.reader import FilesReader
-from resources.sources.files.spark_failures import bad_file
+from resources.sources.files.spark_failures import find_bad_file
 from resources.staging import Staging
 
 if TYPE_CHECKING:
@@ -39,7 +39,13 @@ class FileSource:
     """The files of one dataflow."""
 
     def __init__(self, root: Place, dataflow: Dataflow, staging: Staging) -> None:
-        """Use a root, and what the definition says of its files; nothing is opened yet. ``staging`` takes rows that Spark cannot read there."""
+        """Store the root and the definition; open nothing.
+
+        Args:
+            root: the folder or bucket below which the files lie.
+            dataflow: the definition.
+            staging: a place for rows that Spark cannot read where they lie.
+        """
         self.root, self.staging = root, staging
         self._dataflow = dataflow
         self._definition = dataflow.files
@@ -52,7 +58,7 @@ class FileSource:
 
     @property
     def remarks(self) -> Sequence[str]:
-        """What a user should hear of the files that were read so far, and of names that were passed over, each once."""
+        """The warnings about the files read so far and about skipped names, each once."""
         return (*self._format.remarks, *skip_warnings(self._skipped))
 
     def list_above(
@@ -63,9 +69,10 @@ class FileSource:
         budget: Budget | None = None,
         resume: str | None = None,
     ) -> Listing:
-        """List the files above a position, relative to a folder of the root; see :func:`resources.listing.list_above`.
+        """List the files above a position, below a folder of the root (:func:`resources.listing.list_above`).
 
-        What was passed over by the listings before is told with each, so that a run says it once.
+        Each listing also reports the names that earlier listings skipped, so that a run warns once about all of
+        them.
         """
         root = self.root.child(folder) if folder else self.root
         step = listing.list_above(root, position, self._definition.endings, budget=budget, resume=resume)
@@ -73,12 +80,12 @@ class FileSource:
         return replace(step, listed=replace(step.listed, skipped=self._skipped))
 
     def listed(self, columns: Sequence[str]) -> Iterator[Mapping[str, Any]]:
-        """The records of all files, file by file in the order of their paths."""
+        """Yield the records of all files, ordered by path."""
         files = sorted(self.list_above(FromBeginning()).listed.files, key=lambda file: file.path)
         return plain_rows(self.root, self._definition, files, columns)
 
-    def look(self, paths: Sequence[str]) -> dict[str, SourceFile]:
-        """Return the files of these paths as they are now, without those that are gone.
+    def find_files(self, paths: Sequence[str]) -> dict[str, SourceFile]:
+        """Return the current state of the files at these paths; files that no longer exist are missing.
 
         Raises:
             SourceError: as for a listing.
@@ -86,7 +93,7 @@ class FileSource:
         return listing.stat_files(self.root, paths) if paths else {}
 
     def check_unchanged(self, files: Sequence[SourceFile]) -> None:
-        """Compare size and version of files with what was listed.
+        """Raise BadFile if a file's size or version differs from the listing.
 
         Raises:
             BadFile: ``file_vanished`` or ``file_changed``.
@@ -97,18 +104,24 @@ class FileSource:
     def pin(
         self, spark: SparkSession, files: Sequence[SourceFile], passed_over: Sequence[SourceFile] = ()
     ) -> str | None:
-        """Return the schema as text: declared, or inferred from a bounded sample; None if no file of it holds a row, or no column has a type yet and the table has none of its own.
+        """Return the declared schema, or one inferred from a bounded sample, as text.
 
-        A file that is passed over tells no type. One that stops the run is mended, and does.
+        None if no file of the sample has a row, or if no column has a type yet and the table has no column of its
+        own.
+
+        A file that is passed over gives no type: it may never be loaded. A file that only stops the run does, since
+        somebody repairs it.
 
         Args:
             spark: a session.
-            files: that are loaded.
-            passed_over: that are not. If no other file is there, their folders name the columns: without these no later file would be accepted.
+            files: the files that are loaded.
+            passed_over: the files that are not loaded. If there are no others, their folders name the columns;
+                otherwise no later file would be accepted.
 
         Raises:
-            BadFile: a file of the sample cannot be read; or it cannot be loaded, and is to be passed over.
-            ConfigurationError: Spark does not know the encoding that options name.
+            BadFile: a file of the sample cannot be read; or it cannot be loaded, and the dataflow quarantines bad
+                files.
+            ConfigurationError: Spark does not know the encoding in the options.
         """
         check_encoding(spark, self._definition.options, self._dataflow.name)
         pinned = self._pin(spark, files, passed_over)
@@ -127,8 +140,8 @@ class FileSource:
             raise
         except Exception as error:
             bad = self._bad_file(error, (file.path for file in files))
-            if bad is None and self._format.TELLS_TYPES:
-                bad = first_unreadable(
+            if bad is None and self._format.HAS_TYPES:
+                bad = find_unreadable_file(
                     [file for file in files if file.size > 0],
                     error,
                     lambda file: self._pinner.pin(spark, [file]),
@@ -145,39 +158,47 @@ class FileSource:
     def read(
         self, spark: SparkSession, files: Sequence[SourceFile], pinned: str, *, origin: bool | None = None
     ) -> DataFrame:
-        """Return the rows of exactly these files, with the pinned columns, and with ``_source_file`` if the target has it or ``origin`` says so.
+        """Return the rows of exactly these files, with the pinned columns.
 
-        All of them are looked through first: what their columns do not hold exactly is never read.
+        All files are checked first, so values that their columns do not hold exactly are never read.
+
+        Args:
+            spark: a session.
+            files: the files to read.
+            pinned: the schema as text.
+            origin: whether rows get ``_source_file``; None: if the target has that column.
 
         Raises:
-            SchemaError: the folders of a file name a column that the pinned schema does not have.
-            SchemaEvolved: the files have columns that the pinned schema gets.
-            BadFile: the first file that cannot be loaded exactly, or that has columns which the schema mode does not accept.
+            SchemaError: a folder names a column that the pinned schema lacks.
+            SchemaEvolved: the pinned schema gets new columns from these files.
+            BadFile: the first file that cannot be loaded exactly, or whose columns the schema mode refuses.
         """
         schema = PinnedSchema.of(pinned)
         origin = self._dataflow.target.origin_columns if origin is None else origin
         for bad in self.bad_files(spark, files, pinned):
             raise bad
-        without = self._checker.check(spark, files, schema).left_out
-        return self._reader.read(spark, files, schema, origin=origin, without=without)
+        bad_texts = self._checker.check(spark, files, schema).bad_texts
+        return self._reader.read(spark, files, schema, origin=origin, bad_texts=bad_texts)
 
     def lacking(self, spark: SparkSession, files: Sequence[SourceFile], pinned: str) -> Sequence[Lacking]:
-        """Return the pinned columns that some of the files do not have, as far as their headers or records tell."""
+        """Return the pinned columns that some of the files lack, as far as their headers or records show."""
         names = PinnedSchema.of(pinned).data.fieldNames()
         names_by_path = (
             self._format.columns.names_of(spark, [file for file in files if file.size > 0], names) or {}
         )
         columns: list[Lacking] = []
         for name in names:
-            without = frozenset(
+            paths_without = frozenset(
                 path for path, own_names in names_by_path.items() if name.casefold() not in own_names
             )
-            if without:
-                columns.append(Lacking(name, None if len(without) == len(names_by_path) else without))
+            if paths_without:
+                columns.append(
+                    Lacking(name, None if len(paths_without) == len(names_by_path) else paths_without)
+                )
         return columns
 
     def columns(self, pinned: str) -> StructType | None:
-        """Return the columns of the rows of files that were read before with this schema; None if only Spark can tell."""
+        """Return the columns of the rows that :meth:`read` returns; None if only Spark knows them."""
         origin = self._dataflow.target.origin_columns
         return self._reader.columns(PinnedSchema.of(pinned), origin=origin)
 
@@ -185,31 +206,32 @@ class FileSource:
         """Return the files that cannot be loaded exactly, in their order.
 
         Raises:
-            SchemaEvolved: the pinned schema gets new columns, wider types or first types from files that load; others tell none.
+            SchemaEvolved: files that load give the pinned schema new columns, wider types or first types.
         """
         return self._judge.bad_files(spark, files, PinnedSchema.of(pinned))
 
     def find_bad_file(
         self, spark: SparkSession, files: Mapping[str, SourceFile], pinned: str, error: Exception
     ) -> BadFile | None:
-        """Return the file that an error of Spark names, with its line if a record does not parse; None if it names none.
+        """Return the file that caused a Spark error, with the line of a bad record; None if no file did.
 
         Args:
             spark: a session.
-            files: that were read, by path.
-            pinned: text of the schema that they were read with.
-            error: of the read, or of the write of its rows.
+            files: the files that were read, by path.
+            pinned: the schema that they were read with, as text.
+            error: the error of the read, or of the write of its rows.
 
         Raises:
-            SchemaEvolved: a record does not parse since a number needs a wider type, which the schema mode accepts.
+            SchemaEvolved: a record does not parse because a number needs a wider type, which the schema mode
+                accepts.
         """
         bad = self._bad_file(error, files)
         if bad is None and "TASK_WRITE_FAILED" in str(error):
-            why = self._failure_of_reading(spark, tuple(files.values()), pinned)
+            why = self._read_failure(spark, tuple(files.values()), pinned)
             bad = self._bad_file(why, files) if why else None
         if bad is None or bad.code == FILE_VANISHED:
             return bad
-        closer = self._format.closer(spark, files[bad.path], PinnedSchema.of(pinned)) or bad
+        closer = self._format.find_exact_error(spark, files[bad.path], PinnedSchema.of(pinned)) or bad
         if closer.code == BAD_RECORD:
             self._follower.check_bad_record(spark, tuple(files.values()), PinnedSchema.of(pinned))
         return closer
@@ -220,20 +242,23 @@ class FileSource:
         """Return the records that do not fit, which :meth:`read` leaves out, in the order of the files.
 
         Raises:
-            SchemaEvolved: some do not since a number needs a wider type, which the schema mode accepts.
-            BadFile: the file of the first that is more than ``max_bad_records``.
+            SchemaEvolved: a record does not fit because a number needs a wider type, which the schema mode accepts.
+            BadFile: the file of the first record beyond ``max_bad_records``.
         """
         for bad in self.bad_files(spark, files, pinned):
             raise bad
         return self._checker.check(spark, files, PinnedSchema.of(pinned)).bad_records
 
     def _bad_file(self, error: Exception, paths: Iterable[str]) -> BadFile | None:
-        return bad_file(error, paths, may_rescue=self._format.rules.may_rescue)
+        return find_bad_file(error, paths, may_rescue=self._format.rules.may_rescue)
 
-    def _failure_of_reading(
+    def _read_failure(
         self, spark: SparkSession, files: Sequence[SourceFile], pinned: str
     ) -> Exception | None:
-        """Why reading alone fails. A Connect server loses all but an error's first line if one of its causes has no text."""
+        """Return the error of a read without a write; None if the read succeeds.
+
+        A Connect server keeps only the first line of an error if one of its causes has no text.
+        """
         try:
             self.read(spark, files, pinned).write.format("noop").mode("overwrite").save()
         except Exception as error:  # noqa: BLE001 - it is what was asked for
@@ -243,11 +268,11 @@ class FileSource:
     def find_similar(
         self, spark: SparkSession, files: Sequence[SourceFile], pinned: str, bad: BadFile
     ) -> Sequence[BadFile]:
-        """Return the files that are bad in the same way, as far as one look tells.
+        """Return the files that are bad for the same reason, as far as one check shows.
 
-        Where some bad records may be set aside, another file with one is no such file.
+        Empty if ``max_bad_records`` lets files with bad records load.
         """
         if bad.code == BAD_RECORD and self._dataflow.max_bad_records:
             return ()
-        _, others = self._judge.judge(spark, files, PinnedSchema.of(pinned))
-        return [other for other in others if other.code == bad.code]
+        _, bad_files = self._judge.judge(spark, files, PinnedSchema.of(pinned))
+        return [candidate for candidate in bad_files if candidate.code == bad.code]

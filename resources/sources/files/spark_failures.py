@@ -1,4 +1,4 @@
-"""Which file is to blame when Spark fails, and why, in words for people."""
+"""Find the file that made Spark fail, and the reason in plain words."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from urllib.parse import unquote
 from partitions.errors import BadFile
 from partitions.path.bad_files import FILE_VANISHED
 from resources.connections.object_store_errors import spark_failure
-from resources.sources.files.failures import other_type
+from resources.sources.files.failures import type_mismatch
 from resources.spark.failures import cause
 
 _READING = re.compile(
@@ -42,11 +42,13 @@ _QUOTED_VALUES = (
 )
 
 
-def bad_file(error: Exception, paths: Iterable[str], *, may_rescue: bool = True) -> BadFile | None:
-    """Find the file that made Spark fail among those of the slice; None if no file is to blame, as when a store does not answer.
+def find_bad_file(error: Exception, paths: Iterable[str], *, may_rescue: bool = True) -> BadFile | None:
+    """Return the file of the slice that made Spark fail; None if no file did.
+
+    A store that does not answer is no file's fault, for example.
 
     Args:
-        error: Spark's.
+        error: Spark's error.
         paths: of the files that it read.
         may_rescue: whether the dataflow may have ``schema_mode: rescue``.
     """
@@ -74,7 +76,7 @@ def bad_file(error: Exception, paths: Iterable[str], *, may_rescue: bool = True)
         column, found_type, expected_type = (
             retyped[part].strip('"') for part in ("column", "found", "expected")
         )
-        return other_type(
+        return type_mismatch(
             path, column, expected_type.lower(), f"{form}'s type {found_type}", may_rescue=may_rescue
         )
     why = f"cannot be read: {why_unreadable(error)}"
@@ -106,8 +108,8 @@ _WORDS = (
 
 
 _LIMITS = tuple(
-    (pattern, f"{what} than {option} of source.options allows: set that higher")
-    for pattern, what, option in (
+    (pattern, f"{excess} than {option} of source.options allows: set that higher")
+    for pattern, excess, option in (
         ("exceeds the maximum number of characters defined", "a value is longer", "maxCharsPerColumn"),
         (r"univocity\.[^\n]*ArrayIndexOutOfBounds", "a line has more columns", "maxColumns"),
         ("getMaxNestingDepth", "a record is nested more deeply", "maxNestingDepth"),
@@ -125,7 +127,7 @@ _ADDRESS = re.compile(r"\b(?:file|s3a?|gs|abfss?|wasbs?|hdfs):/+\S+")
 
 
 def why_unreadable(error: Exception) -> str:
-    """Return why Spark cannot read a file: without a class of Java, the file's address, or a value."""
+    """Return why Spark cannot read a file, without Java classes, the file's address, or values."""
     said_by_spark, text = cause(error), str(error)
     words = next((words for pattern, words in _WORDS if re.search(pattern, said_by_spark)), None)
     words = words or next((words for pattern, words in _LIMITS if re.search(pattern, text)), None)
@@ -133,7 +135,7 @@ def why_unreadable(error: Exception) -> str:
 
 
 def _without_values(said_by_spark: str) -> str:
-    """Return Spark's words without the values that they quote, which may be personal data."""
+    """Return Spark's message without quoted values, which may be personal data."""
     for quoted, instead in _QUOTED_VALUES:
         said_by_spark = quoted.sub(instead, said_by_spark)
     return said_by_spark

@@ -1,4 +1,7 @@
-"""A look at files that no dataflow reads yet: what ``strandline init --from`` writes a dataflow of. Starts no Spark, and reads any bytes."""
+"""Survey files that no dataflow reads yet, for ``strandline init --from``, without Spark.
+
+Any bytes may occur in such files.
+"""
 
 from __future__ import annotations
 
@@ -37,19 +40,19 @@ from partitions.sources.first_draft import (
 from partitions.sources.formats import FORMATS, Option
 from resources.connections.places import Place
 from resources.listing import Budget, list_above
-from resources.sources.files.lines import fault_of_archive, opened
-from resources.sources.files.workbook import sheets_of
+from resources.sources.files.lines import describe_archive_fault, open_file
+from resources.sources.files.workbook import find_sheets
 
 _HEAD = 256 * 1024
 """Bytes of the first file, unpacked, that are looked at."""
 
-_LOOKED_AT = 20
+_MOST_INSPECTED = 20
 """Files of a dataset that are looked at, until one reads."""
 
 _FEWEST_LINES = 2
 """Of CSV: a header and a record."""
 
-_NAMED = 5
+_MOST_NAMED = 5
 """Files that a line for people names."""
 
 _BEGINNINGS: Mapping[str, tuple[bytes, ...]] = {
@@ -63,13 +66,13 @@ _BUDGET = Budget(pages=200, seconds=20.0)
 
 
 @dataclass(frozen=True)
-class Unread:
-    """A file whose beginning does not tell its columns.
+class UnreadableFile:
+    """A file whose beginning does not show its columns.
 
     Attributes:
-        path: in its dataset.
+        path: relative to its dataset.
         why: the reason.
-        effect: as that of :class:`partitions.records.first_types.Unclear`.
+        effect: as in :class:`partitions.records.first_types.Unclear`.
     """
 
     path: str
@@ -77,35 +80,37 @@ class Unread:
     effect: str
 
     def __str__(self) -> str:
-        """Both, in a line."""
+        """Return the path and the reason in one line."""
         return f"{in_quotes(self.path)}: {self.why}"
 
 
 @dataclass(frozen=True)
-class Surveyed:
-    """Files that belong together.
+class Dataset:
+    """A dataset: files that belong together, and what their beginnings show.
+
+    "The first file" below is the first one that can be read.
 
     Attributes:
-        folder: below the place; "" is the place itself.
-        form: their format.
-        count: of files, of this format.
-        size: in bytes, of all.
-        complete: whether the listing came to its end.
-        endings: as they are spelt, where the format's own do not find all of them; else none.
-        skipped: files of other endings, by ending.
-        options: of the format.
-        elements: of XML, how often each stands inside the root where the first file that reads begins.
-        sheets: of Excel, the names of those that the first file that reads shows.
-        sheet: of Excel, the first of them with a header and a row below it; None if none has.
-        columns: names and types of the rows of the first file that reads, as far as its beginning tells them; none if the files tell them themselves.
-        valueless: columns that have no value there, and so no type yet.
-        codes: the columns of text that only looks like numbers, as `007` does.
-        commas: the columns of numbers with a decimal comma; they are text until a locale says so.
-        days: the columns of dates with the day first, `28.12.2024`; they are text, too.
-        partitions: names of hive folders.
-        dated: those of them whose values are dates.
+        folder: relative to the surveyed place; "" is the place itself.
+        form: the format.
+        count: the number of files of this format.
+        size: the bytes of all these files.
+        complete: whether the listing reached its end.
+        endings: the endings as spelled, if the format's own do not match all files; else none.
+        skipped: the number of files with other endings, by ending.
+        options: the options of the format.
+        elements: XML: how often each element stands inside the root at the beginning of the first file.
+        sheets: Excel: the names of the sheets that the first file shows.
+        sheet: Excel: the first sheet with a header and a row below it; None if there is none.
+        columns: names and types from the beginning of the first file; none if files carry their types.
+        valueless: the columns without a value there, and so without a type.
+        codes: the text columns whose values only look like numbers, such as `007`.
+        commas: the columns of numbers with a decimal comma; they are text until a locale is declared.
+        days: the columns of dates that begin with the day, `28.12.2024`; they are text, too.
+        partitions: the names of hive folders.
+        dated: the hive folders whose values are dates.
         unsorted: why names do not sort by time; none if nothing speaks against it.
-        unread: the files before the first one that reads, each with the reason why it does not.
+        unread: the files before the first one, each with the reason.
     """
 
     folder: str
@@ -127,25 +132,25 @@ class Surveyed:
     dated: Sequence[str] = ()
     unsorted: Sequence[str] = ()
     valueless: Sequence[str] = ()
-    unread: Sequence[Unread] = ()
+    unread: Sequence[UnreadableFile] = ()
 
 
 @dataclass(frozen=True)
 class Survey:
-    """What lies below a place.
+    """The datasets below a place.
 
     Attributes:
-        datasets: files that belong together.
-        passed_over: what belongs to none of them, and why, in lines for people.
+        datasets: one for each folder of files that belong together.
+        passed_over: the files that belong to no dataset, with the reasons, as lines for people.
     """
 
-    datasets: Sequence[Surveyed]
+    datasets: Sequence[Dataset]
     passed_over: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
-class _Look:
-    """What one file tells, and why it tells no more."""
+class _Beginning:
+    """The content that the beginning of one file shows, and the fault that ends it."""
 
     form: str
     options: Mapping[str, Option] = field(default_factory=dict)
@@ -157,45 +162,47 @@ class _Look:
 
 
 def survey(place: Place) -> Survey:
-    """Return what files lie below a place, one entry for each dataset, and what was passed over.
+    """Return the datasets below a place, and the files that were passed over.
 
     Raises:
-        SourceError: if it cannot be listed, or no file has the ending of a format that can be read.
+        SourceError: the place cannot be listed, or no file has the ending of a supported format.
     """
     listing = list_above(place, FromBeginning(), ("",), budget=_BUDGET)
     files = {file.path: file for file in listing.listed.files}
     folders, loose = apart(list(files))
     datasets = [
-        seen
+        dataset
         for folder, paths in folders.items()
-        if (seen := _dataset(place, folder, paths, files, complete=listing.complete)) is not None
+        if (dataset := _survey_dataset(place, folder, paths, files, complete=listing.complete)) is not None
     ]
-    passed_over = (*skip_warnings(listing.listed.skipped), *_loose(loose))
+    passed_over = (*skip_warnings(listing.listed.skipped), *_describe_loose_files(loose))
     if not datasets:
         endings = ", ".join(sorted({ending_of(path) or "none" for path in files})) or "no file"
-        known = " ".join(dict.fromkeys(ending for form in FORMATS.values() for ending in form.endings))
+        supported_endings = " ".join(
+            dict.fromkeys(ending for form in FORMATS.values() for ending in form.endings)
+        )
         more = "".join(f"; {line}" for line in passed_over)
         raise SourceError(
-            f"{place}: expected files of a format that can be read ({known}; text also packed), found endings: {endings}{more}",
+            f"{place}: expected files of a format that can be read ({supported_endings}; text also packed), found endings: {endings}{more}",
             code="source_missing",
         )
     return Survey(datasets, passed_over)
 
 
-def _loose(paths: Sequence[str]) -> Iterator[str]:
-    """Say which files beside the folders of datasets belong to none of them."""
+def _describe_loose_files(paths: Sequence[str]) -> Iterator[str]:
+    """Yield a line that names the files beside the folders of datasets, if there are any."""
     if paths:
-        shown = ", ".join(f"'{in_quotes(path)[1:-1]}'" for path in paths[:_NAMED])
-        more = f" and {len(paths) - _NAMED:,} more" if len(paths) > _NAMED else ""
+        names = ", ".join(f"'{in_quotes(path)[1:-1]}'" for path in paths[:_MOST_NAMED])
+        more = f" and {len(paths) - _MOST_NAMED:,} more" if len(paths) > _MOST_NAMED else ""
         yield (
-            f"passed over {shown}{more}: files beside the folders of datasets belong to none of them. Move files of one kind into a folder"
+            f"passed over {names}{more}: files beside the folders of datasets belong to none of them. Move files of one kind into a folder"
             " of their own, and call init for it"
         )
 
 
-def _dataset(
+def _survey_dataset(
     place: Place, folder: str, paths: Sequence[str], files: Mapping[str, SourceFile], *, complete: bool
-) -> Surveyed | None:
+) -> Dataset | None:
     form, endings = main_format(paths)
     if form is None:
         return None
@@ -203,9 +210,9 @@ def _dataset(
     chosen = [path for path in paths if ending_of(path) in own]
     at = {path: files[f"{folder}/{path}" if folder else path] for path in chosen}
     is_json = form == "ndjson" and {ending.lower() for ending in own} <= set(FORMATS["json"].all_endings)
-    look, unread = _first_that_reads(place, form, at, is_json=is_json)
+    look, unread = _find_readable(place, form, at, is_json=is_json)
     names = partition_columns(chosen)
-    return Surveyed(
+    return Dataset(
         folder,
         look.form,
         len(chosen),
@@ -218,9 +225,9 @@ def _dataset(
         sheets=look.sheets,
         sheet=look.sheet,
         columns=look.types.columns,
-        codes=_columns(look.types, lambda texts: any(map(is_code, texts))),
-        commas=_columns(look.types, has_decimal_comma),
-        days=_columns(look.types, is_day_first),
+        codes=_columns_matching(look.types, lambda texts: any(map(is_code, texts))),
+        commas=_columns_matching(look.types, has_decimal_comma),
+        days=_columns_matching(look.types, is_day_first),
         partitions=names,
         dated=[name for name in names if looks_like_a_date(folder_value(path, name) for path in chosen)],
         unsorted=examine(chosen).findings,
@@ -229,33 +236,36 @@ def _dataset(
     )
 
 
-def _first_that_reads(
+def _find_readable(
     place: Place, form: str, files: Mapping[str, SourceFile], *, is_json: bool
-) -> tuple[_Look, Sequence[Unread]]:
-    """Return what the first file that reads tells, and why those before it do not; of none that reads what the first one is at least."""
-    looks, unread = list[_Look](), list[Unread]()
-    for path, file in islice(files.items(), _LOOKED_AT):
-        look = _look(place, form, file.path, is_json=is_json)
+) -> tuple[_Beginning, Sequence[UnreadableFile]]:
+    """Return the content of the first readable file, and the reasons of the files before it.
+
+    If no file is readable, return what the first one that is not empty shows.
+    """
+    looks, unread = list[_Beginning](), list[UnreadableFile]()
+    for path, file in islice(files.items(), _MOST_INSPECTED):
+        look = _inspect(place, form, file.path, is_json=is_json)
         if look.fault is None:
             return look, unread
         looks.append(look)
-        unread.append(Unread(path, str(look.fault), look.fault.effect))
+        unread.append(UnreadableFile(path, str(look.fault), look.fault.effect))
     filled = [look for look in looks if look.fault is not None and look.fault.effect != "empty"]
     return next(iter([*filled, *looks])), unread
 
 
-def _look(place: Place, form: str, path: str, *, is_json: bool) -> _Look:
-    """Look at the beginning of a file, as far as it reads."""
-    look = _Look(form, {"rowTag": "row"} if form == "xml" else {})
+def _inspect(place: Place, form: str, path: str, *, is_json: bool) -> _Beginning:
+    """Inspect the beginning of a file, as far as it can be read."""
+    look = _Beginning(form, {"rowTag": "row"} if form == "xml" else {})
     try:
-        head = _head(place, path)
+        head = _read_head(place, path)
         if form in _BEGINNINGS:
             _check_beginning(form, head)
             return _with_sheets(look, place, path) if form == "excel" else look
         if is_json and head.lstrip().startswith(b"["):
-            look = _Look("json")  # also if its first line is too long to be read
-        text, options = _text(head)
-        look = _Look(json_form(text) if is_json else form, look.options)
+            look = _Beginning("json")  # also if its first line is too long to be read
+        text, options = _decode(head)
+        look = _Beginning(json_form(text) if is_json else form, look.options)
         if look.form == "ndjson":
             _check_utf8(options)
         look = replace(look, options={**look.options, **options})
@@ -276,10 +286,10 @@ def _look(place: Place, form: str, path: str, *, is_json: bool) -> _Look:
         return replace(look, fault=fault)
 
 
-def _with_sheets(look: _Look, place: Place, path: str) -> _Look:
-    """Return the look with the sheet that has the rows; a run wants its name if there are several."""
+def _with_sheets(look: _Beginning, place: Place, path: str) -> _Beginning:
+    """Add the sheets, and the sheet with the rows; it becomes an option if there are several."""
     try:
-        sheets, sheet = sheets_of(place, path)
+        sheets, sheet = find_sheets(place, path)
     except BadFile as bad:
         raise Unclear(bad.why) from None
     options = {"sheet": sheet} if sheet is not None and len(sheets) > 1 else {}
@@ -308,11 +318,11 @@ def _row_tag(elements: Mapping[str, int]) -> str:
     return tag
 
 
-def _text(head: bytes) -> tuple[str, Mapping[str, Option]]:
-    """The whole lines of a beginning, and the option that names their encoding if it is not UTF-8.
+def _decode(head: bytes) -> tuple[str, Mapping[str, Option]]:
+    """Return the complete lines of a beginning, and the encoding option if it is not UTF-8.
 
     Raises:
-        Unclear: they are no text.
+        Unclear: the bytes are no text.
     """
     is_wide = head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
     encoding, broken = ("utf-16", "\n".encode("utf-16-le")) if is_wide else ("utf-8-sig", b"\n")
@@ -331,19 +341,19 @@ def _text(head: bytes) -> tuple[str, Mapping[str, Option]]:
     return text, {"encoding": "UTF-16"} if is_wide else {}
 
 
-def _head(place: Place, path: str) -> bytes:
-    """The beginning of a file, unpacked.
+def _read_head(place: Place, path: str) -> bytes:
+    """Return the first 256 KiB of a file, decompressed.
 
     Raises:
-        Unclear: it does not read, or is empty.
+        Unclear: the file cannot be read, or is empty.
     """
     try:
-        with opened(place, path) as file:
+        with open_file(place, path) as file:
             data = file.read(_HEAD)
     except PermissionError:
         raise Unclear("not allowed to read it") from None
     except Exception as error:  # noqa: BLE001 - bytes of any kind meet the readers of several libraries
-        if fault := fault_of_archive(error):
+        if fault := describe_archive_fault(error):
             raise Unclear(f"it does not read: {fault}") from None
         raise Unclear(f"it does not read: {in_one_line(str(error))[:200]}") from None
     if not data:
@@ -351,7 +361,7 @@ def _head(place: Place, path: str) -> bytes:
     return data
 
 
-def _columns(types: FirstTypes, are: Callable[[Iterable[str]], bool]) -> list[str]:
-    """The columns of text whose values are of one form."""
+def _columns_matching(types: FirstTypes, are: Callable[[Iterable[str]], bool]) -> list[str]:
+    """Return the text columns whose values match a predicate."""
     texts = (name for name, data_type in types.columns if data_type == "string")
     return [name for name in texts if are(types.texts.get(name, ()))]

@@ -1,4 +1,4 @@
-"""Files as lines of text, before anything is parsed."""
+"""Read files as lines of text, unparsed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def lines_of(
     options: Mapping[str, str],
     **more: str,
 ) -> DataFrame:
-    """Return the lines of files as text, with the encoding that the options name."""
+    """Return the lines of files as text, decoded as the options say."""
     from pyspark.sql import functions as F
     from pyspark.sql.types import StringType, StructType
 

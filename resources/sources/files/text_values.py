@@ -1,4 +1,4 @@
-"""Values of columns from texts that were read as they stand in a file, by Spark's own rules for texts and the options of the reader."""
+"""Convert raw texts to typed values by Spark's own rules and the reader's options."""
 
 from __future__ import annotations
 
@@ -23,20 +23,22 @@ _QUOTES_DOUBLED: Mapping[str, str] = {"escape": '"', "charToEscapeQuoteEscaping"
 """How a quote stands within quotes, whatever stands before it."""
 
 
-def trimmed(text: Column) -> Column:
-    """Return a text without the spaces of XML around it."""
+def trim(text: Column) -> Column:
+    """Return a text without surrounding XML spaces."""
     from pyspark.sql import functions as F
 
     return F.btrim(text, F.lit(XML_SPACES))
 
 
-def value_of(text: Column, data_type: DataType, options: Mapping[str, str]) -> Column:
-    """Return the value that Spark reads a text as, as the only value of a line of CSV: its readers of CSV and XML have the same rules; NULL if it cannot.
+def parse_text(text: Column, data_type: DataType, options: Mapping[str, str]) -> Column:
+    """Return the value that Spark's CSV and XML readers give a text; NULL if they cannot.
+
+    The text is read as the only value of a CSV line: both readers have the same rules.
 
     Args:
-        text: a column of texts; spaces around it count.
+        text: a column of texts; surrounding spaces count.
         data_type: without parts.
-        options: of the reader, of which those count that say what a text means.
+        options: of the reader; those about lines are ignored.
     """
     from pyspark.sql import functions as F
 
@@ -48,14 +50,14 @@ def value_of(text: Column, data_type: DataType, options: Mapping[str, str]) -> C
 
 
 def with_texts(schema: StructType) -> StructType:
-    """Return columns with the same parts, whose leaves are texts."""
+    """Return columns with the same parts, but text leaves."""
     from pyspark.sql.types import StructField, StructType
 
     return StructType([StructField(field.name, _as_text(field.dataType)) for field in schema.fields])
 
 
-def typed(value: Column, data_type: DataType, null: str, options: Mapping[str, str]) -> Column:
-    """Return a value whose leaves were read as texts as a type.
+def convert_texts(value: Column, data_type: DataType, null: str, options: Mapping[str, str]) -> Column:
+    """Convert a value whose leaves were read as texts to its column's type.
 
     Args:
         value: of a column of :func:`with_texts`.
@@ -70,15 +72,17 @@ def typed(value: Column, data_type: DataType, null: str, options: Mapping[str, s
         return value
     if isinstance(data_type, StructType):
         parts = [
-            typed(value.getField(field.name), field.dataType, null, options).alias(field.name)
+            convert_texts(value.getField(field.name), field.dataType, null, options).alias(field.name)
             for field in data_type.fields
         ]
         return F.when(value.isNotNull(), F.struct(*parts))
     if isinstance(data_type, ArrayType):
-        return F.transform(value, lambda item: typed(item, data_type.elementType, null, options))
+        return F.transform(value, lambda item: convert_texts(item, data_type.elementType, null, options))
     if isinstance(data_type, MapType):
-        return F.transform_values(value, lambda _, item: typed(item, data_type.valueType, null, options))
-    return F.when(~trimmed(value).isin("", null), value_of(trimmed(value), data_type, options))
+        return F.transform_values(
+            value, lambda _, item: convert_texts(item, data_type.valueType, null, options)
+        )
+    return F.when(~trim(value).isin("", null), parse_text(trim(value), data_type, options))
 
 
 def _as_text(data_type: DataType) -> DataType:

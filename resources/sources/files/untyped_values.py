@@ -1,4 +1,7 @@
-"""Values of files with types of their own that no type holds yet, such as a list of nothing but null: a NULL in their place would be another value."""
+"""Find typed values that no column type holds yet, such as a list of only nulls.
+
+NULL would be a different value.
+"""
 
 from __future__ import annotations
 
@@ -30,13 +33,13 @@ def files_with_untyped_values(
     types: Mapping[str, Mapping[str, Type | None]],
     pinned: PinnedSchema,
 ) -> dict[str, BadFile]:
-    """Return why files cannot be loaded for the sake of a value that the pinned columns leave out since it has no type, by path.
+    """Return the files with a value that the pinned columns would drop because it has no type, by path.
 
     Args:
-        form: reads the files.
+        form: the format's reader.
         spark: a session.
-        files: of the format.
-        types: of each file's columns in Spark's JSON form, by path and name; None of one that is unknown.
+        files: files of the format.
+        types: the columns' types in Spark's JSON form, by path and name; None for an unknown type.
         pinned: the schema.
     """
     from pyspark.sql import functions as F
@@ -56,13 +59,13 @@ def files_with_untyped_values(
     for text, alike in groups.items():
         own = json.loads(text)
         schema = StructType([StructField(name, spark_type(own_type)) for name, own_type in own.items()])
-        left_out = [
+        dropped_values = [
             F.when(_is_left_out(F.col(quoted(name)), own_type, columns.get(name.casefold())), F.lit(""))
             for name, own_type in own.items()
         ]
-        for group in form.scanner.together(alike):
+        for group in form.scanner.scan_groups(alike):
             rows, path_column = form.scan(spark, group, schema), form.scanner.path_of(group)
-            for path, place, _ in first_values(rows, path_column, left_out):
+            for path, place, _ in first_values(rows, path_column, dropped_values):
                 why = (
                     f"column {list(own)[place]}: expected values of a type, found a list, a map or a struct that holds nothing but null, which no"
                     " type keeps yet: declare the column in source.schema, or write NULL"
@@ -72,16 +75,19 @@ def files_with_untyped_values(
 
 
 def _is_left_out(value: Column, own: Type, column: DataType | None) -> Column:
-    """Return whether a value, or a part of it, is left out though it is there; ``column`` is the pinned type, None if it has none."""
+    """Return whether a value, or a part of it, would be dropped.
+
+    ``column`` is the pinned type; None if there is none yet.
+    """
     from pyspark.sql import functions as F
     from pyspark.sql.types import ArrayType, MapType, StructType
 
     if isinstance(own, str):
         return F.lit(False)
-    kind = own["type"]
+    type_name = own["type"]
     if column is None and not typed_fields({"fields": [_field("c", own)]})["fields"]:
-        return value.isNotNull() if kind == "struct" else F.size(value) > 0
-    if kind == "struct":
+        return value.isNotNull() if type_name == "struct" else F.size(value) > 0
+    if type_name == "struct":
         fields = column.fields if isinstance(column, StructType) else ()
         column_types = {field.name.casefold(): field.dataType for field in fields}
         parts = [
@@ -91,7 +97,7 @@ def _is_left_out(value: Column, own: Type, column: DataType | None) -> Column:
             for field in own["fields"]
         ]
         return any_of([F.coalesce(part, F.lit(False)) for part in parts])
-    if kind == "map":
+    if type_name == "map":
         value_type = column.valueType if isinstance(column, MapType) else None
         return F.exists(F.map_values(value), lambda item: _is_left_out(item, own["valueType"], value_type))
     item_type = column.elementType if isinstance(column, ArrayType) else None

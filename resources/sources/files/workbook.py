@@ -1,4 +1,4 @@
-"""The records in a sheet of a workbook: Excel's formats and OpenDocument, read in this process by calamine."""
+"""Read the records of a workbook's sheet, in Excel's formats or OpenDocument, with calamine."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from partitions.sources.formats import ExcelOptions
 from resources.connections.places import Place
 from resources.listing.failures import store_failures
 from resources.sources.files.cells import Cell, as_text, is_blank
-from resources.sources.files.sheet_xml import notes_of
+from resources.sources.files.sheet_xml import read_notes
 
 if TYPE_CHECKING:
     from python_calamine import CalamineSheet, CalamineWorkbook
@@ -28,24 +28,24 @@ _CONTAINER = bytes.fromhex("d0cf11e0a1b11ae1")
 _ENCRYPTED = "EncryptedPackage".encode("utf-16-le")
 
 
-class Column(NamedTuple):
-    """A column with a name.
+class SheetColumn(NamedTuple):
+    """A named column of a sheet.
 
     Attributes:
         name: in the header.
-        number: of the sheet's columns, from 0.
+        number: the column's position, from 0.
     """
 
     name: str
     number: int
 
 
-class Record(NamedTuple):
+class SheetRecord(NamedTuple):
     """A row with at least one value.
 
     Attributes:
         row: its number in the sheet, from 1.
-        cells: by the number of the column; None is an empty cell.
+        cells: by column number; None is an empty cell.
     """
 
     row: int
@@ -58,76 +58,78 @@ class Sheet:
 
     Attributes:
         name: of the sheet.
-        header_row: the number of the row with the names of the columns; 0: there is none.
-        columns: that the header names; without a header none.
+        header_row: the number of the header row; 0: there is none.
+        columns: the columns that the header names; none without a header.
         index: the number of the first column if it alone has no name, as pandas writes its index; else None.
-        records: which can be read once.
-        others: the names of the other sheets that are shown.
+        records: can be iterated once.
+        others: the names of the other visible sheets.
     """
 
     name: str
     header_row: int
-    columns: Sequence[Column]
+    columns: Sequence[SheetColumn]
     index: int | None
-    records: Iterator[Record]
-    others: Sequence[str] = ()
+    records: Iterator[SheetRecord]
+    other_names: Sequence[str] = ()
 
     def place(self, row: int, number: int) -> str:
-        """A cell for people, such as ``sheet Data, C5``."""
-        return f"sheet {self.name}, {letters(number)}{row}"
+        """Return the address of a cell, such as ``sheet Data, C5``."""
+        return f"sheet {self.name}, {column_letters(number)}{row}"
 
 
 def read_sheet(place: Place, path: str, options: ExcelOptions, *, must_be_named: bool = False) -> Sheet:
-    """Open the sheet of a workbook that has the records. Its cells are in memory then, and nothing else of the file.
+    """Open the sheet with the records; its cells are in memory afterwards, and nothing else of the file.
 
     Args:
         place: of the file.
         path: below it.
-        options: that the definition names.
-        must_be_named: whether they must name the sheet where several hold cells: nothing else tells a cover from a table.
+        options: of the definition.
+        must_be_named: whether options must name the sheet if several hold cells, since nothing else tells a cover
+            from a table.
 
     Raises:
-        BadFile: it is no workbook, has no such sheet, several that may have the records, or names a column twice.
+        BadFile: it is no workbook, has no such sheet, has several candidates, or names a column twice.
         SourceError: the store refuses, or does not answer.
     """
-    content = content_of(place, path)
-    with _failures(path):
-        opened = _workbook(content, path)
-        name = _chosen(opened, path, options.sheet)
+    content = read_content(place, path)
+    with _translated_errors(path):
+        opened = _open_workbook(content, path)
+        name = _choose_sheet(opened, path, options.sheet)
         dates = _days_below_one(content, path, name)
-        sheet = _opened(opened, path, name, options.sheet)
+        sheet = _open_sheet(opened, path, name, options.sheet)
         if must_be_named and "sheet" not in options.model_fields_set:
             _refuse_several(opened, path)
         rows = sheet.iter_rows()
-        others = [other for other in _visible(opened) if other != name]
+        other_names = [sheet_name for sheet_name in _visible(opened) if sheet_name != name]
     first = sheet.start[1] if sheet.start else 0
     numbered = (
-        (number, _with_dates(number, [None] * first + [_value(cell) for cell in row], dates))
+        (number, _restore_dates(number, [None] * first + [_blank_as_none(cell) for cell in row], dates))
         for number, row in enumerate(rows, 1)
     )
-    filled = (Record(number, cells) for number, cells in numbered if not all(map(is_blank, cells)))
-    header_row, header = _header(path, sheet.name, options, filled)
+    filled = (SheetRecord(number, cells) for number, cells in numbered if not all(map(is_blank, cells)))
+    header_row, header = _read_header(path, sheet.name, options, filled)
     columns = _columns(path, sheet.name, header_row, header)
     is_index = len(columns) > 1 and [column.number for column in columns] == list(
         range(first + 1, len(header))
     )
     first_row = header_row + options.skip_rows + 1
     records = (record for record in filled if record.row >= first_row)
-    return Sheet(sheet.name, header_row, columns, first if is_index else None, records, others)
+    return Sheet(sheet.name, header_row, columns, first if is_index else None, records, other_names)
 
 
-def sheets_of(place: Place, path: str) -> tuple[Sequence[str], str | None]:
-    """Return the sheets of a workbook that are shown, and the first of them with a header of several columns and a record below it; None: none has.
+def find_sheets(place: Place, path: str) -> tuple[Sequence[str], str | None]:
+    """Return the visible sheets of a workbook, and the first with a header and a record below it.
 
-    Where no header has several, one of a single column counts: a cover looks like that, too.
+    None if there is no such sheet. A header of several columns wins over one of a single column: a cover looks like
+    the latter.
 
     Raises:
         BadFile: it is no workbook, or a sheet in front of the one with records is bad.
         SourceError: the store refuses, or does not answer.
     """
-    content = content_of(place, path)
-    with _failures(path):
-        names = _visible(_workbook(content, path))
+    content = read_content(place, path)
+    with _translated_errors(path):
+        names = _visible(_open_workbook(content, path))
     looks = (read_sheet(place, path, ExcelOptions(sheet=name)) for name in names)
     of_one_column: str | None = None
     for sheet in looks:
@@ -138,7 +140,7 @@ def sheets_of(place: Place, path: str) -> tuple[Sequence[str], str | None]:
     return names, of_one_column
 
 
-def _workbook(content: bytes, path: str) -> CalamineWorkbook:
+def _open_workbook(content: bytes, path: str) -> CalamineWorkbook:
     from python_calamine import CalamineWorkbook
 
     if content.startswith(_CONTAINER) and _ENCRYPTED in content:
@@ -147,8 +149,8 @@ def _workbook(content: bytes, path: str) -> CalamineWorkbook:
 
 
 @contextmanager
-def _failures(path: str) -> Iterator[None]:
-    """Raise BadFile for what the reader of workbooks says of a file."""
+def _translated_errors(path: str) -> Iterator[None]:
+    """Translate errors of the workbook reader to BadFile."""
     from python_calamine import CalamineError, PasswordError
 
     try:
@@ -156,10 +158,10 @@ def _failures(path: str) -> Iterator[None]:
     except PasswordError:
         raise _bad(path, "cannot be read: it is protected by a password") from None
     except CalamineError as error:
-        said = str(error)
-        if said in ("", "Cannot detect file format"):
-            said = "expected a workbook, found another file"
-        raise _bad(path, f"cannot be read: {said}") from error
+        message = str(error)
+        if message in ("", "Cannot detect file format"):
+            message = "expected a workbook, found another file"
+        raise _bad(path, f"cannot be read: {message}") from error
     except BaseException as error:
         if (
             type(error).__name__ != "PanicException"
@@ -168,17 +170,17 @@ def _failures(path: str) -> Iterator[None]:
         raise _bad(path, f"cannot be read: {error}") from error
 
 
-def letters(number: int) -> str:
-    """Return a column as programs show it: 0 is A, 26 is AA."""
-    text, left = "", number + 1
-    while left:
-        left, digit = divmod(left - 1, 26)
+def column_letters(number: int) -> str:
+    """Return a column's letters: 0 is A, 26 is AA."""
+    text, remaining = "", number + 1
+    while remaining:
+        remaining, digit = divmod(remaining - 1, 26)
         text = chr(ord("A") + digit) + text
     return text
 
 
-def content_of(place: Place, path: str) -> bytes:
-    """Return a file as it stands.
+def read_content(place: Place, path: str) -> bytes:
+    """Return the bytes of a file.
 
     Raises:
         BadFile: it has vanished.
@@ -194,19 +196,29 @@ def content_of(place: Place, path: str) -> bytes:
             raise BadFile(f"file {path}: {why}", path=path, why=why, code=FILE_VANISHED) from error
 
 
-def _chosen(workbook: CalamineWorkbook, path: str, wanted: str | int) -> str:
+def _choose_sheet(workbook: CalamineWorkbook, path: str, sheet_option: str | int) -> str:
     from python_calamine import SheetTypeEnum
 
     sheets = [sheet for sheet in workbook.sheets_metadata if sheet.typ == SheetTypeEnum.WorkSheet]
     names = [sheet.name for sheet in sheets]
     visible = _visible(workbook)
-    name = wanted if isinstance(wanted, str) else next(iter(visible[wanted - 1 : wanted]), None)
+    name = (
+        sheet_option
+        if isinstance(sheet_option, str)
+        else next(iter(visible[sheet_option - 1 : sheet_option]), None)
+    )
     if name not in names:
-        asked = f"a sheet named {wanted}" if isinstance(wanted, str) else f"at least {wanted} sheets"
-        asked += " (options.sheet)"
-        found = ", ".join(names) or "no sheet"
+        expected = (
+            f"a sheet named {sheet_option}"
+            if isinstance(sheet_option, str)
+            else f"at least {sheet_option} sheets"
+        )
+        expected += " (options.sheet)"
+        found_names = ", ".join(names) or "no sheet"
         raise _bad(
-            path, f"expected {asked}, found {found}", "Correct options.sheet, or mend or remove the file"
+            path,
+            f"expected {expected}, found {found_names}",
+            "Correct options.sheet, or mend or remove the file",
         )
     return name
 
@@ -218,21 +230,23 @@ def _visible(workbook: CalamineWorkbook) -> list[str]:
     return [sheet.name for sheet in sheets if sheet.visible == SheetVisibleEnum.Visible]
 
 
-def _opened(workbook: CalamineWorkbook, path: str, name: str, wanted: str | int) -> CalamineSheet:
-    """Return a sheet; one without a cell that is not named must be the only one that is shown."""
+def _open_sheet(workbook: CalamineWorkbook, path: str, name: str, sheet_option: str | int) -> CalamineSheet:
+    """Return a sheet; raise BadFile for an unnamed one without cells if another visible one has some."""
     chosen = workbook.get_sheet_by_name(name)
-    if chosen.start is None and not isinstance(wanted, str):
-        others = [
-            other for other in _visible(workbook) if workbook.get_sheet_by_name(other).start is not None
+    if chosen.start is None and not isinstance(sheet_option, str):
+        filled_names = [
+            sheet_name
+            for sheet_name in _visible(workbook)
+            if workbook.get_sheet_by_name(sheet_name).start is not None
         ]
-        if others:
-            why = f"expected records in sheet {name}, found none, but cells in {', '.join(others)} (options.sheet)"
+        if filled_names:
+            why = f"expected records in sheet {name}, found none, but cells in {', '.join(filled_names)} (options.sheet)"
             raise _bad(path, why, "Name a sheet in options.sheet, also this one")
     return chosen
 
 
 def _refuse_several(workbook: CalamineWorkbook, path: str) -> None:
-    """Raise BadFile if several of the sheets that are shown hold cells."""
+    """Raise BadFile if several visible sheets hold cells."""
     names = [name for name in _visible(workbook) if workbook.get_sheet_by_name(name).start is not None]
     if len(names) > 1:
         why = f"expected one sheet with cells, or the name of the one with the records (options.sheet), found {len(names)}: {', '.join(names)}"
@@ -240,13 +254,13 @@ def _refuse_several(workbook: CalamineWorkbook, path: str) -> None:
         raise _bad(path, why, f"Name it in source, such as options: {{sheet: {sheet}}}, or remove the others")
 
 
-def _header(
-    path: str, sheet: str, options: ExcelOptions, filled: Iterator[Record]
+def _read_header(
+    path: str, sheet: str, options: ExcelOptions, filled: Iterator[SheetRecord]
 ) -> tuple[int, Sequence[Cell | None]]:
-    """The number of the row with the names, and its cells; the rows up to it are taken from those with values.
+    """Return the number and cells of the header row, and consume the rows up to it.
 
     Raises:
-        BadFile: the row that the options name is empty, though others have values.
+        BadFile: the row that the options name is empty, but others are not.
     """
     if options.header_row == 0:
         return 0, ()
@@ -262,20 +276,20 @@ def _header(
     return record.row, record.cells
 
 
-def _columns(path: str, sheet: str, row: int, header: Sequence[Cell | None]) -> list[Column]:
+def _columns(path: str, sheet: str, row: int, header: Sequence[Cell | None]) -> list[SheetColumn]:
     columns = [
-        Column(as_text(cell).strip(), number)
+        SheetColumn(as_text(cell).strip(), number)
         for number, cell in enumerate(header)
         if cell is not None and not is_blank(cell)
     ]
     for column in columns:
         if "\0" in column.name:
-            place = f"{letters(column.number)}{row}"
+            place = f"{column_letters(column.number)}{row}"
             raise _bad(path, f"sheet {sheet}, {place}: expected the name of a column, found one with a NUL")
-    known: dict[str, Column] = {}
+    column_by_key: dict[str, SheetColumn] = {}
     for column in columns:
-        if (first := known.setdefault(column.name.casefold(), column)) is not column:
-            at = [f"{letters(number)}{row}" for number in (first.number, column.number)]
+        if (first := column_by_key.setdefault(column.name.casefold(), column)) is not column:
+            at = [f"{column_letters(number)}{row}" for number in (first.number, column.number)]
             raise _bad(
                 path, f"sheet {sheet}: expected each column once, found {column.name} in {at[0]} and {at[1]}"
             )
@@ -283,21 +297,23 @@ def _columns(path: str, sheet: str, row: int, header: Sequence[Cell | None]) -> 
 
 
 def _days_below_one(content: bytes, path: str, name: str) -> Mapping[tuple[int, int], date | datetime]:
-    """Return the cells whose first day of the calendar the reader takes for a time of day.
+    """Return the cells with a first day of the calendar that the reader takes for a time of day.
 
     Raises:
-        BadFile: a cell cannot be loaded, though the reader does.
+        BadFile: a cell cannot be loaded, though the reader accepts it.
     """
-    notes = notes_of(content, name)
+    notes = read_notes(content, name)
     if notes.bad is not None:
-        raise _bad(path, f"sheet {name}, {letters(notes.bad.column)}{notes.bad.row}: {notes.bad.reason}")
+        raise _bad(
+            path, f"sheet {name}, {column_letters(notes.bad.column)}{notes.bad.row}: {notes.bad.reason}"
+        )
     return notes.dates
 
 
-def _with_dates(
+def _restore_dates(
     row: int, cells: list[Cell | None], dates: Mapping[tuple[int, int], date | datetime]
 ) -> list[Cell | None]:
-    """The cells of a row, with the days that the reader takes for times."""
+    """Return the cells of a row, with days where the reader saw times."""
     if not dates:
         return cells
     return [
@@ -306,8 +322,8 @@ def _with_dates(
     ]
 
 
-def _value(cell: Cell) -> Cell | None:
-    """An empty cell is an empty text, and so is one with an error."""
+def _blank_as_none(cell: Cell) -> Cell | None:
+    """Return None for an empty cell or one with an error; calamine returns an empty text for both."""
     return None if cell == "" else cell
 
 

@@ -1,4 +1,4 @@
-"""The members of a JSON object in their own letters, by Spark's expressions."""
+"""Split a JSON object into its members as written, with Spark expressions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ _PIECE = r'"(?:[^"\\]|\\.)*+"|[{}\[\],:]|[^\s"{}\[\],:]++'
 
 
 def written_members(record: Column) -> Column:
-    """Return the members of an object as it is written, in its order: each with its name, the name in its quotes, and the letters of its value without blanks around tokens."""
+    """Return the members of an object in the spelling and order of its text.
+
+    Each is a struct of its name, its quoted name, and its value's text without blanks around tokens.
+    """
     from pyspark.sql import functions as F
 
     member = "struct<quoted:string,text:string>"
@@ -23,23 +26,23 @@ def written_members(record: Column) -> Column:
         F.array().cast(f"array<{member}>").alias("members"),
     )
 
-    def with_piece(seen: Column, piece: Column) -> Column:
-        is_inside = seen["depth"] == 1
+    def with_piece(state: Column, piece: Column) -> Column:
+        is_inside = state["depth"] == 1
         step = F.when(piece.isin("{", "["), 1).when(piece.isin("}", "]"), -1).otherwise(0)
         ends = is_inside & piece.isin(",", "}")
-        is_name = is_inside & (seen["quoted"] == "") & piece.startswith('"')
-        is_colon = is_inside & (seen["text"] == "") & (piece == ":")
-        own = F.struct(seen["quoted"].alias("quoted"), seen["text"].alias("text"))
-        is_part = (seen["depth"] > 0) & ~is_name & ~is_colon
+        is_name = is_inside & (state["quoted"] == "") & piece.startswith('"')
+        is_colon = is_inside & (state["text"] == "") & (piece == ":")
+        own = F.struct(state["quoted"].alias("quoted"), state["text"].alias("text"))
+        is_part = (state["depth"] > 0) & ~is_name & ~is_colon
         return F.struct(
-            (seen["depth"] + step).alias("depth"),
-            F.when(ends, "").when(is_name, piece).otherwise(seen["quoted"]).alias("quoted"),
+            (state["depth"] + step).alias("depth"),
+            F.when(ends, "").when(is_name, piece).otherwise(state["quoted"]).alias("quoted"),
             F.when(ends, "")
-            .when(is_part, F.concat(seen["text"], piece))
-            .otherwise(seen["text"])
+            .when(is_part, F.concat(state["text"], piece))
+            .otherwise(state["text"])
             .alias("text"),
-            F.when(ends & (seen["quoted"] != ""), F.array_append(seen["members"], own))
-            .otherwise(seen["members"])
+            F.when(ends & (state["quoted"] != ""), F.array_append(state["members"], own))
+            .otherwise(state["members"])
             .alias("members"),
         )
 

@@ -1,4 +1,4 @@
-"""What is wrong with a record of XML: its elements one by one, held against the columns."""
+"""Find the fault of an XML record by comparing its elements with the columns."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from partitions.records.forms import Reading
 from partitions.records.judge import Fault, fault_of_text, shown, without_known_fields
 from resources.sources.files.elements import Element
 from resources.sources.files.fields import is_leaf, item_type
-from resources.sources.files.own_forms import fault as fault_of_form
+from resources.sources.files.own_forms import misread_fault
 from resources.sources.files.text_values import XML_SPACES
 from resources.sources.files.xml_names import XSI_NIL
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class XmlFaults:
-    """Tells the first fault of a record."""
+    """A finder of the first fault of a record."""
 
     def __init__(
         self,
@@ -30,28 +30,33 @@ class XmlFaults:
         takes_nil: bool,
         must_know_some: bool,
     ) -> None:
-        """Use the columns of the records, what the definition says of texts, and how attributes and texts beside them are named.
+        """Store the columns and options.
 
-        Without ``takes_nil`` an element that ``xsi:nil`` makes none is a fault in a column of texts, where it would be an empty one.
-        With ``must_know_some`` a record with elements or attributes of which no column takes one is a fault.
+        Args:
+            schema: the columns of the records.
+            reading: how the definition reads texts.
+            prefix: of the names of attributes.
+            value_tag: the name of the text beside attributes.
+            takes_nil: whether ``xsi:nil`` is accepted in a text column, where it would become an empty text.
+            must_know_some: whether a record must have an element or attribute with a column, unless it is empty.
         """
         self._takes_nil, self._must_know_some = takes_nil, must_know_some
         self._schema, self._reading, self._prefix, self._value_tag = schema, reading, prefix, value_tag
 
-    def first(
+    def find_first(
         self, element: Element, misread_texts: Mapping[str, Collection[str]] | None = None
     ) -> tuple[int, Fault] | None:
-        """Return the line of what is wrong in an element, and what it is; None if the columns hold it exactly.
+        """Return the line and fault of an element; None if the columns hold it exactly.
 
         Args:
             element: a record.
-            misread_texts: of the file, as :meth:`XmlRule.misread_texts` tells them.
+            misread_texts: of the file, from :meth:`XmlRule.misread_texts`.
         """
         fault = self._fault_in(element, self._schema, "", misread_texts or {})
-        return self._fault_of_strangers(element) if fault is None and self._must_know_some else fault
+        return self._fault_without_known_field(element) if fault is None and self._must_know_some else fault
 
-    def _fault_of_strangers(self, element: Element) -> tuple[int, Fault] | None:
-        """What is wrong with a record of which nothing is known, and its line."""
+    def _fault_without_known_field(self, element: Element) -> tuple[int, Fault] | None:
+        """Return the line and fault of a record without any known field; None if it has one, or is empty."""
         attributes = [name for name in element.attributes if name.partition(":")[0] not in ("xmlns", "xsi")]
         names = [*(child.name for child in element.children), *(self._prefix + name for name in attributes)]
         if element.text.strip(XML_SPACES):
@@ -61,8 +66,8 @@ class XmlFaults:
             return None
         return element.line, without_known_fields(columns, names)
 
-    def stands_alone(self, name: str) -> bool:
-        """Return whether a column is an attribute, of which an element has one."""
+    def is_attribute(self, name: str) -> bool:
+        """Return whether a column is an attribute, of which an element has at most one."""
         return name != self._value_tag and name.startswith(self._prefix)
 
     def _fault_in(
@@ -74,7 +79,7 @@ class XmlFaults:
             name = f"{above}{field.name}"
             is_array = isinstance(field.dataType, ArrayType)
             inner = item_type(field.dataType)
-            if self.stands_alone(field.name) or field.name == self._value_tag:
+            if self.is_attribute(field.name) or field.name == self._value_tag:
                 texts = self._texts(element, field.name)
                 fault = self._fault_of_texts(
                     texts, inner, name, misread_texts.get(name, ()), several=is_array
@@ -114,7 +119,7 @@ class XmlFaults:
         return None
 
     def _fault_of_values(self, element: Element, data_type: DataType, name: str) -> tuple[int, Fault] | None:
-        """What is wrong with the values of a map, and the line."""
+        """Return the line and fault of the first faulty value of a map."""
         texts = [
             (element.line, text)
             for text in (*element.attributes.values(), *self._texts(element, self._value_tag))
@@ -133,7 +138,7 @@ class XmlFaults:
         )
 
     def _texts(self, element: Element, name: str) -> list[str]:
-        """The texts of an element, or of its attribute."""
+        """Return the texts of an element, or of its attribute."""
         if name == self._value_tag:
             return [text for text in element.texts if text.strip(XML_SPACES)]
         own = element.attributes.items()
@@ -163,7 +168,7 @@ class XmlFaults:
         if stripped in ("", self._reading.null):
             return None
         if stripped in misread_texts:
-            return fault_of_form(name, data_type.jsonValue(), stripped)
+            return misread_fault(name, data_type.jsonValue(), stripped)
         why = fault_of_text(stripped, data_type.jsonValue(), self._reading)
         if why is None:
             return None
@@ -171,10 +176,10 @@ class XmlFaults:
 
 
 def _is_nil(element: Element) -> bool:
-    """Whether an element says of itself that it has no value."""
+    """Return whether ``xsi:nil`` marks an element as NULL."""
     return element.attributes.get(XSI_NIL, "").strip() in ("true", "1")
 
 
 def _is_called(name: str, column: str) -> bool:
-    """Whether an element or attribute of a name is of a column, as Spark takes it: whatever the case, and the prefix of an element's namespace."""
+    """Return whether an element or attribute belongs to a column; Spark ignores case and prefix."""
     return column.casefold() in (name.casefold(), name.rpartition(":")[2].casefold())

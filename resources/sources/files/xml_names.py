@@ -1,4 +1,4 @@
-"""Names that stand in records of XML and that a schema does not take: Spark's reader leaves them out without a word."""
+"""Find names in XML records that the schema lacks: Spark's reader drops them silently."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from resources.sources.files.elements import Names
+from resources.sources.files.elements import ElementNames
 from resources.sources.files.fields import item_type
 
 if TYPE_CHECKING:
@@ -16,11 +16,11 @@ XSI_NIL = "xsi:nil"
 
 
 class Strays(NamedTuple):
-    """What a file has that a schema does not take.
+    """The content of a file that a schema does not take.
 
     Attributes:
-        names: of the fields that it lacks, dotted.
-        nils: elements that ``xsi:nil`` makes none, though their column is a text, which would be an empty one; dotted.
+        names: the dotted names of fields that it lacks.
+        nils: the dotted names of text columns with an ``xsi:nil`` element, which would become an empty text.
     """
 
     names: list[str]
@@ -29,13 +29,13 @@ class Strays(NamedTuple):
 
 @dataclass(frozen=True)
 class NameRules:
-    """How the names of columns are made.
+    """The rules by which elements and attributes name columns.
 
     Attributes:
         prefix: of the names of attributes.
         value_tag: the name of the text beside attributes and elements.
-        wildcard: the name of a column that takes all elements without one.
-        is_local: whether prefixes of namespaces are no part of names.
+        wildcard: the name of a column that takes all other elements.
+        is_local: whether namespace prefixes are dropped.
         has_attributes: whether attributes are read.
     """
 
@@ -45,28 +45,28 @@ class NameRules:
     is_local: bool = False
     has_attributes: bool = True
 
-    def attributes(self, names: Names) -> Iterator[str]:
-        """Yield the columns of attributes; declarations of namespaces, and ``xsi:type`` and its like, are none."""
+    def attributes(self, names: ElementNames) -> Iterator[str]:
+        """Yield the columns of attributes; skip namespace declarations, and ``xsi:type`` and its like."""
         for name in names.attributes if self.has_attributes else ():
             if name != "xmlns" and not name.startswith(("xmlns:", "xsi:")):
                 yield self.prefix + (name.rpartition(":")[2] if self.is_local else name)
 
-    def columns(self, names: Names) -> list[str]:
-        """Return the columns that elements of one place have."""
+    def columns(self, names: ElementNames) -> list[str]:
+        """Return the columns of the elements at one place."""
         texts = [self.value_tag] if names.has_text else []
         return list(dict.fromkeys([*self.attributes(names), *names.children, *texts]))
 
-    def strays(self, names: Names, schema: StructType) -> Strays:
-        """Return what a schema does not take of the names of records."""
+    def strays(self, names: ElementNames, schema: StructType) -> Strays:
+        """Return the names of records that a schema does not take."""
         strays = Strays([], [])
         self._in_struct(names, schema, "", strays)
         return strays
 
-    def spelt_in_two_cases(self, names: Names, schema: StructType) -> tuple[str, str] | None:
-        """Return two names that stand at one place for the same column, and differ in upper and lower case; dotted. None if there are none."""
+    def spelt_in_two_cases(self, names: ElementNames, schema: StructType) -> tuple[str, str] | None:
+        """Return two dotted names of one column that differ in case only; None if there are none."""
         return next(self._doubled(names, schema, ""), None)
 
-    def _in_struct(self, names: Names, schema: StructType, above: str, strays: Strays) -> None:
+    def _in_struct(self, names: ElementNames, schema: StructType, above: str, strays: Strays) -> None:
         types = {field.name: field.dataType for field in schema.fields}
         strays.names.extend(f"{above}{name}" for name in self.attributes(names) if name not in types)
         for name, inside in names.children.items():
@@ -78,22 +78,22 @@ class NameRules:
         if names.has_text and is_beside and self.value_tag not in types:
             strays.names.append(f"{above}{self.value_tag}")
 
-    def _in_value(self, names: Names, data_type: DataType, name: str, strays: Strays) -> None:
+    def _in_value(self, names: ElementNames, data_type: DataType, name: str, strays: Strays) -> None:
         from pyspark.sql.types import MapType, StringType, StructType, VariantType
 
-        kind = item_type(data_type)
-        if isinstance(kind, StructType):
-            self._in_struct(names, kind, f"{name}.", strays)
-        elif isinstance(kind, MapType):
+        inner_type = item_type(data_type)
+        if isinstance(inner_type, StructType):
+            self._in_struct(names, inner_type, f"{name}.", strays)
+        elif isinstance(inner_type, MapType):
             for inside in names.children.values():
-                self._in_value(inside, kind.valueType, name, strays)
-        elif not isinstance(kind, VariantType):
+                self._in_value(inside, inner_type.valueType, name, strays)
+        elif not isinstance(inner_type, VariantType):
             # The type of a text takes the text alone of an element with attributes.
             strays.names.extend(f"{name}.{attribute}" for attribute in self.attributes(names))
-            if isinstance(kind, StringType) and XSI_NIL in names.attributes:
+            if isinstance(inner_type, StringType) and XSI_NIL in names.attributes:
                 strays.nils.append(name)
 
-    def _doubled(self, names: Names, schema: StructType, above: str) -> Iterator[tuple[str, str]]:
+    def _doubled(self, names: ElementNames, schema: StructType, above: str) -> Iterator[tuple[str, str]]:
         from pyspark.sql.types import StructType
 
         types = {field.name.casefold(): item_type(field.dataType) for field in schema.fields}
@@ -103,6 +103,6 @@ class NameRules:
             if name.casefold() in types and first != name:
                 yield f"{above}{first}", f"{above}{name}"
         for name, inside in names.children.items():
-            kind = types.get(name.casefold())
-            if isinstance(kind, StructType):
-                yield from self._doubled(inside, kind, f"{above}{name}.")
+            inner_type = types.get(name.casefold())
+            if isinstance(inner_type, StructType):
+                yield from self._doubled(inside, inner_type, f"{above}{name}.")

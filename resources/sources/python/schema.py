@@ -17,7 +17,7 @@ from partitions.predicate import Predicate
 from partitions.sources import PythonSource
 from partitions.unit_values import Kind, kind_of_value
 from resources.sources.evolving import FOLLOWS, changed, evolution_of
-from resources.sources.files.failures import other_schema
+from resources.sources.files.failures import schema_mismatch
 from resources.sources.files.pinned import PinnedSchema
 from resources.sources.python.arrow_types import number_type
 from resources.sources.python.batches import (
@@ -82,7 +82,7 @@ class FunctionSchema:
                 again = replace(was, declared=self._source.schema_)
                 raise self._evolved(changed(again, evolution.schema, evolution.changes, "source.schema"))
             return
-        raise other_schema(
+        raise schema_mismatch(
             f"source.schema: expected the schema that was pinned ({was.struct.simpleString()}), found another ({declared.simpleString()})",
             "Put it back",
             dataflow,

@@ -6,7 +6,7 @@ import pytest
 
 from resources.sources.files.checked import BadRecord
 from resources.sources.files.failures import bad_header, bad_records, inexact_value
-from resources.sources.files.spark_failures import bad_file, why_unreadable
+from resources.sources.files.spark_failures import find_bad_file, why_unreadable
 from resources.spark.failures import cause
 
 LONG = "no room left on " + "x" * 400
@@ -100,11 +100,11 @@ def test_what_spark_says_of_a_store_names_place_cause_and_remedy(text: str, told
 
 
 def test_a_file_is_not_to_blame_where_its_store_does_not_answer() -> None:
-    assert bad_file(RuntimeError(SILENT), ["a.json"]) is None
+    assert find_bad_file(RuntimeError(SILENT), ["a.json"]) is None
     truncated = (
         SILENT.partition("Caused by")[0] + "Caused by: java.io.EOFException: Unexpected end of input stream"
     )
-    assert bad_file(RuntimeError(truncated), ["a.json"]) is not None
+    assert find_bad_file(RuntimeError(truncated), ["a.json"]) is not None
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_a_file_is_not_to_blame_where_its_store_does_not_answer() -> None:
 )
 def test_the_first_bad_records_are_named_and_all_are_counted(show: bool | None, told: str) -> None:
     records = [BadRecord(f"t{line}", f"not {line}", line, f"v{line}") for line in range(1, 5)]
-    bad = bad_records("a", records, show=show, others=["b", "c", "d", "e"])
+    bad = bad_records("a", records, show=show, other_paths=["b", "c", "d", "e"])
     assert bad.why == told
     assert bad.message.endswith("Bad records are also in b, c, d and 1 more.")
 
@@ -149,7 +149,7 @@ def test_words_of_spark_never_quote_a_value(cause: str, why: str) -> None:
     error = Exception(
         f"[FAILED_READ_FILE.NO_HINT] Encountered error while reading file file:///in/a.csv. SQLSTATE: KD001\n\nCaused by: {cause}"
     )
-    bad = bad_file(error, ["a.csv"])
+    bad = find_bad_file(error, ["a.csv"])
     assert bad is not None
     assert bad.why == f"cannot be read: {why}"
 
@@ -164,13 +164,11 @@ def test_a_header_that_names_a_column_twice_in_any_case_says_so() -> None:
 
 def test_a_header_with_other_columns_names_the_schema_mode_that_takes_them() -> None:
     known = ["id", "text"]
-    taking = (
-        "take columns that come and go with `schema_mode: merge` below `target` (docs/reference/schemas.md)"
-    )
-    assert taking in bad_header("a.csv", known, ["id", "text", "deleted"], takes=True).message
-    assert taking in bad_header("a.csv", known, ["id"], takes=True).message
+    taking = "take columns that come and go with `schema_mode: merge` below `target` (docs/schemas.md)"
+    assert taking in bad_header("a.csv", known, ["id", "text", "deleted"], may_merge=True).message
+    assert taking in bad_header("a.csv", known, ["id"], may_merge=True).message
     for found in (["text", "id"], ["id", "text", "TEXT"], ["id;text"]):
-        assert taking not in bad_header("a.csv", known, found, takes=True).message
+        assert taking not in bad_header("a.csv", known, found, may_merge=True).message
     assert taking not in bad_header("a.csv", known, ["id"]).message
 
 

@@ -1,4 +1,4 @@
-"""Files that go into one scan: those with the same columns, and whatever else their format asks for."""
+"""Group files into scans: files with the same columns, and with whatever else their format requires."""
 
 from __future__ import annotations
 
@@ -7,37 +7,37 @@ from typing import TYPE_CHECKING
 
 from partitions.path.source import SourceFile
 from resources.sources.files.formats.format import FormatReader
-from resources.sources.files.paths import spellings
+from resources.sources.files.paths import folder_names
 from resources.sources.files.pinned import PinnedSchema
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 
-def read_alike(
+def group_for_scans(
     form: FormatReader, files: Sequence[SourceFile], pinned: PinnedSchema
 ) -> Iterator[tuple[list[SourceFile], StructType]]:
-    """Yield files that go into one scan, with the columns that stand in them."""
+    """Yield groups of files that one scan reads, each with the columns that stand in the files."""
     schemas = form.schemas(files, pinned.struct) or {}
-    apart: dict[tuple[object, ...], list[SourceFile]] = {}
-    beside = {file.path: form.beside_folders(file, pinned) for file in files}
+    groups: dict[tuple[object, ...], list[SourceFile]] = {}
+    schemas_by_path = {file.path: form.schema_of_file(file, pinned) for file in files}
     for file in files:
-        own, spelt = schemas.get(file.path), spellings([file.path]).values()
+        own, spelt = schemas.get(file.path), folder_names([file.path]).values()
         # Files with the same columns of folders have the same data columns, which take long to compare.
-        of_folders = frozenset(beside[file.path].folders)
-        key = (form.apart(file.path), "" if own is None else own.json(), of_folders, *spelt)
-        apart.setdefault(key, []).append(file)
-    for alike in apart.values():
-        for group in form.scanner.together(alike):
-            columns_of_file, own = beside[group[0].path].data, schemas.get(group[0].path)
+        of_folders = frozenset(schemas_by_path[file.path].folders)
+        key = (form.scan_key(file.path), "" if own is None else own.json(), of_folders, *spelt)
+        groups.setdefault(key, []).append(file)
+    for alike in groups.values():
+        for group in form.scanner.scan_groups(alike):
+            columns_of_file, own = schemas_by_path[group[0].path].data, schemas.get(group[0].path)
             if own is None or form.rules.rescues:
                 yield group, own or columns_of_file
             else:
-                yield group, only(own, columns_of_file.names)
+                yield group, select_columns(own, columns_of_file.names)
 
 
-def only(schema: StructType, names: Sequence[str]) -> StructType:
-    """Return these columns of a schema."""
+def select_columns(schema: StructType, names: Sequence[str]) -> StructType:
+    """Return the columns of a schema with these names."""
     from pyspark.sql.types import StructType
 
     return StructType([field for field in schema.fields if field.name in names])

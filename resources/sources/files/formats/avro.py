@@ -1,4 +1,4 @@
-"""Avro: files with their own types, and a header that tells them without Spark. Spark's reader comes as a jar of its own."""
+"""Avro files: typed, with a header that is read without Spark. Spark's reader is a separate jar."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from partitions.records.conversions import (
 )
 from resources.connections.places import Place
 from resources.sources.files.avro_headers import AvroHeaders
-from resources.sources.files.avro_schemas import fields_of
+from resources.sources.files.avro_schemas import field_paths_of
 from resources.sources.files.checked import CheckedFiles
 from resources.sources.files.converting import with_own_types
 from resources.sources.files.footers import (
-    paths_of,
+    field_paths,
 )
 from resources.sources.files.formats.avro_inferring import AvroColumns
 from resources.sources.files.formats.typed import TypedFiles, unknown_names
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class AvroFiles(TypedFiles):
-    """Records with types of their own."""
+    """A reader of Avro files."""
 
     READER: ClassVar[str] = "avro"
     PACKAGE: ClassVar[str | None] = AVRO_PACKAGE
@@ -40,13 +40,13 @@ class AvroFiles(TypedFiles):
     columns: AvroColumns
 
     def __init__(self, place: Place, dataflow: Dataflow, staging: Staging) -> None:
-        """Look at no file yet."""
+        """Store the parts; read nothing."""
         super().__init__(place, dataflow, staging)
         self._headers = AvroHeaders(place, self.own_options)
         self.columns = AvroColumns(self, self._headers)
 
     def check(self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema) -> CheckedFiles:
-        """Look at the headers; only of files with columns of other types than the pinned ones values are read."""
+        """Check the headers; read values only of files whose types differ from the pinned ones."""
         bad = [self._headers.fault(file) for file in files]
         bad_files = {error.path: error for error in bad if error is not None}
         sound = [file for file in files if file.path not in bad_files]
@@ -56,7 +56,7 @@ class AvroFiles(TypedFiles):
         return self._check_sound(spark, files, bad_files, types, unknown, pinned)
 
     def schemas(self, files: Sequence[SourceFile], data: StructType) -> Mapping[str, StructType]:
-        """Columns of other types than the pinned ones are read as their own."""
+        """Return the schemas of files with other types than the pinned ones, in the files' own types."""
         schemas: dict[str, StructType] = {}
         for file in files:
             text = self._headers.schema(file)
@@ -74,16 +74,19 @@ class AvroFiles(TypedFiles):
                 if isinstance(data_type, str) and data_type in NANOSECONDS
             ]
             if read != data:
-                self._remark_cut(cut)
+                self._note_cut_times(cut)
                 schemas[file.path] = read
         return schemas
 
     def _unknown_fields(self, files: Sequence[SourceFile], pinned: PinnedSchema) -> Mapping[str, list[str]]:
-        """Read the headers, without Spark. A header that does not read Spark tells when the file is loaded."""
+        """Return the fields that the schema lacks, by path, from the headers.
+
+        Spark reports a header that cannot be read when it loads the file.
+        """
         texts = {file.path: self._headers.schema(file) for file in files if file.size}
-        pinned_paths = paths_of(pinned.struct)
+        pinned_paths = field_paths(pinned.struct)
         return {
-            path: unknown_names(fields_of(text), self._headers.own_types(text), pinned_paths)
+            path: unknown_names(field_paths_of(text), self._headers.own_types(text), pinned_paths)
             for path, text in texts.items()
             if text
         }
@@ -95,7 +98,7 @@ class AvroFiles(TypedFiles):
         files: Sequence[SourceFile],
         data: StructType,
     ) -> Mapping[str, StructType]:
-        """The columns of each file."""
-        types = self.columns.types_by_header(spark, self.columns.first_of_each(files))
+        """Return the columns of each file."""
+        types = self.columns.types_by_header(spark, self.columns.first_by_header(files))
         texts = {file.path: self._headers.schema(file) for file in files}
         return {path: types[text] for path, text in texts.items() if text is not None}

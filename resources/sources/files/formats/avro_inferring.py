@@ -1,4 +1,4 @@
-"""The columns of Avro files, by their headers; Spark tells the types of one file of each header."""
+"""Find the columns of Avro files by their headers; Spark gives the types of one file for each header."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from partitions.path.source import SourceFile
 from partitions.records.conversions import is_special_type
 from resources.sources.files.avro_headers import AvroHeaders
 from resources.sources.files.checked import CheckedFiles
-from resources.sources.files.converting import own_struct
+from resources.sources.files.converting import struct_of_own_types
 from resources.sources.files.formats.format import FormatReader
-from resources.sources.files.formats.merging import merged, nullable
-from resources.sources.files.formats.typed import TypedColumns, taken_columns
+from resources.sources.files.formats.merging import merge_schemas, nullable
+from resources.sources.files.formats.typed import TypedColumns, columns_for_table
 from resources.sources.files.pinned import PinnedSchema
 
 if TYPE_CHECKING:
@@ -24,20 +24,20 @@ if TYPE_CHECKING:
 
 
 class AvroColumns(TypedColumns):
-    """Finds the columns of records with types of their own."""
+    """A finder of the columns of Avro files."""
 
     def __init__(self, form: FormatReader, headers: AvroHeaders) -> None:
-        """Look at no file yet.
+        """Store the parts; read nothing.
 
         Args:
-            form: reads the files.
-            headers: of these.
+            form: the format's reader.
+            headers: the headers of the files.
         """
         super().__init__(form)
         self._headers = headers
 
     def infer(self, spark: SparkSession, files: Sequence[SourceFile]) -> StructType:
-        """Spark looks at one file only, so files with other schemas are asked for apart."""
+        """Return the columns of all files; Spark inspects one file for each distinct schema."""
         bad = {file: self._headers.fault(file) for file in files}
         sound = [file for file in files if bad[file] is None]
         for error in () if sound else bad.values():
@@ -46,22 +46,25 @@ class AvroColumns(TypedColumns):
         groups: dict[str, SourceFile] = {}
         for file in sound:
             groups.setdefault(self._headers.schema(file) or "", file)
-        columns = merged(self._columns_of(spark, text, file) for text, file in groups.items())
+        columns = merge_schemas(self._columns_of(spark, text, file) for text, file in groups.items())
         return self._form.rules.with_deferred_types(columns.jsonValue())
 
     def _columns_of(self, spark: SparkSession, text: str, file: SourceFile) -> StructType:
-        """The columns of one file: by its header if Spark would take some of them for numbers, else by Spark."""
+        """Return the columns of one file, from Spark or the header.
+
+        The header is used if Spark would misread some types as numbers.
+        """
         own = self._headers.own_types(text) if text else {}
         is_special = any(is_special_type(data_type) for data_type in own.values())
         if is_special and None not in own.values():
-            return own_struct(own)
+            return struct_of_own_types(own)
         return nullable(self._form.scan(spark, [file], None).schema)
 
     @override
     def names_of(
         self, spark: SparkSession, files: Sequence[SourceFile], names: Sequence[str]
     ) -> Mapping[str, frozenset[str]]:
-        """Read the headers, without Spark."""
+        """Return the column names of each file, from its header."""
         written = {
             file.path: self._headers.schema(file) for file in files if self._headers.fault(file) is None
         }
@@ -72,19 +75,19 @@ class AvroColumns(TypedColumns):
         }
 
     @override
-    def others(
+    def incoming_columns(
         self,
         spark: SparkSession,
         files: Sequence[SourceFile],
         pinned: PinnedSchema,
         check: Callable[[], CheckedFiles],
     ) -> Mapping[str, StructType]:
-        """Read the headers, without Spark; of files with the same columns Spark tells the types of one."""
-        groups = self.first_of_each([file for file in files if self._headers.fault(file) is None])
-        return taken_columns(self.types_by_header(spark, groups), groups, pinned)
+        """Return the columns of files, from one file for each header."""
+        groups = self.first_by_header([file for file in files if self._headers.fault(file) is None])
+        return columns_for_table(self.types_by_header(spark, groups), groups, pinned)
 
-    def first_of_each(self, files: Sequence[SourceFile]) -> dict[str, SourceFile]:
-        """Return the first of the files with the same header, by that."""
+    def first_by_header(self, files: Sequence[SourceFile]) -> dict[str, SourceFile]:
+        """Return the first file of each distinct header, by that header."""
         groups: dict[str, SourceFile] = {}
         for file in files:
             if (text := self._headers.schema(file)) is not None:
@@ -94,5 +97,5 @@ class AvroColumns(TypedColumns):
     def types_by_header(
         self, spark: SparkSession, groups: Mapping[str, SourceFile]
     ) -> Mapping[str, StructType]:
-        """Return the columns of files in Spark's types, by what tells their columns."""
+        """Return the columns of files in Spark's types, by header."""
         return self._types_of(groups, lambda text, file: self._columns_of(spark, text, file))

@@ -1,4 +1,4 @@
-"""Which CSV files and records cannot be loaded: headers are compared, and all lines are held against the rule of the schema."""
+"""Check CSV files before they are loaded: compare headers, and match all lines against a rule."""
 
 from __future__ import annotations
 
@@ -17,31 +17,30 @@ from partitions.records.forms import Reading
 from partitions.records.judge import Fault
 from partitions.schema_policy import may_take_columns
 from resources.sources.files.beside_folders import contradicts, fault_beside_folder, folder_fields
-from resources.sources.files.checked import BadRecord, CheckedFiles, in_order
+from resources.sources.files.checked import BadRecord, CheckedFiles, sort_by_file
 from resources.sources.files.failures import bad_encoding, bad_records, open_quote
 from resources.sources.files.first_values import first_values
-from resources.sources.files.formats.alike import only, read_alike
+from resources.sources.files.formats.alike import group_for_scans, select_columns
 from resources.sources.files.formats.csv_headers import (
     CsvHeaders,
-    folded,
-    headers_with_name_twice,
-    other_header,
+    doubled_name_errors,
+    fold_names,
+    header_error,
 )
 from resources.sources.files.formats.csv_inferring import CsvColumns
 from resources.sources.files.formats.format import FormatReader
 from resources.sources.files.lines import (
-    Lines,
-    binary_by_mark,
-    encoding_by_mark,
-    undecodable_line,
-    whole_text,
+    LineNumbers,
+    detect_binary,
+    detect_encoding,
+    find_undecodable_line,
+    read_text,
 )
-from resources.sources.files.own_forms import data_type_of, has_own_form, misread
-from resources.sources.files.own_forms import fault as own_form_fault
+from resources.sources.files.own_forms import data_type_of, has_own_form, is_misread, misread_fault
 from resources.sources.files.paths import folder_column
 from resources.sources.files.pinned import PinnedSchema
 from resources.sources.files.text_lines import MOST_AT_ONCE, TEXT, lines_of
-from resources.sources.files.text_values import value_of
+from resources.sources.files.text_values import parse_text
 from resources.sql import quoted
 
 if TYPE_CHECKING:
@@ -50,40 +49,40 @@ if TYPE_CHECKING:
 
 
 class CsvCheck:
-    """Looks through files before they are loaded.
+    """A check of CSV files before they are loaded.
 
     Attributes:
-        line_by_line: the files with lines that Spark's reader skips, though they are records.
-        with_header_again: the files with a record that has the text of their header.
+        line_by_line: the files with records that Spark's reader skips.
+        with_header_again: the files with a record that equals their header.
     """
 
     def __init__(self, form: FormatReader, columns: CsvColumns, headers: CsvHeaders) -> None:
-        """Look at no file yet.
+        """Store the parts; check nothing.
 
         Args:
-            form: reads the files.
-            columns: finds their columns.
-            headers: of these.
+            form: the format's reader.
+            columns: finds the columns of files.
+            headers: the headers of the files.
         """
         self._form, self._columns, self._headers = form, columns, headers
         self.line_by_line: set[str] = set()
         self.with_header_again: set[str] = set()
 
     def check(self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema) -> CheckedFiles:
-        """Compare the headers, and hold all records against the rule of the schema."""
-        bad_files = {} if self._form.rules.is_strict else headers_with_name_twice(self._headers.of(files))
+        """Compare the headers, and check all records against the rule of the schema."""
+        bad_files = {} if self._form.rules.is_strict else doubled_name_errors(self._headers.of(files))
         records: list[tuple[str, BadRecord]] = []
         sound = [file for file in files if file.path not in bad_files]
-        for group, schema in read_alike(self._form, sound, pinned):
+        for group, schema in group_for_scans(self._form, sound, pinned):
             checked = self._check_alike(spark, group, schema, pinned)
             bad_files |= checked.bad_files
             records += checked.bad_records
-        return CheckedFiles(bad_files, in_order(records, files))
+        return CheckedFiles(bad_files, sort_by_file(records, files))
 
     def _check_alike(
         self, spark: SparkSession, files: Sequence[SourceFile], schema: StructType, pinned: PinnedSchema
     ) -> CheckedFiles:
-        """Look through files that are read in one scan."""
+        """Check files that are read in one scan."""
         form = self._headers.form_with_break(files[0].path)
         fields = [
             (field.name, "string" if self._form.rules.rescues else field.dataType.jsonValue())
@@ -104,33 +103,40 @@ class CsvCheck:
         accepted = text.rlike(rule.pattern(None if first is None else first.text))
         if rule.form.encoding is None:
             accepted &= F.is_valid_utf8(text)
-        others = [
-            *((place, True, text) for place, text in self._misread(rule, lambda: self._values_of_line(rule))),
-            *((place, False, text) for place, text in self._contradicting(files, rule, pinned)),
+        value_faults = [
+            *(
+                (place, True, text)
+                for place, text in self._misread_texts(rule, lambda: self._values_of_line(rule))
+            ),
+            *((place, False, text) for place, text in self._contradicting_texts(files, rule, pinned)),
         ]
-        for *_, other in others:
-            accepted &= other.isNull()
+        for *_, faulty_text in value_faults:
+            accepted &= faulty_text.isNull()
         rejected = rows.where(~accepted).select(
             self._form.scanner.path_of(files).alias("path"),
             F.try_validate_utf8(text).alias(TEXT),
-            *[other.alias(f"c{number}") for number, (*_, other) in enumerate(others)],
+            *[faulty_text.alias(f"c{number}") for number, (*_, faulty_text) in enumerate(value_faults)],
         )
         spelt = folder_fields(files[0].path, pinned)
-        some = rejected.limit(MOST_AT_ONCE + 1).collect()
-        lines = _Rejected(rule)
-        for row in some if len(some) <= MOST_AT_ONCE else rejected.toLocalIterator():
+        first_lines = rejected.limit(MOST_AT_ONCE + 1).collect()
+        lines = _RejectedLines(rule)
+        for row in first_lines if len(first_lines) <= MOST_AT_ONCE else rejected.toLocalIterator():
             faults = (
-                own_form_fault(*rule.fields[place], value)
+                misread_fault(*rule.fields[place], value)
                 if is_own_form
                 else fault_beside_folder(name := rule.fields[place][0], spelt[name], row["path"], value)
-                for number, (place, is_own_form, _) in enumerate(others)
+                for number, (place, is_own_form, _) in enumerate(value_faults)
                 if (value := row[f"c{number}"]) is not None
             )
             lines.add(row["path"], row[TEXT], next(faults, None))
-        return self._told(lines, files, pinned)
+        return self._collect_results(lines, files, pinned)
 
-    def _misread(self, rule: CsvRule, texts: Callable[[], Sequence[Column]]) -> list[tuple[int, Column]]:
-        """The places of columns whose values stand in forms that options name, each with the text of a record's value that is misread; NULL of another.
+    def _misread_texts(
+        self, rule: CsvRule, texts: Callable[[], Sequence[Column]]
+    ) -> list[tuple[int, Column]]:
+        """Return columns with a format that options name: each one's position, and its misread text.
+
+        The text is NULL if it is read well.
 
         Args:
             rule: of the records.
@@ -138,19 +144,26 @@ class CsvCheck:
         """
         from pyspark.sql import functions as F
 
-        own = [(place, of) for place, (_, of) in enumerate(rule.fields) if has_own_form(of, rule.reading)]
-        values = texts() if own else ()
+        positions = [
+            (place, data_type)
+            for place, (_, data_type) in enumerate(rule.fields)
+            if has_own_form(data_type, rule.reading)
+        ]
+        values = texts() if positions else ()
         misread_texts: list[tuple[int, Column]] = []
-        for place, data_type in own:
-            read = partial(value_of, values[place], options=self._form.own_options)
-            is_misread = values[place].isNotNull() & misread(read, data_type_of(data_type))
-            misread_texts.append((place, F.when(is_misread, values[place])))
+        for place, data_type in positions:
+            read = partial(parse_text, values[place], options=self._form.own_options)
+            is_wrong = values[place].isNotNull() & is_misread(read, data_type_of(data_type))
+            misread_texts.append((place, F.when(is_wrong, values[place])))
         return misread_texts
 
-    def _contradicting(
+    def _contradicting_texts(
         self, files: Sequence[SourceFile], rule: CsvRule, pinned: PinnedSchema
     ) -> list[tuple[int, Column]]:
-        """The places of columns that folders of these files name, too, each with the text of a line's value that is another one; NULL of the same."""
+        """Return columns that folders also name: each one's position, and its contradicting text.
+
+        The text is NULL if it equals the folder's.
+        """
         from pyspark.sql import functions as F
 
         spelt = folder_fields(files[0].path, pinned)
@@ -162,12 +175,12 @@ class CsvCheck:
         for place, name in both:
             text, data_type = values[place], pinned.struct[name].dataType
             folder = folder_column(self._form.scanner.path_of(files), spelt[name])
-            other = contradicts(value_of(text, data_type, self._form.own_options), folder, data_type)
-            contradicting.append((place, F.when(other, text)))
+            is_different = contradicts(parse_text(text, data_type, self._form.own_options), folder, data_type)
+            contradicting.append((place, F.when(is_different, text)))
         return contradicting
 
     def _values_of_line(self, rule: CsvRule) -> Sequence[Column]:
-        """The values of a line as texts."""
+        """Return the values of a line as texts."""
         from pyspark.sql import functions as F
 
         options = {**options_of_line(self._form, ""), "sep": rule.form.separator, "mode": "PERMISSIVE"}
@@ -176,20 +189,22 @@ class CsvCheck:
         line = F.from_csv(F.col(TEXT), schema, options)
         return [line.getField(f"c{place}") for place in places]
 
-    def _told(self, rejected: _Rejected, files: Sequence[SourceFile], pinned: PinnedSchema) -> CheckedFiles:
-        """What is wrong with files whose lines were judged."""
+    def _collect_results(
+        self, rejected: _RejectedLines, files: Sequence[SourceFile], pinned: PinnedSchema
+    ) -> CheckedFiles:
+        """Return the bad files and records of rejected lines."""
         form, bad_files = rejected.rule.form, dict[str, BadFile]()
         self.with_header_again |= rejected.with_header_again
         self.line_by_line |= rejected.line_by_line
         texts = [(path, item.text) for path, items in rejected.items.items() for item in items]
-        lines = Lines(self._form.place, texts, form.encoding or "utf-8")
+        lines = LineNumbers(self._form.place, texts, form.encoding or "utf-8")
         records: list[tuple[str, BadRecord]] = []
         for file in files:
             path, items = file.path, rejected.items.get(file.path, [])
             suspicious = bool(items) or rejected.headers.get(path, 0) != 1
-            wrong = self._wrong_header(file, pinned) if form.header and suspicious else None
+            wrong = self._find_header_error(file, pinned) if form.header and suspicious else None
             if path in rejected.undecodable:
-                bad_files[path] = self._other_encoding(path, undecodable_line(self._form.place, path))
+                bad_files[path] = self._encoding_error(path, find_undecodable_line(self._form.place, path))
             elif wrong is not None:
                 bad_files[path] = wrong
             else:
@@ -208,7 +223,7 @@ class CsvCheck:
     def _check_whole(
         self, spark: SparkSession, files: Sequence[SourceFile], rule: CsvRule, pinned: PinnedSchema
     ) -> CheckedFiles:
-        """Look through files whose records are told apart in their whole text only: of one that has a bad record none is loaded."""
+        """Check files whose records can only be split in the whole text; one bad record makes the file bad."""
         from pyspark.sql import functions as F
 
         rows = lines_of(spark, self._form.scanner, files, self._form.own_options, wholetext="true")
@@ -222,53 +237,53 @@ class CsvCheck:
         for file in files:
             rejected_here = file.path in paths
             line = (
-                undecodable_line(self._form.place, file.path)
+                find_undecodable_line(self._form.place, file.path)
                 if rejected_here and form.encoding is None
                 else None
             )
-            wrong = self._wrong_header(file, pinned) if form.header else None
+            wrong = self._find_header_error(file, pinned) if form.header else None
             if line is not None:
-                bad_files[file.path] = self._other_encoding(file.path, line)
+                bad_files[file.path] = self._encoding_error(file.path, line)
             elif wrong is not None:
                 bad_files[file.path] = wrong
-            elif rejected_here and (items := self._bad_items(file.path, rule)):
-                bad_files[file.path] = self._bad(file.path, items)
+            elif rejected_here and (items := self._find_bad_items(file.path, rule)):
+                bad_files[file.path] = self._bad_file(file.path, items)
         sound = [file for file in files if file.path not in bad_files]
-        bad_files |= self._misread_whole(spark, sound, rule)
+        bad_files |= self._misread_files(spark, sound, rule)
         sound = [file for file in files if file.path not in bad_files]
-        return CheckedFiles(bad_files | self._contradicting_whole(spark, sound, rule, pinned))
+        return CheckedFiles(bad_files | self._contradicting_files(spark, sound, rule, pinned))
 
-    def _bad_items(self, path: str, rule: CsvRule) -> Sequence[CsvItem]:
-        """The records of a whole text that cannot be loaded."""
-        text = whole_text(self._form.place, path, rule.form.encoding or "utf-8")
+    def _find_bad_items(self, path: str, rule: CsvRule) -> Sequence[CsvItem]:
+        """Return the bad records of a whole text."""
+        text = read_text(self._form.place, path, rule.form.encoding or "utf-8")
         return list(rule.judge_text(text, has_header=rule.form.header))
 
-    def _misread_whole(
+    def _misread_files(
         self, spark: SparkSession, files: Sequence[SourceFile], rule: CsvRule
     ) -> dict[str, BadFile]:
-        """Files with a value in a form of an option that Spark would misread."""
+        """Return the files with a value that Spark would misread, whose format an option names."""
         from pyspark.sql import functions as F
 
         names = [name for name, _ in rule.fields]
-        misread_texts = self._misread(rule, lambda: [F.col(quoted(name)) for name in names])
+        misread_texts = self._misread_texts(rule, lambda: [F.col(quoted(name)) for name in names])
         bad_files: dict[str, BadFile] = {}
-        for group in self._form.scanner.together(files) if misread_texts else ():
+        for group in self._form.scanner.scan_groups(files) if misread_texts else ():
             rows, path_column = self._columns.as_texts(spark, group, names), self._form.scanner.path_of(group)
             misread_values = first_values(rows, path_column, [text for _, text in misread_texts])
             for path, values in groupby(misread_values, key=itemgetter(0)):
                 places = [(misread_texts[number][0], value) for _, number, value in values]
                 faults = {
-                    place: (value, own_form_fault(*rule.fields[place], value)) for place, value in places
+                    place: (value, misread_fault(*rule.fields[place], value)) for place, value in places
                 }
-                items = self._bad_items(path, replace(rule, misread=faults))
+                items = self._find_bad_items(path, replace(rule, misread=faults))
                 _, fault = next(iter(faults.values()))
-                bad_files[path] = self._bad(path, items or [CsvItem(None, "", fault, False)])
+                bad_files[path] = self._bad_file(path, items or [CsvItem(None, "", fault, False)])
         return bad_files
 
-    def _contradicting_whole(
+    def _contradicting_files(
         self, spark: SparkSession, files: Sequence[SourceFile], rule: CsvRule, pinned: PinnedSchema
     ) -> dict[str, BadFile]:
-        """Files with a value that is another than the folder's, of which no line is told."""
+        """Return the files with a value that contradicts the folder, without line numbers."""
         from pyspark.sql import functions as F
 
         spelt = folder_fields(files[0].path, pinned) if files and not self._form.rules.rescues else {}
@@ -276,57 +291,65 @@ class CsvCheck:
         if not both:
             return {}
         path, columns = self._form.scanner.path_of(files), pinned.struct
-        others = [
+        contradicting_texts = [
             F.when(
                 contradicts(F.col(quoted(name)), folder_column(path, spelt[name]), columns[name].dataType),
                 F.col(quoted(name)).cast("string"),
             )
             for name in both
         ]
-        rows = self._form.scan(spark, files, only(columns, [name for name, _ in rule.fields]))
+        rows = self._form.scan(spark, files, select_columns(columns, [name for name, _ in rule.fields]))
         bad_files: dict[str, BadFile] = {}
-        for bad_path, place, value in first_values(rows, path, others):
+        for bad_path, place, value in first_values(rows, path, contradicting_texts):
             fault = fault_beside_folder(both[place], spelt[both[place]], bad_path, value)
             record = BadRecord.of(fault)
             bad = bad_records(bad_path, [record], show=self._form.dataflow.show_bad_records)
             bad_files.setdefault(bad_path, bad)
         return bad_files
 
-    def _other_encoding(self, path: str, line: int | None) -> BadFile:
-        encoding = encoding_by_mark(self._form.place, path) or "windows-1252"
-        return bad_encoding(path, line, f"encoding: {encoding}", binary_by_mark(self._form.place, path))
+    def _encoding_error(self, path: str, line: int | None) -> BadFile:
+        encoding = detect_encoding(self._form.place, path) or "windows-1252"
+        return bad_encoding(path, line, f"encoding: {encoding}", detect_binary(self._form.place, path))
 
-    def _bad(self, path: str, items: Sequence[CsvItem]) -> BadFile:
+    def _bad_file(self, path: str, items: Sequence[CsvItem]) -> BadFile:
         if items[0].is_open:
             return open_quote(path, items[0].line, over_lines=self._headers.form(path).over_lines)
         records = [BadRecord.of(item.fault, item.text, item.line) for item in items]
         return bad_records(path, records, show=self._form.dataflow.show_bad_records)
 
-    def _wrong_header(self, file: SourceFile, pinned: PinnedSchema) -> BadFile | None:
-        """Return why a file's header is not the one that it must have; None if it is."""
+    def _find_header_error(self, file: SourceFile, pinned: PinnedSchema) -> BadFile | None:
+        """Return the error for a file's header; None if it is as expected."""
         header = self._headers.first_record(file)
         if header is None or not self._form.rules.is_strict:
             return None
-        expected = self._form.beside_folders(file, pinned).data.fieldNames()
-        takes = self._form.dataflow.target.schema_mode == "strict" and may_take_columns(self._form.dataflow)
-        return other_header(file.path, expected, header, takes=takes)
+        expected = self._form.schema_of_file(file, pinned).data.fieldNames()
+        may_merge = self._form.dataflow.target.schema_mode == "strict" and may_take_columns(
+            self._form.dataflow
+        )
+        return header_error(file.path, expected, header, may_merge=may_merge)
 
 
-class _Rejected:
-    """The lines that a pattern did not accept, by their files."""
+class _RejectedLines:
+    """The lines that a pattern did not accept, by file."""
 
     def __init__(self, rule: CsvRule) -> None:
-        """Have none yet."""
+        """Start without lines."""
         self.rule = rule
         self.items: dict[str, list[CsvItem]] = {}
         self.headers: dict[str, int] = {}
         self.undecodable: set[str] = set()
         self.with_header_again: set[str] = set()
         self.line_by_line: set[str] = set()
-        self._names = folded([name for name, _ in rule.fields])
+        self._names = fold_names([name for name, _ in rule.fields])
 
     def add(self, path: str, line: str | None, by_spark: Fault | None) -> None:
-        """Judge a line; None is one with bytes that are no text. ``by_spark`` is what Spark finds wrong with a value of it."""
+        """Judge a line and note the result.
+
+        Args:
+            path: of its file.
+            line: the text; None if its bytes are no text.
+            by_spark: the fault that Spark found in a value of it; None if there is none.
+        """
         if line is None:
             self.undecodable.add(path)
             return
@@ -344,12 +367,12 @@ class _Rejected:
 
     def _is_header(self, line: str) -> bool:
         names = self.rule.form.values(line)
-        return names is not None and self._names == folded(
+        return names is not None and self._names == fold_names(
             [name or f"_c{place}" for place, name in enumerate(names)]
         )
 
 
 def options_of_line(form: FormatReader, path: str) -> dict[str, str]:
-    """Return what Spark's reader is told of a line of such a file."""
+    """Return the options with which Spark parses one line of such a file."""
     options = form.reader_options(path, infer=True)
     return {name: value for name, value in options.items() if name.lower() not in ("header", "multiline")}

@@ -1,4 +1,4 @@
-"""The headers of CSV files: the first record of each, the form that it is read in, and whether it names the columns that it must."""
+"""Read the headers of CSV files, and compare them with the expected columns."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from partitions.records.csv_form import CsvForm
 from partitions.sources.formats import Option
 from resources.connections.places import Place
 from resources.sources.files.failures import bad_header
-from resources.sources.files.lines import beginning
+from resources.sources.files.lines import read_beginning
 
 _HEADERS_KEPT = 10_000
 _THREADS = 16
 
 
-class Header(NamedTuple):
+class CsvHeader(NamedTuple):
     """The first record of a file.
 
     Attributes:
-        text: as it stands there.
-        names: of the columns; what has no name there is named by its place, as Spark does.
+        text: as written.
+        names: of the columns; a column without a name is called by its position, as in Spark.
     """
 
     text: str
@@ -33,10 +33,10 @@ class Header(NamedTuple):
 
 
 class CsvHeaders:
-    """The headers of the files of a dataflow; those that were read last are kept: schemas, checks and reads ask for them."""
+    """A cache of the headers of a dataflow's files, for schemas, checks and reads."""
 
     def __init__(self, place: Place, options: Mapping[str, Option]) -> None:
-        """Read none yet.
+        """Start with an empty cache.
 
         Args:
             place: the root of the files.
@@ -47,70 +47,70 @@ class CsvHeaders:
         self._line_breaks: dict[str, str] = {}
 
     @property
-    def are_there(self) -> bool:
+    def has_headers(self) -> bool:
         """Whether the first record of a file names its columns."""
         return self.form("").header
 
     def form(self, path: str) -> CsvForm:
-        """Return the form of a file, as its name and the options say."""
-        return CsvForm.of(self._options, separator(path))
+        """Return the form of a file, from its name and the options."""
+        return CsvForm.of(self._options, separator_of_path(path))
 
     def form_with_break(self, path: str) -> CsvForm:
-        """Return the form of a file, with its own line break if records are told apart in its whole text only."""
+        """Return the form of a file; with its own line break if records can only be split in the whole text."""
         form = self.form(path)
         if not form.is_whole or form.line_break or not path:
             return form
         if path not in self._line_breaks:
-            text = beginning(self._place, path, form.encoding or "utf-8")
+            text = read_beginning(self._place, path, form.encoding or "utf-8")
             self._line_breaks[path] = form.first_break(text)
         return replace(form, line_break=self._line_breaks[path])
 
-    def of(self, files: Sequence[SourceFile]) -> dict[str, Header]:
-        """Return the headers of files that have one."""
-        if not self.are_there:
+    def of(self, files: Sequence[SourceFile]) -> dict[str, CsvHeader]:
+        """Return the headers of the files that have one, by path."""
+        if not self.has_headers:
             return {}
         return {file.path: header for file, header in self._first_records(files) if header is not None}
 
-    def made_up(self, files: Sequence[SourceFile]) -> dict[str, Header]:
-        """Return the names that Spark gives to the columns of files without a header."""
+    def numbered_names(self, files: Sequence[SourceFile]) -> dict[str, CsvHeader]:
+        """Return the column names that Spark gives to files without a header, by path."""
         return {
-            file.path: Header("", tuple(f"_c{place}" for place in range(len(record.names))))
+            file.path: CsvHeader("", tuple(f"_c{place}" for place in range(len(record.names))))
             for file, record in self._first_records(files)
             if record is not None
         }
 
-    def _first_records(self, files: Sequence[SourceFile]) -> list[tuple[SourceFile, Header | None]]:
-        """The first record of each file, read side by side."""
+    def _first_records(self, files: Sequence[SourceFile]) -> list[tuple[SourceFile, CsvHeader | None]]:
+        """Return the first record of each file, read in parallel."""
         with ThreadPoolExecutor(min(_THREADS, max(1, len(files)))) as pool:
             return list(zip(files, pool.map(self.first_record, files), strict=True))
 
-    def _read_first_record(self, file: SourceFile) -> Header | None:
-        """The first record of a file; None if there is none."""
+    def _read_first_record(self, file: SourceFile) -> CsvHeader | None:
+        """Return the first record of a file; None if there is none."""
         form = self.form(file.path)
-        record = form.first_record(beginning(self._place, file.path, form.encoding or "utf-8"))
+        record = form.first_record(read_beginning(self._place, file.path, form.encoding or "utf-8"))
         if record is None:
             return None
         text, names = record
-        return Header(text, tuple(name or f"_c{place}" for place, name in enumerate(names)))
+        return CsvHeader(text, tuple(name or f"_c{place}" for place, name in enumerate(names)))
 
 
-def separator(path: str) -> str:
-    """Return what separates the values of a file, as its ending says."""
+def separator_of_path(path: str) -> str:
+    """Return the separator of a file's values, by its ending."""
     return "\t" if ".tsv" in path.rpartition("/")[2] else ","
 
 
-def folded(names: Sequence[str]) -> list[str]:
-    """Return names as Spark compares them."""
+def fold_names(names: Sequence[str]) -> list[str]:
+    """Return names in lower case, as Spark compares them."""
     return [name.lower() for name in names]
 
 
 def has_name_twice(names: Sequence[str]) -> bool:
-    """Return whether a name stands twice, in any case."""
-    return len(set(folded(names))) < len(names)
+    """Return whether a name occurs twice, in any case."""
+    return len(set(fold_names(names))) < len(names)
 
 
-def headers_with_name_twice(headers: Mapping[str, Header]) -> dict[str, BadFile]:
-    """Return why files are bad whose header names a column twice, by path."""
+def doubled_name_errors(headers: Mapping[str, CsvHeader]) -> dict[str, BadFile]:
+    """Return the error for each file whose header names a column twice, by path."""
     return {
         path: bad_header(path, (), header.names)
         for path, header in headers.items()
@@ -118,15 +118,15 @@ def headers_with_name_twice(headers: Mapping[str, Header]) -> dict[str, BadFile]
     }
 
 
-def other_header(path: str, expected: Sequence[str], header: Header, *, takes: bool) -> BadFile | None:
-    """Compare a file's header with the columns that it must have, in any case of letters; return why it is another one, None if it is not.
+def header_error(path: str, expected: Sequence[str], header: CsvHeader, *, may_merge: bool) -> BadFile | None:
+    """Return the error for a header that differs from the expected columns, in any case; else None.
 
     Args:
         path: of the file.
         expected: the columns, in their order.
         header: of the file.
-        takes: whether the dataflow could take other columns with ``schema_mode: merge``.
+        may_merge: whether the dataflow could accept other columns with ``schema_mode: merge``.
     """
-    if folded(expected) == folded(header.names):
+    if fold_names(expected) == fold_names(header.names):
         return None
-    return bad_header(path, expected, header.names, takes=takes)
+    return bad_header(path, expected, header.names, may_merge=may_merge)

@@ -1,4 +1,4 @@
-"""The columns of CSV: names of a header, and the first types that hold all values under it."""
+"""Infer the columns of CSV files: a header's names, and the first types that hold all values."""
 
 from __future__ import annotations
 
@@ -9,18 +9,21 @@ from typing_extensions import override
 
 from partitions.path.source import SourceFile
 from partitions.records.forms import INTEGER_BITS, Reading
-from partitions.schema_merging import with_wider_integers as with_wider
-from partitions.schema_merging import with_widest_integers
+from partitions.schema_merging import with_wider_integers, with_widest_integers
 from partitions.schema_types import Schema
 from resources.sources.files.checked import CheckedFiles
 from resources.sources.files.exact_texts import is_exact
 from resources.sources.files.failures import bad_header
-from resources.sources.files.formats.alike import read_alike
-from resources.sources.files.formats.csv_headers import CsvHeaders, folded, has_name_twice, separator
+from resources.sources.files.formats.alike import group_for_scans
+from resources.sources.files.formats.csv_headers import (
+    CsvHeaders,
+    fold_names,
+    has_name_twice,
+    separator_of_path,
+)
 from resources.sources.files.formats.format import FileColumns, FormatReader
 from resources.sources.files.formats.variants import struct_of
-from resources.sources.files.inferring import type_of_sample
-from resources.sources.files.inferring import types_of_texts as first_types
+from resources.sources.files.inferring import type_of_sample, types_of_texts
 from resources.sources.files.pinned import PinnedSchema
 from resources.sql import all_of, quoted
 
@@ -30,27 +33,31 @@ if TYPE_CHECKING:
 
 
 class CsvColumns(FileColumns):
-    """Infers the types of the values under a header."""
+    """A finder of the columns of CSV files."""
 
     def __init__(self, form: FormatReader, headers: CsvHeaders) -> None:
-        """Look at no file yet.
+        """Store the parts; read nothing.
 
         Args:
-            form: reads the files.
-            headers: of these.
+            form: the format's reader.
+            headers: the headers of the files.
         """
         super().__init__(form)
         self._headers = headers
 
     def infer(self, spark: SparkSession, files: Sequence[SourceFile]) -> StructType | None:
-        """Return the columns of the first file whose header names each once, with the types that hold all values of files with this header.
+        """Return the columns of the first sound header, with the types that hold all values below it.
 
-        What is text in a later file changes no type, and is refused when the file is checked: so is a code such as ``0012`` behind whole numbers.
+        A sound header names each column once. The values are those of all files with this header. A text in a later
+        file alone changes no type, and is refused when the file is checked, as is a code such as ``0012`` behind
+        whole numbers.
 
         Raises:
-            BadFile: no header does.
+            BadFile: no header is sound.
         """
-        headers = self._headers.of(files) if self._headers.are_there else self._headers.made_up(files)
+        headers = (
+            self._headers.of(files) if self._headers.has_headers else self._headers.numbered_names(files)
+        )
         sound = {path: header for path, header in headers.items() if not has_name_twice(header.names)}
         if not sound:
             for path, header in headers.items():
@@ -64,22 +71,22 @@ class CsvColumns(FileColumns):
     def names_of(
         self, spark: SparkSession, files: Sequence[SourceFile], names: Sequence[str]
     ) -> Mapping[str, frozenset[str]]:
-        """Read the headers, without Spark."""
+        """Return the column names of each file, from its header."""
         return {
             path: frozenset(name.casefold() for name in header.names)
             for path, header in self._headers.of(files).items()
         }
 
     @override
-    def others(
+    def incoming_columns(
         self,
         spark: SparkSession,
         files: Sequence[SourceFile],
         pinned: PinnedSchema,
         check: Callable[[], CheckedFiles],
     ) -> Mapping[str, StructType]:
-        """Read the headers, without Spark; files with new names are read for the types of these."""
-        pinned_names = set(folded(pinned.struct.fieldNames()))
+        """Return the new columns of files, by headers; only files with new names are read, for their types."""
+        pinned_names = set(fold_names(pinned.struct.fieldNames()))
         groups: dict[tuple[str, ...], list[SourceFile]] = {}
         headers = self._headers.of(files)
         for file in files:
@@ -87,35 +94,41 @@ class CsvColumns(FileColumns):
             if (
                 header is not None
                 and not has_name_twice(header.names)
-                and not pinned_names.issuperset(folded(header.names))
+                and not pinned_names.issuperset(fold_names(header.names))
             ):
-                groups.setdefault((separator(file.path), *header.names), []).append(file)
+                groups.setdefault((separator_of_path(file.path), *header.names), []).append(file)
         columns: dict[str, StructType] = {}
         for (_, *names), alike in groups.items():
-            for group in self._form.scanner.together(alike):
+            for group in self._form.scanner.scan_groups(alike):
                 fields = self._types_of_texts(spark, group, names)["fields"]
                 new = [field for field in fields if field["name"].lower() not in pinned_names]
                 columns[group[0].path] = struct_of({"type": "struct", "fields": new})
         return columns
 
-    def wider(
+    def wider_integers(
         self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema
     ) -> StructType | None:
-        """Look at all values of columns with whole numbers; a line that no wider type takes tells nothing."""
+        """Return the pinned columns with wide enough integers, from all values.
+
+        Lines that no wider type takes are skipped.
+        """
         wider: Schema = pinned.struct.jsonValue()
         reading = Reading.of(self._form.source.options, inferred=pinned.declared is None)
-        for group, data in read_alike(self._form, files, pinned):
-            wider = with_wider(wider, self._widths(spark, group, data.jsonValue(), reading))
+        for group, data in group_for_scans(self._form, files, pinned):
+            wider = with_wider_integers(wider, self._widths(spark, group, data.jsonValue(), reading))
         return None if wider == pinned.struct.jsonValue() else struct_of(wider)
 
     def as_texts(self, spark: SparkSession, files: Sequence[SourceFile], names: Sequence[str]) -> DataFrame:
-        """The values of files under one header, as they stand there."""
-        return self._form.scan(spark, files, texts_of(names), mode="PERMISSIVE", enforceSchema="true")
+        """Return the raw values of files under one header."""
+        return self._form.scan(spark, files, text_columns(names), mode="PERMISSIVE", enforceSchema="true")
 
     def _types_of_sample(
         self, spark: SparkSession, files: Sequence[SourceFile], names: Sequence[str]
     ) -> Schema:
-        """Return the types of the first file with a record that hold the values of all files; what is text in a later file alone changes none."""
+        """Return the types that hold the values of all files, starting with the first file that has a record.
+
+        A text in a later file alone changes no type.
+        """
         first = next((file for file in files if not self.as_texts(spark, [file], names).isEmpty()), files[0])
         schema = self._types_of_texts(spark, [first], names)
         return schema if len(files) == 1 else self._with_types_of_all(spark, files, names, schema)
@@ -123,7 +136,10 @@ class CsvColumns(FileColumns):
     def _with_types_of_all(
         self, spark: SparkSession, files: Sequence[SourceFile], names: Sequence[str], first: Schema
     ) -> Schema:
-        """Return the schema of the first of files with the types that hold the values of all of them; whole numbers beside a text are still as wide."""
+        """Return the schema of the first file, widened to hold the values of all files.
+
+        Integers are widened even if a later file has a text among them.
+        """
         sample = self._types_of_texts(spark, files, names)
         fields = [
             {**field, "type": type_of_sample(field["type"], of_all["type"])}
@@ -139,15 +155,15 @@ class CsvColumns(FileColumns):
     def _with_wider_integers(
         self, spark: SparkSession, files: Sequence[SourceFile], names: Sequence[str], schema: Schema
     ) -> Schema:
-        """Return a schema whose whole numbers are as wide as those of files under one header."""
-        return with_wider(
+        """Return a schema with integers as wide as those of files under one header."""
+        return with_wider_integers(
             schema, self._types_of_texts(spark, files, names, Reading.of(self._form.source.options))
         )
 
     def _widths(
         self, spark: SparkSession, files: Sequence[SourceFile], columns: Schema, reading: Reading
     ) -> Schema:
-        """Return the columns of files under one header whose whole numbers are as wide as those of the lines that fit then."""
+        """Return the columns with integers as wide as those in the lines that fit the widest types."""
         from pyspark.sql import functions as F
 
         wide = with_widest_integers(columns)["fields"]
@@ -162,7 +178,7 @@ class CsvColumns(FileColumns):
             return columns
         rows = self.as_texts(spark, files, [field["name"] for field in wide]).where(fits)
         texts = [F.col(quoted(name)) for name in whole]
-        types = first_types(rows, texts, self._form.source.options, reading, several=False)
+        types = types_of_texts(rows, texts, self._form.source.options, reading, several=False)
         widened = dict(zip(whole, types, strict=True))
         fields = [{**field, "type": widened.get(field["name"], field["type"])} for field in columns["fields"]]
         return {**columns, "fields": fields}
@@ -174,16 +190,16 @@ class CsvColumns(FileColumns):
         names: Sequence[str],
         reading: Reading | None = None,
     ) -> Schema:
-        """The types that hold all values of files under one header; a column without a value is text.
+        """Return the types that hold all values of files under one header; text for a column without a value.
 
-        Without a reading, what only looks like a number, such as ``0012``, is text.
+        Without ``reading``, what only looks like a number, such as ``0012``, is text.
         """
         from pyspark.sql import functions as F
 
         reading = reading or Reading.of(self._form.source.options, inferred=True)
         rows = self.as_texts(spark, files, names)
         texts = [F.col(quoted(name)) for name in names]
-        types = first_types(rows, texts, self._form.source.options, reading, several=False)
+        types = types_of_texts(rows, texts, self._form.source.options, reading, several=False)
         fields = [
             {"name": name, "type": data_type, "nullable": True, "metadata": {}}
             for name, data_type in zip(names, types, strict=True)
@@ -191,8 +207,8 @@ class CsvColumns(FileColumns):
         return {"type": "struct", "fields": fields}
 
 
-def texts_of(names: Sequence[str]) -> StructType:
-    """Return columns of texts."""
+def text_columns(names: Sequence[str]) -> StructType:
+    """Return text columns with these names."""
     from pyspark.sql.types import StringType, StructField, StructType
 
     return StructType([StructField(name, StringType()) for name in names])

@@ -1,4 +1,7 @@
-"""Excel: Spark has no reader for workbooks, so each is made a Parquet file below the lake, with the pinned columns (docs/explanation/architecture.md, Staged files)."""
+"""Excel files: Spark cannot read workbooks, so each is staged as a Parquet file.
+
+See docs/architecture.md, Staged files.
+"""
 
 from __future__ import annotations
 
@@ -22,19 +25,19 @@ from resources.sources.files.cells import (
     arrow_schema,
     as_text,
     converter,
-    in_words,
+    describe_cell,
     is_blank,
 )
-from resources.sources.files.checked import NAMED, BadRecord, CheckedFiles
+from resources.sources.files.checked import MOST_NAMED_RECORDS, BadRecord, CheckedFiles
 from resources.sources.files.failures import bad_records, unknown_field, without_known_columns
-from resources.sources.files.formats.alike import only
+from resources.sources.files.formats.alike import select_columns
 from resources.sources.files.formats.excel_inferring import ExcelColumns
 from resources.sources.files.formats.excel_sheets import ExcelSheets, other_sheets, unnamed_column
 from resources.sources.files.formats.format import FormatReader
-from resources.sources.files.paths import spellings
+from resources.sources.files.paths import folder_names
 from resources.sources.files.pinned import PinnedSchema
 from resources.sources.files.scan import Scanner, StagedScanner
-from resources.sources.files.workbook import Record, Sheet
+from resources.sources.files.workbook import Sheet, SheetRecord
 from resources.staging import StagedBatches, Staging
 
 if TYPE_CHECKING:
@@ -48,12 +51,12 @@ _BATCH = 10_000
 
 
 class ExcelFiles(FormatReader):
-    """Rows of a sheet, under a header. One workbook at a time is in memory."""
+    """A reader of workbooks. Only one workbook is in memory at a time."""
 
     READER: ClassVar[str] = "parquet"
 
     def __init__(self, place: Place, dataflow: Dataflow, staging: Staging) -> None:
-        """Stage nothing yet."""
+        """Store the parts; stage nothing."""
         super().__init__(place, dataflow, staging)
         self._options = ExcelOptions.model_validate(dataflow.files.options)
         self._sheets = ExcelSheets(place, dataflow.files, self._options)
@@ -62,17 +65,17 @@ class ExcelFiles(FormatReader):
 
     @property
     def remarks(self) -> Sequence[str]:
-        """Which sheets hold no record beside others that may, if the definition names no sheet."""
+        """The warning about sheets without records beside other sheets, if the definition names no sheet."""
         return self._sheets.remarks
 
     @override
-    def located(
-        self, files: Sequence[SourceFile], pinned: PinnedSchema, left_out: Mapping[str, Collection[str]]
+    def locate_rows(
+        self, files: Sequence[SourceFile], pinned: PinnedSchema, bad_texts: Mapping[str, Collection[str]]
     ) -> Mapping[str, Scanner]:
-        """Stage the files that are not staged yet.
+        """Stage the files that are not staged yet, and return their scanners.
 
         Raises:
-            BadFile: a file does not read, or has a cell that its column cannot hold.
+            BadFile: a file cannot be read, or has a cell that its column cannot hold.
         """
         for file in files:
             if (bad := self._stage(file, pinned)).total:
@@ -82,18 +85,18 @@ class ExcelFiles(FormatReader):
 
     @override
     def reader_options(self, path: str, *, infer: bool) -> dict[str, str]:
-        """Spark reads the rows that were put for it."""
+        """Return no options: Spark reads the staged Parquet files."""
         return {}
 
-    def beside_folders(self, file: SourceFile, pinned: PinnedSchema) -> PinnedSchema:
-        """Return the schema without the columns of all folders where it names the columns of sheets from the left."""
+    def schema_of_file(self, file: SourceFile, pinned: PinnedSchema) -> PinnedSchema:
+        """Return the schema of a file; without a header, columns of folders are never in sheets."""
         if self._options.header_row == 0:
-            return pinned.beside((*spellings([file.path]), *pinned.folders))
-        return super().beside_folders(file, pinned)
+            return pinned.for_folders((*folder_names([file.path]), *pinned.folders))
+        return super().schema_of_file(file, pinned)
 
     @override
     def check(self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema) -> CheckedFiles:
-        """Stage the files, and return those that cannot be, and the records of others that are bad."""
+        """Stage the files; return the unreadable ones, and the bad records of the others."""
         bad_files: dict[str, BadFile] = {}
         bad_records: list[tuple[str, BadRecord]] = []
         counts: dict[str, int] = {}
@@ -109,8 +112,8 @@ class ExcelFiles(FormatReader):
         return CheckedFiles(bad_files, bad_records, counts)
 
     @override
-    def closer(self, spark: SparkSession, file: SourceFile, pinned: PinnedSchema) -> BadFile | None:
-        """Convert it once more."""
+    def find_exact_error(self, spark: SparkSession, file: SourceFile, pinned: PinnedSchema) -> BadFile | None:
+        """Stage the file again, and return its error."""
         try:
             bad = self._stage(file, pinned)
         except BadFile as error:
@@ -122,21 +125,21 @@ class ExcelFiles(FormatReader):
         return bad_records(file.path, bad.named, show=self.dataflow.show_bad_records, total=total)
 
     def _stage(self, file: SourceFile, pinned: PinnedSchema) -> _BadRecords:
-        """Make a file a Parquet file that Spark reads, unless records of it are bad, which are returned.
+        """Write a workbook as Parquet, unless it has bad records, which are returned.
 
         Raises:
-            BadFile: it does not read, or has other columns.
+            BadFile: it cannot be read, or has other columns.
         """
         key = (self.staging.folder.url, file, pinned)
         if not file.size or key in self._staged:
             return _BadRecords()
-        data = self.beside_folders(file, pinned).data
+        data = self.schema_of_file(file, pinned).data
         sheet = self._sheets.read(file)
         spelt = {} if self._options.header_row == 0 else folder_fields(file.path, pinned)
-        with_folders = only(pinned.struct, [*data.names, *spelt])
+        with_folders = select_columns(pinned.struct, [*data.names, *spelt])
         columns = self._columns(file, sheet, with_folders, is_declared=pinned.declared is not None)
-        data = only(with_folders, [*data.names, *columns])
-        rows = _Rows(file.path, sheet, data, columns, spelt)
+        data = select_columns(with_folders, [*data.names, *columns])
+        rows = _SheetRows(file.path, sheet, data, columns, spelt)
         with self.staging.batches(file.path, arrow_schema(data)) as batches:
             self._sheets.note_records(file, sheet, rows.write(batches))
         if not rows.bad.total:
@@ -146,21 +149,22 @@ class ExcelFiles(FormatReader):
     def _columns(
         self, file: SourceFile, sheet: Sheet, data: StructType, *, is_declared: bool
     ) -> dict[str, int]:
-        """The sheet's column of each column of the schema that it has.
+        """Return the sheet's column number for each column of the schema that the sheet has.
 
         Raises:
-            BadFile: it has columns that the schema lacks (``unknown_fields: check``), or none that the schema has.
+            BadFile: the sheet has columns that the schema lacks (``unknown_fields: check``), or none of the
+                schema's.
         """
         if self._options.header_row == 0:
             return {field.name: number for number, field in enumerate(data.fields)}
-        known = {field.name.casefold(): field.name for field in data.fields}
-        unknown = [column.name for column in sheet.columns if column.name.casefold() not in known]
+        name_by_key = {field.name.casefold(): field.name for field in data.fields}
+        unknown = [column.name for column in sheet.columns if column.name.casefold() not in name_by_key]
         columns = {
-            known[key]: column.number
+            name_by_key[key]: column.number
             for column in [*unnamed_column(sheet), *sheet.columns]
-            if (key := column.name.casefold()) in known
+            if (key := column.name.casefold()) in name_by_key
         }
-        if unknown and known and not columns and self.rules.is_strict:
+        if unknown and name_by_key and not columns and self.rules.is_strict:
             place, hint = (
                 f"sheet {sheet.name}, row {sheet.header_row} (options.header_row)",
                 other_sheets(sheet),
@@ -172,7 +176,7 @@ class ExcelFiles(FormatReader):
 
 
 class _BadRecords(NamedTuple):
-    """The bad records of a workbook: the first of them, and how many there are."""
+    """The first bad records of a workbook, and their total number."""
 
     named: Sequence[BadRecord] = ()
     total: int = 0
@@ -182,12 +186,12 @@ class _BadCellError(Exception):
     """A cell that makes its record bad."""
 
     def __init__(self, record: BadRecord) -> None:
-        """Keep what is wrong with the record."""
+        """Store the bad record."""
         super().__init__(record.why)
         self.record = record
 
 
-class _Rows:
+class _SheetRows:
     """The records of a sheet as rows of a schema."""
 
     def __init__(
@@ -198,7 +202,7 @@ class _Rows:
         columns: Mapping[str, int],
         spelt: Mapping[str, str],
     ) -> None:
-        """Refuse a type that no cell can have."""
+        """Store the columns; raise ConfigurationError for a type that no cell can have."""
         self._path, self._sheet, self._schema = path, sheet, data
         self._spelt = spelt
         self.bad = _BadRecords()
@@ -214,7 +218,11 @@ class _Rows:
             self._columns.append((field, columns.get(field.name), convert))
 
     def write(self, batches: StagedBatches) -> int:
-        """Convert all records, and return how many there are; ``bad`` has those with a cell that does not fit its column, or stands under no name, and the rows are of no use then."""
+        """Convert and write all records, and return their number.
+
+        ``bad`` then holds the records with a cell that does not fit its column, or has no column name; if there are
+        any, the batches are incomplete.
+        """
         count = 0
         while records := list(islice(self._sheet.records, _BATCH)):
             batch = self._batch(records)
@@ -223,13 +231,13 @@ class _Rows:
             count += len(records)
         return count
 
-    def _batch(self, records: Sequence[Record]) -> pa.RecordBatch:
-        """The records as rows, and note those of them that are bad, whose values are NULL."""
+    def _batch(self, records: Sequence[SheetRecord]) -> pa.RecordBatch:
+        """Convert records to rows, and note the bad ones, whose values are NULL."""
         import pyarrow as pa
 
         bad: dict[int, BadRecord] = {}
 
-        def noting(convert: Callable[..., Any], record: Record, *column: Any) -> Any:
+        def noting(convert: Callable[..., Any], record: SheetRecord, *column: Any) -> Any:
             try:
                 return convert(record, *column)
             except _BadCellError as error:
@@ -240,32 +248,32 @@ class _Rows:
             noting(self._check_named, record)
         schema = arrow_schema(self._schema)
         arrays = [
-            pa.array([noting(self._converted, record, *column) for record in records], type_)
+            pa.array([noting(self._convert, record, *column) for record in records], type_)
             for column, type_ in zip(self._columns, schema.types, strict=True)
         ]
         in_order = [bad[row] for row in sorted(bad)]
-        self.bad = _BadRecords([*self.bad.named, *in_order][:NAMED], self.bad.total + len(bad))
+        self.bad = _BadRecords([*self.bad.named, *in_order][:MOST_NAMED_RECORDS], self.bad.total + len(bad))
         return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
-    def _check_named(self, record: Record) -> None:
-        """Raise _BadCellError if a value stands under no name."""
+    def _check_named(self, record: SheetRecord) -> None:
+        """Raise _BadCellError if a value is in a column without a name."""
         for number, cell in enumerate(record.cells):
             if cell is not None and not is_blank(cell) and number not in self._named:
                 row = self._sheet.header_row
                 below = (
                     f"below a name of the header in row {row}" if row else "in the columns of source.schema"
                 )
-                what = f"expected values {below} only, found {in_words(cell)}"
+                message = f"expected values {below} only, found {describe_cell(cell)}"
                 hint = "options.header_row can name another row" if row else ""
-                raise self._bad(record, number, Fault(what, hint=hint))
+                raise self._bad_cell(record, number, Fault(message, hint=hint))
 
-    def _converted(
-        self, record: Record, field: Any, number: int | None, convert: Callable[[Cell], Any]
+    def _convert(
+        self, record: SheetRecord, field: Any, number: int | None, convert: Callable[[Cell], Any]
     ) -> Any:
-        """The value of a cell as its column's type.
+        """Convert a cell to its column's type.
 
         Raises:
-            _BadCellError: it has none there, or another than the folder of the file says.
+            _BadCellError: the cell does not fit, or contradicts the folder of the file.
         """
         cell = None if number is None or number >= len(record.cells) else record.cells[number]
         if cell is None or number is None:
@@ -277,22 +285,22 @@ class _Rows:
         except MisfitError as misfit:
             if is_blank(cell):
                 return None
-            reason = str(misfit) or in_words(cell)
+            reason = str(misfit) or describe_cell(cell)
         else:
             return value
-        what = f"field {field.name}: expected {field.dataType.simpleString()}, found {reason}"
-        raise self._bad(record, number, Fault(what))
+        message = f"field {field.name}: expected {field.dataType.simpleString()}, found {reason}"
+        raise self._bad_cell(record, number, Fault(message))
 
     def _check_beside_folder(
-        self, record: Record, column: str, number: int, value: Any, convert: Callable[[Cell], Any]
+        self, record: SheetRecord, column: str, number: int, value: Any, convert: Callable[[Cell], Any]
     ) -> None:
-        """Raise _BadCellError if a cell has another value than the folder that names its column."""
+        """Raise _BadCellError if a cell contradicts the folder that names its column."""
         text = folder_value(self._path, self._spelt[column])
         if text is None or convert(text) != value:
             fault = fault_beside_folder(column, self._spelt[column], self._path, None)
-            raise self._bad(record, number, fault)
+            raise self._bad_cell(record, number, fault)
 
-    def _bad(self, record: Record, number: int, fault: Fault) -> _BadCellError:
+    def _bad_cell(self, record: SheetRecord, number: int, fault: Fault) -> _BadCellError:
         text = "; ".join("" if cell is None else as_text(cell) for cell in record.cells)
         cell = record.cells[number]
         of_cell = fault._replace(value=None if cell is None else as_text(cell))

@@ -1,4 +1,4 @@
-"""The columns of workbooks: names of a header, and the first types that hold the cells under it. Starts no Spark."""
+"""Infer the columns of workbooks from the header and the cells below it, without Spark."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _SAMPLE_ROWS = 10_000
 
 
 class ExcelColumns(FileColumns):
-    """Finds the columns of sheets."""
+    """A finder of the columns of sheets."""
 
     def __init__(self, form: FormatReader, sheets: ExcelSheets, *, has_header: bool) -> None:
-        """Open no workbook yet.
+        """Store the parts; open no workbook.
 
         Args:
-            form: reads the files.
-            sheets: of these.
+            form: the format's reader.
+            sheets: the sheets of the files.
             has_header: whether a row names the columns.
         """
         super().__init__(form)
@@ -39,7 +39,7 @@ class ExcelColumns(FileColumns):
 
     @override
     def infer(self, spark: SparkSession, files: Sequence[SourceFile]) -> StructType | None:
-        """Look at the first rows of each file, without Spark. A column without a value is text."""
+        """Return the columns from the first 10,000 records of each file; a column without a value is text."""
         from pyspark.sql.types import StringType, StructType
 
         names: dict[str, str] = {}
@@ -65,7 +65,7 @@ class ExcelColumns(FileColumns):
     def names_of(
         self, spark: SparkSession, files: Sequence[SourceFile], names: Sequence[str]
     ) -> Mapping[str, frozenset[str]]:
-        """Read the headers."""
+        """Return the column names of each file, from its header."""
         sheets = {file.path: self._sheets.read(file) for file in (files if self._has_header else ())}
         return {
             path: frozenset(column.name.casefold() for column in [*unnamed_column(sheet), *sheet.columns])
@@ -73,14 +73,14 @@ class ExcelColumns(FileColumns):
         }
 
     @override
-    def others(
+    def incoming_columns(
         self,
         spark: SparkSession,
         files: Sequence[SourceFile],
         pinned: PinnedSchema,
         check: Callable[[], CheckedFiles],
     ) -> Mapping[str, StructType]:
-        """Read the headers; a new column has the type of its cells, and is text if it has no value."""
+        """Return the new columns of files, with the types of their cells; text for a column without a value."""
         pinned_names = {name.casefold() for name in pinned.struct.fieldNames()}
         columns: dict[str, StructType] = {}
         for file in files if self._has_header else ():

@@ -1,7 +1,7 @@
-"""The contracts of a format of files: how Spark scans them and what is wrong with one that is bad, and how their columns are found.
+"""The contracts of a file format: reading and checking its files, and finding their columns.
 
-Belongs here: the contracts, and what formats have in common unless one of them says otherwise. Each format has a module for each of both. What a
-user may say of a format is in ``partitions.sources.formats``.
+Belongs here: the contracts, and defaults that formats share. Each format has one module for each contract. The
+user's options of a format are in ``partitions.sources.formats``.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from resources.sources.files.checked import CheckedFiles
 from resources.sources.files.copies import REWRITTEN_ENDING, FileCopies, Rewrite
 from resources.sources.files.failures import bad_document
 from resources.sources.files.formats.schema_rules import SchemaRules
-from resources.sources.files.paths import spellings
+from resources.sources.files.paths import folder_names
 from resources.sources.files.pinned import PinnedSchema
-from resources.sources.files.rescuing import FolderValue, rescued_columns, surviving
+from resources.sources.files.rescuing import FolderValue, convert_exactly, rescued_columns
 from resources.sources.files.scan import RewrittenScanner, Scanner
-from resources.sources.files.spark_failures import bad_file
+from resources.sources.files.spark_failures import find_bad_file
 from resources.staging import Staging
 
 if TYPE_CHECKING:
@@ -42,32 +42,32 @@ CORRUPT = "_corrupt_record"
 
 
 class FormatReader(ABC):
-    """Files of one format under a root.
+    """A reader of the files of one format under a root.
 
     Attributes:
         READER: the name of Spark's reader.
-        TELLS_TYPES: whether files tell the types of their columns: one whose types do not read is bad.
+        TELLS_TYPES: whether files carry their columns' types, so that one with unreadable types is bad.
         PACKAGE: the Maven coordinates of the reader; None: Spark has it.
         READS_DOCUMENTS: whether a file is one document, whose records are no lines.
         place: the root.
-        source: what the definition says of the files.
-        scanner: scans them where they lie.
+        source: the definition of the source.
+        scanner: scans files where they lie.
         dataflow: the definition.
         staging: takes rows that Spark cannot read where they lie.
-        rules: what the schema mode asks of files.
-        copies: of files that Spark would misread.
+        rules: the rules of the schema mode.
+        copies: copies of files that Spark would misread.
         columns: finds the columns of files.
     """
 
     READER: ClassVar[str]
-    TELLS_TYPES: ClassVar[bool] = False
+    HAS_TYPES: ClassVar[bool] = False
     PACKAGE: ClassVar[str | None] = None
     READS_DOCUMENTS: ClassVar[bool] = False
 
     columns: FileColumns
 
     def __init__(self, place: Place, dataflow: Dataflow, staging: Staging) -> None:
-        """Use a root, and what a definition says of the files below it; nothing is opened.
+        """Store the parts; open nothing.
 
         Args:
             place: the root.
@@ -80,19 +80,19 @@ class FormatReader(ABC):
 
     @property
     def remarks(self) -> Sequence[str]:
-        """What a user should hear of the files that were read so far, each once."""
+        """The warnings about the files read so far, each once."""
         return ()
 
     def options(self, path: str, *, infer: bool) -> Mapping[str, Option] | None:
-        """Return what Spark's reader is told of files such as this one, unless the user says otherwise.
+        """Return the default reader options for a file; the user's options override them.
 
         Args:
             path: of a file.
-            infer: whether the schema is asked for.
+            infer: whether Spark infers the schema.
         """
 
     def reader_options(self, path: str, *, infer: bool) -> dict[str, str]:
-        """Return all that Spark's reader is told of files such as this one, as texts."""
+        """Return all reader options for a file, the user's included, as texts."""
         options = {**(self.options(path, infer=infer) or {}), **self.source.options}
         return {
             name: str(value).lower() if isinstance(value, bool) else str(value)
@@ -101,63 +101,69 @@ class FormatReader(ABC):
 
     @property
     def own_options(self) -> Mapping[str, str]:
-        """What the definition tells Spark's reader, as texts."""
+        """The user's reader options, as texts."""
         return {name: str(value) for name, value in self.source.options.items()}
 
     def has_rows(self, file: SourceFile) -> bool:
-        """Return whether a file may have rows: one of 0 bytes has none, whatever its format."""
+        """Return whether a file may have rows; one of 0 bytes never has."""
         return file.size > 0
 
-    def apart(self, _path: str, /) -> str:
-        """Return what the files of one scan must have in common, as their paths tell it."""
+    def scan_key(self, _path: str, /) -> str:
+        """Return the key that separates scans: files of one scan share it."""
         return ""
 
-    def beside_folders(self, file: SourceFile, pinned: PinnedSchema) -> PinnedSchema:
-        """Return the schema of a file, in which the columns that its folders name are not read from its records."""
-        return pinned.beside(spellings([file.path]))
+    def schema_of_file(self, file: SourceFile, pinned: PinnedSchema) -> PinnedSchema:
+        """Return the schema of a file, without reading the columns of its folders from records."""
+        return pinned.for_folders(folder_names([file.path]))
 
-    def located(
-        self, files: Sequence[SourceFile], _pinned: PinnedSchema, left_out: Mapping[str, Collection[str]], /
+    def locate_rows(
+        self, files: Sequence[SourceFile], _pinned: PinnedSchema, bad_texts: Mapping[str, Collection[str]], /
     ) -> Mapping[str, Scanner]:
-        """Return what scans each of these files, by path: where they lie, or where their rows were put for Spark.
+        """Return the scanner of each file, by path: of the file itself, or of its staged rows.
 
         Args:
             files: with rows.
             pinned: their schema.
-            left_out: by path, the texts of lines that :meth:`check` has told as bad; the copy of a file lacks them.
+            bad_texts: by path, the texts of lines that :meth:`check` found bad; staged copies lack them.
 
         Raises:
-            BadFile: the rows of a file cannot be had.
+            BadFile: the rows of a file cannot be staged.
         """
         rewritten: dict[Rewrite | None, dict[SourceFile, Collection[str]]] = {}
         for file in files:
-            rewrite, texts = self.rewrite_of(file.path), left_out.get(file.path, ())
+            rewrite, texts = self.rewrite_of(file.path), bad_texts.get(file.path, ())
             if rewrite is not None or texts:
                 rewritten.setdefault(rewrite, {})[file] = texts
         scanners = dict.fromkeys((file.path for file in files), self.scanner)
         for rewrite, copied in rewritten.items():
-            self.copies.put(copied, self.header_line, rewrite)
+            self.copies.write_copies(copied, self.header_line, rewrite)
             folder = self.staging.folder
             scanner = Scanner(folder) if rewrite is None else RewrittenScanner(folder, REWRITTEN_ENDING)
             scanners |= {file.path: scanner for file in copied}
         return scanners
 
     def rewrite_of(self, path: str) -> Rewrite | None:
-        """Return what rewrites a file whose values Spark would change, in its encoding or packed, so that a copy is read; None if it is read as it is."""
+        """Return the function that rewrites a file whose values Spark would change, if it would.
 
-    def tells_folders(self, _path: str, /) -> bool:
-        """Return whether Spark adds the columns of folders where it reads such a file."""
+        Spark changes values in some encodings and compressed files. None: the file is read as it is.
+        """
+
+    def has_folder_columns(self, _path: str, /) -> bool:
+        """Return whether Spark adds the columns of folders when it reads the file."""
         return True
 
     def header_line(self, file: SourceFile) -> str | None:
-        """Return the text of the first record of a file if it is none, but names the columns; None if all are records."""
+        """Return the text of a file's header; None if its first record is no header."""
 
     def schemas(
         self,
         files: Sequence[SourceFile],
         data: StructType,
     ) -> Mapping[str, StructType] | None:
-        """Return the schemas to read some files with, by path, as far as these differ from the pinned one (:func:`as_times` changes the rows)."""
+        """Return, by path, the schemas to read files with where they differ from the pinned one.
+
+        :func:`as_times` converts the rows.
+        """
 
     def scan(
         self,
@@ -168,14 +174,14 @@ class FormatReader(ABC):
         /,
         **changes: str,
     ) -> DataFrame:
-        """Return files as Spark reads them, before anything else."""
+        """Return files as Spark's reader returns them."""
         options = self.reader_options(files[0].path, infer=schema is None)
         return (scanner or self.scanner).scan(spark, files, schema, self.READER, options, **changes)
 
     def own_schemas(
         self, _spark: SparkSession, files: Sequence[SourceFile], data: StructType, /
     ) -> Mapping[str, StructType]:
-        """Return the schemas to read files with, by path, so that all that they hold is read; those of files that need none are missing."""
+        """Return, by path, the schemas that read all content of files; files that need none are missing."""
         return self.schemas(files, data) or {}
 
     def rescue(
@@ -187,33 +193,36 @@ class FormatReader(ABC):
         folders: Sequence[FolderValue],
         scanner: Scanner,
     ) -> DataFrame:
-        """Return the pinned columns of files, and ``_rescued_data`` with what does not fit.
+        """Return the pinned columns of files, and ``_rescued_data`` with values that do not fit.
 
         Args:
             spark: a session.
             files: of one schema.
             own: that schema, by :meth:`own_schemas`.
             data: the pinned columns that files have.
-            folders: the pinned columns that folders tell.
+            folders: the pinned columns that folders give.
             scanner: of the files.
         """
         read = data if own is None else own
         rows = self.scan_rows(spark, files, read, scanner)
-        return rescued_columns(rows, read, data, folders, self.parsed)
+        return rescued_columns(rows, read, data, folders, self.parse_value)
 
-    def parsed(self, file_field: StructField, pinned_field: StructField) -> Column | None:
-        """Return the value of a pinned column that a value of a file's column means, NULL if its type does not hold it exactly; None if it holds none."""
-        return surviving(file_field, pinned_field)
+    def parse_value(self, file_field: StructField, pinned_field: StructField) -> Column | None:
+        """Return a file's value as a pinned column's; NULL if the type does not hold it exactly.
+
+        None if no value of the file's column fits.
+        """
+        return convert_exactly(file_field, pinned_field)
 
     def check(
         self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema
     ) -> CheckedFiles | None:
-        """Look through files before they are loaded, and return what of them cannot be loaded exactly.
+        """Check files before they are loaded, and return what cannot be loaded exactly.
 
         Args:
             spark: a session.
             files: with content.
-            pinned: the schema that they are to be loaded with.
+            pinned: the schema to load them with.
         """
 
     def scan_rows(
@@ -225,35 +234,35 @@ class FormatReader(ABC):
         /,
         **changes: str,
     ) -> DataFrame:
-        """Return the rows of files: as Spark reads them, unless some are read otherwise."""
+        """Return the rows of files, as Spark reads them unless a format overrides it."""
         return self.scan(spark, files, schema, scanner, **changes)
 
-    def closer(self, spark: SparkSession, file: SourceFile, pinned: PinnedSchema) -> BadFile | None:
-        """Return what is wrong with a file that Spark has failed at, if a closer look tells."""
+    def find_exact_error(self, spark: SparkSession, file: SourceFile, pinned: PinnedSchema) -> BadFile | None:
+        """Return the exact error of a file that Spark failed at; None if a closer check finds none."""
 
 
 class FileColumns(ABC):
-    """Finds the columns of files."""
+    """A finder of the columns of files."""
 
     def __init__(self, form: FormatReader) -> None:
-        """Look at no file yet; ``form`` reads them."""
+        """Store the format's reader; read nothing."""
         self._form = form
 
     @abstractmethod
     def infer(self, spark: SparkSession, files: Sequence[SourceFile]) -> StructType | None:
-        """Return the columns that stand in these files; None if none does.
+        """Return the columns of these files; None if there are none.
 
         Raises:
-            BadFile: a file contradicts the others, or does not read.
+            BadFile: a file contradicts the others, or cannot be read.
         """
 
-    def by_spark(self, spark: SparkSession, files: Sequence[SourceFile], **changes: str) -> StructType:
+    def infer_by_spark(self, spark: SparkSession, files: Sequence[SourceFile], **changes: str) -> StructType:
         """Return the columns that Spark's reader infers.
 
-        It looks at whole documents through Hadoop's globs, which take no colon in a path: such files are copied for this look.
+        For whole documents Spark uses Hadoop's globs, which refuse colons in paths: such files are copied first.
 
         Raises:
-            BadFile: a copy does not read.
+            BadFile: a copy cannot be read.
         """
         is_refused = self._form.READS_DOCUMENTS and any(
             ":" in f"{self._form.place.spark_url.rpartition('://')[2]}/{file.path}" for file in files
@@ -272,7 +281,7 @@ class FileColumns(ABC):
             try:
                 return self._form.scan(spark, scanned, None, Scanner(folder), **changes).schema
             except Exception as error:
-                bad = bad_file(error, copies)
+                bad = find_bad_file(error, copies)
                 if bad is None:
                     raise
                 raise bad_document(copies[bad.path].path, bad.why) from error
@@ -280,38 +289,45 @@ class FileColumns(ABC):
     def with_empty_texts(
         self, spark: SparkSession, files: Sequence[SourceFile], schema: Schema
     ) -> Schema | None:
-        """Return the columns that Spark inferred of files with texts where records hold empty ones, which it takes for no value."""
+        """Return inferred columns, with text where records hold empty texts, which Spark takes for no value."""
 
     def names_of(
         self, spark: SparkSession, files: Sequence[SourceFile], names: Sequence[str]
     ) -> Mapping[str, frozenset[str]] | None:
-        """Return the names of columns that each file has in its header or in any record, case-folded, by path; of a file that does not tell nothing.
+        """Return the column names in each file's header or records, case-folded, by path.
+
+        Files that do not tell their names are missing.
 
         Args:
             spark: a session.
             files: with records.
-            names: that are asked for; of others nothing need be told.
+            names: the names to look for; others may be missing from the result.
         """
 
-    def others(
+    def incoming_columns(
         self,
         spark: SparkSession,
         files: Sequence[SourceFile],
         pinned: PinnedSchema,
         check: Callable[[], CheckedFiles],
     ) -> Mapping[str, StructType] | None:
-        """Return the columns of files that may have others than the pinned schema, each by the path of a file that has them.
+        """Return the columns of files that may differ from the pinned schema.
 
-        A format whose values are texts gives a column that is pinned its pinned type: its values tell no other.
+        The result is keyed by the path of one file that has the columns. A format whose values are texts gives a
+        pinned column its pinned type: its values imply no other.
 
         Args:
             spark: a session.
             files: with content.
             pinned: the schema.
-            check: returns what :meth:`FormatReader.check` tells of these files, and perhaps of others; it is asked for once.
+            check: returns the result of :meth:`FormatReader.check` for these files, and perhaps for others; called
+                at most once.
         """
 
-    def wider(
+    def wider_integers(
         self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema
     ) -> StructType | None:
-        """Return the pinned columns with wider types for whole numbers that do not fit; None if all fit, or each file tells its types."""
+        """Return the pinned columns with wider types for integers that do not fit.
+
+        None if all fit, or if files carry their types.
+        """

@@ -1,4 +1,4 @@
-"""JSON: an object a line (ndjson), or a document a file (json)."""
+"""JSON files: one object a line (ndjson), or one document a file (json)."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from partitions.records.options import lenient_options, other_encoding, without_
 from partitions.sources.formats import Option
 from resources.connections.places import Place
 from resources.sources.files.beside_folders import FolderFields
-from resources.sources.files.checked import BadRecord, CheckedFiles, Unknown, in_order
+from resources.sources.files.checked import BadRecord, CheckedFiles, UnknownFields, sort_by_file
 from resources.sources.files.copies import Rewrite, write_in_utf8, write_records_as_lines
-from resources.sources.files.formats.alike import read_alike
+from resources.sources.files.formats.alike import group_for_scans
 from resources.sources.files.formats.format import FormatReader
 from resources.sources.files.formats.json_bytes import json_encoding, undecodable
 from resources.sources.files.formats.json_inferring import JsonColumns
 from resources.sources.files.json_check import (
-    JudgedBySpark,
+    SparkJudge,
     check_documents,
     check_lines,
 )
-from resources.sources.files.lines import PACKED_ENDINGS, Lines, beginning, whole_text
+from resources.sources.files.lines import PACKED_ENDINGS, LineNumbers, read_beginning, read_text
 from resources.sources.files.own_forms import OwnForms
 from resources.sources.files.pinned import PinnedSchema
 from resources.sources.files.rescuing import FolderValue, rescued_records
@@ -46,27 +46,27 @@ class _Json(FormatReader):
     READER: ClassVar[str] = "json"
 
     def __init__(self, place: Place, dataflow: Dataflow, staging: Staging) -> None:
-        """Look at no file yet."""
+        """Store the parts; read nothing."""
         super().__init__(place, dataflow, staging)
         self.columns = JsonColumns(self)
 
     def check(self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema) -> CheckedFiles:
-        """Hold all records against the rule of the schema."""
+        """Check all records against the rule of the schema."""
         if lenient_options(self.source.options):
             return CheckedFiles()
         bad_files: dict[str, BadFile] = {}
         records: list[tuple[str, BadRecord]] = []
-        unknown: dict[str, Unknown] = {}
+        unknown: dict[str, UnknownFields] = {}
         counts: dict[str, int] = {}
         is_cut = False
-        for group, schema in read_alike(self, files, pinned):
+        for group, schema in group_for_scans(self, files, pinned):
             rule = JsonRule.of(
                 None if self.rules.rescues else _with_folder_fields(pinned.with_untyped(schema), pinned),
                 self.dataflow.unknown_fields == "ignore",
                 Reading.of(self.source.options),
             )
-            names = first_names(beginning(self.place, group[0].path, json_encoding(self.source)))
-            by_spark: list[JudgedBySpark] = []
+            names = first_names(read_beginning(self.place, group[0].path, json_encoding(self.source)))
+            by_spark: list[SparkJudge] = []
             if rule.pattern.schema is not None:
                 by_spark.append(OwnForms.of(rule.pattern.schema, self.own_options))
                 path = self.scanner.path_of(group)
@@ -77,7 +77,7 @@ class _Json(FormatReader):
             unknown |= checked.unknown
             counts |= checked.counts
             is_cut |= checked.is_cut
-        return CheckedFiles(bad_files, in_order(records, files), counts, is_cut, unknown)
+        return CheckedFiles(bad_files, sort_by_file(records, files), counts, is_cut, unknown)
 
     def _check_alike(
         self,
@@ -85,21 +85,22 @@ class _Json(FormatReader):
         files: Sequence[SourceFile],
         rule: JsonRule,
         names: MemberOrder | None,
-        by_spark: Sequence[JudgedBySpark],
+        by_spark: Sequence[SparkJudge],
     ) -> CheckedFiles:
-        """Look through files that are read in one scan."""
+        """Check files that are read in one scan."""
         raise NotImplementedError
 
     @override
     def rewrite_of(self, path: str) -> Rewrite | None:
-        """Return what rewrites a file in another encoding: of such a one Spark does not see the letters of a number, and takes ``1.50`` for the text ``1.5``.
+        """Return the function that rewrites a file in another encoding as UTF-8; None for UTF-8.
 
-        With ``rescue`` texts are parsed, which have all letters.
+        In other encodings Spark loses the spelling of numbers, and takes ``1.50`` for the text ``1.5``. Mode rescue
+        parses decoded texts instead.
         """
         return None if self.rules.rescues or other_encoding(self.source.options) is None else write_in_utf8
 
     def reader_options(self, path: str, *, infer: bool) -> dict[str, str]:
-        """Return the options without an encoding if that is UTF-8: Spark reads the letters of numbers only where it is told none."""
+        """Return the options without a UTF-8 encoding: Spark keeps the spelling of numbers only without one."""
         options = super().reader_options(path, infer=infer)
         return options if other_encoding(options) else without_encoding(options)
 
@@ -113,25 +114,25 @@ class _Json(FormatReader):
         folders: Sequence[FolderValue],
         scanner: Scanner,
     ) -> DataFrame:
-        """Parse the text of each record once as it is, and once with the pinned columns."""
+        """Parse the text of each record twice: as it is, and with the pinned columns."""
         texts = lines_of(spark, scanner, files, self.own_options)
         return rescued_records(texts, data, folders, self.own_options)
 
     @override
-    def closer(self, spark: SparkSession, file: SourceFile, pinned: PinnedSchema) -> BadFile | None:
-        """Look at the bytes: what is no UTF-8 fails wherever the parser stumbles over it."""
+    def find_exact_error(self, spark: SparkSession, file: SourceFile, pinned: PinnedSchema) -> BadFile | None:
+        """Return the error for bytes that are not UTF-8, which fail anywhere in Spark's parser."""
         return undecodable(self, file.path)
 
 
 def _with_folder_fields(schema: Mapping[str, Any], pinned: PinnedSchema) -> Mapping[str, Any]:
-    """The columns of records, and those that folders name, which a record may have, too."""
+    """Return the columns of records, together with those that folders name: a record may have them, too."""
     names = {column["name"] for column in schema["fields"]}
-    others = [column for column in pinned.struct.jsonValue()["fields"] if column["name"] not in names]
-    return {**schema, "fields": [*schema["fields"], *others]}
+    folder_fields = [column for column in pinned.struct.jsonValue()["fields"] if column["name"] not in names]
+    return {**schema, "fields": [*schema["fields"], *folder_fields]}
 
 
 class NdjsonFiles(_Json):
-    """An object a line."""
+    """A reader of files with one object a line."""
 
     def _check_alike(
         self,
@@ -139,7 +140,7 @@ class NdjsonFiles(_Json):
         files: Sequence[SourceFile],
         rule: JsonRule,
         names: MemberOrder | None,
-        by_spark: Sequence[JudgedBySpark],
+        by_spark: Sequence[SparkJudge],
     ) -> CheckedFiles:
         rows = lines_of(spark, self.scanner, files, self.own_options)
         most = self.dataflow.max_bad_records
@@ -151,24 +152,27 @@ class NdjsonFiles(_Json):
             names,
             files,
             most,
-            lambda texts: Lines(self.place, texts, json_encoding(self.source)),
+            lambda texts: LineNumbers(self.place, texts, json_encoding(self.source)),
             partial(undecodable, self),
             by_spark,
         )
 
 
 class JsonFiles(_Json):
-    """An array of objects, or one object, a file."""
+    """A reader of files with one document: an array of objects, or an object."""
 
     READS_DOCUMENTS: ClassVar[bool] = True
 
     @override
     def options(self, path: str, *, infer: bool) -> Mapping[str, Option]:
-        """A document goes over several lines."""
+        """Return the options: a document spans lines."""
         return {"multiLine": True}
 
     def rewrite_of(self, path: str) -> Rewrite | None:
-        """Return what rewrites a packed file as well, whose letters Spark does not see either; and with ``rescue`` each, in which it would write all records anew."""
+        """Return the function that rewrites a compressed file, too, since Spark loses its numbers' spelling.
+
+        Mode rescue rewrites every document as lines: Spark would respell its records.
+        """
         if self.rules.rescues:
             return write_records_as_lines
         return write_in_utf8 if path.endswith(PACKED_ENDINGS) else super().rewrite_of(path)
@@ -179,7 +183,7 @@ class JsonFiles(_Json):
         files: Sequence[SourceFile],
         rule: JsonRule,
         names: MemberOrder | None,
-        by_spark: Sequence[JudgedBySpark],
+        by_spark: Sequence[SparkJudge],
     ) -> CheckedFiles:
         rows = lines_of(spark, self.scanner, files, self.own_options, wholetext="true")
         path = self.scanner.path_of(files)
@@ -189,7 +193,7 @@ class JsonFiles(_Json):
             rule,
             names,
             files,
-            lambda name: whole_text(self.place, name, json_encoding(self.source)),
+            lambda name: read_text(self.place, name, json_encoding(self.source)),
             partial(undecodable, self),
             by_spark,
         )

@@ -1,4 +1,4 @@
-"""The bytes of JSON: the encoding that they are read in, and the error for a file with some that are no text."""
+"""Find the encoding of JSON files, and bytes that are no text."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from partitions.records.options import other_encoding
 from partitions.sources import FilesSource
 from resources.sources.files.failures import bad_encoding
 from resources.sources.files.formats.format import FormatReader
-from resources.sources.files.lines import binary_by_mark, encoding_by_mark, undecodable_line
+from resources.sources.files.lines import detect_binary, detect_encoding, find_undecodable_line
 
 
 def json_encoding(source: FilesSource) -> str:
@@ -16,13 +16,13 @@ def json_encoding(source: FilesSource) -> str:
 
 
 def undecodable(form: FormatReader, path: str) -> BadFile | None:
-    """Return the error for a file with bytes that are no text, by its first line with some; None if all are, or the encoding is another than UTF-8."""
+    """Return the error for a file that should be UTF-8 and is not, with its first bad line; else None."""
     if json_encoding(form.source) != "utf-8":
         return None
-    line = undecodable_line(form.place, path)
+    line = find_undecodable_line(form.place, path)
     if line is None:
         return None
-    encoding, binary = encoding_by_mark(form.place, path), binary_by_mark(form.place, path)
+    encoding, binary = detect_encoding(form.place, path), detect_binary(form.place, path)
     if form.READS_DOCUMENTS:
         return bad_encoding(path, line, f"encoding: {encoding or 'windows-1252'}", binary)
     return bad_encoding(

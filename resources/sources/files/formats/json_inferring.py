@@ -1,4 +1,4 @@
-"""The columns that records of JSON have: Spark infers them, and one look at the texts tells what its inference does not."""
+"""Infer the columns of JSON records with Spark, and correct them by one pass over the texts."""
 
 from __future__ import annotations
 
@@ -23,10 +23,14 @@ from resources.sources.files.checked import CheckedFiles
 from resources.sources.files.failures import bad_document, bad_records, names_in_two_cases
 from resources.sources.files.formats.format import CORRUPT, FileColumns, FormatReader
 from resources.sources.files.formats.json_bytes import json_encoding, undecodable
-from resources.sources.files.formats.variants import inferred as columns_of_all_records
-from resources.sources.files.formats.variants import names_in_records, struct_of, wider_numbers
-from resources.sources.files.json_check import is_deeper, records_of
-from resources.sources.files.lines import whole_text
+from resources.sources.files.formats.variants import (
+    infer_columns,
+    names_in_records,
+    struct_of,
+    wider_numbers,
+)
+from resources.sources.files.json_check import bad_records_of, is_deeper
+from resources.sources.files.lines import read_text
 from resources.sources.files.pinned import PinnedSchema
 from resources.sources.files.scan import Scanner
 from resources.sources.files.text_lines import TEXT, lines_of
@@ -45,12 +49,12 @@ _EMPTY_TEXT = r'[:\[,]\s*""'
 _IN_TWO_CASES = re.compile(r"\[COLUMN_ALREADY_EXISTS\]")
 
 
-class _Look(NamedTuple):
-    """What the texts of records tell beside their columns.
+class _TextFacts(NamedTuple):
+    """Facts about the texts of records that Spark's inference misses.
 
     Attributes:
-        deep: the paths of files with records that lie in each other more deeply than Spark's types can.
-        shape: of the records with an empty text, as ``schema_of_variant_agg`` tells it.
+        deep: the paths of files with records nested more deeply than Spark's types can be.
+        shape: the type of the records with an empty text, as ``schema_of_variant_agg`` returns it.
     """
 
     deep: frozenset[str]
@@ -58,79 +62,86 @@ class _Look(NamedTuple):
 
 
 class JsonColumns(FileColumns):
-    """Infers the columns of records of JSON."""
+    """A finder of the columns of JSON records."""
 
     def __init__(self, form: FormatReader) -> None:
-        """Have looked at no file yet; ``form`` reads them."""
+        """Store the format's reader; read nothing."""
         super().__init__(form)
-        self._looked_at: tuple[Sequence[SourceFile], _Look] | None = None
+        self._inspected: tuple[Sequence[SourceFile], _TextFacts] | None = None
 
     def infer(self, spark: SparkSession, files: Sequence[SourceFile]) -> StructType | None:
-        """Return the columns that stand in the records that read; those that do not are told when the files are checked.
+        """Return the columns of the records that can be read.
+
+        Bad records are reported when the files are checked.
 
         Raises:
-            BadFile: names of a file differ in upper and lower case only; or no record of the files reads.
+            BadFile: names of a file differ in case only; or no record of the files can be read.
         """
-        schema = self._inferred(spark, files)
+        schema = self._infer_columns(spark, files)
         if not schema.fields:
             self._refuse_unreadable(spark, files)
-        return self._with_times(spark, files, self._with_no_types(spark, files, schema))
+        return self._with_times(spark, files, self._defer_types(spark, files, schema))
 
-    def _with_no_types(
+    def _defer_types(
         self, spark: SparkSession, files: Sequence[SourceFile], schema: StructType
     ) -> StructType:
-        """Return the schema in which fields without any value have no type yet. Those that the definition names stay text, as all do that a step may name."""
+        """Return the schema with fields that have no value yet left untyped.
+
+        Fields that the definition names are text; so are all fields if a step may name any.
+        """
         if not defers_types(self._form.dataflow):
             return schema
-        valued = self._inferred(spark, files, dropFieldIfAllNull="true")
+        valued = self._infer_columns(spark, files, dropFieldIfAllNull="true")
         return self._form.rules.with_deferred_types(without_values(schema.jsonValue(), valued.jsonValue()))
 
     def names_of(
         self, spark: SparkSession, files: Sequence[SourceFile], names: Sequence[str]
     ) -> Mapping[str, frozenset[str]]:
-        """Look at all records."""
+        """Return the names that any record of a file has, from all records."""
         return names_in_records(self._form, spark, files, names)
 
-    def others(
+    def incoming_columns(
         self,
         spark: SparkSession,
         files: Sequence[SourceFile],
         pinned: PinnedSchema,
         check: Callable[[], CheckedFiles],
     ) -> Mapping[str, StructType]:
-        """Return the pinned columns with those that records have beside them; only files that have some are read for their types."""
+        """Return the pinned columns plus new ones from records; only files with unknown fields are read."""
         unknown = check().unknown
         columns: dict[str, StructType] = {}
-        for group in self._form.scanner.together([file for file in files if file.path in unknown]):
+        for group in self._form.scanner.scan_groups([file for file in files if file.path in unknown]):
             columns[group[0].path] = struct_of(
-                new_fields(json.loads(pinned.columns), columns_of_all_records(self._form, spark, group))
+                new_fields(json.loads(pinned.columns), infer_columns(self._form, spark, group))
             )
         return columns
 
-    def wider(
+    def wider_integers(
         self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema
     ) -> StructType | None:
-        """Read the files with the widest whole numbers that they hold."""
+        """Return the pinned columns with wide enough integers, from all records."""
         return wider_numbers(self._form, spark, files, pinned)
 
-    def by_spark(self, spark: SparkSession, files: Sequence[SourceFile], **changes: str) -> StructType:
-        """Return the columns that Spark's reader infers of the records of which it can: not of one nested more deeply than its types, or with names that are one column.
+    def infer_by_spark(self, spark: SparkSession, files: Sequence[SourceFile], **changes: str) -> StructType:
+        """Return the columns that Spark's reader infers, without records that it cannot infer.
+
+        Spark fails at records nested too deeply, and at names that are one column.
 
         Raises:
             BadFile: such a record is part of a document, or was staged.
         """
-        deep, _ = self._look(spark, files)
+        deep, _ = self._inspect(spark, files)
         # Rows that were staged have no copies: these would lie where they lie.
         is_staged = self._form.place.url.startswith(self._form.staging.place.url)
         if self._form.READS_DOCUMENTS or is_staged:
             for file in files:
                 if file.path in deep:
-                    raise self._too_deep(file.path)
-            return super().by_spark(spark, files, **changes)
+                    raise self._depth_error(file.path)
+            return super().infer_by_spark(spark, files, **changes)
         if deep:
             return self._columns_without(spark, files, self._lines_without_types(spark, files), **changes)
         try:
-            return super().by_spark(spark, files, **changes)
+            return super().infer_by_spark(spark, files, **changes)
         except Exception as error:
             if _IN_TWO_CASES.search(str(error)) is None:
                 raise
@@ -146,15 +157,20 @@ class JsonColumns(FileColumns):
         lines: Mapping[str, Collection[str]],
         **changes: str,
     ) -> StructType:
-        """The columns that Spark infers of copies of files that lack some lines, by path."""
+        """Return the columns that Spark infers from copies without these lines, given by path."""
         with self._form.staging.emptied():
-            self._form.copies.put({file: lines.get(file.path, ()) for file in files}, self._form.header_line)
+            self._form.copies.write_copies(
+                {file: lines.get(file.path, ()) for file in files}, self._form.header_line
+            )
             return self._form.scan(spark, files, None, Scanner(self._form.staging.folder), **changes).schema
 
     def _lines_without_types(
         self, spark: SparkSession, files: Sequence[SourceFile]
     ) -> Mapping[str, Collection[str]]:
-        """The texts of records of which Spark infers no columns, by the path of their file; of two spellings of a name the first one is kept."""
+        """Return the records for which Spark cannot infer columns, by the path of their file.
+
+        Records with the first spelling of a name are kept, those with another one are not.
+        """
         from pyspark.sql import functions as F
 
         spellings = Spellings()
@@ -169,17 +185,17 @@ class JsonColumns(FileColumns):
                     lines.setdefault(file.path, set()).add(row[TEXT])
         return lines
 
-    def _look(self, spark: SparkSession, files: Sequence[SourceFile]) -> _Look:
-        """Look once at the texts of all records for what Spark's inference does not tell; the last answer is kept."""
+    def _inspect(self, spark: SparkSession, files: Sequence[SourceFile]) -> _TextFacts:
+        """Inspect the texts of all records once for what Spark's inference misses; keep the last result."""
         from pyspark.sql import functions as F
 
-        if self._looked_at is None or self._looked_at[0] != tuple(files):
+        if self._inspected is None or self._inspected[0] != tuple(files):
             whole = {"wholetext": "true"} if self._form.READS_DOCUMENTS else {}
             texts = [
                 lines_of(spark, self._form.scanner, group, self._form.own_options, **whole).select(
                     self._form.scanner.path_of(group).alias("path"), TEXT
                 )
-                for group in self._form.scanner.together(files)
+                for group in self._form.scanner.scan_groups(files)
             ]
             text = F.col(TEXT)
             record = F.try_parse_json(F.ltrim(text, F.lit("\ufeff")))
@@ -192,11 +208,11 @@ class JsonColumns(FileColumns):
                     "shape"
                 ),
             ).collect()
-            self._looked_at = (tuple(files), _Look(frozenset(row["deep"]), row["shape"]))
-        return self._looked_at[1]
+            self._inspected = (tuple(files), _TextFacts(frozenset(row["deep"]), row["shape"]))
+        return self._inspected[1]
 
-    def _too_deep(self, path: str) -> BadFile:
-        text = whole_text(self._form.place, path, json_encoding(self._form.source))
+    def _depth_error(self, path: str) -> BadFile:
+        text = read_text(self._form.place, path, json_encoding(self._form.source))
         lines = [text] if self._form.READS_DOCUMENTS else text.splitlines()
         number, levels = next(
             (
@@ -213,11 +229,11 @@ class JsonColumns(FileColumns):
             " declare source.schema, with the field that holds them as string or variant",
         )
 
-    def _inferred(self, spark: SparkSession, files: Sequence[SourceFile], **options: str) -> StructType:
+    def _infer_columns(self, spark: SparkSession, files: Sequence[SourceFile], **options: str) -> StructType:
         from pyspark.sql.types import StructType
 
         try:
-            schema = self.by_spark(
+            schema = self.infer_by_spark(
                 spark, files, mode="PERMISSIVE", columnNameOfCorruptRecord=CORRUPT, **options
             )
         except Exception as error:
@@ -229,25 +245,27 @@ class JsonColumns(FileColumns):
                     raise bad from error
             if _IN_TWO_CASES.search(str(error)) is None:
                 raise
-            return self._inferred(spark, self._with_names_alike(spark, files, error), **options)
+            return self._infer_columns(spark, self._files_spelled_alike(spark, files, error), **options)
         inferred = StructType([field for field in schema.fields if field.name != CORRUPT])
         return struct_of(self.with_empty_texts(spark, files, inferred.jsonValue()))
 
     def with_empty_texts(self, spark: SparkSession, files: Sequence[SourceFile], schema: Schema) -> Schema:
-        """Add the types of the records that hold an empty text, if there are any; one that does not read tells nothing."""
-        return with_empty_texts(schema, self._look(spark, files).shape)
+        """Add the types of records with an empty text, if there are any; skip records that cannot be read."""
+        return with_empty_texts(schema, self._inspect(spark, files).shape)
 
-    def _with_names_alike(
+    def _files_spelled_alike(
         self, spark: SparkSession, files: Sequence[SourceFile], error: Exception
     ) -> Sequence[SourceFile]:
-        """Return the files whose names are spelt as in those before them; others are told when they are checked.
+        """Return the files that spell names as the files before them.
+
+        The other files are reported when they are checked.
 
         Raises:
             BadFile: a file spells a name in two ways, or an object of it has a name twice.
         """
         if len(files) == 1:
             spelt = names_by_case(
-                whole_text(self._form.place, files[0].path, json_encoding(self._form.source))
+                read_text(self._form.place, files[0].path, json_encoding(self._form.source))
             )
             if spelt is None:
                 self._refuse_unreadable(spark, files)
@@ -256,7 +274,7 @@ class JsonColumns(FileColumns):
         spellings: dict[str, str] = {}
         alike: list[SourceFile] = []
         for file in files:
-            names = self._inferred(spark, [file]).names
+            names = self._infer_columns(spark, [file]).names
             if all(spellings.get(name.casefold(), name) == name for name in names):
                 spellings |= {name.casefold(): name for name in names}
                 alike.append(file)
@@ -265,21 +283,21 @@ class JsonColumns(FileColumns):
         return alike
 
     def _refuse_unreadable(self, spark: SparkSession, files: Sequence[SourceFile]) -> None:
-        """Raise BadFile for the first file without a record that reads."""
+        """Raise BadFile for the first file without a readable record."""
         rule = JsonRule.of(None, True)
         for file in files:
             if (bad := undecodable(self._form, file.path)) is not None:
                 raise bad
-            text = whole_text(self._form.place, file.path, json_encoding(self._form.source))
+            text = read_text(self._form.place, file.path, json_encoding(self._form.source))
             fault, items = (
                 rule.judge_document(text) if self._form.READS_DOCUMENTS else (None, rule.judge_lines(text))
             )
             if fault is not None:
                 raise bad_document(file.path, fault.reason)
             if items:
-                raise bad_records(file.path, records_of(items), show=self._form.dataflow.show_bad_records)
-            if file.path in self._look(spark, files).deep:
-                raise self._too_deep(file.path)
+                raise bad_records(file.path, bad_records_of(items), show=self._form.dataflow.show_bad_records)
+            if file.path in self._inspect(spark, files).deep:
+                raise self._depth_error(file.path)
             if (spelt := names_by_case(text)) is not None:
                 raise names_in_two_cases(file.path, *spelt)
             if (why := _why_none_reads(text, documents=self._form.READS_DOCUMENTS)) is not None:
@@ -288,7 +306,10 @@ class JsonColumns(FileColumns):
     def _with_times(
         self, spark: SparkSession, files: Sequence[SourceFile], inferred: StructType
     ) -> StructType:
-        """Return the schema in which columns of the watermark hold what their texts say: as texts, times in two zones would have another order."""
+        """Return the schema with time types for watermark columns whose texts are times.
+
+        As texts, times in two zones would sort wrongly.
+        """
         from pyspark.sql.types import StructField, StructType
 
         named = self._form.dataflow.column.columns if self._form.dataflow.kind == "column" else ()
@@ -311,7 +332,7 @@ class JsonColumns(FileColumns):
 
 
 def _why_none_reads(text: str, *, documents: bool) -> str | None:
-    """Return why Spark finds no field in records of sound JSON; None if there is none."""
+    """Return why Spark finds no field in valid JSON; None if there simply is none."""
     try:
         types = types_of_document(text) if documents else types_of_lines(text)
     except Unclear as fault:

@@ -1,4 +1,4 @@
-"""One schema of several files that each have their own."""
+"""Merge the schemas of several files."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 
-def merged(schemas: Iterable[StructType]) -> StructType:
-    """Return the columns of all these schemas, in the order of their files. Upper and lower case name the same column.
+def merge_schemas(schemas: Iterable[StructType]) -> StructType:
+    """Return the columns of all these schemas, in the order of their files.
 
-    A column has the type of the first file that has a value of it, or a wider one of a later file, at any depth. What does not fit is told when
-    the files are checked.
+    Names are compared without case. A column has the type of the first file with a value of it, or a wider one of a
+    later file, at any depth. Values that do not fit are reported when the files are checked.
     """
     from pyspark.sql.types import NullType, StructField, StructType
 
@@ -27,13 +27,13 @@ def merged(schemas: Iterable[StructType]) -> StructType:
                 fields[field.name.lower()] = StructField(earlier.name, field.dataType, True, field.metadata)
             elif earlier.dataType != field.dataType:
                 both = merged_type(earlier.dataType.jsonValue(), field.dataType.jsonValue())
-                known = {**earlier.jsonValue(), "type": both}
-                fields[field.name.lower()] = StructField.fromJson(known)
+                merged_field = {**earlier.jsonValue(), "type": both}
+                fields[field.name.lower()] = StructField.fromJson(merged_field)
     return StructType(list(fields.values()))
 
 
 def nullable(schema: StructType) -> StructType:
-    """Return a schema in which a value may be missing from every column."""
+    """Return a schema with only nullable columns."""
     from pyspark.sql.types import StructField, StructType
 
     return StructType(

@@ -1,4 +1,7 @@
-"""The columns of Parquet files, by their footers; Spark tells the types of one file of each footer's columns."""
+"""Find the columns of Parquet files by their footers.
+
+Spark gives the types of one file for each set of columns.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +13,13 @@ from typing_extensions import override
 from partitions.errors import BadFile
 from partitions.path.source import SourceFile
 from resources.sources.files.checked import CheckedFiles
-from resources.sources.files.converting import own_struct
-from resources.sources.files.failures import bad_document, names_twice, unreadable_type
+from resources.sources.files.converting import struct_of_own_types
+from resources.sources.files.failures import bad_document, doubled_names, unreadable_type
 from resources.sources.files.footers import Footer, FooterCache
 from resources.sources.files.formats.format import FormatReader
-from resources.sources.files.formats.merging import merged, nullable
-from resources.sources.files.formats.typed import TypedColumns, taken_columns
-from resources.sources.files.nanoseconds import as_inferred
+from resources.sources.files.formats.merging import merge_schemas, nullable
+from resources.sources.files.formats.typed import TypedColumns, columns_for_table
+from resources.sources.files.nanoseconds import restore_times
 from resources.sources.files.pinned import PinnedSchema
 from resources.spark.settings import settings_for_a_while
 
@@ -28,42 +31,42 @@ _NANOSECONDS = {"spark.sql.legacy.parquet.nanosAsLong": "true"}
 
 
 class ParquetColumns(TypedColumns):
-    """Finds columns with types of their own."""
+    """A finder of the columns of Parquet files."""
 
     def __init__(self, form: FormatReader, footers: FooterCache) -> None:
-        """Read no footer yet.
+        """Store the parts; read nothing.
 
         Args:
-            form: reads the files.
-            footers: of these.
+            form: the format's reader.
+            footers: the footers of the files.
         """
         super().__init__(form)
         self._footers = footers
 
     def infer(self, spark: SparkSession, files: Sequence[SourceFile]) -> StructType:
-        """Return the columns of all files; those without a value in any of them may have no type yet."""
+        """Return the columns of all files; columns without any value may stay untyped."""
         return self._form.rules.with_deferred_types(self._merged_columns(spark, files).jsonValue())
 
     def _merged_columns(self, spark: SparkSession, files: Sequence[SourceFile]) -> StructType:
-        """Spark's own way; of files with nanoseconds apart, since Spark tells these times as whole numbers, if at all."""
+        """Return the merged columns that Spark infers; nanoseconds need a setting, and become times."""
         footers = self._footers.read(files)
         bad = [bad_footer(file.path, footers[file.path]) for file in files if file.path in footers]
         refused = {error.path: error for error in bad if error is not None}
         sound = [file for file in files if file.path not in refused]
         for error in () if sound else refused.values():
             raise error
-        firsts = self.first_of_each(sound)
+        firsts = self.first_by_columns(sound)
         unread = [file for file in sound if file.path not in footers]
         has_nanoseconds = any(footers[file.path].nanoseconds for file in firsts.values())
         with settings_for_a_while(spark, _NANOSECONDS if has_nanoseconds else {}):
             schemas = [self._columns_of(spark, file) for file in [*firsts.values(), *unread]]
-        return merged(schemas)
+        return merge_schemas(schemas)
 
     def _columns_of(self, spark: SparkSession, file: SourceFile) -> StructType:
-        """The columns of one file: by its footer if Spark cannot tell them all, else by Spark.
+        """Return the columns of one file: from its footer if Spark cannot tell all types, else from Spark.
 
         Raises:
-            BadFile: the type of a column is known to neither.
+            BadFile: neither knows the type of a column.
         """
         footer = self._footers.read([file]).get(file.path)
         if footer is None or not footer.needs_own_types:
@@ -71,17 +74,17 @@ class ParquetColumns(TypedColumns):
             for field in schema.fields:  # Spark writes them as numbers, and tells itself what they were
                 if "interval" in field.dataType.simpleString():
                     raise unreadable_type(file.path, field.name, "an interval, which no table holds")
-            return schema if footer is None else as_inferred(schema, footer.nanoseconds)
+            return schema if footer is None else restore_times(schema, footer.nanoseconds)
         strange = next((name for name, data_type in footer.types.items() if data_type is None), None)
         if strange is not None:
             raise unreadable_type(file.path, strange, "another one than Spark's")
-        return own_struct(footer.types)
+        return struct_of_own_types(footer.types)
 
     @override
     def names_of(
         self, spark: SparkSession, files: Sequence[SourceFile], names: Sequence[str]
     ) -> Mapping[str, frozenset[str]]:
-        """Read the footers, without Spark."""
+        """Return the column names of each file, from its footer."""
         return {
             path: frozenset(field[0].casefold() for field in footer.fields)
             for path, footer in self._footers.read(files).items()
@@ -89,23 +92,23 @@ class ParquetColumns(TypedColumns):
         }
 
     @override
-    def others(
+    def incoming_columns(
         self,
         spark: SparkSession,
         files: Sequence[SourceFile],
         pinned: PinnedSchema,
         check: Callable[[], CheckedFiles],
     ) -> Mapping[str, StructType]:
-        """Read the footers, without Spark; of files with the same columns Spark tells the types of one."""
-        groups = self.first_of_each([file for file in files if not self._is_unreadable(file)])
-        return taken_columns(self.types_by_footer(spark, groups), groups, pinned)
+        """Return the columns of files, from one file for each set of columns."""
+        groups = self.first_by_columns([file for file in files if not self._is_unreadable(file)])
+        return columns_for_table(self.types_by_footer(spark, groups), groups, pinned)
 
     def _is_unreadable(self, file: SourceFile) -> bool:
         footer = self._footers.read([file]).get(file.path)
         return footer is not None and bad_footer(file.path, footer) is not None
 
-    def first_of_each(self, files: Sequence[SourceFile]) -> dict[str, SourceFile]:
-        """Return the first of the files with the same columns, by these as text."""
+    def first_by_columns(self, files: Sequence[SourceFile]) -> dict[str, SourceFile]:
+        """Return the first file of each set of columns, by the columns as text."""
         footers = self._footers.read(files)
         groups: dict[str, SourceFile] = {}
         for file in files:
@@ -116,16 +119,16 @@ class ParquetColumns(TypedColumns):
     def types_by_footer(
         self, spark: SparkSession, groups: Mapping[str, SourceFile]
     ) -> Mapping[str, StructType]:
-        """Return the columns of files in Spark's types, by what tells their columns."""
+        """Return the columns of files in Spark's types, by the columns as text."""
         return self._types_of(groups, lambda _, file: self._merged_columns(spark, [file]))
 
 
 def bad_footer(path: str, footer: Footer) -> BadFile | None:
-    """Return why a file cannot be loaded, whatever its rows are; None if it can."""
+    """Return why a file cannot be loaded, judged by its footer alone; None if it can."""
     if footer.fault is not None:
         return bad_document(path, footer.fault)
-    if footer.twice is not None:
-        return names_twice(path, *footer.twice)
+    if footer.doubled_names is not None:
+        return doubled_names(path, *footer.doubled_names)
     for column, data_type in footer.unreadable.items():
         return unreadable_type(path, column, data_type)
     return None

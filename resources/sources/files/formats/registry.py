@@ -1,4 +1,4 @@
-"""How files of each format are read: one module a format. Here is which word of a definition is which of them."""
+"""Map the format names of a definition to their readers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ READERS: Mapping[str, type[FormatReader]] = {
 
 
 def packages_of(dataflow: Dataflow) -> tuple[str, ...]:
-    """Return the Maven coordinates of what Spark needs to read a dataflow's source, if that is files of a format which Spark does not bring along."""
+    """Return the Maven coordinates of the reader for a dataflow's files; none if Spark has it."""
     if not isinstance(dataflow.source, FilesSource):
         return ()
     package = READERS[dataflow.source.format].PACKAGE
@@ -37,5 +37,8 @@ def packages_of(dataflow: Dataflow) -> tuple[str, ...]:
 
 
 def open_format(place: Place, dataflow: Dataflow, staging: Staging) -> FormatReader:
-    """Return what reads the files of a dataflow below a root; nothing is opened. ``staging`` takes rows that Spark cannot read where they lie."""
+    """Return the reader for the files of a dataflow; it opens nothing.
+
+    ``staging`` takes rows that Spark cannot read where they lie.
+    """
     return READERS[dataflow.files.format](place, dataflow, staging)

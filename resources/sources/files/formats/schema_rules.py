@@ -1,4 +1,4 @@
-"""What a dataflow's schema mode asks of its files."""
+"""The rules that a dataflow's schema mode sets for its files."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ class SchemaRules:
 
     @property
     def may_rescue(self) -> bool:
-        """Whether the dataflow may keep what does not fit, by another schema mode."""
+        """Whether the dataflow could use ``schema_mode: rescue``."""
         return may_take_columns(self.dataflow)
 
     @property
     def is_strict(self) -> bool:
-        """Whether each file must have the pinned columns; in mode overwrite they are pinned anew in each run."""
+        """Whether each file must have the pinned columns; mode overwrite pins them anew in each run."""
         return self.dataflow.target.schema_mode in ("strict", "overwrite")
 
     @property
@@ -37,13 +37,14 @@ class SchemaRules:
 
     @property
     def rescues(self) -> bool:
-        """Whether what does not fit the pinned columns goes to ``_rescued_data``."""
+        """Whether values that do not fit go to ``_rescued_data``."""
         return self.dataflow.target.schema_mode == "rescue"
 
     def with_deferred_types(self, inferred: Schema) -> StructType:
-        """Return an inferred schema in which fields without a value (``void``) have no type yet, if their first value may give them one.
+        """Return an inferred schema in which fields without a value (``void``) stay untyped.
 
-        Fields that the definition names are text. So are all of them where later values would be left out as those of unknown fields.
+        Their first value gives them a type. Fields that the definition names are text. So are all fields where
+        later values would be dropped as unknown fields.
         """
         from pyspark.sql.types import StructType
 

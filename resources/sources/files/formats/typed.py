@@ -1,4 +1,4 @@
-"""Files with types of their own, which a header or footer tells without Spark: what Avro and Parquet have in common."""
+"""The common base of Avro and Parquet: files with types of their own, in a header or footer."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from partitions.records.forms import Type
 from partitions.untyped_columns import typed_fields, with_untyped_values
 from resources.connections.places import Place
 from resources.sources.files.beside_folders import contradicting_files
-from resources.sources.files.checked import CheckedFiles, Unknown
-from resources.sources.files.footers import FieldPath, shown, unknown_columns
+from resources.sources.files.checked import CheckedFiles, UnknownFields
+from resources.sources.files.footers import FieldPath, dotted_name, find_unknown_columns
 from resources.sources.files.formats.format import FileColumns, FormatReader
 from resources.sources.files.formats.variants import struct_of
-from resources.sources.files.inexact import files_of_other_types, inexact_files, taking_checked
-from resources.sources.files.nanoseconds import folded
+from resources.sources.files.inexact import files_with_other_types, inexact_files, with_checked_types
+from resources.sources.files.nanoseconds import fold_path
 from resources.sources.files.pinned import PinnedSchema
 from resources.sources.files.untyped_values import files_with_untyped_values
 from resources.staging import Staging
@@ -29,22 +29,25 @@ if TYPE_CHECKING:
 
 
 class TypedFiles(FormatReader):
-    """Columns with types of their own. A file reads, or it does not: it has no bad records."""
+    """A reader of files with typed columns.
 
-    TELLS_TYPES: ClassVar[bool] = True
+    Such a file reads as a whole or not at all, so it has no bad records.
+    """
+
+    HAS_TYPES: ClassVar[bool] = True
 
     def __init__(self, place: Place, dataflow: Dataflow, staging: Staging) -> None:
-        """Look at no file yet."""
+        """Store the parts; read nothing."""
         super().__init__(place, dataflow, staging)
         self._remarks: dict[str, None] = {}
 
     @property
     def remarks(self) -> Sequence[str]:
-        """Which times were cut off."""
+        """The warnings about times that were cut to microseconds."""
         return tuple(self._remarks)
 
-    def _remark_cut(self, names: Iterable[str]) -> None:
-        """Note that times of these columns lose their nanoseconds; nothing if there are none."""
+    def _note_cut_times(self, names: Iterable[str]) -> None:
+        """Note that times of these columns lose their nanoseconds; nothing without columns."""
         if columns := ", ".join(sorted(names)):
             remark = f"times with nanoseconds are loaded as microseconds, and what lies beyond is cut off: {columns}"
             self._remarks[remark] = None
@@ -58,14 +61,14 @@ class TypedFiles(FormatReader):
         unknown: Mapping[str, Sequence[str]],
         pinned: PinnedSchema,
     ) -> CheckedFiles:
-        """Check what headers do not tell; only of files with columns of other types than the pinned ones values are read.
+        """Check what headers do not show; read values only of files whose types differ from the pinned ones.
 
         Args:
-            spark: reads values.
+            spark: a session.
             files: of a slice.
-            bad_files: those of them whose headers tell that they cannot be loaded, by path.
-            types: of each file's columns, by path and name; None of one that only Spark knows.
-            unknown: names of fields that the schema lacks, by path.
+            bad_files: files that their headers show to be bad, by path.
+            types: the columns' types, by path and name; None for a type that only Spark knows.
+            unknown: the names of fields that the schema lacks, by path.
             pinned: the schema.
         """
         bad = dict(bad_files)
@@ -74,55 +77,59 @@ class TypedFiles(FormatReader):
             bad |= files_with_untyped_values(self, spark, sound, types, pinned)
         if not self.rules.rescues:
             sound = [file for file in files if file.path not in bad]
-            bad |= files_of_other_types(self, sound, types, pinned)
+            bad |= files_with_other_types(self, sound, types, pinned)
             show = self.dataflow.show_bad_records
             for check in (inexact_files, contradicting_files):
                 sound = [file for file in files if file.path not in bad]
                 bad |= check(self, spark, sound, pinned, show=show)
-        return CheckedFiles(bad, unknown={path: Unknown(names) for path, names in unknown.items() if names})
+        return CheckedFiles(
+            bad, unknown={path: UnknownFields(names) for path, names in unknown.items() if names}
+        )
 
 
 class TypedColumns(FileColumns):
-    """Columns that headers or footers tell, with the types of one file for all of the same columns."""
+    """A finder of columns in headers or footers; files with the same columns share the types of one file."""
 
     def __init__(self, form: FormatReader) -> None:
-        """Look at no file yet; ``form`` reads them."""
+        """Store the format's reader; read nothing."""
         super().__init__(form)
         self._types: dict[str, StructType] = {}
 
     def _types_of(
         self, groups: Mapping[str, SourceFile], columns_of: Callable[[str, SourceFile], StructType]
     ) -> Mapping[str, StructType]:
-        """Return the columns of some files in Spark's types; those of the files before are forgotten. Fields without a type are left out, unless what has no column is rescued.
+        """Return the columns of groups of files in Spark's types, and drop those of earlier groups.
+
+        Fields without a type are left out, unless mode rescue keeps them.
 
         Args:
-            groups: files by what tells their columns.
-            columns_of: returns the columns of one.
+            groups: one file of each group, by the text of its columns.
+            columns_of: returns the columns of a file.
         """
-        before = self._types
-        taken = with_untyped_values if self._form.rules.rescues else typed_fields
+        earlier_types = self._types
+        select_fields = with_untyped_values if self._form.rules.rescues else typed_fields
         self._types = {
-            text: before.get(text) or struct_of(taken(columns_of(text, file).jsonValue()))
+            text: earlier_types.get(text) or struct_of(select_fields(columns_of(text, file).jsonValue()))
             for text, file in groups.items()
         }
         return self._types
 
 
-def taken_columns(
+def columns_for_table(
     types: Mapping[str, StructType], groups: Mapping[str, SourceFile], pinned: PinnedSchema
 ) -> Mapping[str, StructType]:
-    """Return, by the path of the first file of each group, its columns as the table takes them."""
-    return {file.path: taking_checked(types[text], pinned.struct) for text, file in groups.items()}
+    """Return the columns of each group as the table takes them, by the path of its first file."""
+    return {file.path: with_checked_types(types[text], pinned.struct) for text, file in groups.items()}
 
 
 def unknown_names(
     fields: Iterable[FieldPath], types: Mapping[str, Type | None], pinned_paths: Collection[FieldPath]
 ) -> list[str]:
-    """Return the fields of a file that a schema lacks, but for those that hold no value in any record.
+    """Return the fields of a file that a schema lacks, without fields that never have a value.
 
     Args:
         fields: of the file, at any depth.
-        types: of its columns; None of one that only Spark knows.
+        types: of its columns; None for a type that only Spark knows.
         pinned_paths: the fields of the schema.
     """
     valueless = {
@@ -131,4 +138,8 @@ def unknown_names(
         if data_type is not None
         for inner in paths_without_value(name, data_type)
     }
-    return [shown(path) for path in unknown_columns(fields, pinned_paths) if folded(path) not in valueless]
+    return [
+        dotted_name(path)
+        for path in find_unknown_columns(fields, pinned_paths)
+        if fold_path(path) not in valueless
+    ]

@@ -1,4 +1,4 @@
-"""What records with names have beside the columns that are asked for: each is parsed a second time, as a variant (docs/explanation/adr/0012)."""
+"""Find fields of records beside the pinned columns, by parsing records as variants (docs/adr/0012)."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from partitions.errors import SchemaError
 from partitions.path.source import SourceFile
 from partitions.schema_merging import new_fields, with_widest_integers
 from partitions.schema_types import Schema
-from resources.sources.files.fields import RECORD, names_found
-from resources.sources.files.formats.alike import read_alike
+from resources.sources.files.fields import RECORD, find_names_at_top
+from resources.sources.files.formats.alike import group_for_scans
 from resources.sources.files.formats.format import CORRUPT, FormatReader
 from resources.sources.files.pinned import PinnedSchema
 from resources.spark.settings import settings_for_a_while
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructType
 
 
-def names_told_by_case(spark: SparkSession) -> AbstractContextManager[None]:
-    """Let Spark tell names apart that differ in upper and lower case only, until the block ends: else their values are taken together."""
+def case_sensitive_names(spark: SparkSession) -> AbstractContextManager[None]:
+    """Make Spark distinguish names by case until the block ends; otherwise it would merge their values."""
     return settings_for_a_while(spark, {"spark.sql.caseSensitive": "true"})
 
 
@@ -35,17 +35,17 @@ _TWICE = re.compile(r"\[COLUMN_ALREADY_EXISTS\][^`]*`([^`]+)`")
 def names_in_records(
     form: FormatReader, spark: SparkSession, files: Sequence[SourceFile], names: Sequence[str]
 ) -> dict[str, frozenset[str]]:
-    """Return which of these names any record of a file has, case-folded, by path."""
+    """Return the names, of a given list, that any record of a file has: case-folded, by path."""
     names_by_path: dict[str, frozenset[str]] = {}
     for records, path in _as_variants(form, spark, files):
-        names_by_path |= names_found(records, path, names)
+        names_by_path |= find_names_at_top(records, path, names)
     return names_by_path
 
 
 def _as_variants(
     form: FormatReader, spark: SparkSession, files: Sequence[SourceFile]
 ) -> Iterator[tuple[DataFrame, Column]]:
-    """Yield the records of files as variants, and what tells the path of each."""
+    """Yield the records of files as variants, and the column with each record's path."""
     from pyspark.sql.types import StringType, StructField, StructType, VariantType
 
     schema = StructType([StructField(RECORD, VariantType()), StructField(CORRUPT, StringType())])
@@ -56,7 +56,7 @@ def _as_variants(
     }
     # A name that is there twice is no reason to look away: the reader takes its last value. The look for such names must not see this setting.
     with settings_for_a_while(spark, {"spark.sql.variant.allowDuplicateKeys": "true"}):
-        for group in form.scanner.together([file for file in files if file.size > 0]):
+        for group in form.scanner.scan_groups([file for file in files if file.size > 0]):
             yield form.scan(spark, group, schema, **options), form.scanner.path_of(group)
 
 
@@ -67,22 +67,25 @@ def columns_of_records(
     pinned: PinnedSchema,
     prefix: str,
 ) -> dict[str, StructType]:
-    """Return the pinned columns with those that the records of files have beside them, by the path of the first of files that are read together.
+    """Return the pinned columns plus new ones from records, by the path of the first file of each scan.
 
-    What has no value in any record tells no type, and is nobody's loss.
+    A field without a value in any record gets no type, which loses nothing.
     """
     columns: dict[str, StructType] = {}
-    for group in form.scanner.together(files):
-        of_records = inferred(form, spark, group)
-        known = json.loads(pinned.columns)
+    for group in form.scanner.scan_groups(files):
+        of_records = infer_columns(form, spark, group)
+        pinned_columns = json.loads(pinned.columns)
         columns[group[0].path] = struct_of(
-            _with_attributes(new_fields(known, of_records), of_records, prefix)
+            _with_attributes(new_fields(pinned_columns, of_records), of_records, prefix)
         )
     return columns
 
 
 def _with_attributes(schema: Schema, of_records: Schema, prefix: str) -> Schema:
-    """The schema in which columns of values are objects if their elements have attributes, too: no schema takes that change in silence."""
+    """Return the schema with objects for simple columns whose elements have attributes.
+
+    Schema evolution then reports the change, instead of dropping the attributes.
+    """
     types = {field["name"]: field["type"] for field in of_records["fields"]}
 
     def type_of(field: Mapping[str, Any]) -> Any:
@@ -98,12 +101,15 @@ def _with_attributes(schema: Schema, of_records: Schema, prefix: str) -> Schema:
 def wider_numbers(
     form: FormatReader, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema
 ) -> StructType | None:
-    """Return the pinned columns with wider types for whole numbers that do not fit; None if all fit. A record that no wider type takes tells nothing."""
+    """Return the pinned columns with wider types for integers that do not fit; None if all fit.
+
+    Skips records that no wider type takes.
+    """
     from pyspark.sql import functions as F
     from pyspark.sql.types import StringType, StructField, StructType
 
     wider: dict[str, DataType] = {}
-    for group, data in read_alike(form, [file for file in files if file.size > 0], pinned):
+    for group, data in group_for_scans(form, [file for file in files if file.size > 0], pinned):
         wide = struct_of(with_widest_integers(data.jsonValue()))
         pairs = [(was, now) for was, now in zip(data.fields, wide.fields, strict=True) if was != now]
         if not pairs:
@@ -136,11 +142,11 @@ def wider_numbers(
     )
 
 
-def inferred(form: FormatReader, spark: SparkSession, files: Sequence[SourceFile]) -> Schema:
-    """Return the columns that records have, without those that have no value in any; a record that does not parse tells nothing.
+def infer_columns(form: FormatReader, spark: SparkSession, files: Sequence[SourceFile]) -> Schema:
+    """Return the columns that records have a value for; skip records that do not parse.
 
     Raises:
-        SchemaError: names differ in upper and lower case only.
+        SchemaError: names differ in case only.
     """
     options = {
         "mode": "PERMISSIVE",
@@ -148,7 +154,7 @@ def inferred(form: FormatReader, spark: SparkSession, files: Sequence[SourceFile
         "dropFieldIfAllNull": "true",
     }
     try:
-        columns: dict[str, Any] = form.columns.by_spark(spark, files, **options).jsonValue()
+        columns: dict[str, Any] = form.columns.infer_by_spark(spark, files, **options).jsonValue()
     except Exception as error:
         if (twice := _TWICE.search(str(error))) is None:
             raise
@@ -162,7 +168,7 @@ def inferred(form: FormatReader, spark: SparkSession, files: Sequence[SourceFile
 
 
 def struct_of(schema: Schema) -> StructType:
-    """Return plain values as Spark's schema."""
+    """Return Spark's type for a schema in its JSON form."""
     from pyspark.sql.types import StructType
 
     return StructType.fromJson(dict(schema))

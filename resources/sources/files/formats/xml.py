@@ -1,4 +1,4 @@
-"""XML: an element a record, whose name the user gives (``rowTag``)."""
+"""XML files: one record for each element with the name that the user gives (``rowTag``)."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from resources.connections.places import Place
 from resources.sources.files.checked import CheckedFiles
 from resources.sources.files.formats.format import FormatReader
 from resources.sources.files.formats.xml_inferring import XmlColumns
-from resources.sources.files.formats.xml_looks import XmlLooks
+from resources.sources.files.formats.xml_looks import DocumentCache
 from resources.sources.files.formats.xml_options import XmlOptions
 from resources.sources.files.formats.xml_record_check import XmlCheck
 from resources.sources.files.pinned import PinnedSchema
 from resources.sources.files.scan import Scanner
-from resources.sources.files.text_values import typed, with_texts
+from resources.sources.files.text_values import convert_texts, with_texts
 from resources.sql import quoted
 from resources.staging import Staging
 
@@ -34,34 +34,38 @@ _TRIMS = "ignoreSurroundingSpaces"
 
 
 class XmlFiles(FormatReader):
-    """Elements of one name, wherever they stand in the document."""
+    """A reader of XML files; records are elements of one name, anywhere in the document."""
 
     READER: ClassVar[str] = "xml"
     READS_DOCUMENTS: ClassVar[bool] = True
 
     def __init__(self, place: Place, dataflow: Dataflow, staging: Staging) -> None:
-        """Look at no file yet."""
+        """Store the parts; read nothing."""
         super().__init__(place, dataflow, staging)
         options = XmlOptions(self.source.options)
-        self._looks = XmlLooks(place, options)
-        self.columns = XmlColumns(self, self._looks, options)
-        self._check = XmlCheck(self, self._looks, options)
+        self._documents = DocumentCache(place, options)
+        self.columns = XmlColumns(self, self._documents, options)
+        self._check = XmlCheck(self, self._documents, options)
 
     @property
     def remarks(self) -> Sequence[str]:
-        """Which files have no record."""
-        return self._looks.remarks
+        """The warnings about files without a record."""
+        return self._documents.remarks
 
     @override
     def options(self, path: str, *, infer: bool) -> Mapping[str, Option]:
-        """Spaces around a text are part of it; Spark tells no type of a text with some."""
+        """Return the reader options.
+
+        Spaces around a text are kept in reads. Inference trims them, since Spark infers no type of a text with
+        spaces.
+        """
         is_chosen = bool(by_lower_name(self.source.options).get(_TRIMS.lower()))
         # Only the older parser reads a document without a declaration in the encoding that options name.
         of_encoding = {_OLD_PARSER: True} if other_encoding(self.source.options) else {}
         return of_encoding if is_chosen else {_TRIMS: infer, **of_encoding}
 
-    def apart(self, path: str) -> str:
-        """Files with texts that Spark's reader does not take as they stand are read apart from others, and converted."""
+    def scan_key(self, path: str) -> str:
+        """Return the key that separates scans: files with texts that need a conversion get their own."""
         return "converted" if path in self._check.converted else ""
 
     def scan_rows(
@@ -73,7 +77,7 @@ class XmlFiles(FormatReader):
         /,
         **changes: str,
     ) -> DataFrame:
-        """Scan files; those with numbers or times that stand between spaces as texts, which are converted."""
+        """Scan files; as texts that are converted if they have values that Spark's reader does not take."""
         from pyspark.sql import functions as F
 
         if not any(file.path in self._check.converted for file in files):
@@ -81,11 +85,11 @@ class XmlFiles(FormatReader):
         rows = self.scan(spark, files, with_texts(schema), scanner, **changes)
         null = Reading.of(self.source.options).null
         columns = [
-            typed(F.col(quoted(field.name)), field.dataType, null, self.own_options).alias(field.name)
+            convert_texts(F.col(quoted(field.name)), field.dataType, null, self.own_options).alias(field.name)
             for field in schema.fields
         ]
         return rows.select(*columns)
 
     def check(self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema) -> CheckedFiles:
-        """Read all leaves as texts, and judge files with one that is not exact."""
+        """Read all leaves as texts, and judge the files with an inexact one."""
         return self._check.check(spark, files, pinned)

@@ -1,4 +1,4 @@
-"""The columns of XML: elements and attributes, and the first types that hold all texts of each."""
+"""Infer the columns of XML: elements and attributes, with the first types that hold all their texts."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from resources.sources.files.failures import bad_records, names_in_two_cases
 from resources.sources.files.fields import spelt_in_two_cases
 from resources.sources.files.formats.format import CORRUPT, FileColumns, FormatReader
 from resources.sources.files.formats.variants import (
+    case_sensitive_names,
     columns_of_records,
-    names_told_by_case,
     struct_of,
     wider_numbers,
 )
-from resources.sources.files.formats.xml_looks import XmlLooks, broken_record
+from resources.sources.files.formats.xml_looks import DocumentCache, broken_record
 from resources.sources.files.formats.xml_options import XmlOptions
 from resources.sources.files.inferring import type_of_sample, types_of_texts
 from resources.sources.files.pinned import PinnedSchema
-from resources.sources.files.text_values import trimmed
-from resources.sources.files.xml_check import texts_at
+from resources.sources.files.text_values import trim
+from resources.sources.files.xml_check import leaf_texts
 from resources.sql import quoted
 
 if TYPE_CHECKING:
@@ -33,31 +33,31 @@ if TYPE_CHECKING:
 
 
 class XmlColumns(FileColumns):
-    """Finds elements and attributes, and the types of their texts."""
+    """A finder of the columns of XML records."""
 
-    def __init__(self, form: FormatReader, looks: XmlLooks, options: XmlOptions) -> None:
-        """Look at no file yet.
+    def __init__(self, form: FormatReader, looks: DocumentCache, options: XmlOptions) -> None:
+        """Store the parts; read nothing.
 
         Args:
-            form: reads the files.
-            looks: at these.
+            form: the format's reader.
+            looks: the parsed documents.
             options: of the source.
         """
         super().__init__(form)
-        self._looks, self._options = looks, options
+        self._documents, self._options = looks, options
 
     def infer(self, spark: SparkSession, files: Sequence[SourceFile]) -> StructType | None:
-        """Return the columns of the records of the first file that has some, with the types that hold their texts in all files.
+        """Return the columns of the first file with records, with types that hold their texts in all files.
 
-        What is text in a later file changes no type, and is refused when the file is checked: so is an element that stands twice where the first
-        file has one.
+        A text in a later file alone changes no type, and is refused when the file is checked, as is an element that
+        occurs twice where the first file has one.
         """
         from pyspark.sql.types import StructType
 
         for file in files:
             options = {"inferSchema": "false", "mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT}
-            with names_told_by_case(spark):
-                schema = self.by_spark(spark, [file], **options)
+            with case_sensitive_names(spark):
+                schema = self.infer_by_spark(spark, [file], **options)
             texts = StructType([field for field in schema.fields if field.name != CORRUPT])
             if texts.fields:
                 if (spellings := spelt_in_two_cases(texts)) is not None:
@@ -67,42 +67,51 @@ class XmlColumns(FileColumns):
                     sample = self._types_of_leaves(spark, files, texts)
                     types = {path: type_of_sample(types[path], sample[path]) for path in types}
                 return struct_of(with_types(texts.jsonValue(), (), types))
-            broken = self._looks.at(file).broken
+            broken = self._documents.document(file).broken
             if broken is not None:
                 raise bad_records(
                     file.path, [broken_record(broken)], show=self._form.dataflow.show_bad_records
                 )
-        self._looks.note_missing_tag(files)
+        self._documents.note_missing_tag(files)
         return None
 
     @override
     def names_of(
         self, spark: SparkSession, files: Sequence[SourceFile], names: Sequence[str]
     ) -> Mapping[str, frozenset[str]]:
-        """Look at all records."""
+        """Return the column names of each file, from all records."""
         rules = self._options.name_rules
         return {
-            file.path: frozenset(name.casefold() for name in rules.columns(self._looks.at(file).names))
+            file.path: frozenset(
+                name.casefold() for name in rules.columns(self._documents.document(file).names)
+            )
             for file in files
         }
 
-    def others(
+    def incoming_columns(
         self,
         spark: SparkSession,
         files: Sequence[SourceFile],
         pinned: PinnedSchema,
         check: Callable[[], CheckedFiles],
     ) -> Mapping[str, StructType]:
-        """Return the pinned columns with those that records have beside them; only files that have some, and can be loaded, are read for their types."""
+        """Return the pinned columns plus new ones from records.
+
+        Only loadable files with unknown fields are read.
+        """
         checked = check()
         bad = {*checked.bad_files, *(path for path, _ in checked.bad_records)}
-        others = [file for file in files if file.path in checked.unknown and file.path not in bad]
-        return columns_of_records(self._form, spark, others, pinned, self._options.names[0])
+        files_with_unknown_fields = [
+            file for file in files if file.path in checked.unknown and file.path not in bad
+        ]
+        return columns_of_records(
+            self._form, spark, files_with_unknown_fields, pinned, self._options.names[0]
+        )
 
-    def wider(
+    def wider_integers(
         self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema
     ) -> StructType | None:
-        """Read the files with the widest whole numbers that they hold."""
+        """Return the pinned columns with wide enough integers, from all records."""
         return wider_numbers(self._form, spark, files, pinned)
 
     def _types_of_leaves(
@@ -115,10 +124,10 @@ class XmlColumns(FileColumns):
         leaves = [
             ((field.name, *path), column)
             for field in texts.fields
-            for path, column in texts_at(F.col(quoted(field.name)), field.dataType)
+            for path, column in leaf_texts(F.col(quoted(field.name)), field.dataType)
         ]
         texts_with_values = [
-            F.transform(column, lambda text: F.nullif(trimmed(text), F.lit(""))) for _, column in leaves
+            F.transform(column, lambda text: F.nullif(trim(text), F.lit(""))) for _, column in leaves
         ]
         reading = Reading.of(self._form.source.options, inferred=True)
         types = types_of_texts(rows, texts_with_values, self._form.source.options, reading, several=True)
@@ -126,7 +135,7 @@ class XmlColumns(FileColumns):
 
 
 def with_types(data_type: Any, path: tuple[str, ...], types: Mapping[tuple[str, ...], str]) -> Any:
-    """Return a type in Spark's JSON form, with the types of its leaves."""
+    """Return a type in Spark's JSON form with these leaf types."""
     if isinstance(data_type, str):
         return types.get(path, data_type)
     if data_type["type"] == "struct":

@@ -1,4 +1,4 @@
-"""What a user says of XML: which elements are records, and how what stands in them is called."""
+"""The user's options for XML: which elements are records, and how columns are named."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from resources.sources.files.xml_names import NameRules
 
 @dataclass(frozen=True)
 class XmlOptions:
-    """The options of one source, whatever their case.
+    """The options of one source; keys in any case.
 
     Attributes:
-        options: as the definition has them.
+        options: as in the definition.
     """
 
     options: Mapping[str, Option]
@@ -28,17 +28,17 @@ class XmlOptions:
 
     @property
     def names(self) -> tuple[str, str]:
-        """The prefix of the names of attributes, and the name of the text beside them."""
+        """The prefix of attribute names, and the name of the text beside attributes."""
         return self._option("attributePrefix", "_"), self._option("valueTag", "_VALUE")
 
     @property
     def form(self) -> XmlForm:
-        """How a document is read."""
+        """The form of documents."""
         return XmlForm(self.row_tag, encoding_of(self.options) or "", self._is_local)
 
     @property
     def name_rules(self) -> NameRules:
-        """How elements and attributes become columns."""
+        """The rules by which elements and attributes name columns."""
         has_attributes = self._option("excludeAttribute", "false").lower() != "true"
         return NameRules(
             *self.names, self._option("wildcardColName", "xs_any"), self._is_local, has_attributes

@@ -1,4 +1,7 @@
-"""Look through the records of XML files before they are loaded: Spark finds files with a text that is not exact, and these are parsed once more."""
+"""Check XML files before they are loaded.
+
+Spark finds the files with an inexact text; these are parsed again to find the records.
+"""
 
 from __future__ import annotations
 
@@ -9,17 +12,23 @@ from partitions.errors import BadFile
 from partitions.path.source import SourceFile
 from partitions.records.forms import Reading
 from resources.sources.files.beside_folders import fault_beside_folder, folder_fields
-from resources.sources.files.checked import NAMED, BadRecord, CheckedFiles, Unknown, in_order
-from resources.sources.files.elements import BrokenXmlError, Element, elements
+from resources.sources.files.checked import (
+    MOST_NAMED_RECORDS,
+    BadRecord,
+    CheckedFiles,
+    UnknownFields,
+    sort_by_file,
+)
+from resources.sources.files.elements import BrokenXmlError, Element, read_elements
 from resources.sources.files.failures import names_in_two_cases
 from resources.sources.files.fields import spelt_in_two_cases
-from resources.sources.files.formats.alike import only, read_alike
+from resources.sources.files.formats.alike import group_for_scans, select_columns
 from resources.sources.files.formats.format import CORRUPT, FormatReader
-from resources.sources.files.formats.xml_looks import XmlLooks, broken_record
+from resources.sources.files.formats.xml_looks import DocumentCache, broken_record
 from resources.sources.files.formats.xml_options import XmlOptions
 from resources.sources.files.paths import folder_column
 from resources.sources.files.pinned import PinnedSchema
-from resources.sources.files.text_values import XML_SPACES, trimmed, value_of
+from resources.sources.files.text_values import XML_SPACES, parse_text, trim
 from resources.sources.files.xml_check import XmlRule
 from resources.sql import quoted
 
@@ -29,27 +38,30 @@ if TYPE_CHECKING:
 
 
 class XmlCheck:
-    """Looks through files before they are loaded.
+    """A check of XML files before they are loaded.
 
     Attributes:
         converted: the files with texts that Spark's reader does not take as they stand.
     """
 
-    def __init__(self, form: FormatReader, looks: XmlLooks, options: XmlOptions) -> None:
-        """Look at no file yet.
+    def __init__(self, form: FormatReader, looks: DocumentCache, options: XmlOptions) -> None:
+        """Store the parts; check nothing.
 
         Args:
-            form: reads the files.
-            looks: at these.
+            form: the format's reader.
+            looks: the parsed documents.
             options: of the source.
         """
-        self._form, self._looks, self._options = form, looks, options
+        self._form, self._documents, self._options = form, looks, options
         self.converted: set[str] = set()
 
     def check(self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema) -> CheckedFiles:
-        """Read all leaves as texts, and judge files with one that is not exact; look whether each has records, and ends."""
-        self._looks.forget_others(files)
-        looks = {file.path: self._looks.at(file) for file in files}
+        """Judge the files with an inexact text, a broken end, or unknown names.
+
+        Files without records give a warning.
+        """
+        self._documents.forget_others(files)
+        looks = {file.path: self._documents.document(file) for file in files}
         strays = {
             name: self._options.name_rules.strays(look.names, pinned.struct) for name, look in looks.items()
         }
@@ -58,48 +70,48 @@ class XmlCheck:
         records: list[tuple[str, BadRecord]] = []
         counts: dict[str, int] = {}
         empty: list[SourceFile] = []
-        for group, schema in read_alike(self._form, files, pinned):
+        for group, schema in group_for_scans(self._form, files, pinned):
             reading = Reading.of(self._form.source.options, inferred=pinned.declared is None)
             spelt = folder_fields(group[0].path, pinned)
             rule = XmlRule(
-                only(pinned.struct, [*schema.names, *spelt]),
+                select_columns(pinned.struct, [*schema.names, *spelt]),
                 reading,
                 *self._options.names,
                 self._form.own_options,
                 takes_nil=not with_nils,
                 must_know_some=not is_checked and not self._form.rules.rescues,
             )
-            answers = self._answers(spark, group, schema, rule, spelt, pinned)
+            answers = self._spark_verdicts(spark, group, schema, rule, spelt, pinned)
             self.converted -= {file.path for file in group}
             self.converted |= {name for name, row in answers.items() if row["is_converted"]}
             empty += [file for file in group if file.path not in answers]
             for file in group:
                 answer, broken = answers.get(file.path), looks[file.path].broken
                 is_suspect = file.path in with_nils or (answer is not None and answer["is_bad"])
-                of_file, count = self._judged(spark, file, rule) if is_suspect else ([], 0)
+                of_file, count = self._judge(spark, file, rule) if is_suspect else ([], 0)
                 if not of_file and broken is not None:
                     of_file = [broken_record(broken)]
                 elif not of_file and answer is not None:
                     of_file = _beside_folder(file.path, answer, spelt)
                 records += [(file.path, record) for record in of_file]
                 counts |= {file.path: count} if count else {}
-        self._looks.note_missing_tag(empty)
+        self._documents.note_missing_tag(empty)
         lacking = {
-            name: Unknown(stray.names)
+            name: UnknownFields(stray.names)
             for name, stray in strays.items()
             if stray.names and is_checked and looks[name].broken is None
         }
         names = {path: (look.names, strays[path].names if is_checked else ()) for path, look in looks.items()}
         bad_files = self._in_two_cases(names, pinned)
-        return CheckedFiles(bad_files, in_order(records, files), counts, unknown=lacking)
+        return CheckedFiles(bad_files, sort_by_file(records, files), counts, unknown=lacking)
 
     def _in_two_cases(
         self, names: Mapping[str, tuple[Any, Sequence[str]]], pinned: PinnedSchema
     ) -> dict[str, BadFile]:
-        """Files with two names that differ in upper and lower case only.
+        """Return the files with two names that differ in case only, by path.
 
         Args:
-            names: of the elements of each file, and those of its unknown fields, by path.
+            names: by path, the names in the elements of a file, and its unknown fields.
             pinned: the schema.
         """
         bad_files: dict[str, BadFile] = {}
@@ -111,7 +123,7 @@ class XmlCheck:
                 bad_files[path] = names_in_two_cases(path, *spellings, None, may_be_ignored=False)
         return bad_files
 
-    def _answers(
+    def _spark_verdicts(
         self,
         spark: SparkSession,
         files: Sequence[SourceFile],
@@ -120,14 +132,16 @@ class XmlCheck:
         spelt: Mapping[str, str],
         pinned: PinnedSchema,
     ) -> Mapping[str, Row]:
-        """What Spark tells of the texts of files that are read in one scan, by path; nothing of one without records.
+        """Return Spark's verdict on the texts of each file in one scan, by path.
+
+        Files without records are missing.
 
         Args:
             spark: a session.
-            files: that are read in one scan.
+            files: the files of one scan.
             schema: of their records.
-            rule: of these.
-            spelt: how folders spell the columns that they name, too.
+            rule: of the records.
+            spelt: the folders' spelling of columns that folders also name.
             pinned: the schema.
         """
         from pyspark.sql import functions as F
@@ -139,49 +153,56 @@ class XmlCheck:
         is_converted = F.bool_or(rule.is_converted()).alias("is_converted")
         # Spark refuses to read corrupt records alone.
         some = F.count(quoted(schema.fieldNames()[0])).alias("some")
-        others = [
+        contradicting_texts = [
             F.first(
-                self._contradicting(
+                self._contradicting_text(
                     rule.texts(name), folder_column(path, spelt[name]), pinned.struct[name].dataType
                 ),
                 ignorenulls=True,
             ).alias(f"other{place}")
             for place, name in enumerate(spelt)
         ]
-        judged = rows.groupBy(path.alias("path")).agg(is_bad, is_converted, some, *others)
+        judged = rows.groupBy(path.alias("path")).agg(is_bad, is_converted, some, *contradicting_texts)
         return {row["path"]: row for row in judged.collect()}
 
-    def _contradicting(self, texts: Column, folder: Column, data_type: DataType) -> Column:
-        """The first of some texts that has another value than the folder."""
+    def _contradicting_text(self, texts: Column, folder: Column, data_type: DataType) -> Column:
+        """Return the first text that contradicts the folder; NULL if there is none."""
         from pyspark.sql import functions as F
         from pyspark.sql.types import StringType
 
-        def other(text: Column) -> Column:
+        def contradicts_folder(text: Column) -> Column:
             is_text = isinstance(data_type, StringType)
-            value = trimmed(text) if is_text else value_of(trimmed(text), data_type, self._form.own_options)
+            value = trim(text) if is_text else parse_text(trim(text), data_type, self._form.own_options)
             return ~F.coalesce(value == folder.try_cast(data_type), F.lit(False))
 
-        return F.try_element_at(F.filter(texts, other), F.lit(1))
+        return F.try_element_at(F.filter(texts, contradicts_folder), F.lit(1))
 
-    def _judged(self, spark: SparkSession, file: SourceFile, rule: XmlRule) -> tuple[list[BadRecord], int]:
-        """The first records of a file that cannot be loaded, and how many there are."""
-        misread, number, count = self._misread(spark, file, rule), 0, 0
+    def _judge(self, spark: SparkSession, file: SourceFile, rule: XmlRule) -> tuple[list[BadRecord], int]:
+        """Return the first bad records of a file, and their number."""
+        misread, number, count = self._misread_texts(spark, file, rule), 0, 0
         first: list[BadRecord] = []
         try:
-            for number, element in enumerate(elements(self._form.place, file.path, self._options.form), 1):
+            for number, element in enumerate(
+                read_elements(self._form.place, file.path, self._options.form), 1
+            ):
                 fault = rule.fault(element, misread)
                 if fault is not None:
                     line, why = fault
                     count += 1
-                    if count <= NAMED:
-                        record = BadRecord.of(why, _shown(element), line, where=f"record {number}: ")
+                    if count <= MOST_NAMED_RECORDS:
+                        record = BadRecord.of(why, _element_text(element), line, where=f"record {number}: ")
                         first.append(record)
         except BrokenXmlError as broken:
-            return [*first[: NAMED - 1], broken_record(broken)], count + 1
+            return [*first[: MOST_NAMED_RECORDS - 1], broken_record(broken)], count + 1
         return first, count
 
-    def _misread(self, spark: SparkSession, file: SourceFile, rule: XmlRule) -> Mapping[str, Collection[str]]:
-        """The texts of a file that are none of the form that options name, by the dotted name of their column."""
+    def _misread_texts(
+        self, spark: SparkSession, file: SourceFile, rule: XmlRule
+    ) -> Mapping[str, Collection[str]]:
+        """Return the texts of a file without the format that options name, by column.
+
+        Columns are named with dots.
+        """
         from pyspark.sql import functions as F
 
         texts = rule.misread_texts()
@@ -198,7 +219,7 @@ class XmlCheck:
 
 
 def _beside_folder(path: str, answer: Row, spelt: Mapping[str, str]) -> list[BadRecord]:
-    """The first value of a file that is another than the folder's."""
+    """Return the first value of a file that contradicts the folder, as a bad record."""
     for place, name in enumerate(spelt):
         if (value := answer[f"other{place}"]) is not None:
             fault = fault_beside_folder(name, spelt[name], path, value)
@@ -206,8 +227,8 @@ def _beside_folder(path: str, answer: Row, spelt: Mapping[str, str]) -> list[Bad
     return []
 
 
-def _shown(element: Element) -> str:
-    """An element, roughly as it stands in the file."""
+def _element_text(element: Element) -> str:
+    """Return an element roughly as written."""
     attributes = "".join(f' {name}="{value}"' for name, value in element.attributes.items())
-    inner = "".join(map(_shown, element.children)) or element.text.strip(XML_SPACES)
+    inner = "".join(map(_element_text, element.children)) or element.text.strip(XML_SPACES)
     return f"<{element.name}{attributes}>{inner}</{element.name}>"

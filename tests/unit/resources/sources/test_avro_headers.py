@@ -13,8 +13,13 @@ import pytest
 from partitions.path.source import SourceFile
 from partitions.records.conversions import ITEM, VALUE
 from resources.connections.places import Place
-from resources.sources.files.avro_headers import header_of
-from resources.sources.files.avro_schemas import doubled_names, fields_of, own_types, unreadable_field
+from resources.sources.files.avro_headers import read_header
+from resources.sources.files.avro_schemas import (
+    field_paths_of,
+    find_doubled_names,
+    find_unreadable_field,
+    own_types,
+)
 
 
 def record(name: str, /, **fields: Any) -> dict[str, Any]:
@@ -47,10 +52,10 @@ def _written(folder: Path, schema: dict[str, Any] = SCHEMA, *rows: dict[str, Any
 
 
 def test_all_fields_are_told_at_any_depth_but_of_what_contains_itself_once(tmp_path: Path) -> None:
-    text = header_of(Place(str(tmp_path)), _written(tmp_path, SCHEMA, ROW)).schema
+    text = read_header(Place(str(tmp_path)), _written(tmp_path, SCHEMA, ROW)).schema
     assert text is not None
     who = [(), ("name",), ("tags",), ("tags", ITEM, "k")]
-    assert fields_of(text) == {
+    assert field_paths_of(text) == {
         ("id",),
         *(("who", *each) for each in who),
         *(("other", *each) for each in who),
@@ -63,9 +68,9 @@ def test_all_fields_are_told_at_any_depth_but_of_what_contains_itself_once(tmp_p
 
 def test_a_header_that_is_longer_than_what_is_read_at_first_is_read_whole(tmp_path: Path) -> None:
     wide = record("row", **{f"column_{number}": ["null", "string"] for number in range(5000)})
-    text = header_of(Place(str(tmp_path)), _written(tmp_path, wide)).schema
+    text = read_header(Place(str(tmp_path)), _written(tmp_path, wide)).schema
     assert text is not None
-    assert len(fields_of(text)) == 5000
+    assert len(field_paths_of(text)) == 5000
 
 
 def _header(*pairs: tuple[bytes, bytes]) -> bytes:
@@ -93,8 +98,8 @@ def _header(*pairs: tuple[bytes, bytes]) -> bytes:
 )
 def test_a_header_that_is_none_tells_why(tmp_path: Path, data: bytes, fault: str) -> None:
     (tmp_path / "a.avro").write_bytes(data)
-    assert header_of(Place(str(tmp_path)), SourceFile("a.avro", len(data), "", 0)) == (None, fault)
-    assert header_of(Place(str(tmp_path)), SourceFile("gone.avro", 5, "", 0)) == (None, None)
+    assert read_header(Place(str(tmp_path)), SourceFile("a.avro", len(data), "", 0)) == (None, fault)
+    assert read_header(Place(str(tmp_path)), SourceFile("gone.avro", 5, "", 0)) == (None, None)
 
 
 @pytest.mark.parametrize(
@@ -111,21 +116,21 @@ def test_a_header_that_is_none_tells_why(tmp_path: Path, data: bytes, fault: str
     ],
 )
 def test_a_field_that_no_table_holds_is_told(kind: Any, field: tuple[str, str] | None) -> None:
-    assert unreadable_field(json.dumps(record("row", c=kind))) == field
+    assert find_unreadable_field(json.dumps(record("row", c=kind))) == field
 
 
 def test_names_that_differ_in_case_only_are_told_at_any_depth() -> None:
     inner = record("n", x="long", X="long")
-    assert doubled_names(json.dumps(record("row", c={"type": "array", "items": inner}))) == ("X", "x")
-    assert doubled_names(json.dumps(record("row", x=record("n", x="long")))) is None
+    assert find_doubled_names(json.dumps(record("row", c={"type": "array", "items": inner}))) == ("X", "x")
+    assert find_doubled_names(json.dumps(record("row", x=record("n", x="long")))) is None
 
 
 @pytest.mark.s3
 def test_the_header_of_a_file_of_a_bucket_is_read(bucket: Place, tmp_path: Path) -> None:
     file = _written(tmp_path, SCHEMA, ROW)
     bucket.store.put("a.avro", (tmp_path / "a.avro").read_bytes())
-    assert header_of(bucket, file) == header_of(Place(str(tmp_path)), file)
-    assert header_of(bucket, SourceFile("gone.avro", 5, "", 0)) == (None, None)
+    assert read_header(bucket, file) == read_header(Place(str(tmp_path)), file)
+    assert read_header(bucket, SourceFile("gone.avro", 5, "", 0)) == (None, None)
 
 
 def test_a_union_of_several_types_has_the_type_that_spark_reads_it_as() -> None:

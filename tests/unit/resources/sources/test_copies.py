@@ -20,7 +20,7 @@ from resources.sources.files.copies import (
     write_in_utf8,
     write_records_as_lines,
 )
-from resources.sources.files.lines import opened
+from resources.sources.files.lines import open_file
 from resources.staging import Staging
 
 
@@ -39,8 +39,8 @@ def copied(
     staging = Staging(Place(str(folder / "lake")))
     place = Place(str(folder / "landing"))
     copies = FileCopies(place, staging, options)
-    copies.put({SourceFile(path, len(content), "1", 0): texts}, lambda _: header)
-    with opened(staging.folder, path) as copy:
+    copies.write_copies({SourceFile(path, len(content), "1", 0): texts}, lambda _: header)
+    with open_file(staging.folder, path) as copy:
         return copy.read()
 
 
@@ -57,8 +57,8 @@ def in_utf8(
     (folder / path).write_bytes(content)
     staging = Staging(Place(str(folder / "lake")))
     copies = FileCopies(Place(str(folder)), staging, {"encoding": encoding, "lineSep": "\n"})
-    copies.put({SourceFile(path, len(content), "1", 0): texts}, lambda _: None, rewrite)
-    with opened(staging.folder, path + REWRITTEN_ENDING) as copy:
+    copies.write_copies({SourceFile(path, len(content), "1", 0): texts}, lambda _: None, rewrite)
+    with open_file(staging.folder, path + REWRITTEN_ENDING) as copy:
         return copy.read().decode()
 
 

@@ -15,11 +15,11 @@ from resources.sources.files.elements import (
     BrokenXmlError,
     Element,
     XmlForm,
-    elements,
-    look_through,
-    names_before,
+    parse_document,
+    read_elements,
+    read_names_before,
 )
-from resources.sources.files.lines import Lines, beginning
+from resources.sources.files.lines import LineNumbers, read_beginning
 from resources.sources.files.xml_names import NameRules
 
 ROW = XmlForm("row")
@@ -50,7 +50,7 @@ def _elements(folder: Path, text: str = ROWS, name: str = "a.xml") -> list[Eleme
     data = text.encode()
     packed = gzip.compress(data) if name.endswith(".gz") else data
     (folder / name).write_bytes(pa.compress(data, "zstd", asbytes=True) if name.endswith(".zst") else packed)
-    return list(elements(Place(str(folder)), name, ROW))
+    return list(read_elements(Place(str(folder)), name, ROW))
 
 
 def test_named_elements_are_counted_anywhere_but_inside_each_other(tmp_path: Path) -> None:
@@ -77,18 +77,18 @@ def test_the_line_is_told_at_which_a_file_stops_being_xml(tmp_path: Path) -> Non
 
 def test_elements_before_the_place_at_which_a_file_is_broken_are_told(tmp_path: Path) -> None:
     (tmp_path / "a.xml").write_text("<rows><row/><row/><row></rows>")
-    found = elements(Place(str(tmp_path)), "a.xml", ROW)
+    found = read_elements(Place(str(tmp_path)), "a.xml", ROW)
     assert [next(found).name, next(found).name] == ["row", "row"]
     with pytest.raises(BrokenXmlError):
         next(found)
 
 
 def test_what_cannot_be_opened_has_no_element(tmp_path: Path) -> None:
-    assert list(elements(Place(str(tmp_path)), "gone.xml", ROW)) == []
+    assert list(read_elements(Place(str(tmp_path)), "gone.xml", ROW)) == []
     (tmp_path / "a.xml.gz").write_bytes(b"no gzip")
-    assert list(elements(Place(str(tmp_path)), "a.xml.gz", ROW)) == []
+    assert list(read_elements(Place(str(tmp_path)), "a.xml.gz", ROW)) == []
     (tmp_path / "a.xml.zst").write_bytes(b"no zstd")
-    assert list(elements(Place(str(tmp_path)), "a.xml.zst", ROW)) == []
+    assert list(read_elements(Place(str(tmp_path)), "a.xml.zst", ROW)) == []
 
 
 def test_entities_of_a_document_are_not_blown_up(tmp_path: Path) -> None:
@@ -103,8 +103,8 @@ def test_lines_of_files_that_are_packed_by_zstandard_are_found(tmp_path: Path) -
     (tmp_path / "a.csv.zst").write_bytes(b"".join(frames))
     place = Place(str(tmp_path))
     assert (
-        beginning(place, "a.csv.zst").split()[0],
-        Lines(place, [("a.csv.zst", "2")]).next("a.csv.zst", "2"),
+        read_beginning(place, "a.csv.zst").split()[0],
+        LineNumbers(place, [("a.csv.zst", "2")]).next("a.csv.zst", "2"),
     ) == ("id", 3)
 
 
@@ -122,7 +122,7 @@ def test_a_file_without_an_element_of_the_name_tells_the_names_that_it_has(
     tmp_path: Path, text: str, name: str, names: list[str] | None
 ) -> None:
     (tmp_path / "a.xml").write_text(text)
-    assert names_before(Place(str(tmp_path)), "a.xml", name, 9) == names
+    assert read_names_before(Place(str(tmp_path)), "a.xml", name, 9) == names
 
 
 SMALL = "<rows><row/></rows>"
@@ -160,7 +160,7 @@ def test_the_end_of_a_document_is_proved(
 ) -> None:
     content = data.encode() if isinstance(data, str) else data
     (tmp_path / name).write_bytes(content)
-    error = look_through(Place(str(tmp_path)), name, ROW).broken
+    error = parse_document(Place(str(tmp_path)), name, ROW).broken
     assert (error and (error.line, error.why)) == broken
 
 
@@ -180,7 +180,7 @@ def test_what_only_the_document_type_tells_breaks_the_document(
     tmp_path: Path, declared: str, content: str, broken: str | None
 ) -> None:
     (tmp_path / "a.xml").write_text(f"<!DOCTYPE r [{declared}]><r>{content}</r>")
-    error = look_through(Place(str(tmp_path)), "a.xml", ROW).broken
+    error = parse_document(Place(str(tmp_path)), "a.xml", ROW).broken
     assert (error is None) == (broken is None)
     assert broken is None or (error is not None and broken in error.why)
 
@@ -206,7 +206,7 @@ def test_strays_between_records_break_the_document_by_their_line(
     tmp_path: Path, document: str, line: int | None
 ) -> None:
     (tmp_path / "a.xml").write_text(document)
-    error = look_through(Place(str(tmp_path)), "a.xml", ROW).broken
+    error = parse_document(Place(str(tmp_path)), "a.xml", ROW).broken
     assert (error and error.line) == line
     assert error is None or error.why.startswith(
         ("expected elements row, found ", "expected one encoding, found ")
@@ -218,9 +218,9 @@ def test_the_encoding_that_the_definition_names_is_that_of_the_document(tmp_path
     (tmp_path / "a.xml").write_bytes(content)
     place = Place(str(tmp_path))
     form = XmlForm("row", encoding="ISO-8859-1")
-    assert look_through(place, "a.xml", form).broken is None
-    assert [element.text for element in elements(place, "a.xml", form)] == ["é"]
-    assert look_through(place, "a.xml", ROW).broken is not None
+    assert parse_document(place, "a.xml", form).broken is None
+    assert [element.text for element in read_elements(place, "a.xml", form)] == ["é"]
+    assert parse_document(place, "a.xml", ROW).broken is not None
 
 
 @pytest.mark.parametrize(
@@ -243,7 +243,7 @@ def test_names_that_a_schema_does_not_take_are_told_at_any_depth(
     tmp_path: Path, record: str, rules: NameRules, names: list[str], nils: list[str]
 ) -> None:
     (tmp_path / "a.xml").write_text(f"<rows k='1'><row>{record}</row><other/></rows>")
-    look = look_through(Place(str(tmp_path)), "a.xml", XmlForm("row", is_local=rules.is_local))
+    look = parse_document(Place(str(tmp_path)), "a.xml", XmlForm("row", is_local=rules.is_local))
     assert rules.strays(look.names, SCHEMA) == (names, nils)
 
 
@@ -260,7 +260,7 @@ def test_two_spellings_of_a_column_in_one_file_are_told(
     tmp_path: Path, records: str, doubled: tuple[str, str] | None
 ) -> None:
     (tmp_path / "a.xml").write_text(f"<rows>{records}</rows>")
-    look = look_through(Place(str(tmp_path)), "a.xml", ROW)
+    look = parse_document(Place(str(tmp_path)), "a.xml", ROW)
     assert RULES.spelt_in_two_cases(look.names, SCHEMA) == doubled
 
 
@@ -271,7 +271,7 @@ def test_a_document_of_hundreds_of_columns_takes_linear_time(tmp_path: Path) -> 
     )
     schema = T.StructType([T.StructField(name, T.IntegerType()) for name in fields[1:]])
     begun = time.process_time()
-    look = look_through(Place(str(tmp_path)), "a.xml", ROW)
+    look = parse_document(Place(str(tmp_path)), "a.xml", ROW)
     assert RULES.strays(look.names, schema).names == ["f0"]
     assert time.process_time() - begun < 5
 
@@ -280,6 +280,6 @@ def test_a_document_of_a_bucket_is_looked_through_and_one_that_is_gone_has_no_na
     text = f"<rows>{'<row><id>1</id></row>' * 20_000}"
     bucket.store.put("day=1/a é.xml", f"{text}</rows>".encode())
     bucket.store.put("b.xml.gz", gzip.compress(text.encode()))
-    looks = [look_through(bucket, name, ROW) for name in ("day=1/a é.xml", "b.xml.gz", "gone.xml")]
+    looks = [parse_document(bucket, name, ROW) for name in ("day=1/a é.xml", "b.xml.gz", "gone.xml")]
     assert [list(look.names.children) for look in looks] == [["id"], ["id"], []]
     assert [look.broken and look.broken.why for look in looks] == [None, "it ends too early", None]

@@ -15,7 +15,13 @@ from pyspark.sql.types import ArrayType, LongType, MapType, StringType, StructTy
 from partitions.path.source import SourceFile
 from partitions.records.conversions import ITEM, VALUE
 from resources.connections.places import Place
-from resources.sources.files.footers import Footer, footer_of, footers, paths_of, unknown_columns
+from resources.sources.files.footers import (
+    Footer,
+    field_paths,
+    find_unknown_columns,
+    parse_footer,
+    read_footers,
+)
 
 NS = pa.timestamp("ns")
 
@@ -23,7 +29,7 @@ NS = pa.timestamp("ns")
 def _footer(table: pa.Table, **options: Any) -> Footer:
     buffer = BytesIO()
     pq.write_table(table, buffer, **options)
-    return footer_of(pq.read_metadata(buffer))
+    return parse_footer(pq.read_metadata(buffer))
 
 
 def test_all_fields_are_told_at_any_depth() -> None:
@@ -65,7 +71,7 @@ def test_a_footer_longer_than_the_first_look_is_read_whole(tmp_path: Path) -> No
     pq.write_table(pa.table({name: [1] for name in names}), tmp_path / "wide.parquet")
     (tmp_path / "bad.parquet").write_bytes(b"PAR1 but not really PAR1")
     files = [SourceFile(path.name, path.stat().st_size, "", 0) for path in sorted(tmp_path.glob("*.parquet"))]
-    found = footers(Place(str(tmp_path)), [*files, SourceFile("gone.parquet", 9, "", 0)])
+    found = read_footers(Place(str(tmp_path)), [*files, SourceFile("gone.parquet", 9, "", 0)])
     assert set(found) == {"bad.parquet", "wide.parquet"}
     assert len(found["wide.parquet"].fields) == 3000
 
@@ -80,7 +86,7 @@ def test_unknown_columns_are_told_without_those_inside_them_and_whatever_their_c
         .add("m", MapType(StringType(), inner))
     )
     row = {"id": 1, "S": {"X": 1, "new": 1}, "l": [{"x": 1, "more": {"deep": 1}}], "other": {"a": 1}}
-    found = unknown_columns(_footer(pa.Table.from_pylist([row])).fields, paths_of(schema))
+    found = find_unknown_columns(_footer(pa.Table.from_pylist([row])).fields, field_paths(schema))
     assert found == [("S", "new"), ("l", ITEM, "more"), ("other",)]
 
 
@@ -103,7 +109,7 @@ DATA = GOOD.getvalue()
 )  # fmt: skip
 def test_a_footer_that_does_not_read_tells_why(tmp_path: Path, data: bytes, fault: str | None) -> None:
     (tmp_path / "a.parquet").write_bytes(data)
-    (footer,) = footers(Place(str(tmp_path)), [SourceFile("a.parquet", len(data), "", 0)]).values()
+    (footer,) = read_footers(Place(str(tmp_path)), [SourceFile("a.parquet", len(data), "", 0)]).values()
     assert footer.fault == fault
 
 
@@ -123,9 +129,9 @@ def test_types_and_names_that_no_table_holds_are_told_at_any_depth(column: Any, 
 
 
 def test_names_that_differ_in_case_only_are_told_at_any_depth() -> None:
-    assert _footer(pa.Table.from_arrays([pa.array([1])] * 2, ["a", "A"])).twice == ("a", "A")
-    assert _footer(pa.table({"s": [[{"x": 1, "X": 2}]]})).twice == ("x", "X")
-    assert _footer(pa.table({"s": [{"x": 1}], "x": [1]})).twice is None
+    assert _footer(pa.Table.from_arrays([pa.array([1])] * 2, ["a", "A"])).doubled_names == ("a", "A")
+    assert _footer(pa.table({"s": [[{"x": 1, "X": 2}]]})).doubled_names == ("x", "X")
+    assert _footer(pa.table({"s": [{"x": 1}], "x": [1]})).doubled_names is None
 
 
 DAYS = {"first": -719_162, "last": 2_932_896}

@@ -15,7 +15,7 @@ from partitions.errors import BadFile
 from partitions.path.bad_files import FILE_VANISHED
 from partitions.sources.formats import ExcelOptions
 from resources.connections.places import Place
-from resources.sources.files.workbook import Sheet, letters, read_sheet, sheets_of
+from resources.sources.files.workbook import Sheet, column_letters, find_sheets, read_sheet
 from tests.support.workbooks import edited, numbers, ods, saved, xlsx
 
 ROWS = [["id", "text"], [1, "a"], [2, None]]
@@ -201,7 +201,7 @@ def test_the_first_shown_sheet_with_header_and_row_is_told(
     tmp_path: Path, first: list[Any], more: dict[str, Any], sheet: str | None
 ) -> None:
     (tmp_path / "a.xlsx").write_bytes(xlsx(first, **more))
-    assert sheets_of(Place(str(tmp_path)), "a.xlsx") == (["Data", *more], sheet)
+    assert find_sheets(Place(str(tmp_path)), "a.xlsx") == (["Data", *more], sheet)
 
 
 def test_a_header_may_stand_lower_and_further_right_and_units_below_it_are_skipped(tmp_path: Path) -> None:
@@ -212,7 +212,10 @@ def test_a_header_may_stand_lower_and_further_right_and_units_below_it_are_skipp
     for cell, value in {"C3": "id", "D3": "size", "D4": "kg", "C5": 1, "D5": 2.5}.items():
         page[cell] = value
     sheet = _read(tmp_path, saved(book), header_row=3, skip_rows=1)
-    assert [(column.name, letters(column.number)) for column in sheet.columns] == [("id", "C"), ("size", "D")]
+    assert [(column.name, column_letters(column.number)) for column in sheet.columns] == [
+        ("id", "C"),
+        ("size", "D"),
+    ]
     assert _rows(sheet) == [(5, [None, None, 1, 2.5])]
 
 
@@ -264,7 +267,7 @@ def test_a_file_that_is_gone_has_vanished(tmp_path: Path) -> None:
 
 
 def test_columns_have_the_letters_that_programs_show() -> None:
-    assert [letters(number) for number in (0, 25, 26, 51, 52, 701, 702, 16383)] == [
+    assert [column_letters(number) for number in (0, 25, 26, 51, 52, 701, 702, 16383)] == [
         "A", "Z", "AA", "AZ", "BA", "ZZ", "AAA", "XFD",
     ]  # fmt: skip
 
