@@ -1,6 +1,6 @@
 """Compare record fields with folders of the same name, which must hold the same value.
 
-See docs/guide-files.md, Exact values.
+See docs/reference/files.md, Exact values.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Convert workbook cells to values of Spark's types (docs/source-files.md, Excel).
+"""Convert workbook cells to values of Spark's types (docs/reference/file-formats.md, Excel).
 
 A cell is a number, text, date, time, boolean or blank. The column's type decides what it becomes: a type that
 cannot hold the cell without loss makes the record bad.

@@ -1,6 +1,6 @@
 """Check files before they are loaded, and find what cannot be loaded exactly.
 
-See docs/guide-files.md, Exact values.
+See docs/reference/files.md, Exact values.
 """
 
 from __future__ import annotations

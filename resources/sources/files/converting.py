@@ -45,7 +45,10 @@ def with_own_types(data: StructType, own: Mapping[str, Type]) -> StructType:
 
 
 def convert_value(value: Column, own: Type, column: DataType) -> Column:
-    """Convert a value of a file's own type to the column's type; it must be exact (:func:`survives_conversion`)."""
+    """Convert a value of a file's own type to the column's type.
+
+    The conversion must be exact (:func:`survives_conversion`).
+    """
     from pyspark.sql import functions as F
     from pyspark.sql.types import ArrayType, MapType, StructType
 

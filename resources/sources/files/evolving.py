@@ -1,4 +1,4 @@
-"""Extend the pinned schema with new columns and wider types from files and folders (docs/schemas.md)."""
+"""Extend the pinned schema with new columns and wider types (docs/reference/schemas.md)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Spark conditions that test whether texts are exact values of a type.
 
-See docs/guide-files.md, Exact values.
+See docs/reference/files.md, Exact values.
 """
 
 from __future__ import annotations

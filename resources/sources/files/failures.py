@@ -246,7 +246,7 @@ def bad_header(
     )
     why = f"expected {header}, found {first_few(found_names, _MOST_NAMES, ',')} ({misread or '; '.join(differs) or 'another order'})"
     merge = (
-        "take columns that come and go with `schema_mode: merge` below `target` (docs/schemas.md), "
+        "take columns that come and go with `schema_mode: merge` below `target` (docs/reference/schemas.md), "
         if may_merge and differs and not misread
         else ""
     )

@@ -1,4 +1,4 @@
-"""Compare the field names of records with a schema (docs/adr/0012).
+"""Compare the field names of records with a schema (docs/explanation/adr/0012).
 
 Spark silently drops fields that it is not asked for.
 """

@@ -1,6 +1,6 @@
 """Infer the type of text columns: the first type that holds all texts exactly.
 
-See docs/guide-files.md, Exact values.
+See docs/reference/files.md, Exact values.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Belongs here: which of several errors a file gets, and how many of its records may be set aside.
 :mod:`resources.sources.files.checker` checks records and headers, :mod:`resources.sources.files.evolving` finds
-changes of the schema. See docs/guide-files.md.
+changes of the schema. See docs/reference/files.md.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Check values in formats that options name, which only Spark can read.
 
-See docs/guide-files.md, Exact values.
+See docs/reference/files.md, Exact values.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Find the schema of files: declared, or inferred from a bounded sample.
 
-See docs/guide-files.md, The pinned schema.
+See docs/reference/files.md, The pinned schema.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Read exactly the listed files, with the values of their folders and their paths as columns.
 
-See docs/guide-files.md.
+See docs/reference/files.md.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Build ``_rescued_data``: values without a pinned column, or of another type, as JSON.
 
-See docs/schemas.md.
+See docs/reference/schemas.md.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Read the rows of files above a column watermark: Spark reads all files, and filters the rows.
 
 Files have no index and no clock, and only Spark reads them. So callers without Spark, such as a sensor, go by the
-listing (docs/source-files.md).
+listing (docs/reference/file-formats.md).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Scan files with Spark, whatever characters their names contain (docs/adr/0006)."""
+"""Scan files with Spark, whatever characters their names contain (docs/explanation/adr/0006)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files under a root as a source: list, pin the schema, check and read them (docs/guide-files.md)."""
+"""Files under a root as a source: list, pin the schema, check and read them (docs/reference/files.md)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Excel files: Spark cannot read workbooks, so each is staged as a Parquet file.
 
-See docs/architecture.md, Staged files.
+See docs/explanation/architecture.md, Staged files.
 """
 
 from __future__ import annotations

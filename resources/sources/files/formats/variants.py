@@ -1,4 +1,7 @@
-"""Find fields of records beside the pinned columns, by parsing records as variants (docs/adr/0012)."""
+"""Find fields beside the pinned columns, by parsing records as variants.
+
+docs/explanation/adr/0012 has the reason.
+"""
 
 from __future__ import annotations
 
