@@ -129,5 +129,5 @@ def kind_of_value(value: Any) -> Kind | None:
 
 
 def half_up(value: Decimal, digits: int) -> Decimal:
-    """Return a number with so many digits behind the point, halves away from zero: as Spark rounds it into a decimal."""
+    """Return a number with so many digits after the point, halves away from zero: as Spark rounds it into a decimal."""
     return value.quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP, _ENOUGH_DIGITS)

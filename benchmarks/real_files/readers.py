@@ -86,7 +86,7 @@ def _csv(file: Path, options: Mapping[str, Any]) -> Iterator[Row]:
 def _pairs(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     names = [name for name, _ in pairs]
     if len(set(names)) < len(names):
-        raise Unreadable(f"a name stands twice in an object: {names}")
+        raise Unreadable(f"a name occurs twice in an object: {names}")
     return dict(pairs)
 
 

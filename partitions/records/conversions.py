@@ -1,7 +1,9 @@
-"""Whether values of a file's own type may be loaded into a column: always, if each survives the way there and back, or never.
+"""Decide whether values of a file's own type fit a column: always, depending on the value, or never.
 
-Types are in Spark's JSON form. Beside Spark's there are ``time(millis)``, ``time(micros)`` and ``time(nanos)``: a time of day, counted from midnight;
-``date(any)``, ``timestamp(any)`` and ``timestamp_ntz(any)``, which may lie beyond the years 1 to 9999; and ``uuid``, 16 bytes.
+A value fits if it survives the conversion to the column's type and back. Types are in Spark's JSON form.
+Beside Spark's there are ``time(millis)``, ``time(micros)`` and ``time(nanos)``: a time of day, counted
+from midnight; ``date(any)``, ``timestamp(any)`` and ``timestamp_ntz(any)``, which may lie outside the
+years 1 to 9999; and ``uuid``, 16 bytes.
 """
 
 from __future__ import annotations
@@ -13,22 +15,26 @@ from partitions.records.forms import DECIMAL, INTEGER_BITS, WHOLE_BITS, Type
 from partitions.schema_types import widens
 
 Conversion = Literal["same", "always", "checked"]
-"""``same``: nothing is to be done; ``always``: the column holds each value; ``checked``: it depends on the value."""
+"""``same``: the types are equal; ``always``: the column holds every value; ``checked``: it depends on the value."""
 
 VOID = "void"
-"""The type of a column without any value."""
+"""The type of a column that has no values."""
 
-TIMES: dict[str, int] = {"time(millis)": 1_000, "time(micros)": 1_000_000, "time(nanos)": 1_000_000_000}
-"""Times of day, with their parts of a second."""
+TIME_OF_DAY_UNITS: dict[str, int] = {
+    "time(millis)": 1_000,
+    "time(micros)": 1_000_000,
+    "time(nanos)": 1_000_000_000,
+}
+"""Time-of-day types, with their ticks per second."""
 
 NANOSECONDS: dict[str, str] = {"timestamp(nanos)": "timestamp", "timestamp_ntz(nanos)": "timestamp_ntz"}
-"""Times counted in nanoseconds, with the type that holds them to the microsecond."""
+"""Nanosecond types, with the type that holds their values to the microsecond."""
 
-DOUBTFUL: dict[str, str] = {f"{name}(any)": name for name in ("date", "timestamp", "timestamp_ntz")}
-"""Dates and times that may lie beyond the years 1 to 9999, with the type that holds the others."""
+WIDE_RANGE_TYPES: dict[str, str] = {f"{name}(any)": name for name in ("date", "timestamp", "timestamp_ntz")}
+"""Types whose values may lie outside the years 1 to 9999, with the type that holds the values inside."""
 
 ITEM, KEY, VALUE = "[]", "{key}", "{value}"
-"""What stands for the parts of arrays and maps in the paths of fields."""
+"""Path steps for the parts of arrays and maps."""
 
 UUID = "uuid"
 VARIANT = "variant"
@@ -36,43 +42,45 @@ VARIANT = "variant"
 _ORDER: tuple[Conversion, ...] = ("same", "always", "checked")
 
 
-def conversion(own: Type, column: Type) -> Conversion | None:
-    """Return how values of a file's own type get into a column; None if they are something else.
+def conversion(file_type: Type, column: Type) -> Conversion | None:
+    """Return how values of a file's type convert to a column's type; None if they cannot.
 
     Args:
-        own: the type of the file's column.
+        file_type: the type of the file's column.
         column: the type of the table's column.
     """
-    if own == VOID:
+    if file_type == VOID:
         return "always"
-    if isinstance(own, str) and isinstance(column, str):
-        if own == column:
+    if isinstance(file_type, str) and isinstance(column, str):
+        if file_type == column:
             return "same"
-        if own in DOUBTFUL:
-            return None if conversion(DOUBTFUL[own], column) is None else "checked"
-        if own == UUID:
+        if file_type in WIDE_RANGE_TYPES:
+            return None if conversion(WIDE_RANGE_TYPES[file_type], column) is None else "checked"
+        if file_type == UUID:
             return "always" if column in ("string", "binary") else None
-        if own == VARIANT:
+        if file_type == VARIANT:
             return "always" if column == "string" else None
-        if own in NANOSECONDS:
-            return "always" if column == NANOSECONDS[own] else "checked" if column == "long" else None
-        if own in TIMES:
+        if file_type in NANOSECONDS:
+            return "always" if column == NANOSECONDS[file_type] else "checked" if column == "long" else None
+        if file_type in TIME_OF_DAY_UNITS:
             return "always" if column == "string" else None
-        if widens(own, column):
+        if widens(file_type, column):
             return "always"
-        is_checked = (_is_number(own) and _is_number(column)) or (own == "binary" and column == "string")
+        is_checked = (_is_number(file_type) and _is_number(column)) or (
+            file_type == "binary" and column == "string"
+        )
         return "checked" if is_checked else None
-    if isinstance(own, str) or isinstance(column, str) or own["type"] != column["type"]:
+    if isinstance(file_type, str) or isinstance(column, str) or file_type["type"] != column["type"]:
         return None
-    if own["type"] == "array":
-        return conversion(own["elementType"], column["elementType"])
-    if own["type"] == "map":
-        if conversion(own["keyType"], column["keyType"]) != "same":
+    if file_type["type"] == "array":
+        return conversion(file_type["elementType"], column["elementType"])
+    if file_type["type"] == "map":
+        if conversion(file_type["keyType"], column["keyType"]) != "same":
             return None
-        return conversion(own["valueType"], column["valueType"])
-    if own["type"] != "struct":
+        return conversion(file_type["valueType"], column["valueType"])
+    if file_type["type"] != "struct":
         return None
-    types = {field["name"].casefold(): field["type"] for field in own["fields"]}
+    types = {field["name"].casefold(): field["type"] for field in file_type["fields"]}
     inner = [
         conversion(types[field["name"].casefold()], field["type"])
         for field in column["fields"]
@@ -86,45 +94,57 @@ def _is_number(data_type: str) -> bool:
     return data_type in INTEGER_BITS or data_type in WHOLE_BITS or DECIMAL.fullmatch(data_type) is not None
 
 
-def shown_type(own: Type) -> str:
-    """Return a file's own type as a user knows it."""
-    if isinstance(own, str):
-        own = DOUBTFUL.get(own, own)
-        return {"long": "bigint", "integer": "int", "short": "smallint", "byte": "tinyint"}.get(own, own)
-    return str(own["type"])
-
-
-def paths_without_value(name: str, own: Type) -> Iterator[tuple[str, ...]]:
-    """Yield the fields of a column that have no value in a file, at any depth, case-folded; ``ITEM`` and ``VALUE`` in arrays and maps."""
-    folded = name.casefold()
-    if not has_value(own):
-        yield (folded,)
-    elif not isinstance(own, str):
-        inner = (
-            [(field["name"], field["type"]) for field in own["fields"]]
-            if own["type"] == "struct"
-            else [(ITEM, own["elementType"])]
-            if own["type"] == "array"
-            else [(VALUE, own["valueType"])]
+def displayed_type(file_type: Type) -> str:
+    """Return the name of a file's type that users know."""
+    if isinstance(file_type, str):
+        file_type = WIDE_RANGE_TYPES.get(file_type, file_type)
+        return {"long": "bigint", "integer": "int", "short": "smallint", "byte": "tinyint"}.get(
+            file_type, file_type
         )
-        for each, kind in inner:
-            for path in paths_without_value(each, kind):
+    return str(file_type["type"])
+
+
+def paths_without_value(name: str, file_type: Type) -> Iterator[tuple[str, ...]]:
+    """Yield the paths of a column's fields whose type can hold no value, at any depth.
+
+    Names are case-folded; ``ITEM`` and ``VALUE`` stand for the parts of arrays and maps.
+    """
+    folded = name.casefold()
+    if not has_value(file_type):
+        yield (folded,)
+    elif not isinstance(file_type, str):
+        inner = (
+            [(field["name"], field["type"]) for field in file_type["fields"]]
+            if file_type["type"] == "struct"
+            else [(ITEM, file_type["elementType"])]
+            if file_type["type"] == "array"
+            else [(VALUE, file_type["valueType"])]
+        )
+        for field_name, field_type in inner:
+            for path in paths_without_value(field_name, field_type):
                 yield (folded, *path)
 
 
-def has_value(own: Type) -> bool:
-    """Return whether a column of this type can have a value other than NULL and empty ones; a struct without fields is no such type."""
-    if isinstance(own, str):
-        return own != VOID
-    if own["type"] == "struct":
-        return not own["fields"] or any(has_value(field["type"]) for field in own["fields"])
-    return has_value(own.get("elementType", own.get("valueType")))
+def has_value(file_type: Type) -> bool:
+    """Return whether a column of this type can hold a value other than NULL or an empty one.
+
+    A struct without fields counts as a type with values.
+    """
+    if isinstance(file_type, str):
+        return file_type != VOID
+    if file_type["type"] == "struct":
+        return not file_type["fields"] or any(has_value(field["type"]) for field in file_type["fields"])
+    return has_value(file_type.get("elementType", file_type.get("valueType")))
 
 
 def is_special_type(data_type: Type | None) -> bool:
-    """Return whether Spark cannot tell a file's own type: of a time of day, of nanoseconds, of a UUID, of a column without a value."""
+    """Return whether Spark cannot represent a file's type.
+
+    Such types are times of day, nanoseconds, UUIDs and columns without values, also inside structs, arrays
+    and maps.
+    """
     if data_type is None or isinstance(data_type, str):
-        return data_type in (VOID, UUID) or data_type in TIMES or data_type in NANOSECONDS
+        return data_type in (VOID, UUID) or data_type in TIME_OF_DAY_UNITS or data_type in NANOSECONDS
     if data_type["type"] == "struct":
         return any(is_special_type(field["type"]) for field in data_type["fields"])
     return is_special_type(data_type.get("elementType", data_type.get("valueType")))

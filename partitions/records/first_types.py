@@ -1,6 +1,7 @@
-"""The types that a first run gives to columns, told from the records of one file's beginning, without Spark.
+"""Types that a first run gives to columns, inferred without Spark from one file's first records.
 
-The rules are those by which Spark infers them in a run: what only looks like a number or a time is text, and a field without a value has no type yet.
+The rules are Spark's: a text that only looks like a number or a time is text, and a field without a value
+has no type yet.
 """
 
 from __future__ import annotations
@@ -17,42 +18,43 @@ from partitions.ddl import column_name
 from partitions.json_faults import in_plain_words
 from partitions.json_types import json_type
 from partitions.plan import counted
-from partitions.records.forms import NO_TYPE, Reading
+from partitions.records.forms import NO_TYPE, TextOptions
 from partitions.records.json_decoding import MOST_LEVELS, is_deeper
 from partitions.records.judge import fault_of_text
 
-_OF_TEXTS = ("integer", "long", "double", "boolean", "date", "timestamp")
-_READING = Reading(inferred=True)
+_TEXT_TYPES = ("integer", "long", "double", "boolean", "date", "timestamp")
+_READING = TextOptions(inferred=True)
 _MOST_DIGITS = 38
 _LONG = range(-(2**63), 2**63)
 _LONGEST_NUMBER, _LONGEST_NAME = 1000, 50_000
-"""Digits and letters that Spark's parser of JSON takes."""
+"""The longest number, in digits, and name, in letters, that Spark's JSON parser accepts."""
 
 _BLANK = "it holds blank lines alone"
 _SQL = {"integer": "int", NO_TYPE: "void"}
 
 
-class Unclear(Exception):
-    """A file's beginning does not tell its columns; the message says why.
+class UnclearColumns(Exception):
+    """The beginning of a file does not reveal its columns; the message says why.
 
     Attributes:
-        effect: ``bad`` if a run does not load the file, ``empty`` if it has no record, ``long`` if only a run tells.
+        effect: ``bad`` if a run does not load the file, ``empty`` if it has no record, ``long`` if only a
+        run can tell.
     """
 
     def __init__(self, why: str, effect: Literal["bad", "empty", "long"] = "bad") -> None:
-        """Take the reason."""
+        """Store the reason and its effect."""
         super().__init__(why)
         self.effect = effect
 
 
 @dataclass(frozen=True)
 class FirstTypes:
-    """What the beginning of a file tells of its columns.
+    """The columns that the beginning of a file reveals.
 
     Attributes:
-        columns: names and types, as DDL has them.
-        valueless: columns that have no value, and so no type yet; they are not among the others.
-        texts: the values of a text format's columns, by name; empty ones left out.
+        columns: names and DDL types.
+        valueless: columns that have no value, and so no type yet; not among ``columns``.
+        texts: by column, the non-empty values of a text format.
     """
 
     columns: Sequence[tuple[str, str]]
@@ -61,19 +63,23 @@ class FirstTypes:
 
 
 def type_of_texts(texts: Iterable[str]) -> str:
-    """Return the first type that holds all texts exactly; text if there is none, or no text."""
+    """Return the narrowest type that holds all texts exactly; ``string`` if there is none, or no text."""
     values = [text for text in texts if text]
     if not values:
         return "string"
-    fitting = next(
-        (kind for kind in _OF_TEXTS if all(fault_of_text(value, kind, _READING) is None for value in values)),
+    data_type = next(
+        (
+            kind
+            for kind in _TEXT_TYPES
+            if all(fault_of_text(value, kind, _READING) is None for value in values)
+        ),
         None,
     )
-    if fitting in (None, "double"):
+    if data_type in (None, "double"):
         digits = max(map(_digits, values))
         if digits <= _MOST_DIGITS:
             return f"decimal({digits},0)"
-    return fitting or "string"
+    return data_type or "string"
 
 
 def _digits(text: str) -> int:
@@ -83,94 +89,100 @@ def _digits(text: str) -> int:
 
 
 def types_of_csv(text: str, separator: str) -> FirstTypes:
-    """Return the columns under a header.
+    """Return the columns of CSV text with a header.
 
     Args:
         text: whole lines, the header first.
         separator: of the values.
 
     Raises:
-        Unclear: there is no header, or its names do not tell the columns apart.
+        UnclearColumns: there is no header, or its names do not tell the columns apart.
     """
-    before = csv.field_size_limit(sys.maxsize)
+    previous_limit = csv.field_size_limit(sys.maxsize)
     try:
         records = list(csv.reader(text.splitlines(keepends=True), delimiter=separator, strict=True))
     except csv.Error as error:
-        raise Unclear(f"its records do not read as CSV: {error}") from None
+        raise UnclearColumns(f"its records do not read as CSV: {error}") from None
     finally:
-        csv.field_size_limit(before)
+        csv.field_size_limit(previous_limit)
     rows = [record for record in records if record]
     if not rows:
-        raise Unclear(_BLANK, "empty")
+        raise UnclearColumns(_BLANK, "empty")
     names, rows = rows[0], rows[1:]
     _check_names(names, "its header")
     for number, row in enumerate(rows, 2):
         if len(row) != len(names):
-            raise Unclear(f"its record {number} has {counted(len(row), 'value')}, its header {len(names)}")
+            raise UnclearColumns(
+                f"its record {number} has {counted(len(row), 'value')}, its header {len(names)}"
+            )
         if any("\n" in value or "\r" in value for value in row):
-            raise Unclear(
-                f"a value of its record {number} goes over several lines: set options: {{multiLine: true}}"
+            raise UnclearColumns(
+                f"a value of its record {number} spans several lines: set options: {{multiLine: true}}"
             )
     texts = {name: [row[place] for row in rows if row[place]] for place, name in enumerate(names)}
-    return FirstTypes([(name, _sql(type_of_texts(values))) for name, values in texts.items()], (), texts)
+    return FirstTypes(
+        [(name, _sql_type_name(type_of_texts(values))) for name, values in texts.items()], (), texts
+    )
 
 
 def types_of_lines(text: str) -> FirstTypes:
-    """Return the fields of the objects that stand one in a line.
+    """Return the fields of JSON objects, one a line.
 
     Raises:
-        Unclear: a line holds another value, or names of one differ in upper and lower case only.
+        UnclearColumns: a line holds another value, or names of first_type differ in upper and lower case
+        only.
     """
     merged: Any = NO_TYPE
     for number, line in enumerate(text.split("\n"), 1):
         if not line.strip():
             continue
-        value = _parsed(line, f"its line {number}")
+        value = _parse_json(line, f"its line {number}")
         if not isinstance(value, _Object):
-            raise Unclear(f"its line {number} holds {_in_words(value)}, expected an object")
-        merged = _merged(merged, _type_of(value))
-    return _of_struct(merged, _BLANK)
+            raise UnclearColumns(f"its line {number} holds {_describe_value(value)}, expected an object")
+        merged = _merge_types(merged, _type_of(value))
+    return _columns_of_struct(merged, _BLANK)
 
 
 def types_of_document(text: str) -> FirstTypes:
-    """Return the fields of a document, which is an object or an array of objects.
+    """Return the fields of a JSON document: an object, or an array of objects.
 
     Raises:
-        Unclear: it is another value, is nested too deep, or names of an object differ in upper and lower case only.
+        UnclearColumns: it is another value, is nested too deep, or names of an object differ in upper and
+        lower case only.
     """
     if not text.strip():
-        raise Unclear(_BLANK, "empty")
-    value = _parsed(text, "it")
+        raise UnclearColumns(_BLANK, "empty")
+    value = _parse_json(text, "it")
     merged: Any = NO_TYPE
     for number, record in enumerate(value if isinstance(value, list) else [value], 1):
         if not isinstance(record, _Object):
             where = f"element {number} of its array" if isinstance(value, list) else "it"
-            raise Unclear(f"{where} is {_in_words(record)}, expected an object")
-        merged = _merged(merged, _type_of(record))
-    return _of_struct(merged, "it holds no record")
+            raise UnclearColumns(f"{where} is {_describe_value(record)}, expected an object")
+        merged = _merge_types(merged, _type_of(record))
+    return _columns_of_struct(merged, "it holds no record")
 
 
 class _Whole(str):
-    """A number without a fraction, as it is written; as an integer it would take time that grows with the square of its digits."""
+    """A whole number as it is written; parsing it takes time that grows with the square of its digits."""
 
     __slots__ = ()
 
 
 class _Fraction(str):
-    """Another number."""
+    """A number with a fraction or an exponent, as it is written."""
 
     __slots__ = ()
 
 
 class _Object(dict[str, Any]):
-    """An object whose names stand in it once."""
+    """An object without a repeated name."""
 
 
 class _Struct(dict[str, Any]):
-    """The types of fields, by name."""
+    """The types of an object's fields, by name."""
 
 
-def _parsed(text: str, where: str) -> Any:
+def _parse_json(text: str, where: str) -> Any:
     try:
         value = json.loads(
             text,
@@ -180,11 +192,11 @@ def _parsed(text: str, where: str) -> Any:
             object_pairs_hook=_object,
         )
     except RecursionError:
-        raise Unclear(f"{where} is nested more than {MOST_LEVELS} levels deep") from None
+        raise UnclearColumns(f"{where} is nested more than {MOST_LEVELS} levels deep") from None
     except ValueError as error:
-        raise Unclear(f"{where} is no whole JSON: {in_plain_words(error)}") from None
+        raise UnclearColumns(f"{where} is not complete JSON: {in_plain_words(error)}") from None
     if is_deeper(value, MOST_LEVELS):
-        raise Unclear(f"{where} is nested more than {MOST_LEVELS} levels deep")
+        raise UnclearColumns(f"{where} is nested more than {MOST_LEVELS} levels deep")
     return value
 
 
@@ -192,11 +204,11 @@ def _object(pairs: Sequence[tuple[str, Any]]) -> _Object:
     members = _Object(pairs)
     if len(members) < len(pairs):
         twice = next(name for name, count in Counter(name for name, _ in pairs).items() if count > 1)
-        raise ValueError(f"the name {_quoted(twice)} stands twice in an object")
+        raise ValueError(f"the name {_quoted(twice)} occurs twice in an object")
     return members
 
 
-def _in_words(value: Any) -> str:
+def _describe_value(value: Any) -> str:
     return "a number" if isinstance(value, _Whole | _Fraction) else json_type(value)
 
 
@@ -209,7 +221,9 @@ def _type_of(value: Any) -> Any:
         case _Whole():
             digits = len(value.lstrip("-"))
             if digits > _LONGEST_NUMBER:
-                raise Unclear(f"a number has {digits:,} digits, and Spark reads {_LONGEST_NUMBER:,} at most")
+                raise UnclearColumns(
+                    f"a number has {digits:,} digits, and Spark reads {_LONGEST_NUMBER:,} at most"
+                )
             if digits < 19 or (digits == 19 and int(value) in _LONG):
                 return "long"
             return f"decimal({digits},0)" if digits <= _MOST_DIGITS else "double"
@@ -220,31 +234,34 @@ def _type_of(value: Any) -> Any:
         case list():
             element: Any = NO_TYPE
             for item in value:
-                element = _merged(element, _type_of(item))
+                element = _merge_types(element, _type_of(item))
             return [element]
     return _Struct({name: _type_of(member) for name, member in value.items()})
 
 
-def _merged(one: Any, other: Any) -> Any:
-    """The type that holds values of both; text if nothing else does."""
-    if one == other or other == NO_TYPE:
-        return one
-    if one == NO_TYPE:
-        return other
-    if isinstance(one, _Struct) and isinstance(other, _Struct):
+def _merge_types(first_type: Any, second_type: Any) -> Any:
+    """Return the type that holds values of both types; ``string`` if no other does."""
+    if first_type == second_type or second_type == NO_TYPE:
+        return first_type
+    if first_type == NO_TYPE:
+        return second_type
+    if isinstance(first_type, _Struct) and isinstance(second_type, _Struct):
         return _Struct(
-            {name: _merged(one.get(name, NO_TYPE), other.get(name, NO_TYPE)) for name in {**one, **other}}
+            {
+                name: _merge_types(first_type.get(name, NO_TYPE), second_type.get(name, NO_TYPE))
+                for name in {**first_type, **second_type}
+            }
         )
-    if isinstance(one, list) and isinstance(other, list):
-        return [_merged(one[0], other[0])]
-    numbers = [_digits_of(data_type) for data_type in (one, other)]
-    if "double" in (one, other) and all(numbers):
+    if isinstance(first_type, list) and isinstance(second_type, list):
+        return [_merge_types(first_type[0], second_type[0])]
+    numbers = [_type_digits(data_type) for data_type in (first_type, second_type)]
+    if "double" in (first_type, second_type) and all(numbers):
         return "double"
     return f"decimal({max(numbers)},0)" if all(numbers) else "string"
 
 
-def _digits_of(data_type: Any) -> int:
-    """The digits of a type of numbers; 0 of another type."""
+def _type_digits(data_type: Any) -> int:
+    """Return the digits of a number type; 0 for any other type."""
     if not isinstance(data_type, str):
         return 0
     if data_type.startswith("decimal"):
@@ -252,19 +269,19 @@ def _digits_of(data_type: Any) -> int:
     return {"long": 20, "double": _MOST_DIGITS}.get(data_type, 0)
 
 
-def _of_struct(merged: Any, nothing: str) -> FirstTypes:
+def _columns_of_struct(merged: Any, nothing: str) -> FirstTypes:
     if not isinstance(merged, _Struct):
-        raise Unclear(nothing, "empty")
+        raise UnclearColumns(nothing, "empty")
     _check_struct(merged, "it")
-    columns = {name: _ddl(kind) for name, kind in _in_order(merged)}
+    columns = {name: _ddl(kind) for name, kind in _sort_fields(merged)}
     return FirstTypes(
         [(name, kind) for name, kind in columns.items() if kind is not None],
         [name for name, kind in columns.items() if kind is None],
     )
 
 
-def _in_order(struct: _Struct) -> list[tuple[str, Any]]:
-    """The fields in the order in which Spark infers them: by name."""
+def _sort_fields(struct: _Struct) -> list[tuple[str, Any]]:
+    """Return the fields sorted by name, as Spark infers them."""
     return sorted(struct.items())
 
 
@@ -278,22 +295,24 @@ def _check_struct(data_type: Any, where: str) -> None:
 
 
 def _check_names(names: Sequence[str], where: str) -> None:
-    """Refuse names that do not tell columns apart, or that no line of text can hold."""
-    spelt: dict[str, str] = {}
+    """Raise UnclearColumns if names do not distinguish columns, or cannot be printed."""
+    spellings: dict[str, str] = {}
     for name in names:
         if not name.strip() or not name.isprintable():
-            raise Unclear(f"{where} has a name that is empty, or cannot be printed: {_quoted(name)}")
+            raise UnclearColumns(f"{where} has a name that is empty, or cannot be printed: {_quoted(name)}")
         if len(name) > _LONGEST_NAME:
-            raise Unclear(
+            raise UnclearColumns(
                 f"{where} has a name of {len(name):,} letters, and Spark reads {_LONGEST_NAME:,} at most"
             )
-        if (other := spelt.get(name.lower())) is not None:
-            raise Unclear(f"{where} names {_quoted(other)} and {_quoted(name)}, which are one column")
-        spelt[name.lower()] = name
+        if (earlier := spellings.get(name.lower())) is not None:
+            raise UnclearColumns(
+                f"{where} names {_quoted(earlier)} and {_quoted(name)}, which are one column"
+            )
+        spellings[name.lower()] = name
 
 
 def _ddl(data_type: Any) -> str | None:
-    """A type as DDL has it, without the parts that have no value; None if nothing has one."""
+    """Return a type as DDL without its valueless parts; None if it has no other part."""
     if data_type == NO_TYPE:
         return None
     if isinstance(data_type, str):
@@ -301,14 +320,14 @@ def _ddl(data_type: Any) -> str | None:
     if isinstance(data_type, list):
         inner = _ddl(data_type[0])
         return None if inner is None else f"array<{inner}>"
-    fields = [(name, kind) for name, inner in _in_order(data_type) if (kind := _ddl(inner)) is not None]
+    fields = [(name, kind) for name, inner in _sort_fields(data_type) if (kind := _ddl(inner)) is not None]
     return f"struct<{', '.join(f'{column_name(name)}: {kind}' for name, kind in fields)}>" if fields else None
 
 
-def _sql(data_type: str) -> str:
+def _sql_type_name(data_type: str) -> str:
     return _SQL.get(data_type, data_type)
 
 
 def _quoted(name: str) -> str:
-    shown = name if len(name) <= 40 else f"{name[:40]}…"
-    return json.dumps(shown, ensure_ascii=not shown.isprintable())
+    printable = name if len(name) <= 40 else f"{name[:40]}…"
+    return json.dumps(printable, ensure_ascii=not printable.isprintable())

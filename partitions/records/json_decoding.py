@@ -1,4 +1,7 @@
-"""JSON text decoded without a loss, and where its values begin and end: members of objects stay in order and doubled, numbers as they are written."""
+"""Lossless JSON decoding: members keep their order and duplicates, numbers their spelling.
+
+Also the positions at which values begin and end.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +14,10 @@ from partitions.json_types import json_type
 
 BLANK = " \t\r\n"
 BESIDE_BRACKETS = r'"[^"\\]*+(?:\\[\s\S][^"\\]*+)*+"|[^\[\]{}"]++|"'
-"""The pattern of what stands between the brackets of objects and arrays: texts, which may hold some, and all else."""
+"""Pattern: the text between the brackets of objects and arrays, including quoted texts that hold brackets."""
 
 MOST_LEVELS = 30
-"""Objects and arrays of a record that may lie in each other where types are inferred: Spark Connect sends no type of more than 33."""
+"""Nesting levels that a record may have where types are inferred: Spark Connect sends no type of more than 33."""
 
 _BESIDE_BRACKETS = re.compile(BESIDE_BRACKETS)
 _IN_ONE_LINE = {ord("\r"): " ", ord("\n"): " "}
@@ -22,14 +25,14 @@ _BLANKS = re.compile(r"[ \t\r\n]*")
 
 
 class MemberOrder(NamedTuple):
-    """The members of an object in the order in which a writer puts them; ``inner`` holds those of objects inside, by name."""
+    """The order of an object's members; ``inner`` has the order of nested objects by name."""
 
     order: tuple[str, ...]
     inner: Mapping[str, MemberOrder]
 
 
 class Members(list[tuple[str, Any]]):
-    """The members of a JSON object, in their order, also if a name stands twice."""
+    """The members of a JSON object in their order; a name may occur twice."""
 
 
 class Number(str):
@@ -41,15 +44,18 @@ class Number(str):
 DECODER = json.JSONDecoder(
     object_pairs_hook=Members, parse_int=Number, parse_float=Number, parse_constant=Number
 )
-"""Decodes without a loss: objects as :class:`Members`, numbers as they are written."""
+"""Decodes without loss: objects as :class:`Members`, numbers as they are written."""
 
 
 _PLAIN_DECODER = json.JSONDecoder()
 
 
 def records_of_document(text: str) -> Iterator[str]:
-    """Yield the records of a sound JSON document, an object or an array of objects, in their own letters; each is one line."""
-    position = begin_of(text)
+    """Yield the records of a valid JSON document, each as one line with its original characters.
+
+    The document is an object or an array of objects.
+    """
+    position = value_start(text)
     if text.startswith("[", position):
         position = skip_blanks(text, position + 1)
     while position < len(text) and text[position] != "]":
@@ -60,13 +66,13 @@ def records_of_document(text: str) -> Iterator[str]:
             position = skip_blanks(text, position + 1)
 
 
-def first_names(text: str) -> MemberOrder | None:
-    """Return the names of the first record in their order; None if it does not read, or has one of them twice.
+def first_record_names(text: str) -> MemberOrder | None:
+    """Return the member order of the first record; None if it is not JSON, or a name occurs twice.
 
     Args:
         text: the beginning of a file of lines, or of a document.
     """
-    begin = begin_of(text)
+    begin = value_start(text)
     if text.startswith("[", begin):
         begin = skip_blanks(text, begin + 1)
     try:
@@ -76,21 +82,24 @@ def first_names(text: str) -> MemberOrder | None:
     return _names(value) if isinstance(value, Members) else None
 
 
-_Spellings = dict[str, tuple[str, "_Spellings"]]
-"""Names as they are first spelt, by their form without case, with those inside."""
+_NamesByCase = dict[str, tuple[str, "_NamesByCase"]]
+"""By case-folded name: the first spelling, and the names inside that field."""
 
 
 def depth_of(text: str) -> int:
-    """Return how many objects and arrays of a text lie in each other, at most."""
-    depth = most = 0
+    """Return the deepest nesting of objects and arrays in a text."""
+    depth = deepest = 0
     for bracket in _BESIDE_BRACKETS.sub("", text):
         depth += 1 if bracket in "[{" else -1
-        most = max(most, depth)
-    return most
+        deepest = max(deepest, depth)
+    return deepest
 
 
 def is_deeper(value: Any, levels: int) -> bool:
-    """Return whether more objects and arrays of a decoded value lie in each other than so many levels; without recursion, since they may be any number."""
+    """Return whether a decoded value nests objects and arrays deeper than ``levels``.
+
+    Works without recursion, since a value may have any number of levels.
+    """
     level = _containers([value])
     for _ in range(levels):
         level = _containers(part for container in level for part in _parts(container))
@@ -107,10 +116,13 @@ def _parts(container: list[Any] | dict[str, Any]) -> Iterable[Any]:
     return (item for _, item in container) if isinstance(container, Members) else container
 
 
-def names_by_case(text: str) -> tuple[str, str, int | None] | None:
-    """Return two names at one place of records that differ in upper and lower case only, and the line of the record with the second, from 1; None if there are none."""
-    position = begin_of(text)
-    across: _Spellings = {}
+def find_case_conflict_in_records(text: str) -> tuple[str, str, int | None] | None:
+    """Return two names in the same place of records that differ in case only; None if there are none.
+
+    The third item is the line, from 1, of the record with the second name.
+    """
+    position = value_start(text)
+    names_so_far: _NamesByCase = {}
     while position < len(text):
         if text[position] in "[,]":
             position = skip_blanks(text, position + 1)
@@ -119,36 +131,38 @@ def names_by_case(text: str) -> tuple[str, str, int | None] | None:
             value, end = DECODER.raw_decode(text, position)
         except (ValueError, RecursionError):
             break
-        if names := _in_two_cases(value, across):
+        if names := _find_case_conflict(value, names_so_far):
             return *names, line_of(text, position)
         position = skip_blanks(text, end)
     return None
 
 
 class Spellings:
-    """How the names of records are spelt, of which one schema is to be inferred."""
+    """The spellings of names in the records from which one schema is inferred."""
 
     def __init__(self) -> None:
-        """Know no name yet."""
-        self._spelt: _Spellings = {}
+        """Start without names."""
+        self._names_by_case: _NamesByCase = {}
 
-    def take(self, text: str) -> bool:
-        """Learn the names of a record, and return whether a schema of it can be inferred beside those before it; text that is no JSON tells no names.
+    def add_record(self, text: str) -> bool:
+        """Add a record's names; return whether its schema can be inferred together with the earlier records.
 
-        It cannot if an object, at any depth, has a name twice, or one that differs from another at its place in upper and lower case only, or if more than
-        ``MOST_LEVELS`` objects and arrays lie in each other.
+        It cannot if an object has a name twice, if two names at the same place differ in case only, or if
+        objects and arrays nest deeper than ``MOST_LEVELS``. Text that is not JSON has no names.
         """
         try:
-            value, _ = DECODER.raw_decode(text, begin_of(text))
+            value, _ = DECODER.raw_decode(text, value_start(text))
             if is_deeper(value, MOST_LEVELS) or _has_doubled_name(value):
                 return False
         except ValueError:
             return True
         except RecursionError:
             return False
-        if _in_two_cases(value, {}) or _in_two_cases(value, self._spelt, learns=False):
+        if _find_case_conflict(value, {}) or _find_case_conflict(
+            value, self._names_by_case, adds_names=False
+        ):
             return False
-        _in_two_cases(value, self._spelt)
+        _find_case_conflict(value, self._names_by_case)
         return True
 
 
@@ -159,20 +173,28 @@ def _has_doubled_name(value: Any) -> bool:
     return isinstance(value, list) and any(map(_has_doubled_name, value))
 
 
-def _in_two_cases(value: Any, spellings: _Spellings, *, learns: bool = True) -> tuple[str, str] | None:
-    """Two names that differ in case only, of an object or of one inside; ``spellings`` has those of all objects at the same place, and learns these."""
+def _find_case_conflict(
+    value: Any, spellings: _NamesByCase, *, adds_names: bool = True
+) -> tuple[str, str] | None:
+    """Return two names that differ in case only, in an object or one inside it; None if there are none.
+
+    ``spellings`` has the names of earlier objects at the same place; with ``adds_names`` it receives the
+    new ones.
+    """
     if isinstance(value, list) and not isinstance(value, Members):
-        inner = (_in_two_cases(item, spellings, learns=learns) for item in value)
+        inner = (_find_case_conflict(item, spellings, adds_names=adds_names) for item in value)
         return next((names for names in inner if names), None)
     if not isinstance(value, Members):
         return None
     for name, item in value:
-        default: tuple[str, _Spellings] = (name, {})
+        default: tuple[str, _NamesByCase] = (name, {})
         key = name.casefold()
-        spelt, inside = spellings.setdefault(key, default) if learns else spellings.get(key, default)
-        if spelt != name:
-            return spelt, name
-        if names := _in_two_cases(item, inside, learns=learns):
+        first_spelling, inside = (
+            spellings.setdefault(key, default) if adds_names else spellings.get(key, default)
+        )
+        if first_spelling != name:
+            return first_spelling, name
+        if names := _find_case_conflict(item, inside, adds_names=adds_names):
             return names
     return None
 
@@ -187,29 +209,29 @@ def type_of(value: Any) -> str:
 def _names(value: Members) -> MemberOrder | None:
     inner: dict[str, MemberOrder] = {}
     for name, item in value:
-        if isinstance(item, Members) and (below := _names(item)) is not None:
-            inner[name] = below
+        if isinstance(item, Members) and (member_order := _names(item)) is not None:
+            inner[name] = member_order
     order = tuple(name for name, _ in value)
     return MemberOrder(order, inner) if len(set(order)) == len(order) else None
 
 
-def begin_of(text: str) -> int:
-    """Where the first value begins: behind a byte order mark and space."""
+def value_start(text: str) -> int:
+    """Return the position of the first value, after a byte order mark and blanks."""
     return skip_blanks(text, 1 if text.startswith("\ufeff") else 0)
 
 
 def skip_blanks(text: str, position: int) -> int:
-    """The place of the first character from here on that is no space; the text's end if there is none."""
+    """Return the position of the next character that is not blank; the text's end if there is none."""
     match = _BLANKS.match(text, position)
     assert match is not None
     return match.end()
 
 
-def behind_item(text: str, position: int) -> int:
-    """Return the place of the next item of an array, or of the bracket that closes it.
+def next_item_start(text: str, position: int) -> int:
+    """Return the position of an array's next item, or of its closing bracket.
 
     Raises:
-        JSONDecodeError: neither stands there.
+        JSONDecodeError: neither follows.
     """
     if text.startswith(",", position):
         position = skip_blanks(text, position + 1)

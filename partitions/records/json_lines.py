@@ -1,7 +1,8 @@
 """JSON records: a pattern of those that a schema holds exactly, and a judge of all others (docs/reference/files.md, Exact values).
 
-A record is an object. Its end is proved, no name stands in it twice at any depth, and each value is of its column's type. Spark's reader sees
-none of the three: it stops at the end of the first value, takes the last of two names, and cuts what is too long.
+A valid record is an object that ends its text, repeats no name at any depth, and holds values of its
+columns' types. Spark's reader checks none of the three: it stops after the first value, takes the last of
+two equal names, and truncates what is too long (docs/guide-files.md, Exact values).
 """
 
 from __future__ import annotations
@@ -14,130 +15,129 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from partitions.json_faults import in_plain_words
-from partitions.records.forms import DECIMAL, INTEGER_BITS, NO_TYPE, WHOLE_BITS, Reading, Type
+from partitions.records.forms import DECIMAL, INTEGER_BITS, NO_TYPE, WHOLE_BITS, TextOptions, Type
 from partitions.records.json_decoding import (
     BLANK,
     DECODER,
     MOST_LEVELS,
     Members,
     Number,
-    begin_of,
-    behind_item,
     is_deeper,
     line_of,
+    next_item_start,
     skip_blanks,
     type_of,
+    value_start,
 )
 from partitions.records.json_fields import (
-    HALF,
-    escaped,
-    first_look,
-    half_name,
-    in_two_cases,
-    name_twice,
+    HALF_LETTER,
+    case_conflict_fault,
+    depth_fault,
+    escape_half_letters,
+    half_letter_fault,
     names_fault,
     new_field_fault,
-    too_deep,
+    repeated_name_fault,
+    type_evidence,
 )
 from partitions.records.json_pattern import JsonPattern
 from partitions.records.judge import (
     Fault,
     date_fault,
     is_between,
+    no_known_field_fault,
     number_fault,
-    shown,
+    sql_type_name,
     time_fault,
     whole_fault,
-    without_known_fields,
 )
 
 _SPECIAL = frozenset({"NaN", "Infinity", "-Infinity"})
 _DIGITS_OF_VARIANT = 38
 _BREAK = re.compile(r"\r\n|\n|\r")
 _BEGIN_OF_DOCUMENT = re.compile(r"\[\s*(?:\{|\Z)|\{\s*\Z")
-"""No record of one line begins so."""
+"""The start of a document of several lines, or of an array: never the start of a one-line record."""
 _BASE64 = re.compile(r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?")
 _SECONDS = (-62_135_596_800, 253_402_300_799)
-"""Of the years 1 to 9999, since 1970 in UTC."""
+"""The first and last second of the years 1 to 9999, counted from 1970 in UTC."""
 
 
 @dataclass(frozen=True)
-class Judgement:
-    """What a record is, held against a schema.
+class Verdict:
+    """The result of checking a record against a schema.
 
     Attributes:
         fault: why it cannot be loaded; None if it can.
-        unknown: fields that the schema lacks and that have a value, dotted.
+        unknown: dotted paths of fields that the schema lacks and that have a value.
     """
 
     fault: Fault | None = None
     unknown: tuple[str, ...] = ()
 
 
-_SOUND = Judgement()
-_TOO_DEEP = Judgement(Fault("expected a JSON object, found one that is nested too deeply"))
+_SOUND = Verdict()
+_TOO_DEEP = Verdict(Fault("expected a JSON object, found one that is nested too deeply"))
 
 
-class Item(NamedTuple):
-    """A record of a document that has a fault, or fields that the schema lacks.
+class JudgedRecord(NamedTuple):
+    """A record with a fault, or with fields that the schema lacks.
 
     Attributes:
-        number: of the record in its array, from 1; None if it stands alone.
-        text: of the record.
-        line: in which it begins, from 1.
-        judgement: about it.
+        number: its position in the document's array, from 1; None outside an array.
+        text: its raw text.
+        line: the line in which it begins, from 1.
+        verdict: the result of its check.
     """
 
     number: int | None
     text: str
     line: int
-    judgement: Judgement
+    verdict: Verdict
 
 
 @dataclass(frozen=True)
 class JsonRule:
-    """What records must be.
+    """What a valid record looks like.
 
     Attributes:
-        pattern: of texts that :meth:`judge` finds no fault with; it leaves out some of them.
+        pattern: accepts only texts without a fault, but not all of them; :meth:`judge` decides about the
+        others.
     """
 
     pattern: JsonPattern
 
     @classmethod
     def of(
-        cls, schema: Mapping[str, Any] | None, takes_unknown: bool = False, reading: Reading | None = None
+        cls, schema: Mapping[str, Any] | None, takes_unknown: bool = False, options: TextOptions | None = None
     ) -> JsonRule:
         """Return the rule of a schema; the arguments are those of :class:`JsonPattern`."""
-        return cls(JsonPattern(schema, takes_unknown, reading or Reading()))
+        return cls(JsonPattern(schema, takes_unknown, options or TextOptions()))
 
-    def judge(self, text: str) -> Judgement:
-        """Judge one record: a line, or an item of a document; a blank line is none, and is no fault."""
+    def judge(self, text: str) -> Verdict:
+        """Judge one record: a line, or an item of a document. A blank line has no fault."""
         if not text.strip("\ufeff" + BLANK):
             return _SOUND
         try:
-            value, end = DECODER.raw_decode(text, begin_of(text))
+            value, end = DECODER.raw_decode(text, value_start(text))
         except RecursionError:
             return _TOO_DEEP
         except json.JSONDecodeError as error:
-            why = f"found text that is none ({in_plain_words(error)})"
-            return Judgement(Fault(f"expected a JSON object, {why}{_hint_of_document(text)}"))
+            reason = f"found text that is not JSON ({in_plain_words(error)})"
+            return Verdict(Fault(f"expected a JSON object, {reason}{_hint_of_document(text)}"))
         if text[end:].strip(BLANK):
-            return Judgement(
+            return Verdict(
                 Fault(
-                    f"expected one JSON object, found more behind its end (from character {skip_blanks(text, end) + 1} on)"
+                    f"expected one JSON object, found more after its end (from character {skip_blanks(text, end) + 1} on)"
                 )
             )
         if isinstance(value, list) and not isinstance(value, Members):
-            return Judgement(
-                Fault(f"expected a JSON object, found {type_of(value)}{_hint_of_document(text)}")
-            )
+            return Verdict(Fault(f"expected a JSON object, found {type_of(value)}{_hint_of_document(text)}"))
         return self.judge_value(value)
 
-    def judge_value(self, value: Any) -> Judgement:
+    def judge_value(self, value: Any) -> Verdict:
         """Judge a record that :data:`DECODER` has decoded."""
         if not isinstance(value, Members):
-            return Judgement(Fault(f"expected a JSON object, found {type_of(value)}"))
+            return Verdict(Fault(f"expected a JSON object, found {type_of(value)}"))
         unknown: list[str] = []
         schema = self.pattern.schema
         try:
@@ -147,34 +147,40 @@ class JsonRule:
         except RecursionError:
             return _TOO_DEEP
         if fault is None and unknown and not self.pattern.takes_unknown and is_deeper(value, MOST_LEVELS):
-            fault = too_deep(unknown[0])
-        if fault is None and self.names_to_have and value and not self._has_known_name(value):
-            fault = without_known_fields(self.names_to_have, [escaped(name) for name, _ in value])
-        return Judgement(fault, () if self.pattern.takes_unknown else tuple(unknown))
+            fault = depth_fault(unknown[0])
+        if fault is None and self.required_names and value and not self._has_known_name(value):
+            fault = no_known_field_fault(
+                self.required_names, [escape_half_letters(name) for name, _ in value]
+            )
+        return Verdict(fault, () if self.pattern.takes_unknown else tuple(unknown))
 
     @cached_property
-    def names_to_have(self) -> Sequence[str]:
-        """The fields of which a record must have one, unless it has none at all: where others are left out, nothing of it would be loaded."""
+    def required_names(self) -> Sequence[str]:
+        """Names of which a record needs at least one, unless it is empty.
+
+        Where unknown fields are ignored, a record without a known field would load nothing.
+        """
         schema = self.pattern.schema if self.pattern.takes_unknown else None
         return [] if schema is None else [column["name"] for column in schema["fields"]]
 
     def _has_known_name(self, value: Members) -> bool:
-        return any(name in self.names_to_have for name, _ in value)
+        return any(name in self.required_names for name, _ in value)
 
-    def judge_lines(self, text: str) -> list[Item]:
-        """Judge the lines of a text, and return those that have a fault or unknown fields."""
+    def judge_lines(self, text: str) -> list[JudgedRecord]:
+        """Return the lines of a text that have a fault or unknown fields."""
         lines = enumerate(_BREAK.split(text), 1)
-        items = (Item(None, line, number, self.judge(line)) for number, line in lines)
-        return [item for item in items if item.judgement != _SOUND]
+        items = (JudgedRecord(None, line, number, self.judge(line)) for number, line in lines)
+        return [item for item in items if item.verdict != _SOUND]
 
-    def judge_document(self, text: str) -> tuple[Fault | None, list[Item]]:
-        """Judge a document: an object, or an array of objects, and nothing behind its end.
+    def judge_document(self, text: str) -> tuple[Fault | None, list[JudgedRecord]]:
+        """Judge a document: an object or an array of objects, with nothing after its end.
 
         Returns:
-            Why it cannot be read as a whole, if it cannot; and the records up to there that have a fault or unknown fields.
+            The fault of the document as a whole, or None; and the records before it that have a fault or
+            unknown fields.
         """
-        begin = begin_of(text)
-        items: list[Item] = []
+        begin = value_start(text)
+        items: list[JudgedRecord] = []
         if begin == len(text):
             return None, items
         is_array = text[begin] == "["
@@ -183,28 +189,28 @@ class JsonRule:
             while not (is_array and text.startswith("]", position)):
                 value, end = DECODER.raw_decode(text, position)
                 number += 1
-                judgement = self.judge_value(value)
-                if judgement != _SOUND:
+                verdict = self.judge_value(value)
+                if verdict != _SOUND:
                     place = number if is_array else None
-                    items.append(Item(place, text[position:end], line_of(text, position), judgement))
+                    items.append(JudgedRecord(place, text[position:end], line_of(text, position), verdict))
                 position = skip_blanks(text, end)
                 if not is_array:
                     break
-                position = behind_item(text, position)
+                position = next_item_start(text, position)
         except RecursionError:
             return Fault(
                 f"record {number + 1}: expected a JSON object, found one that is nested too deeply"
             ), items
         except json.JSONDecodeError as error:
-            why = f"expected a JSON document, found text that is none ({in_plain_words(error, over_lines=True)})"
-            return Fault(why), items
+            reason = f"expected a JSON document, found text that is not JSON ({in_plain_words(error, over_lines=True)})"
+            return Fault(reason), items
         end = position + 1 if is_array else position
         if text[end:].strip(BLANK):
             is_of_lines = "\n" not in text[:end].strip(BLANK)
-            how = "for an object a line" if is_of_lines else "write each on a line of its own, and"
+            how = "for one object per line" if is_of_lines else "write one object per line and"
             hint = "" if is_array or number > 1 else f": {how} set format: ndjson"
             line = line_of(text, skip_blanks(text, end))
-            return Fault(f"expected one JSON document, found more behind its end in line {line}{hint}"), items
+            return Fault(f"expected one JSON document, found more after its end in line {line}{hint}"), items
         return None, items
 
     def _struct_fault(
@@ -212,21 +218,21 @@ class JsonRule:
     ) -> Fault | None:
         fields = {column["name"]: column["type"] for column in schema["fields"]}
         members = [member for member in value if member[0] in fields] if self.pattern.takes_unknown else value
-        if (twice := name_twice(members, above)) is not None:
-            return twice
-        spelt = {name.casefold(): name for name in fields}
+        if (repeated_name := repeated_name_fault(members, above)) is not None:
+            return repeated_name
+        spellings = {name.casefold(): name for name in fields}
         for name, item in value:
             if name in fields:
                 if fault := self._fault(item, fields[name], f"{above}{name}", unknown):
                     return fault
-            elif HALF.search(name):
-                return half_name(name, above)
+            elif HALF_LETTER.search(name):
+                return half_letter_fault(name, above)
             elif not self.pattern.takes_unknown and (fault := new_field_fault(name, item, above)):
                 return fault
-            elif not _is_hollow(item):
-                first = spelt.setdefault(name.casefold(), name)
+            elif not _has_no_value_inside(item):
+                first = spellings.setdefault(name.casefold(), name)
                 if first != name and not self.pattern.takes_unknown:
-                    return in_two_cases(first, name, above)
+                    return case_conflict_fault(first, name, above)
                 unknown.append(f"{above}{name}")
         return None
 
@@ -235,9 +241,9 @@ class JsonRule:
             return None
         if data_type == NO_TYPE:
             unknown.extend([where] if _has_value(value) else ())
-            return first_look(value, where).fault
+            return type_evidence(value, where).fault
         if isinstance(data_type, str):
-            return _leaf_fault(value, data_type, where, self.pattern.reading)
+            return _leaf_fault(value, data_type, where, self.pattern.options)
         kind = data_type["type"]
         if kind == "struct" and isinstance(value, Members):
             return self._struct_fault(value, data_type, f"{where}.", unknown)
@@ -255,20 +261,20 @@ class JsonRule:
 
 
 def _hint_of_document(text: str) -> str:
-    """Return the remedy for a line with which a document of several lines, or an array of objects, begins; "" for any other."""
-    begins = _BEGIN_OF_DOCUMENT.match(text, begin_of(text))
-    return ": for one document a file set format: json" if begins else ""
+    """Return the remedy for a line that begins a multi-line document or an array; "" for any other line."""
+    begins = _BEGIN_OF_DOCUMENT.match(text, value_start(text))
+    return ": if each file is one document, set format: json" if begins else ""
 
 
-def _is_hollow(value: Any) -> bool:
-    """Whether an object or array holds no value at any depth: an inferred schema lacks such a field."""
+def _has_no_value_inside(value: Any) -> bool:
+    """Return whether an object or array contains no value at any depth; inference drops such a field."""
     if isinstance(value, Members):
-        return all(_is_hollow(item) for _, item in value)
-    return isinstance(value, list) and all(_is_hollow(item) for item in value)
+        return all(_has_no_value_inside(item) for _, item in value)
+    return isinstance(value, list) and all(_has_no_value_inside(item) for item in value)
 
 
 def _has_value(value: Any) -> bool:
-    """Whether a value, or one inside of it, is another than null."""
+    """Return whether a value is, or contains, anything but null."""
     if isinstance(value, Members):
         return any(_has_value(item) for _, item in value)
     if isinstance(value, list):
@@ -277,15 +283,18 @@ def _has_value(value: Any) -> bool:
 
 
 def _any_fault(value: Any, where: str) -> Fault | None:
-    """Why a variant does not hold all of a value: a name that stands twice in an object, at any depth, or a text or a number that it would change."""
+    """Return why a variant cannot hold a value unchanged; None if it can.
+
+    A variant refuses repeated names, and texts and numbers that it would change, at any depth.
+    """
     if isinstance(value, Members):
         above = f"{where}." if where else ""
         inner = (_any_fault(item, f"{above}{name}") for name, item in value)
         return names_fault(value, above) or next((fault for fault in inner if fault is not None), None)
     if isinstance(value, list):
         return next((fault for item in value if (fault := _any_fault(item, where)) is not None), None)
-    why = _number_of_variant_fault(value) if isinstance(value, Number) else _text_fault(value)
-    return None if why is None else _misfit(where, "variant", why, value)
+    reason = _number_of_variant_fault(value) if isinstance(value, Number) else _text_fault(value)
+    return None if reason is None else _misfit(where, "variant", reason, value)
 
 
 def _number_of_variant_fault(text: str) -> str | None:
@@ -293,18 +302,18 @@ def _number_of_variant_fault(text: str) -> str | None:
         return "a word that is no number of JSON"
     digits = text.lstrip("-")
     return (
-        number_fault(text, "double", Reading())
+        number_fault(text, "double", TextOptions())
         if len(digits) > _DIGITS_OF_VARIANT or "e" in digits.lower()
         else None
     )
 
 
 def _text_fault(value: Any) -> str | None:
-    """Why a text does not hold a value as it is written."""
+    """Return why a text column cannot hold a value as it is written; None if it can."""
     if isinstance(value, Number):
         return "a word that is no number of JSON" if value in _SPECIAL else None
     if isinstance(value, str):
-        return "half of a letter that has two escapes, which is no text" if HALF.search(value) else None
+        return "an unpaired surrogate escape, which is no text" if HALF_LETTER.search(value) else None
     inner = (
         [item for _, item in value]
         if isinstance(value, Members)
@@ -313,61 +322,61 @@ def _text_fault(value: Any) -> str | None:
         else ()
     )
     texts = (_text_fault(item) for item in inner if not isinstance(item, str) or isinstance(item, Number))
-    return next((why for why in texts if why is not None), None)
+    return next((reason for reason in texts if reason is not None), None)
 
 
-def _leaf_fault(value: Any, data_type: str, where: str, reading: Reading) -> Fault | None:
+def _leaf_fault(value: Any, data_type: str, where: str, options: TextOptions) -> Fault | None:
     if data_type == "variant":
         return _any_fault(value, where)
-    why = _reason(value, data_type, reading)
-    return None if why is None else _misfit(where, data_type, why, value)
+    reason = _reason(value, data_type, options)
+    return None if reason is None else _misfit(where, data_type, reason, value)
 
 
-def _reason(value: Any, data_type: str, reading: Reading) -> str | None:
-    """What a value is, if a type without parts does not hold it."""
+def _reason(value: Any, data_type: str, options: TextOptions) -> str | None:
+    """Return a description of a value that a simple type cannot hold; None if it can."""
     is_number, is_text = isinstance(value, Number), isinstance(value, str) and not isinstance(value, Number)
-    other = type_of(value)
+    found_type = type_of(value)
     if data_type in INTEGER_BITS:
         if not is_number:
-            return other
+            return found_type
         is_whole = re.fullmatch(r"-?[0-9]+", value) is not None
         return whole_fault(value, data_type) if is_whole else "a number with a fraction or an exponent"
     if data_type in WHOLE_BITS:
         if not is_number:
-            return other
-        return None if value in _SPECIAL else number_fault(value, data_type, Reading())
+            return found_type
+        return None if value in _SPECIAL else number_fault(value, data_type, TextOptions())
     if DECIMAL.fullmatch(data_type):
         if is_number:
-            return number_fault(value, data_type, Reading())
+            return number_fault(value, data_type, TextOptions())
         if not is_text:
-            return other
-        return None if reading.own_numbers else number_fault(value, data_type, Reading())
+            return found_type
+        return None if options.own_numbers else number_fault(value, data_type, TextOptions())
     if data_type == "boolean":
-        return None if isinstance(value, bool) else other
+        return None if isinstance(value, bool) else found_type
     if data_type == "date":
         if not is_text:
-            return other
-        return None if reading.own_dates else date_fault(value)
+            return found_type
+        return None if options.own_dates else date_fault(value)
     if data_type in ("timestamp", "timestamp_ntz"):
         if is_number and data_type == "timestamp":
             return _seconds_fault(value)
         if not is_text:
-            return other
-        return None if reading.own_times else time_fault(value, zoned=data_type == "timestamp")
+            return found_type
+        return None if options.own_times else time_fault(value, zoned=data_type == "timestamp")
     if data_type == "binary":
-        return (None if _BASE64.fullmatch(value) else "text that is not base64") if is_text else other
+        return (None if _BASE64.fullmatch(value) else "text that is not base64") if is_text else found_type
     return _text_fault(value)
 
 
 def _seconds_fault(text: str) -> str | None:
-    """Why a number is no time, counted in seconds since 1970."""
+    """Return why a number is no time in seconds since 1970; None if it is one."""
     if re.fullmatch(r"-?[0-9]+", text) is None:
         return "a number with a fraction or an exponent, where seconds since 1970 are whole"
     if not is_between(text, *_SECONDS):
-        return "a number that, as seconds since 1970, lies beyond the years 1 to 9999: milliseconds are a column of type long"
+        return "a number that, as seconds since 1970, lies beyond the years 1 to 9999: for milliseconds declare the column as long"
     return None
 
 
-def _misfit(where: str, data_type: Type, found: str, value: Any = None) -> Fault:
-    text = escaped(value) if isinstance(value, str) else None
-    return Fault(f"field {where}: expected {shown(data_type)}, found {found}", text)
+def _misfit(where: str, data_type: Type, description: str, value: Any = None) -> Fault:
+    text = escape_half_letters(value) if isinstance(value, str) else None
+    return Fault(f"field {where}: expected {sql_type_name(data_type)}, found {description}", text)

@@ -41,7 +41,7 @@ class ColumnType:
         data_type: in Spark's JSON of a schema; of an array the type of its elements.
         form: how the database sends it. Elements of arrays are texts.
         dimensions: of an array; 0: it is none.
-        fixed_scale: whether the database keeps a decimal's digits behind the point within ``data_type``.
+        fixed_scale: whether the database keeps a decimal's digits after the point within ``data_type``.
         is_time_of_day: whether its text is a time without a date.
         problem: why no run can read it, in words; None if runs can.
     """
@@ -138,7 +138,7 @@ def decimal_type(precision: int | None, scale: int) -> ColumnType:
 
     Args:
         precision: digits in all; None: any number of digits before and behind the point.
-        scale: digits behind the point; below 0: so many zeros before it.
+        scale: digits after the point; below 0: so many zeros before it.
     """
     if precision is None:
         return ColumnType(f"decimal({DIGITS},{_POINT_DIGITS})", "text", fixed_scale=False)

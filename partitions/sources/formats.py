@@ -10,9 +10,9 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field, ValidationError
 
 from partitions.model import Model
-from partitions.records.csv_form import REFUSED as CSV_REFUSED
+from partitions.records.csv_form import REFUSED_OPTIONS as CSV_REFUSED
 from partitions.records.forms import lacks_part_of_date
-from partitions.records.options import OF_ENCODING
+from partitions.records.options import ENCODING_OPTIONS
 from partitions.refusal import Refusal
 from partitions.spelling import nearest
 
@@ -103,7 +103,7 @@ class FileFormat:
         for name in given:
             if name.lower() in refused:
                 yield Refusal(("source", "options", name), repr(given[name]), refused[name.lower()])
-            encoding = str(given[name]) if name.lower() in OF_ENCODING else "utf-8"
+            encoding = str(given[name]) if name.lower() in ENCODING_OPTIONS else "utf-8"
             if fault := self._encoding_fault(encoding, names):
                 yield Refusal(("source", "options", name), repr(encoding), fault)
             if name.lower() in _OF_TIMES and lacks_part_of_date(str(given[name])):

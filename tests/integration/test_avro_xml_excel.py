@@ -94,7 +94,7 @@ READINGS = {
             "d.xml": xml("<id>4</id>").replace("<row>", '<row xmlns:p="u">'),
         },
         "id", [(4,)],
-        {"a.xml": "line 3: expected XML, found text that is none (it ends too early)", "b.xml": BESIDE.format("id._unit"), "c.xml": BESIDE.format("tags._k")},
+        {"a.xml": "line 3: expected XML, found text that is not XML (it ends too early)", "b.xml": BESIDE.format("id._unit"), "c.xml": BESIDE.format("tags._k")},
     ),
     "what no column takes as it is makes the record bad": Reading(
         XML | {"schema": MIXED},
@@ -137,7 +137,7 @@ READINGS = {
     "values of maps are exact": Reading(
         XML | {"schema": "id long, of map<string, decimal(4,2)>"}, {"a.xml": xml("<id>1</id><of><a>1.50</a></of>"), "b.xml": xml("<id>2</id><of><a>1.005</a></of>")},
         "id of", [(1, [("a", Decimal("1.50"))])],
-        {"b.xml": "line 2: record 1: field of: expected decimal(4,2), found a number with more than 2 digits behind the point, '1.005'"},
+        {"b.xml": "line 2: record 1: field of: expected decimal(4,2), found a number with more than 2 digits after the point, '1.005'"},
     ),
     "names in two cases are told though unknown fields are ignored": Reading(
         XML | {"schema": "id long, _k string"},
@@ -148,7 +148,7 @@ READINGS = {
         "id", [(None,), (4,)],
         {
             "a.xml": TWO_CASES.format("_k", "_K"), "b.xml": TWO_CASES.format("ID", "id"),
-            "d.xml": "line 3: record 2: expected fields of the schema (id, _k), found none of them, but more",
+            "d.xml": "line 3: record 2: expected fields of the schema (id, _k), found only more",
         },
         more={"unknown_fields": "ignore"},
     ),
@@ -175,7 +175,7 @@ READINGS = {
         {
             "b.xml": "line 3: record 2: field id: expected bigint, found other text", "c.xml.gz": "line 5: record 3: field who.age: expected int, found other text",
             "d.xml": "line 2: record 1: field all: expected bigint, found other text", "e.xml": "line 2: record 1: field _k: expected bigint, found other text",
-            "f.xml": "line 3: expected XML, found text that is none (mismatched tag)", "g.xml": "line 2: expected XML, found text that is none (unclosed token)",
+            "f.xml": "line 3: expected XML, found text that is not XML (mismatched tag)", "g.xml": "line 2: expected XML, found text that is not XML (unclosed token)",
         },
         more={"show_bad_records": False},
     ),
@@ -189,7 +189,7 @@ READINGS = {
             EXCEL | {"schema": "id long, text string"}, {"a.xlsx": xlsx([["Report of 2026"]], sheet="Cover", Data=[["id"], [1]]), "b.xlsx": xlsx([["ID"], [2]])},
             "id", [(2,)],
             {
-                "a.xlsx": "sheet Cover, row 1 (options.header_row): expected columns of the declared schema (id, text), found none of them, but Report of 2026,"
+                "a.xlsx": "sheet Cover, row 1 (options.header_row): expected columns of the declared schema (id, text), found only Report of 2026,"
                 ' and the workbook has other sheets: Data. If one of them holds the records, name it in source: options: {sheet: "Data"}'
             },
             more={"unknown_fields": unknown},

@@ -79,7 +79,7 @@ STOPS: dict[str, tuple[dict[str, Any], dict[str, Content], str, str]] = {
     "no footer": ({"format": "parquet"}, {"b.parquet": b"PAR1 but not really PAR1"}, "bad_file", ""),
     "a byte": ({"format": "parquet"}, {"b.parquet": b"x"}, "bad_file", ""),
     "another type of parquet": (INFER | {"format": "parquet"}, {"b.parquet": [{"id": "x"}]}, "bad_file", "column id: expected bigint, found Parquet's type string. Mend or remove it"),
-    "half a JSON object": ({}, {"b.ndjson.gz": '{"id": 2}\n\n{"id": 3'}, "bad_record", "b.ndjson.gz, line 3: expected a JSON object, found text that is none"),
+    "half a JSON object": ({}, {"b.ndjson.gz": '{"id": 2}\n\n{"id": 3'}, "bad_record", "b.ndjson.gz, line 3: expected a JSON object, found text that is not JSON"),
     "no JSON object": ({}, {"b.ndjson.gz": '{"id": 2}\n"secret"\n'}, "bad_record", "b.ndjson.gz, line 2: expected a JSON object, found text"),
     "another type of ndjson": ({}, {"b.ndjson.gz": '{"id": "secret"}\n'}, "bad_record", "b.ndjson.gz, line 1: field id: expected bigint, found text"),
     "too many values of csv": ({"format": "csv"}, {"b.csv.gz": "id\n2\n3,secret\n"}, "bad_record", "b.csv.gz, line 3: expected 1 value, found 2"),
@@ -142,7 +142,7 @@ PARQUET = INFER | {"format": "parquet"}
 MODES = ("strict", "merge", "rescue")
 CSV_WHY = "line 2: field x: expected int, found other text, 'a'; line 3: expected 2 values, found 3; 2 bad records in all"
 NDJSON_WHY = (
-    "line 1: field x: expected bigint, found a number with a fraction or an exponent, '1.5'; line 2: expected a JSON object, found text that is none"
+    "line 1: field x: expected bigint, found a number with a fraction or an exponent, '1.5'; line 2: expected a JSON object, found text that is not JSON"
     " (a comma or a closing bracket is missing at character 9); 2 bad records in all"
 )
 UUID_TEXT = "00112233-4455-6677-8899-aabbccddeeff"
@@ -376,9 +376,9 @@ def test_a_first_load_of_bad_files_pins_no_type(make_feed: MakeFeed, form: str, 
 @pytest.mark.parametrize(
     ("name", "text", "why"),
     [
-        ("1.json", '[{"a": 1, "a": 2}, {"a": 3}]', "line 1: record 1: field a stands twice in it"),
+        ("1.json", '[{"a": 1, "a": 2}, {"a": 3}]', "line 1: record 1: field a occurs twice"),
         ("1.json", '[{"a": 1},\n5]', "line 2: record 2: expected a JSON object, found a number"),
-        ("1.ndjson", '{"a": 3}\n{"a": 1, "a": 2}\n', "line 2: field a stands twice in it"),
+        ("1.ndjson", '{"a": 3}\n{"a": 1, "a": 2}\n', "line 2: field a occurs twice"),
     ],
 )
 def test_a_bad_record_is_told_as_one_where_columns_are_inferred_too(

@@ -42,7 +42,7 @@ def test_records_that_do_not_parse_are_kept_with_file_line_text_and_reason(make_
             "a.ndjson",
             4,
             '{"id": 2',
-            "expected a JSON object, found text that is none (a comma or a closing bracket is missing at character 9)",
+            "expected a JSON object, found text that is not JSON (a comma or a closing bracket is missing at character 9)",
             1,
         ),
         ("b.ndjson", 1, '{"id": "x"}', "field id: expected bigint, found text", 1),
@@ -67,8 +67,8 @@ def test_types_are_inferred_beside_records_with_a_doubled_name(
     feed.load()
     assert feed.rows("id", "o") == [(1, {"a": 1}), (4, None)]
     assert aside(feed, "text", "reason") == [
-        (lines[1], "field o.a stands twice in it"),
-        (lines[2], "field id stands twice in it"),
+        (lines[1], "field o.a occurs twice"),
+        (lines[2], "field id occurs twice"),
     ]
 
 

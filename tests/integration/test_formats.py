@@ -75,11 +75,11 @@ READINGS = {
     ),
     "ignored fields are left out but a record of nothing else is bad": Reading(
         {}, {"a.ndjson": [{"id": 1, "more": "x"}, {"more": None, "id": 2}], "b.ndjson": [3, {"more": {"id": 4}}]},
-        "id", [(1,), (2,)], {"b.ndjson": "line 2: expected fields of the schema (id), found none of them, but more"}, more={"unknown_fields": "ignore"},
+        "id", [(1,), (2,)], {"b.ndjson": "line 2: expected fields of the schema (id), found only more"}, more={"unknown_fields": "ignore"},
     ),
     "parquet with none of the columns is bad": Reading(
         {"format": "parquet", "schema": "id long, s string"}, {"a.parquet": [{"ID": 1, "more": 2}], "b.parquet": [{"more": 2}]},
-        "id", [(1,)], {"b.parquet": "expected columns of the declared schema (id, s), found none of them, but more"}, more={"unknown_fields": "ignore"},
+        "id", [(1,)], {"b.parquet": "expected columns of the declared schema (id, s), found only more"}, more={"unknown_fields": "ignore"},
     ),
     **{
         f"an empty text in quotes is null unless another text is [{what}]": Reading(
@@ -141,9 +141,9 @@ READINGS = {
             {"format": form, "schema": None}, {f"a.{form}": text, f"b.{form}": '{"id":3,"o":{"a":1},"x":1}'}, "id", [(3,)], {f"a.{form}": why},
         )
         for where, form, text, why in (
-            ("a later record", "ndjson", '{"id":1}\n{"id":2,"o":{"a":1,"a":2}}\n', "line 2: field o.a stands twice in it"),
-            ("a first record", "ndjson", '{"id":1,"o":{"a":1,"a":2}}\n', "line 1: field o.a stands twice in it"),
-            ("a document", "json", '[{"id":1,"x":1,"x":2}]', "line 1: record 1: field x stands twice in it"),
+            ("a later record", "ndjson", '{"id":1}\n{"id":2,"o":{"a":1,"a":2}}\n', "line 2: field o.a occurs twice"),
+            ("a first record", "ndjson", '{"id":1,"o":{"a":1,"a":2}}\n', "line 1: field o.a occurs twice"),
+            ("a document", "json", '[{"id":1,"x":1,"x":2}]', "line 1: record 1: field x occurs twice"),
         )
     },
     "a struct field has the type of the file with a value": Reading(
@@ -169,7 +169,7 @@ READINGS = {
         f"a NUL stays and lost letters show [{mode}{across}]": Reading(
             TEXTS | {"options": {"multiLine": bool(across)}},
             {"a.csv": "id,text\n" + "".join(f'{number},"{text.replace(chr(34), chr(34) * 2)}"\n' for number, text in NULS.items()), "b.csv": 'id,text\n5,"\uffffx"\n'},
-            "id text", list(NULS.items()), {"b.csv": "line 2: field text: expected text, found a letter in it that Spark loses (U+FFFF or NUL)"}, more={"target": {"schema_mode": mode}},
+            "id text", list(NULS.items()), {"b.csv": "line 2: field text: expected text, found a character that Spark loses (U+FFFF or NUL)"}, more={"target": {"schema_mode": mode}},
         )
         for mode in ("strict", "rescue") for across in ("", " over lines")
     },
@@ -518,7 +518,7 @@ class TestSchema:
         feed.put_text("2.ndjson", '{"id": 1, "at": "2026-05-02"}\n')  # is asked for the names that it has
         feed.put_text("3.ndjson", '{"id": 2, "at": "2026-05-03", "n": 1, "n": 2}\n')
         error = feed.fail()
-        assert "line 1: field n stands twice in it" in error.message
+        assert "line 1: field n occurs twice" in error.message
 
     @pytest.mark.parametrize("form", ["ndjson", "parquet"])
     def test_names_of_columns_may_have_spaces_and_signs(self, make_feed: MakeFeed, form: str) -> None:

@@ -160,7 +160,9 @@ def test_a_record_that_does_not_parse_at_all_is_a_bad_record(make_feed: MakeFeed
     feed = make_feed(target=RESCUE)
     feed.put_text("a.ndjson", '{"id": "x"}\n{"id": \n')
     error = feed.fail()
-    assert error.message.startswith("file a.ndjson, line 2: expected a JSON object, found text that is none")
+    assert error.message.startswith(
+        "file a.ndjson, line 2: expected a JSON object, found text that is not JSON"
+    )
 
 
 @pytest.mark.each_case

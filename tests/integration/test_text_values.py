@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType
 
-from partitions.records.csv_form import NO_MARK
+from partitions.records.csv_form import UNUSED_CHARACTER
 from resources.sources.files.own_forms import data_type_of
 from resources.sources.files.text_values import parse_text
 
@@ -37,7 +37,7 @@ def test_a_text_is_the_value_that_a_file_of_it_has(
         name: value for name, value in options.items() if name in ("dateFormat", "locale", "nullValue")
     }
     reader = spark.read.options(
-        **of_value, escape='"', charToEscapeQuoteEscaping=NO_MARK, multiLine="true", lineSep="\n"
+        **of_value, escape='"', charToEscapeQuoteEscaping=UNUSED_CHARACTER, multiLine="true", lineSep="\n"
     )
     texts = spark.createDataFrame([*enumerate(TEXTS)], "number int, text string")
 

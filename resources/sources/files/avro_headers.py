@@ -10,7 +10,7 @@ from typing import NamedTuple
 from partitions.errors import BadFile
 from partitions.path.source import SourceFile
 from partitions.records.forms import Type
-from partitions.records.options import by_lower_name
+from partitions.records.options import with_lower_names
 from resources.connections.places import Place
 from resources.sources.files.avro_schemas import find_doubled_names, find_unreadable_field, own_types
 from resources.sources.files.failures import bad_document, doubled_names, unreadable_type
@@ -143,7 +143,7 @@ class AvroHeaders:
         """
         name = "enablestableidentifiersforuniontype"
         return own_types(
-            text, are_members_numbered=by_lower_name(self._options).get(name, "false").lower() != "true"
+            text, are_members_numbered=with_lower_names(self._options).get(name, "false").lower() != "true"
         )
 
     def schema(self, file: SourceFile) -> str | None:

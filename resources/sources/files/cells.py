@@ -12,7 +12,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from decimal import Context, Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any
 
-from partitions.records.forms import Reading
+from partitions.records.forms import TextOptions
 from partitions.records.judge import number_fault, time_fault
 
 if TYPE_CHECKING:
@@ -165,7 +165,7 @@ def _number(cell: Cell) -> float:
         if not math.isfinite(number):
             _check_exact(number)
         return float(number)
-    if number_fault(cell.strip(), "double", Reading()) is not None:
+    if number_fault(cell.strip(), "double", TextOptions()) is not None:
         raise MisfitError
     return float(cell.strip())
 

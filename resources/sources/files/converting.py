@@ -8,7 +8,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from partitions.records.conversions import DOUBTFUL, NANOSECONDS, TIMES, UUID, VARIANT, VOID, conversion
+from partitions.records.conversions import (
+    NANOSECONDS,
+    TIME_OF_DAY_UNITS,
+    UUID,
+    VARIANT,
+    VOID,
+    WIDE_RANGE_TYPES,
+    conversion,
+)
 from partitions.records.forms import INTEGER_BITS, WHOLE_BITS, Type
 from resources.sources.files.nanoseconds import as_times
 from resources.sql import all_of
@@ -61,7 +69,11 @@ def convert_value(value: Column, own: Type, column: DataType) -> Column:
             return _uuid_text(value) if column.jsonValue() == "string" else value
         if own == VARIANT:
             return F.to_json(value)
-        return _time_of_day(value, TIMES[own]) if own in TIMES else value.try_cast(column)
+        return (
+            _time_of_day(value, TIME_OF_DAY_UNITS[own])
+            if own in TIME_OF_DAY_UNITS
+            else value.try_cast(column)
+        )
     if isinstance(column, StructType):
         types = {field["name"].casefold(): field["type"] for field in own["fields"]}
         fields = [
@@ -86,8 +98,8 @@ def survives_conversion(value: Column, own: Type, column: DataType) -> Column:
 
     if conversion(own, column.jsonValue()) != "checked":
         return F.lit(True)
-    if isinstance(own, str) and own in DOUBTFUL:
-        return F.coalesce(lies_within_years(value, DOUBTFUL[own]), F.lit(True))
+    if isinstance(own, str) and own in WIDE_RANGE_TYPES:
+        return F.coalesce(lies_within_years(value, WIDE_RANGE_TYPES[own]), F.lit(True))
     if own == "binary":
         return value.isNull() | F.is_valid_utf8(value.cast("string"))
     if isinstance(own, str):
@@ -147,7 +159,11 @@ def struct_of_own_types(types: Mapping[str, Type | None]) -> StructType:
 
 def _table_type(own: Type) -> Type:
     if isinstance(own, str):
-        return "string" if own in TIMES or own == UUID else (NANOSECONDS | DOUBTFUL).get(own, own)
+        return (
+            "string"
+            if own in TIME_OF_DAY_UNITS or own == UUID
+            else (NANOSECONDS | WIDE_RANGE_TYPES).get(own, own)
+        )
     if own["type"] == "struct":
         fields = [{**field, "type": _table_type(field["type"])} for field in own["fields"]]
         return {**own, "fields": fields}
@@ -229,12 +245,12 @@ def spark_type(own: Type) -> DataType:
         if own["type"] == "array":
             return ArrayType(spark_type(own["elementType"]))
         return MapType(spark_type(own["keyType"]), spark_type(own["valueType"]))
-    own = DOUBTFUL.get(own, own)
+    own = WIDE_RANGE_TYPES.get(own, own)
     if own == UUID:
         return BinaryType()
     if own in NANOSECONDS:
         return LongType()
-    if own in TIMES:
+    if own in TIME_OF_DAY_UNITS:
         return IntegerType() if own == "time(millis)" else LongType()
     if own == VOID:
         return NullType()

@@ -14,7 +14,7 @@ from typing import IO
 
 from partitions.path.source import SourceFile
 from partitions.records.json_decoding import records_of_document
-from partitions.records.options import by_lower_name, encoding_of
+from partitions.records.options import encoding_of, with_lower_names
 from resources.connections.places import Place
 from resources.sources.files.failures import bad_document
 from resources.sources.files.lines import codec_of, compress, open_file
@@ -39,7 +39,7 @@ class FileCopies:
         """Store the root of the files and the options of their lines; copy nothing."""
         self._place, self._staging = place, staging
         self._encoding = encoding_of(options) or "utf-8"
-        self._line_break = by_lower_name(options).get("linesep")
+        self._line_break = with_lower_names(options).get("linesep")
         self._copied: set[tuple[str, SourceFile, frozenset[str]]] = set()
 
     def write_copies(

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from partitions.errors import ConfigurationError
-from partitions.records.options import OF_ENCODING, encoding_of
+from partitions.records.options import ENCODING_OPTIONS, encoding_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -32,7 +32,7 @@ def check_encoding(spark: SparkSession, options: Mapping[str, Any], dataflow: st
     except Exception as error:
         if not any(code in str(error) for code in _UNKNOWN):
             raise
-        name = next(key for key in options if key.lower() in OF_ENCODING)
+        name = next(key for key in options if key.lower() in ENCODING_OPTIONS)
         raise ConfigurationError(
             f"dataflow {dataflow}: source.options.{name}: expected an encoding that Java knows, such as ISO-8859-1, windows-1252 or UTF-16LE,"
             f" found {encoding!r}"

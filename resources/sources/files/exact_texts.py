@@ -16,7 +16,7 @@ from partitions.records.forms import (
     SIGNED_WHOLE_SHAPE,
     WHOLE_BITS,
     WHOLE_SHAPE,
-    Reading,
+    TextOptions,
     Type,
     text_form,
 )

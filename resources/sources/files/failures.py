@@ -352,7 +352,7 @@ def without_known_columns(
         is_declared: whether the definition declares the schema.
     """
     where = f"{place}: " if place else ""
-    why = f"{where}expected columns of the {_schema_word(is_declared)} ({first_few(expected, _MOST_NAMES)}), found none of them, but {first_few(names, _MOST_NAMES)}{hint}"
+    why = f"{where}expected columns of the {_schema_word(is_declared)} ({first_few(expected, _MOST_NAMES)}), found only {first_few(names, _MOST_NAMES)}{hint}"
     return BadFile(
         f"file {path}, {why}. Nothing of the file was loaded: mend or remove it, or load files with such columns by a dataflow of their own; the"
         " watermark stays below it",

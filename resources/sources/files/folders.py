@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from partitions.errors import BadFile
 from partitions.path.hive import NULL_FOLDER, folder_value
 from partitions.path.source import SourceFile
-from partitions.records.forms import Reading, Type
-from partitions.records.judge import fault_of_text, shown
+from partitions.records.forms import TextOptions, Type
+from partitions.records.judge import fault_of_text, sql_type_name
 from resources.sources.files.failures import bad_document
 from resources.sources.files.paths import folder_names
 from resources.sources.files.pinned import PinnedSchema
@@ -17,7 +17,7 @@ from resources.sources.files.pinned import PinnedSchema
 def find_wrong_folders(files: Sequence[SourceFile], pinned: PinnedSchema) -> dict[str, BadFile]:
     """Return the files whose folders do not fit the pinned columns, by path; each folder is judged once."""
     bad_files: dict[str, BadFile] = {}
-    reading = Reading()
+    reading = TextOptions()
     types = {
         field.name.casefold(): (field.name, field.dataType.jsonValue()) for field in pinned.struct.fields
     }
@@ -50,12 +50,10 @@ def _find_folder_fault(folder: str, types: Mapping[str, tuple[str, Type]], readi
         value = folder_value(folder, name)
         if not isinstance(data_type, str):
             return (
-                f"folder {name}={NULL_FOLDER if value is None else value}: expected a column {column} that a text tells, found {shown(data_type)}: if they are two things, give the folder,"
+                f"folder {name}={NULL_FOLDER if value is None else value}: expected a column {column} that a text tells, found {sql_type_name(data_type)}: if they are two things, give the folder,"
                 " or the placeholder in source.path, another name"
             )
         fault = None if value is None else fault_of_text(value, data_type, reading)
         if fault is not None:
-            return (
-                f"folder {name}={value}: expected {shown(data_type)} for the column {column}, found {fault}"
-            )
+            return f"folder {name}={value}: expected {sql_type_name(data_type)} for the column {column}, found {fault}"
     return None

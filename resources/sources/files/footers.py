@@ -16,7 +16,16 @@ from datetime import date
 from typing import TYPE_CHECKING, Any
 
 from partitions.path.source import SourceFile
-from partitions.records.conversions import DOUBTFUL, ITEM, KEY, UUID, VALUE, VARIANT, VOID, is_special_type
+from partitions.records.conversions import (
+    ITEM,
+    KEY,
+    UUID,
+    VALUE,
+    VARIANT,
+    VOID,
+    WIDE_RANGE_TYPES,
+    is_special_type,
+)
 from partitions.records.forms import Type
 from resources.connections.places import Place
 from resources.sources.files.lines import read_range
@@ -283,7 +292,7 @@ def _type_of(path: FieldPath, arrow_type: pa.DataType, leaves: Mapping[FieldPath
         value = _type_of((*path, VALUE), arrow_type.item_type, leaves)
         if key is None or value is None:
             return None
-        key = DOUBTFUL.get(key, key) if isinstance(key, str) else key
+        key = WIDE_RANGE_TYPES.get(key, key) if isinstance(key, str) else key
         return {"type": "map", "keyType": key, "valueType": value, "valueContainsNull": True}
     if _is_list(arrow_type):
         item = _type_of((*path, ITEM), arrow_type.value_type, leaves)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from partitions.errors import BadFile
 from partitions.path.source import SourceFile
-from partitions.records.conversions import conversion, shown_type
+from partitions.records.conversions import conversion, displayed_type
 from partitions.records.forms import Type
 from partitions.schema_types import widens
 from resources.sources.files.converting import own_type, survives_conversion
@@ -59,7 +59,7 @@ def inexact_files(
                 path,
                 name,
                 column.simpleString(),
-                shown_type(own),
+                displayed_type(own),
                 None if show is False else value,
                 may_rescue=form.rules.may_rescue,
             )
@@ -89,7 +89,7 @@ def files_with_other_types(
         for field in form.schema_of_file(file, pinned).data.fields:
             of_file = own.get(field.name.casefold())
             if of_file is not None and conversion(of_file, field.dataType.jsonValue()) is None:
-                found_type = f"{form.READER.capitalize()}'s type {shown_type(of_file)}"
+                found_type = f"{form.READER.capitalize()}'s type {displayed_type(of_file)}"
                 expected_type = field.dataType.simpleString()
                 bad = type_mismatch(
                     file.path, field.name, expected_type, found_type, may_rescue=form.rules.may_rescue

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from partitions.records.forms import Reading
-from partitions.records.options import by_lower_name
+from partitions.records.forms import TextOptions
+from partitions.records.options import with_lower_names
 from partitions.sources.formats import Option
 from resources.sources.files.exact_texts import is_exact
 
@@ -28,7 +28,7 @@ def types_of_texts(
     rows: DataFrame,
     texts: Sequence[Column],
     options: Mapping[str, Option],
-    reading: Reading,
+    reading: TextOptions,
     *,
     several: bool,
 ) -> list[str]:
@@ -45,7 +45,7 @@ def types_of_texts(
     """
     from pyspark.sql import functions as F
 
-    names = by_lower_name(options)
+    names = with_lower_names(options)
     types = () if names.get("inferschema", "true").lower() == "false" else _TYPES
     whole = _WHOLE_ALONE if reading.inferred else _WHOLE
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from partitions.errors import BadFile
 from partitions.path.source import SourceFile
 from partitions.records.json_decoding import BESIDE_BRACKETS, MemberOrder
-from partitions.records.json_lines import Item, JsonRule, Judgement
+from partitions.records.json_lines import JsonRule, JudgedRecord, Verdict
 from partitions.records.json_pattern import begins_with_one_of
 from partitions.records.judge import Fault
 from resources.sources.files.checked import MOST_NAMED_RECORDS, BadRecord, CheckedFiles, UnknownFields
@@ -91,9 +91,9 @@ def _has_known_fields(rule: JsonRule, record: Column) -> Column:
     from pyspark.sql import functions as F
 
     names = F.json_object_keys(F.ltrim(record, F.lit("\ufeff")))
-    expected_names = F.array(*map(F.lit, rule.names_to_have))
+    expected_names = F.array(*map(F.lit, rule.required_names))
     has_one = F.coalesce((F.size(names) <= 0) | F.arrays_overlap(names, expected_names), F.lit(True))
-    return F.when(record.rlike(begins_with_one_of(rule.names_to_have)), True).otherwise(has_one)
+    return F.when(record.rlike(begins_with_one_of(rule.required_names)), True).otherwise(has_one)
 
 
 def check_lines(
@@ -128,7 +128,7 @@ def check_lines(
             continue
         judgement = rule.judge(line.text)
         if judgement.fault is None and line.misread is not None:
-            judgement = Judgement(line.misread)
+            judgement = Verdict(line.misread)
         judged.note(line.path, line.text, judgement)
         if is_cut := judged.counts.total() > max(most, MOST_AT_ONCE) and len(judged.bad) == len(files):
             break
@@ -150,10 +150,10 @@ class _JudgedLines:
     most_of_file: int
     bad_files: dict[str, BadFile] = field(default_factory=dict)
     bad: dict[str, list[tuple[str, Fault]]] = field(default_factory=dict)
-    unknown: dict[str, tuple[str, Judgement]] = field(default_factory=dict)
+    unknown: dict[str, tuple[str, Verdict]] = field(default_factory=dict)
     counts: Counter[str] = field(default_factory=Counter)
 
-    def note(self, path: str, text: str, judgement: Judgement) -> None:
+    def note(self, path: str, text: str, judgement: Verdict) -> None:
         """Add a line of a file."""
         if judgement.fault is not None:
             of_file = self.bad.setdefault(path, [])
@@ -218,7 +218,7 @@ def check_documents(
 
     accepted = _is_accepted(rule, names, rule.pattern.document)
     records = F.coalesce(F.from_json(TEXT, "array<string>"), F.array(TEXT))
-    if rule.names_to_have:
+    if rule.required_names:
         accepted &= F.forall(records, lambda record: _has_known_fields(rule, record))
     values = _misread_values(by_spark, records)
     for value in values.values():
@@ -255,7 +255,7 @@ def bad_records_of(items: Sequence[Item]) -> list[BadRecord]:
     return [
         BadRecord.of(fault, item.text, item.line, where=f"record {item.number}: " if item.number else "")
         for item in items
-        if (fault := item.judgement.fault) is not None
+        if (fault := item.verdict.fault) is not None
     ]
 
 
@@ -272,7 +272,7 @@ def _rejected_lines(
     plain = None if names is None else rule.pattern.plain_line(names)
     accepted = _is_accepted(rule, names, rule.pattern.line, plain)
     text = F.try_validate_utf8(F.col(TEXT))
-    if rule.names_to_have:
+    if rule.required_names:
         accepted &= _has_known_fields(rule, F.col(TEXT))
     misread_in = _misread_values(by_spark, F.array(TEXT))
     for value in misread_in.values():

@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from partitions.records.forms import DECIMAL, Reading, Type
-from partitions.records.judge import Fault, shown
+from partitions.records.forms import DECIMAL, TextOptions, Type
+from partitions.records.judge import Fault, sql_type_name
 from resources.sources.files.converting import lies_within_years
 from resources.sources.files.formats.format import CORRUPT
 
@@ -153,9 +153,7 @@ def misread_fault(name: str, data_type: Type, value: str | None) -> Fault:
     option = "locale"
     if not isinstance(data_type, str) or DECIMAL.fullmatch(data_type) is None:
         option = "dateFormat" if data_type == "date" else "timestampFormat"
-    why = (
-        f"expected {shown(data_type)} in the form of options.{option}, found other text, or digits beyond it"
-    )
+    why = f"expected {sql_type_name(data_type)} in the form of options.{option}, found other text, or digits beyond it"
     return Fault(f"field {name}: {why}", value)
 
 

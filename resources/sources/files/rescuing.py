@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from partitions.records.conversions import DOUBTFUL, conversion
-from partitions.records.forms import Reading, Type
+from partitions.records.conversions import WIDE_RANGE_TYPES, conversion
+from partitions.records.forms import TextOptions, Type
 from partitions.schema_merging import RESCUED_DATA
 from partitions.schema_types import widens
 from resources.sources.files.converting import convert_value, lies_within_years, survives_conversion
@@ -77,7 +77,7 @@ def rescued_columns(
         value = F.col(quoted(file_field.name))
         if holds_type(field.dataType, file_field.dataType):
             own_type = file_field.dataType.typeName()
-            if own_type in DOUBTFUL.values():  # a year beyond 9999 is none that a column holds
+            if own_type in WIDE_RANGE_TYPES.values():  # a year beyond 9999 is none that a column holds
                 value = F.when(lies_within_years(value, own_type), value)
             return as_type(value, file_field.dataType, field.dataType)
         parsed = parse(file_field, field)
@@ -165,7 +165,7 @@ def _parsed(name: str, data_type: DataType) -> Column:
 
 
 def _misfits_as_written(
-    data: StructType, folders: Sequence[FolderValue], members: Column, written: Column, reading: Reading
+    data: StructType, folders: Sequence[FolderValue], members: Column, written: Column, reading: TextOptions
 ) -> Column:
     """Return the members of a record that no pinned column holds, as a JSON object; NULL if all fit.
 

@@ -18,7 +18,7 @@ from partitions.path.skipped import in_quotes, skip_warnings
 from partitions.path.source import SourceFile
 from partitions.records.first_types import (
     FirstTypes,
-    Unclear,
+    UnclearColumns,
     types_of_csv,
     types_of_document,
     types_of_lines,
@@ -158,7 +158,7 @@ class _Beginning:
     elements: Mapping[str, int] = field(default_factory=dict)
     sheets: Sequence[str] = ()
     sheet: str | None = None
-    fault: Unclear | None = None
+    fault: UnclearColumns | None = None
 
 
 def survey(place: Place) -> Survey:
@@ -282,7 +282,7 @@ def _inspect(place: Place, form: str, path: str, *, is_json: bool) -> _Beginning
             return replace(look, types=types_of_lines(text))
         # Only its end tells what a document is.
         return look if len(head) == _HEAD else replace(look, types=types_of_document(text))
-    except Unclear as fault:
+    except UnclearColumns as fault:
         return replace(look, fault=fault)
 
 
@@ -291,30 +291,30 @@ def _with_sheets(look: _Beginning, place: Place, path: str) -> _Beginning:
     try:
         sheets, sheet = find_sheets(place, path)
     except BadFile as bad:
-        raise Unclear(bad.why) from None
+        raise UnclearColumns(bad.why) from None
     options = {"sheet": sheet} if sheet is not None and len(sheets) > 1 else {}
     return replace(look, options=options, sheets=sheets, sheet=sheet)
 
 
 def _check_beginning(form: str, head: bytes) -> None:
     if not head.startswith(_BEGINNINGS[form]):
-        raise Unclear(f"its bytes are none of a file of {form}")
+        raise UnclearColumns(f"its bytes are none of a file of {form}")
 
 
 def _check_lines(text: str, *, whole: bool) -> None:
     if not whole and text.count("\n") < _FEWEST_LINES:
-        raise Unclear(f"its first record is longer than {_HEAD // 1024} KiB", "long")
+        raise UnclearColumns(f"its first record is longer than {_HEAD // 1024} KiB", "long")
 
 
 def _check_utf8(options: Mapping[str, Option]) -> None:
     if options:
-        raise Unclear("it is UTF-16, which lines of JSON are not. Convert it to UTF-8")
+        raise UnclearColumns("it is UTF-16, which lines of JSON are not. Convert it to UTF-8")
 
 
 def _row_tag(elements: Mapping[str, int]) -> str:
     tag = row_tag(elements)
     if tag is None:
-        raise Unclear("it has no element inside of its root")
+        raise UnclearColumns("it has no element inside of its root")
     return tag
 
 
@@ -329,15 +329,15 @@ def _decode(head: bytes) -> tuple[str, Mapping[str, Option]]:
     if len(head) == _HEAD and not is_wide:
         head = head[: head.rfind(broken) + 1] or head[: head.rfind(b">") + 1]
         if not head:
-            raise Unclear(f"its first line is longer than {_HEAD // 1024} KiB", "long")
+            raise UnclearColumns(f"its first line is longer than {_HEAD // 1024} KiB", "long")
     try:
         text = codecs.getincrementaldecoder(encoding)().decode(head, final=len(head) < _HEAD)
     except UnicodeDecodeError as error:
-        raise Unclear(
+        raise UnclearColumns(
             f"its byte {error.start + 1:,} is no UTF-8. Name the encoding of the files, such as options: {{encoding: windows-1252}}"
         ) from None
     if "\0" in text:
-        raise Unclear("it holds a NUL, which no text does. Name the encoding if it is UTF-16", "long")
+        raise UnclearColumns("it holds a NUL, which no text does. Name the encoding if it is UTF-16", "long")
     return text, {"encoding": "UTF-16"} if is_wide else {}
 
 
@@ -351,13 +351,13 @@ def _read_head(place: Place, path: str) -> bytes:
         with open_file(place, path) as file:
             data = file.read(_HEAD)
     except PermissionError:
-        raise Unclear("not allowed to read it") from None
+        raise UnclearColumns("not allowed to read it") from None
     except Exception as error:  # noqa: BLE001 - bytes of any kind meet the readers of several libraries
         if fault := describe_archive_fault(error):
             raise Unclear(f"it does not read: {fault}") from None
         raise Unclear(f"it does not read: {in_one_line(str(error))[:200]}") from None
     if not data:
-        raise Unclear("it is empty", "empty")
+        raise UnclearColumns("it is empty", "empty")
     return data
 
 

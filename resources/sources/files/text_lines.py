@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from partitions.path.source import SourceFile
-from partitions.records.options import by_lower_name, other_encoding
+from partitions.records.options import non_utf8_encoding, with_lower_names
 from resources.sources.files.scan import Scanner
 
 if TYPE_CHECKING:
@@ -30,9 +30,9 @@ def lines_of(
     from pyspark.sql import functions as F
     from pyspark.sql.types import StringType, StructType
 
-    names = by_lower_name(options)
+    names = with_lower_names(options)
     of_text = {"lineSep": names["linesep"]} if "linesep" in names else {}
-    encoding = other_encoding(scanner.options_of(options))
+    encoding = non_utf8_encoding(scanner.options_of(options))
     if encoding is not None:
         of_text["encoding"] = encoding
     rows = scanner.scan(spark, files, StructType().add(TEXT, StringType()), "text", {**of_text, **more})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from partitions.records.csv_form import NO_MARK
+from partitions.records.csv_form import UNUSED_CHARACTER
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
@@ -19,7 +19,7 @@ _OF_LINES = frozenset(
 ) | {"multiline", "mode"}
 """Options, in lower case, that say nothing of a value."""
 
-_QUOTES_DOUBLED: Mapping[str, str] = {"escape": '"', "charToEscapeQuoteEscaping": NO_MARK}
+_QUOTES_DOUBLED: Mapping[str, str] = {"escape": '"', "charToEscapeQuoteEscaping": UNUSED_CHARACTER}
 """How a quote stands within quotes, whatever stands before it."""
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from partitions.errors import ConfigurationError
-from partitions.records.forms import WHOLE_BITS, Reading
+from partitions.records.forms import WHOLE_BITS, TextOptions
 from partitions.records.judge import Fault
 from resources.sources.files.elements import Element
 from resources.sources.files.exact_texts import is_exact
@@ -38,7 +38,7 @@ class XmlRule:
     def __init__(
         self,
         schema: StructType,
-        reading: Reading,
+        reading: TextOptions,
         prefix: str,
         value_tag: str,
         options: Mapping[str, str],

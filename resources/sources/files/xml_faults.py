@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from partitions.records.forms import Reading
-from partitions.records.judge import Fault, fault_of_text, shown, without_known_fields
+from partitions.records.forms import TextOptions
+from partitions.records.judge import Fault, fault_of_text, no_known_field_fault, sql_type_name
 from resources.sources.files.elements import Element
 from resources.sources.files.fields import is_leaf, item_type
 from resources.sources.files.own_forms import misread_fault
@@ -23,7 +23,7 @@ class XmlFaults:
     def __init__(
         self,
         schema: StructType,
-        reading: Reading,
+        reading: TextOptions,
         prefix: str,
         value_tag: str,
         *,
@@ -64,7 +64,7 @@ class XmlFaults:
         columns = self._schema.names
         if not names or any(_is_called(name, column) for name in names for column in columns):
             return None
-        return element.line, without_known_fields(columns, names)
+        return element.line, no_known_field_fault(columns, names)
 
     def is_attribute(self, name: str) -> bool:
         """Return whether a column is an attribute, of which an element has at most one."""
@@ -107,7 +107,7 @@ class XmlFaults:
                         return child.line, self._fault_of_nil(name, is_array=is_array)
                     if child.children and inner.simpleString() != "string":
                         return child.line, Fault(
-                            f"field {name}: expected {shown(inner.jsonValue())}, found elements"
+                            f"field {name}: expected {sql_type_name(inner.jsonValue())}, found elements"
                         )
                     fault = self._text_fault(child.text, inner, name, misread_texts.get(name, ()))
                     if fault is not None:
@@ -172,7 +172,7 @@ class XmlFaults:
         why = fault_of_text(stripped, data_type.jsonValue(), self._reading)
         if why is None:
             return None
-        return Fault(f"field {name}: expected {shown(data_type.jsonValue())}, found {why}", stripped)
+        return Fault(f"field {name}: expected {sql_type_name(data_type.jsonValue())}, found {why}", stripped)
 
 
 def _is_nil(element: Element) -> bool:

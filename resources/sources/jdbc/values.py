@@ -157,7 +157,7 @@ def _from_text(text: Column, type_: ColumnType) -> Column:
 
 
 def _time_of_day(text: Column) -> Column:
-    """A time as ``HH:MM:SS``, with six digits behind the point if it has a fraction; what follows it, such as an offset, stays."""
+    """A time as ``HH:MM:SS``, with six digits after the point if it has a fraction; what follows it, such as an offset, stays."""
     from pyspark.sql import functions as F
 
     filled = F.concat(

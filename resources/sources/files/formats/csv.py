@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, ClassVar
 
 from partitions.dataflow import Dataflow
 from partitions.path.source import SourceFile
-from partitions.records.csv_form import BREAK, NO_MARK, CsvForm
-from partitions.records.forms import Reading
-from partitions.records.options import by_lower_name
+from partitions.records.csv_form import LINE_BREAK, UNUSED_CHARACTER, CsvForm
+from partitions.records.forms import TextOptions
+from partitions.records.options import with_lower_names
 from partitions.sources.formats import Option
 from resources.connections.places import Place
 from resources.sources.files.checked import CheckedFiles
@@ -57,14 +57,14 @@ class CsvFiles(FormatReader):
         """
         form = self._headers.form_with_break(path)
         of_text: dict[str, Option] = {"multiLine": True} if form.is_wide else {}
-        if form.is_whole and form.line_break:
+        if form.needs_whole_text and form.line_break:
             of_text["lineSep"] = form.line_break  # else Spark makes each line break in quotes a line feed
         return {
             "header": True,
             "enforceSchema": infer,
             "sep": separator_of_path(path),
             "escape": form.escape,  # a quote in quotes is doubled (RFC 4180); Spark's own way is a backslash
-            **({"charToEscapeQuoteEscaping": NO_MARK} if form.escape == form.quote else {}),
+            **({"charToEscapeQuoteEscaping": UNUSED_CHARACTER} if form.escape == form.quote else {}),
             **of_text,
         }
 
@@ -117,7 +117,7 @@ class CsvFiles(FormatReader):
         from pyspark.sql import functions as F
 
         text = F.col(quoted(file_field.name))
-        reading = Reading.of(self.source.options, inferred=self.source.schema_ is None)
+        reading = TextOptions.of(self.source.options, inferred=self.source.schema_ is None)
         exact = is_exact(text, pinned_field.dataType.jsonValue(), reading)
         if has_own_form(pinned_field.dataType.jsonValue(), reading):
             exact &= ~is_misread(

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 from partitions.errors import BadFile
 from partitions.path.source import SourceFile
-from partitions.records.csv_form import SKIPPED
+from partitions.records.csv_form import SKIPPED_CHARACTERS
 from partitions.records.csv_lines import CsvItem, CsvRule
-from partitions.records.forms import Reading
+from partitions.records.forms import TextOptions
 from partitions.records.judge import Fault
 from partitions.schema_policy import may_take_columns
 from resources.sources.files.beside_folders import contradicts, fault_beside_folder, folder_fields
@@ -88,8 +88,10 @@ class CsvCheck:
             (field.name, "string" if self._form.rules.rescues else field.dataType.jsonValue())
             for field in schema.fields
         ]
-        rule = CsvRule(form, fields, Reading.of(self._form.source.options, inferred=pinned.declared is None))
-        if form.is_whole:
+        rule = CsvRule(
+            form, fields, TextOptions.of(self._form.source.options, inferred=pinned.declared is None)
+        )
+        if form.needs_whole_text:
             return self._check_whole(spark, files, rule, pinned)
         return self._check_lines(spark, files, rule, pinned)
 
@@ -360,9 +362,9 @@ class _RejectedLines:
             self.headers[path] = 1
         elif (item := self.rule.judge(line)) is not None:
             self.items.setdefault(path, []).append(item._replace(text=line))
-        elif by_spark is not None and not self.rule.form.is_none(line):
+        elif by_spark is not None and not self.rule.form.is_skippable(line):
             self.items.setdefault(path, []).append(CsvItem(None, line, by_spark, False))
-        elif not line.strip(SKIPPED):
+        elif not line.strip(SKIPPED_CHARACTERS):
             self.line_by_line.add(path)
 
     def _is_header(self, line: str) -> bool:

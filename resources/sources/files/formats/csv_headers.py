@@ -58,7 +58,7 @@ class CsvHeaders:
     def form_with_break(self, path: str) -> CsvForm:
         """Return the form of a file; with its own line break if records can only be split in the whole text."""
         form = self.form(path)
-        if not form.is_whole or form.line_break or not path:
+        if not form.needs_whole_text or form.line_break or not path:
             return form
         if path not in self._line_breaks:
             text = read_beginning(self._place, path, form.encoding or "utf-8")

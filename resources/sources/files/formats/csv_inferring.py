@@ -161,7 +161,7 @@ class CsvColumns(FileColumns):
         )
 
     def _widths(
-        self, spark: SparkSession, files: Sequence[SourceFile], columns: Schema, reading: Reading
+        self, spark: SparkSession, files: Sequence[SourceFile], columns: Schema, reading: TextOptions
     ) -> Schema:
         """Return the columns with integers as wide as those in the lines that fit the widest types."""
         from pyspark.sql import functions as F
@@ -188,7 +188,7 @@ class CsvColumns(FileColumns):
         spark: SparkSession,
         files: Sequence[SourceFile],
         names: Sequence[str],
-        reading: Reading | None = None,
+        reading: TextOptions | None = None,
     ) -> Schema:
         """Return the types that hold all values of files under one header; text for a column without a value.
 
@@ -196,7 +196,7 @@ class CsvColumns(FileColumns):
         """
         from pyspark.sql import functions as F
 
-        reading = reading or Reading.of(self._form.source.options, inferred=True)
+        reading = reading or TextOptions.of(self._form.source.options, inferred=True)
         rows = self.as_texts(spark, files, names)
         texts = [F.col(quoted(name)) for name in names]
         types = types_of_texts(rows, texts, self._form.source.options, reading, several=False)

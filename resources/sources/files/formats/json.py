@@ -11,10 +11,10 @@ from typing_extensions import override
 from partitions.dataflow import Dataflow
 from partitions.errors import BadFile
 from partitions.path.source import SourceFile
-from partitions.records.forms import Reading
-from partitions.records.json_decoding import MemberOrder, first_names
+from partitions.records.forms import TextOptions
+from partitions.records.json_decoding import MemberOrder, first_record_names
 from partitions.records.json_lines import JsonRule
-from partitions.records.options import lenient_options, other_encoding, without_encoding
+from partitions.records.options import lenient_options, non_utf8_encoding, without_encoding
 from partitions.sources.formats import Option
 from resources.connections.places import Place
 from resources.sources.files.beside_folders import FolderFields
@@ -63,7 +63,7 @@ class _Json(FormatReader):
             rule = JsonRule.of(
                 None if self.rules.rescues else _with_folder_fields(pinned.with_untyped(schema), pinned),
                 self.dataflow.unknown_fields == "ignore",
-                Reading.of(self.source.options),
+                TextOptions.of(self.source.options),
             )
             names = first_names(read_beginning(self.place, group[0].path, json_encoding(self.source)))
             by_spark: list[SparkJudge] = []
@@ -97,12 +97,12 @@ class _Json(FormatReader):
         In other encodings Spark loses the spelling of numbers, and takes ``1.50`` for the text ``1.5``. Mode rescue
         parses decoded texts instead.
         """
-        return None if self.rules.rescues or other_encoding(self.source.options) is None else write_in_utf8
+        return None if self.rules.rescues or non_utf8_encoding(self.source.options) is None else write_in_utf8
 
     def reader_options(self, path: str, *, infer: bool) -> dict[str, str]:
         """Return the options without a UTF-8 encoding: Spark keeps the spelling of numbers only without one."""
         options = super().reader_options(path, infer=infer)
-        return options if other_encoding(options) else without_encoding(options)
+        return options if non_utf8_encoding(options) else without_encoding(options)
 
     @override
     def rescue(

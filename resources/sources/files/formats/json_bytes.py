@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from partitions.errors import BadFile
-from partitions.records.options import other_encoding
+from partitions.records.options import non_utf8_encoding
 from partitions.sources import FilesSource
 from resources.sources.files.failures import bad_encoding
 from resources.sources.files.formats.format import FormatReader
@@ -12,7 +12,7 @@ from resources.sources.files.lines import detect_binary, detect_encoding, find_u
 
 def json_encoding(source: FilesSource) -> str:
     """Return the encoding that options name, or UTF-8."""
-    return other_encoding(source.options) or "utf-8"
+    return non_utf8_encoding(source.options) or "utf-8"
 
 
 def undecodable(form: FormatReader, path: str) -> BadFile | None:

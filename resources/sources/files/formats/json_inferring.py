@@ -12,8 +12,8 @@ from partitions.api.values import kind_of_values
 from partitions.empty_texts import with_empty_texts
 from partitions.errors import BadFile
 from partitions.path.source import SourceFile
-from partitions.records.first_types import Unclear, types_of_document, types_of_lines
-from partitions.records.json_decoding import MOST_LEVELS, Spellings, depth_of, names_by_case
+from partitions.records.first_types import UnclearColumns, types_of_document, types_of_lines
+from partitions.records.json_decoding import MOST_LEVELS, Spellings, depth_of, find_case_conflict_in_records
 from partitions.records.json_lines import JsonRule
 from partitions.schema_merging import new_fields
 from partitions.schema_policy import defers_types
@@ -181,7 +181,7 @@ class JsonColumns(FileColumns):
                 text.alias(TEXT)
             )
             for row in rows.where(F.col(TEXT).isNotNull()).toLocalIterator():
-                if not spellings.take(row[TEXT]):
+                if not spellings.add_record(row[TEXT]):
                     lines.setdefault(file.path, set()).add(row[TEXT])
         return lines
 
@@ -335,6 +335,6 @@ def _why_none_reads(text: str, *, documents: bool) -> str | None:
     """Return why Spark finds no field in valid JSON; None if there simply is none."""
     try:
         types = types_of_document(text) if documents else types_of_lines(text)
-    except Unclear as fault:
+    except UnclearColumns as fault:
         return str(fault) if fault.effect == "bad" else None
     return "Spark reads none of its records" if types.columns else None

@@ -9,8 +9,8 @@ from typing_extensions import override
 
 from partitions.dataflow import Dataflow
 from partitions.path.source import SourceFile
-from partitions.records.forms import Reading
-from partitions.records.options import by_lower_name, other_encoding
+from partitions.records.forms import TextOptions
+from partitions.records.options import non_utf8_encoding, with_lower_names
 from partitions.sources.formats import Option
 from resources.connections.places import Place
 from resources.sources.files.checked import CheckedFiles
@@ -61,7 +61,7 @@ class XmlFiles(FormatReader):
         """
         is_chosen = bool(by_lower_name(self.source.options).get(_TRIMS.lower()))
         # Only the older parser reads a document without a declaration in the encoding that options name.
-        of_encoding = {_OLD_PARSER: True} if other_encoding(self.source.options) else {}
+        of_encoding = {_OLD_PARSER: True} if non_utf8_encoding(self.source.options) else {}
         return of_encoding if is_chosen else {_TRIMS: infer, **of_encoding}
 
     def scan_key(self, path: str) -> str:
@@ -83,7 +83,7 @@ class XmlFiles(FormatReader):
         if not any(file.path in self._check.converted for file in files):
             return self.scan(spark, files, schema, scanner, **changes)
         rows = self.scan(spark, files, with_texts(schema), scanner, **changes)
-        null = Reading.of(self.source.options).null
+        null = TextOptions.of(self.source.options).null
         columns = [
             convert_texts(F.col(quoted(field.name)), field.dataType, null, self.own_options).alias(field.name)
             for field in schema.fields

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from typing_extensions import override
 
 from partitions.path.source import SourceFile
-from partitions.records.forms import Reading
+from partitions.records.forms import TextOptions
 from resources.sources.files.checked import CheckedFiles
 from resources.sources.files.failures import bad_records, names_in_two_cases
 from resources.sources.files.fields import spelt_in_two_cases
@@ -129,7 +129,7 @@ class XmlColumns(FileColumns):
         texts_with_values = [
             F.transform(column, lambda text: F.nullif(trim(text), F.lit(""))) for _, column in leaves
         ]
-        reading = Reading.of(self._form.source.options, inferred=True)
+        reading = TextOptions.of(self._form.source.options, inferred=True)
         types = types_of_texts(rows, texts_with_values, self._form.source.options, reading, several=True)
         return dict(zip([path for path, _ in leaves], types, strict=True))
 

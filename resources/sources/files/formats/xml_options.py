@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from partitions.records.options import by_lower_name, encoding_of
+from partitions.records.options import encoding_of, with_lower_names
 from partitions.sources.formats import Option
 from resources.sources.files.elements import XmlForm
 from resources.sources.files.xml_names import NameRules
@@ -49,4 +49,4 @@ class XmlOptions:
         return self._option("ignoreNamespace", "false").lower() == "true"
 
     def _option(self, name: str, default: str) -> str:
-        return by_lower_name(self.options).get(name.lower(), default)
+        return with_lower_names(self.options).get(name.lower(), default)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from partitions.errors import BadFile
 from partitions.path.source import SourceFile
-from partitions.records.forms import Reading
+from partitions.records.forms import TextOptions
 from resources.sources.files.beside_folders import fault_beside_folder, folder_fields
 from resources.sources.files.checked import (
     MOST_NAMED_RECORDS,

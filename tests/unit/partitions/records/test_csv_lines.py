@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from partitions.records.csv_form import CsvForm
 from partitions.records.csv_lines import CsvRule
-from partitions.records.forms import Reading, text_form
+from partitions.records.forms import TextOptions, text_form
 
 _FIELDS = [("id", "long"), ("text", "string"), ("day", "date"), ("v", "double")]
 _RULE = CsvRule(CsvForm(","), _FIELDS)
-_INFERRED = CsvRule(CsvForm(","), _FIELDS, Reading(inferred=True))
+_INFERRED = CsvRule(CsvForm(","), _FIELDS, TextOptions(inferred=True))
 _WHOLE = CsvRule(CsvForm(",", over_lines=True), _FIELDS)
 
 
@@ -37,11 +37,11 @@ def test_a_line_that_does_not_fit_is_told_by_column_and_reason(line: str, why: s
 
 
 def test_an_empty_text_in_quotes_is_no_null_beside_another_text_for_it() -> None:
-    rule = CsvRule(CsvForm(","), _FIELDS, Reading(null="NULL"))
+    rule = CsvRule(CsvForm(","), _FIELDS, TextOptions(null="NULL"))
     item = rule.judge('"",,,')
     assert item is not None
     assert item.fault.reason == (
-        "field id: expected bigint, found an empty text in quotes, which is no NULL beside options.nullValue"
+        "field id: expected bigint, found an empty text in quotes, which is not NULL if options.nullValue is set"
     )
     assert (re.search(rule.pattern(), '"",,,'), rule.judge('NULL,"",,"NULL"')) == (None, None)
 
@@ -80,7 +80,7 @@ def test_a_line_of_separators_alone_is_a_record_and_one_of_blanks_is_none() -> N
     assert tabs.judge("\t") is None
     assert re.search(tabs.pattern(), "\t") is None, "Spark skips it, so it has to be seen"
     assert tabs.judge("\t\t") is not None
-    assert tabs.form.is_none("  ")
+    assert tabs.form.is_skippable("  ")
 
 
 def test_a_line_that_spark_skips_is_seen_if_it_is_a_record() -> None:
@@ -93,7 +93,7 @@ def test_a_line_that_spark_skips_is_seen_if_it_is_a_record() -> None:
 
 
 def test_an_exponent_makes_a_number_only_behind_a_fraction_where_types_are_inferred() -> None:
-    inferred, declared = (text_form("double", Reading(inferred=inferred)) for inferred in (True, False))
+    inferred, declared = (text_form("double", TextOptions(inferred=inferred)) for inferred in (True, False))
     assert inferred is not None
     assert declared is not None
     assert [re.fullmatch(inferred, text) is not None for text in ("3E5", "1e5", "1.5E3")] == [
@@ -160,7 +160,7 @@ def test_another_last_line_break_is_refused(line_break: str, other: str, names: 
     (item,) = rule.judge_text(mixed, has_header=True)
     assert (item.line, item.text) == (2, "1,x")
     assert (
-        f"expected {names[0]} at its end, as behind the first record, found {names[1]}:" in item.fault.reason
+        f"expected {names[0]} at its end, as after the first record, found {names[1]}:" in item.fault.reason
     )
 
 
@@ -175,7 +175,7 @@ def test_a_header_is_found_behind_blank_lines_and_comments() -> None:
 @pytest.mark.parametrize("text", ["n/a", "+oo", "-oo"])
 def test_numbers_that_are_none_have_the_texts_that_options_name(text: str) -> None:
     options = {"nanValue": "n/a", "positiveInf": "+oo", "negativeInf": "-oo"}
-    rule = CsvRule(CsvForm(","), [("v", "double")], Reading.of(options))
+    rule = CsvRule(CsvForm(","), [("v", "double")], TextOptions.of(options))
     assert re.search(rule.pattern(), text) is not None
     assert rule.judge(text) is None
     assert rule.judge(f"{text}1") is not None

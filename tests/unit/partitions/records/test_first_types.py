@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from partitions.ddl import column_name, parse_ddl
 from partitions.records.first_types import (
     FirstTypes,
-    Unclear,
+    UnclearColumns,
     type_of_texts,
     types_of_csv,
     types_of_document,
@@ -76,22 +76,22 @@ def test_numbers_keep_all_digits_and_different_values_are_text() -> None:
         (types_of_document, '{"a":' * 500 + "1" + "}" * 500, "it is nested more than 30 levels deep"),
         (types_of_document, '[{"a": ' + "9" * 6000 + "}]", "a number has 6,000 digits, and Spark reads 1,000 at most"),
         (types_of_document, '{"' + "k" * 60_000 + '": 1}', "it has a name of 60,000 letters, and Spark reads 50,000 at most"),
-        (types_of_document, '[{"id": 1, "id": 2}]', 'it is no whole JSON: the name "id" stands twice in an object'),
-        (types_of_document, "[x]", "it is no whole JSON: a value is missing at character 2"),
-        (types_of_lines, "x", "its line 1 is no whole JSON: a value is missing at character 1"),
+        (types_of_document, '[{"id": 1, "id": 2}]', 'it is not complete JSON: the name "id" occurs twice in an object'),
+        (types_of_document, "[x]", "it is not complete JSON: a value is missing at character 2"),
+        (types_of_lines, "x", "its line 1 is not complete JSON: a value is missing at character 1"),
         (types_of_document, '{"o": {"id": 1, "Id": 2}}', 'its field "o" names "id" and "Id", which are one column'),
         (types_of_lines, '{"a": 1}\nnull\n', "its line 2 holds null, expected an object"),
         (types_of_lines, '{"a":' * 50_000, "its line 1 is nested more than 30 levels deep"),
         (types_of_lines, '{"": 1}', 'it has a name that is empty, or cannot be printed: ""'),
         (lambda text: types_of_csv(text, ","), "\n\n", "it holds blank lines alone"),
         (lambda text: types_of_csv(text, ","), "a,b\n1\n", "its record 2 has 1 value, its header 2"),
-        (lambda text: types_of_csv(text, ","), 'a\n"1\n2"\n', "a value of its record 2 goes over several lines: set options: {multiLine: true}"),
+        (lambda text: types_of_csv(text, ","), 'a\n"1\n2"\n', "a value of its record 2 spans several lines: set options: {multiLine: true}"),
         (lambda text: types_of_csv(text, ","), 'a\n"1\n', "its records do not read as CSV: unexpected end of data"),
         (lambda text: types_of_csv(text, ","), "id,ID\n", 'its header names "id" and "ID", which are one column'),
     ],
 )  # fmt: skip
 def test_what_tells_no_columns_is_named(read: Callable[[str], FirstTypes], text: str, why: str) -> None:
-    with pytest.raises(Unclear) as caught:
+    with pytest.raises(UnclearColumns) as caught:
         read(text)
     assert str(caught.value) == why
 
@@ -119,7 +119,7 @@ def test_any_values_have_types_that_ddl_reads_or_a_reason(records: list[Any]) ->
         (types_of_document, json.dumps(records)),
         (types_of_lines, "\n".join(map(json.dumps, records))),
     ):
-        with suppress(Unclear):
+        with suppress(UnclearColumns):
             columns = read(text).columns
             ddl = ", ".join(f"{column_name(name)} {kind}" for name, kind in columns)
             assert [column.name for column in parse_ddl(ddl or "id int")] == [
@@ -130,5 +130,5 @@ def test_any_values_have_types_that_ddl_reads_or_a_reason(records: list[Any]) ->
 @given(text=st.text())
 def test_any_text_has_types_or_a_reason(text: str) -> None:
     for read in (types_of_document, types_of_lines, lambda text: types_of_csv(text, ",")):
-        with suppress(Unclear):
+        with suppress(UnclearColumns):
             assert read(text) is not None

@@ -11,7 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partitions.records.json_decoding import MemberOrder, Spellings, first_names, names_by_case
+from partitions.records.json_decoding import (
+    MemberOrder,
+    Spellings,
+    find_case_conflict_in_records,
+    first_record_names,
+)
 from partitions.records.json_lines import JsonRule
 from partitions.records.json_pattern import begins_with_one_of
 
@@ -38,41 +43,41 @@ _RULE = _rule(id="long", who=_WHO, all=_ALL, amount="double", price="decimal(10,
         ('{"who": {"age": "x"}}', "field who.age: expected bigint, found text", "x"),
         ('{"all": [1, "x"]}', "field all: expected bigint, found text", "x"),
         ('["x"]', "expected a JSON object, found an array", None),
-        ('[{"id": 1}]', "expected a JSON object, found an array: for one document a file set format: json", None),
-        ('{ ', "expected a JSON object, found text that is none (a name in double quotes is missing at character 3): for one document a file set format: json", None),
-        ('\ufeff[', "expected a JSON object, found text that is none (a value is missing at character 3): for one document a file set format: json", None),
-        ('{"id": x}', "expected a JSON object, found text that is none (a value is missing at character 8)", None),
-        ('{"id": 1} x', "expected one JSON object, found more behind its end (from character 11 on)", None),
-        ('{"id": 1}{"id": 2}', "expected one JSON object, found more behind its end (from character 10 on)", None),
-        ('{"id": 1, "id": 1}', "field id stands twice in it", None),
-        ('{"who": {"age": 1, "age": 2}}', "field who.age stands twice in it", None),
+        ('[{"id": 1}]', "expected a JSON object, found an array: if each file is one document, set format: json", None),
+        ('{ ', "expected a JSON object, found text that is not JSON (a name in double quotes is missing at character 3): if each file is one document, set format: json", None),
+        ('\ufeff[', "expected a JSON object, found text that is not JSON (a value is missing at character 3): if each file is one document, set format: json", None),
+        ('{"id": x}', "expected a JSON object, found text that is not JSON (a value is missing at character 8)", None),
+        ('{"id": 1} x', "expected one JSON object, found more after its end (from character 11 on)", None),
+        ('{"id": 1}{"id": 2}', "expected one JSON object, found more after its end (from character 10 on)", None),
+        ('{"id": 1, "id": 1}', "field id occurs twice", None),
+        ('{"who": {"age": 1, "age": 2}}', "field who.age occurs twice", None),
         ('{"amount": 9007199254740993}', "field amount: expected double, found a whole number of more digits than a double holds exactly", "9007199254740993"),
         ('{"amount": 1e400}', "field amount: expected double, found a number beyond its range", "1e400"),
         ('{"amount": [1]}', "field amount: expected double, found an array", None),
         ('{"amount": {"x": 1}}', "field amount: expected double, found an object", None),
-        ('{"price": 1.005}', "field price: expected decimal(10,2), found a number with more than 2 digits behind the point", "1.005"),
+        ('{"price": 1.005}', "field price: expected decimal(10,2), found a number with more than 2 digits after the point", "1.005"),
         ('{"price": "123456789"}', "field price: expected decimal(10,2), found a number with more than 8 digits before the point", "123456789"),
-        ('{"day": "2026-05-07T10:00"}', "field day: expected date, found more behind the date", "2026-05-07T10:00"),
-        ('{"day": "2026-02-30"}', "field day: expected date, found a day that no calendar has", "2026-02-30"),
+        ('{"day": "2026-05-07T10:00"}', "field day: expected date, found more text after the date", "2026-05-07T10:00"),
+        ('{"day": "2026-02-30"}', "field day: expected date, found a day that does not exist", "2026-02-30"),
         ('{"day": "2026-05"}', "field day: expected date, found a part of a date", "2026-05"),
         ('{"at": "09:15"}', "field at: expected timestamp, found a time of day without a date", "09:15"),
         ('{"at": "2026-05-07T10:00:00.1234567Z"}', "field at: expected timestamp, found a time with more than 6 digits of a second", "2026-05-07T10:00:00.1234567Z"),
-        ('{"at": "0000-01-01T00:00:00Z"}', "field at: expected timestamp, found a time that no calendar or clock has", "0000-01-01T00:00:00Z"),
+        ('{"at": "0000-01-01T00:00:00Z"}', "field at: expected timestamp, found a time that does not exist", "0000-01-01T00:00:00Z"),
         ('{"ok": "true"}', "field ok: expected boolean, found text", "true"),
-        (r'{"text": "x\ud83dy"}', "field text: expected string, found half of a letter that has two escapes, which is no text", r"x\ud83dy"),
-        (r'{"text": "\ud83d\u0041"}', "field text: expected string, found half of a letter that has two escapes, which is no text", r"\ud83dA"),
-        (r'{"text": "\uDE00\uD83D"}', "field text: expected string, found half of a letter that has two escapes, which is no text", r"\ude00\ud83d"),
+        (r'{"text": "x\ud83dy"}', "field text: expected string, found an unpaired surrogate escape, which is no text", r"x\ud83dy"),
+        (r'{"text": "\ud83d\u0041"}', "field text: expected string, found an unpaired surrogate escape, which is no text", r"\ud83dA"),
+        (r'{"text": "\uDE00\uD83D"}', "field text: expected string, found an unpaired surrogate escape, which is no text", r"\ude00\ud83d"),
         ('{"text": NaN}', "field text: expected string, found a word that is no number of JSON", "NaN"),
         ('{"text": {"a": [NaN]}}', "field text: expected string, found a word that is no number of JSON", None),
         ('{"blob": "a"}', "field blob: expected binary, found text that is not base64", "a"),
-        ('{"\\ud83d": 1}', "field \\ud83d: expected a name in UTF-8, found half of a letter in it", None),
+        ('{"\\ud83d": 1}', "field \\ud83d: expected a name in UTF-8, found an unpaired surrogate in it", None),
     ],
 )  # fmt: skip
 def test_an_unfit_record_tells_field_reason_and_value(text: str, why: str, value: str | None) -> None:
     fault = _RULE.judge(text).fault
     assert fault is not None
     assert (fault.reason, fault.value) == (why, value)
-    assert re.search(_RULE.pattern.line(first_names('{"id": 1, "who": {"age": 1}}')), text) is None
+    assert re.search(_RULE.pattern.line(first_record_names('{"id": 1, "who": {"age": 1}}')), text) is None
 
 
 @pytest.mark.parametrize(
@@ -103,10 +108,10 @@ def test_a_record_that_the_columns_hold_exactly_has_no_fault(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "why", "value"),
     [
-        ('{"any": {"a": "\\ude00"}}', "field any.a: expected variant, found half of a letter that has two escapes, which is no text", "\\ude00"),
+        ('{"any": {"a": "\\ude00"}}', "field any.a: expected variant, found an unpaired surrogate escape, which is no text", "\\ude00"),
         ('{"any": [1e400]}', "field any: expected variant, found a number beyond its range", "1e400"),
         ('{"any": 1234567890123456789012345678901234567890}', "field any: expected variant, found a whole number of more digits than a double holds exactly", "1234567890123456789012345678901234567890"),
-        ('{"any": {"a": 1, "a": 1}}', "field any.a stands twice in it", None),
+        ('{"any": {"a": 1, "a": 1}}', "field any.a occurs twice", None),
         ('{"any": {"a": [0.1, -12345678901234567890123456789012345678, 1e30, null]}}', None, None),
     ],
 )  # fmt: skip
@@ -120,7 +125,7 @@ def test_a_variant_takes_no_name_twice_unchanged(text: str, why: str | None, val
 
 @pytest.mark.parametrize("first", ['{"id": 1}', '{"id": 1, "who": null}', '{"who": {"age": 1, "age": 2}}'])
 def test_a_doubled_name_is_seen_in_any_order_of_names(first: str) -> None:
-    pattern = _RULE.pattern.line(first_names(first) or MemberOrder((), {}))
+    pattern = _RULE.pattern.line(first_record_names(first) or MemberOrder((), {}))
     assert re.search(pattern, '{"who": {"age": 1}}')
     assert re.search(pattern, '{"who": {"age": 1, "age": 2}}') is None
 
@@ -147,7 +152,7 @@ def test_names_of_fields_without_a_type_that_no_column_has_are_told() -> None:
     ):
         fault = rule.judge(f'{{"id": 1, {text}}}').fault
         assert fault is not None
-        assert fault.reason == f"field {name} stands twice in it"
+        assert fault.reason == f"field {name} occurs twice"
 
 
 def test_a_list_of_nothing_but_null_has_no_type_that_keeps_it() -> None:
@@ -165,7 +170,7 @@ def test_a_list_of_nothing_but_null_has_no_type_that_keeps_it() -> None:
 @pytest.mark.parametrize(
     ("record", "reason"),
     [
-        ('{"more": {"id": 1}, "x": 2}', "expected fields of the schema (id), found none of them, but more, x"),
+        ('{"more": {"id": 1}, "x": 2}', "expected fields of the schema (id), found only more, x"),
         ('{"id": null, "more": 1}', None),
         ('{"\\u0069d": 1, "more": 1}', None),
         ("{}", None),
@@ -211,7 +216,9 @@ _LINES = st.builds(
     _MEMBERS,
     st.sampled_from(["", "", "", " ", ",", "x", "{}", "]"]),
 )
-_ORDERS = st.sampled_from([first_names('{"id": 1, "amount": 1, "who": {"age": 1}}'), MemberOrder((), {})])
+_ORDERS = st.sampled_from(
+    [first_record_names('{"id": 1, "amount": 1, "who": {"age": 1}}'), MemberOrder((), {})]
+)
 
 
 @given(_LINES, _ORDERS)
@@ -245,7 +252,7 @@ def test_what_the_plain_pattern_accepts_the_whole_one_accepts(line: str, names: 
     ],
 )
 def test_most_lines_of_programs_are_plain(line: str, is_plain: bool) -> None:
-    names = first_names('{"id": 1, "who": {"age": 1}, "amount": 1, "day": "", "at": "", "text": ""}')
+    names = first_record_names('{"id": 1, "who": {"age": 1}, "amount": 1, "day": "", "at": "", "text": ""}')
     assert names is not None
     plain = _RULE.pattern.plain_line(names)
     assert plain is not None
@@ -253,7 +260,7 @@ def test_most_lines_of_programs_are_plain(line: str, is_plain: bool) -> None:
 
 
 def test_no_line_is_plain_where_a_name_may_stand_twice_or_is_unknown() -> None:
-    names = first_names('{"id": 1, "more": 1}')
+    names = first_record_names('{"id": 1, "more": 1}')
     assert names is not None
     assert _rule(id="long").pattern.plain_line(names) is None
     assert _rule(id="variant").pattern.plain_line(MemberOrder(("id",), {})) is None
@@ -263,24 +270,24 @@ def test_no_line_is_plain_where_a_name_may_stand_twice_or_is_unknown() -> None:
 def test_in_any_order_the_pattern_leaves_only_names_that_stand_twice_to_be_seen(line: str) -> None:
     if re.search(_RULE.pattern.line(), line):
         fault = _RULE.judge(line).fault
-        assert fault is None or "stands twice" in fault.reason
+        assert fault is None or "occurs twice" in fault.reason
 
 
 @given(st.lists(_LINES, max_size=3))
 def test_a_document_is_accepted_only_if_all_its_records_are(lines: list[str]) -> None:
     document = f"[{', '.join(lines)}]"
-    if re.search(_RULE.pattern.document(first_names('{"id": 1}')), document):
+    if re.search(_RULE.pattern.document(first_record_names('{"id": 1}')), document):
         assert _RULE.judge_document(document) == (None, [])
 
 
 @pytest.mark.parametrize(
     ("document", "why"),
     [
-        ('{"id":1}\n{"id":2}\n', "expected one JSON document, found more behind its end in line 2: for an object a line set format: ndjson"),
-        ('{"id":\n1}\n{"id":\n2}', "expected one JSON document, found more behind its end in line 3: write each on a line of its own, and set format: ndjson"),
-        ('[{"id":1}]\n[{"id":2}]', "expected one JSON document, found more behind its end in line 2"),
-        ('[{"id":1},]', "expected a JSON document, found text that is none (a value is missing at line 1, column 11)"),
-        ('[{"id":1}', "expected a JSON document, found text that is none (a comma or a closing bracket is missing at line 1, column 10)"),
+        ('{"id":1}\n{"id":2}\n', "expected one JSON document, found more after its end in line 2: for one object per line set format: ndjson"),
+        ('{"id":\n1}\n{"id":\n2}', "expected one JSON document, found more after its end in line 3: write one object per line and set format: ndjson"),
+        ('[{"id":1}]\n[{"id":2}]', "expected one JSON document, found more after its end in line 2"),
+        ('[{"id":1},]', "expected a JSON document, found text that is not JSON (a value is missing at line 1, column 11)"),
+        ('[{"id":1}', "expected a JSON document, found text that is not JSON (a comma or a closing bracket is missing at line 1, column 10)"),
         ("", None),
         (" [ ] \n", None),
         (' [ {"id":1} , {"id":2} ] \n\n', None),
@@ -297,11 +304,11 @@ def test_records_of_a_document_are_told_by_their_number_and_line() -> None:
 
 
 def test_names_that_differ_in_case_only_are_found_at_any_depth() -> None:
-    assert names_by_case('{"id":1}\n{"a":[{"x":1,"X":2}]}') == ("x", "X", 2)
-    assert names_by_case('[{"id":1},{"ID":2}]') == ("id", "ID", 1)
-    assert names_by_case('{"a":{"b":[{"x":1},\n{"X":2}]}}') == ("x", "X", 1)
-    assert names_by_case('{"a":{"x":1}}\n{"a":{"X":2}}') == ("x", "X", 2)
-    assert names_by_case('{"id":1,"id":2}') is None
+    assert find_case_conflict_in_records('{"id":1}\n{"a":[{"x":1,"X":2}]}') == ("x", "X", 2)
+    assert find_case_conflict_in_records('[{"id":1},{"ID":2}]') == ("id", "ID", 1)
+    assert find_case_conflict_in_records('{"a":{"b":[{"x":1},\n{"X":2}]}}') == ("x", "X", 1)
+    assert find_case_conflict_in_records('{"a":{"x":1}}\n{"a":{"X":2}}') == ("x", "X", 2)
+    assert find_case_conflict_in_records('{"id":1,"id":2}') is None
 
 
 @pytest.mark.parametrize(
@@ -344,7 +351,7 @@ def test_records_of_which_one_schema_is_inferred_spell_each_name_alike() -> None
         "[" * 31 + "]" * 31: False,
         "no JSON": True,
     }
-    assert {text: spellings.take(text) for text in taken} == taken
+    assert {text: spellings.add_record(text) for text in taken} == taken
 
 
 def test_a_deep_record_is_a_fault_and_no_crash() -> None:
@@ -367,7 +374,7 @@ def test_a_record_that_is_nested_too_deeply_is_told_by_its_number(levels: int) -
     assert fault is not None
     assert fault.reason == why
     fault, items = rule.judge_document(f'[{{"a": "x"}}, {deep}]')
-    told = [f"record {item.number}: {item.judgement.fault.reason}" for item in items if item.judgement.fault]
+    told = [f"record {item.number}: {item.verdict.fault.reason}" for item in items if item.verdict.fault]
     assert [*told, *([fault.reason] if fault else [])] == [f"record 2: {why}"]
 
 

@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from partitions.records.conversions import conversion, is_special_type
-from partitions.records.forms import INSTANT, INSTANT_SHAPE, Reading, Type, text_form
+from partitions.records.forms import INSTANT, INSTANT_SHAPE, TextOptions, Type, text_form
 from partitions.records.judge import fault_of_text
 
 _TYPES = ("byte", "short", "integer", "long", "float", "double", "decimal(5,2)", "decimal(2,2)", "decimal(38,0)", "boolean", "date", "timestamp", "timestamp_ntz")  # fmt: skip
@@ -29,7 +29,7 @@ _TYPES = ("byte", "short", "integer", "long", "float", "double", "decimal(5,2)",
     st.booleans(),
 )
 def test_a_types_form_accepts_nothing_the_judge_refuses(data_type: str, text: str, inferred: bool) -> None:
-    reading = Reading(inferred=inferred)
+    reading = TextOptions(inferred=inferred)
     form = text_form(data_type, reading)
     assert form is not None
     if re.fullmatch(form, text):
@@ -41,25 +41,25 @@ def test_a_decimal_takes_a_number_only_if_no_digit_is_lost(number: int, places: 
     text = str(Decimal(number).scaleb(-places))
     value = Decimal(text)
     fits = value == value.quantize(Decimal("0.01")) and abs(value) < 1000
-    assert (fault_of_text(text, "decimal(5,2)", Reading()) is None) == fits
+    assert (fault_of_text(text, "decimal(5,2)", TextOptions()) is None) == fits
 
 
 @given(st.integers(-(2**70), 2**70))
 def test_a_whole_number_is_a_double_only_if_it_is_exact(number: int) -> None:
-    assert (fault_of_text(str(number), "double", Reading()) is None) == (int(float(number)) == number)
+    assert (fault_of_text(str(number), "double", TextOptions()) is None) == (int(float(number)) == number)
 
 
 @given(st.datetimes(timezones=st.just(UTC)))
 def test_every_instant_as_iso_text_is_a_time(moment: datetime) -> None:
-    assert fault_of_text(moment.isoformat(), "timestamp", Reading()) is None
+    assert fault_of_text(moment.isoformat(), "timestamp", TextOptions()) is None
 
 
 @pytest.mark.parametrize("text", ["0001-01-01T00:00:00+01:00", "9999-12-31 23:30:00-01:00"])
 def test_an_offset_that_leads_out_of_the_calendar_is_no_time(text: str) -> None:
-    fault = fault_of_text(text, "timestamp", Reading())
+    fault = fault_of_text(text, "timestamp", TextOptions())
     assert fault is not None
     assert "years 1 to 9999" in fault
-    form = text_form("timestamp", Reading())
+    form = text_form("timestamp", TextOptions())
     assert form is not None
     assert re.fullmatch(form, text) is None
 
@@ -73,12 +73,12 @@ def test_an_offset_that_leads_out_of_the_calendar_is_no_time(text: str) -> None:
         ("timestamp", "12/28/2024 10:00", "a date in another form, which options.timestampFormat"),
         ("date", "soon", "other text"),
         ("timestamp_ntz", "2026-05-07T10:00:00Z", "a time with an offset"),
-        ("timestamp", "2026-05-07T10:00:00+19:00", "a time with an offset that no zone has"),
+        ("timestamp", "2026-05-07T10:00:00+19:00", "a time with an impossible offset"),
         ("timestamp", "2026-05-07T10:00Z", "a time with an offset and without seconds"),
     ],
 )
 def test_a_text_that_an_option_would_read_names_the_option(data_type: str, text: str, what: str) -> None:
-    assert str(fault_of_text(text, data_type, Reading())).startswith(what)
+    assert str(fault_of_text(text, data_type, TextOptions())).startswith(what)
 
 
 @pytest.mark.parametrize("pattern", [INSTANT, INSTANT_SHAPE])
@@ -93,7 +93,7 @@ def test_a_text_that_an_option_would_read_names_the_option(data_type: str, text:
 )
 def test_an_offset_stands_behind_seconds_as_spark_reads_it(pattern: str, text: str, is_read: bool) -> None:
     assert (re.fullmatch(pattern, text) is not None) is is_read
-    assert (fault_of_text(text, "timestamp", Reading()) is None) is is_read
+    assert (fault_of_text(text, "timestamp", TextOptions()) is None) is is_read
 
 
 def test_values_of_another_type_are_always_taken_checked_or_refused() -> None:

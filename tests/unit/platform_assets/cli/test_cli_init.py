@@ -329,7 +329,7 @@ ANY_BYTES: dict[str, tuple[str, bytes, str]] = {
     "deep array": ("a.json", b"[" * 100_000 + b"]" * 100_000, "nested more than 30 levels deep"),
     "deep lines": ("a.ndjson", b'{"a":' * 20_000 + b"1" + b"}" * 20_000, "nested more than 30 levels deep"),
     "long line": ("a.ndjson", b'{"a":' * 100_000, "its first line is longer than 256 KiB"),
-    "doubled names": ("a.ndjson", b'{"id":1,"id":2}', 'the name "id" stands twice in an object'),
+    "doubled names": ("a.ndjson", b'{"id":1,"id":2}', 'the name "id" occurs twice in an object'),
     "empty": ("a.csv", b"", "it is empty"),
     "blank lines": ("a.csv", b"\n\n \n"[:2], "it holds blank lines alone"),
     "no text": ("a.csv", bytes(range(256)), "its byte 129 is no UTF-8"),
