@@ -2,7 +2,7 @@
 
 A valid record is an object that ends its text, repeats no name at any depth, and holds values of its
 columns' types. Spark's reader checks none of the three: it stops after the first value, takes the last of
-two equal names, and truncates what is too long (docs/guide-files.md, Exact values).
+two equal names, and truncates what is too long (docs/reference/files.md, Exact values).
 """
 
 from __future__ import annotations
