@@ -725,7 +725,11 @@ def test_a_watermark_of_texts_and_numbers_is_one_of_texts_and_leaves_no_row_out(
             "record 1: field id: expected bigint, found a number with a fraction or",
         ),
         (None, '[{"id": 1, "ID": 2}]', "found id and ID, which differ in upper and lower case only"),
-        (None, r'[{"id": 1, "v": "\ud83d"}]', "record 1: field v: expected string, found an unpaired surrogate"),
+        (
+            None,
+            r'[{"id": 1, "v": "\ud83d"}]',
+            "record 1: field v: expected string, found an unpaired surrogate",
+        ),
     ],
 )
 def test_records_of_which_no_run_can_read_one_are_told_by_name(

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _END = r"(?![\s\S])"
 
 
-def is_exact(text: Column, data_type: Type, reading: Reading) -> Column:
+def is_exact(text: Column, data_type: Type, reading: TextOptions) -> Column:
     """Return whether a text is an exact value of a type; NULL for NULL.
 
     Args:
@@ -41,7 +41,7 @@ def is_exact(text: Column, data_type: Type, reading: Reading) -> Column:
     return F.when(text.isNotNull(), _is_exact_text(text, data_type, reading))
 
 
-def _is_exact_text(text: Column, data_type: Type, reading: Reading) -> Column:
+def _is_exact_text(text: Column, data_type: Type, reading: TextOptions) -> Column:
     """Return whether a text that is not NULL is an exact value of a type."""
     from pyspark.sql import functions as F
 

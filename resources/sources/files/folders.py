@@ -32,7 +32,9 @@ def find_wrong_folders(files: Sequence[SourceFile], pinned: PinnedSchema) -> dic
     return bad_files
 
 
-def _find_folder_fault(folder: str, types: Mapping[str, tuple[str, Type]], reading: Reading) -> str | None:
+def _find_folder_fault(
+    folder: str, types: Mapping[str, tuple[str, Type]], reading: TextOptions
+) -> str | None:
     """Return why a folder gives no value of its columns; None if it does.
 
     Args:

@@ -162,7 +162,7 @@ def parse_footer(metadata: pq.FileMetaData) -> Footer:
         column.name: VARIANT if column.name in variants else _type_of((column.name,), column.type, leaves)
         for column in arrow
     }
-    doubtful = sorted(dotted_name(path) for path, own in leaves.items() if own in DOUBTFUL)
+    doubtful = sorted(dotted_name(path) for path, own in leaves.items() if own in WIDE_RANGE_TYPES)
     return Footer(
         frozenset(path for path in fields if len(path) == 1 or path[0] not in variants),
         nanoseconds,

@@ -79,7 +79,7 @@ def type_of_sample(first: str, sample: str) -> str:
     return first if "string" in (first, sample) else sample
 
 
-def _has_type(text: Column, data_type: str, options: Mapping[str, str], reading: Reading) -> Column:
+def _has_type(text: Column, data_type: str, options: Mapping[str, str], reading: TextOptions) -> Column:
     """Return whether a text is of a type, in the form that the options name, if they name one."""
     from pyspark.sql import functions as F
 

@@ -238,9 +238,9 @@ def check_documents(
             continue
         fault, items = rule.judge_document(content(file.path))
         bad_records += [(file.path, record) for record in bad_records_of(items)]
-        first = next((item for item in items if item.judgement.fault is None), None)
+        first = next((item for item in items if item.verdict.fault is None), None)
         if first is not None:
-            unknown[file.path] = UnknownFields(first.judgement.unknown, first.line)
+            unknown[file.path] = UnknownFields(first.verdict.unknown, first.line)
         if fault is not None:
             bad_files[file.path] = bad_document(file.path, fault.reason)
         misread = _first_misread(by_spark, rejected[file.path])
@@ -250,7 +250,7 @@ def check_documents(
     return CheckedFiles(bad_files, bad_records, unknown=unknown)
 
 
-def bad_records_of(items: Sequence[Item]) -> list[BadRecord]:
+def bad_records_of(items: Sequence[JudgedRecord]) -> list[BadRecord]:
     """Return the bad records among the items of a document, or lines."""
     return [
         BadRecord.of(fault, item.text, item.line, where=f"record {item.number}: " if item.number else "")

@@ -23,7 +23,7 @@ _GROUPED = r"^[^0-9]*+(?:[0-9]++|[0-9]{1,3}(?:[^0-9][0-9]{2,3})*[^0-9][0-9]{3})(
 """Digits, perhaps in groups, perhaps with a fraction, and a sign before them."""
 
 
-def has_own_form(data_type: Type, reading: Reading) -> bool:
+def has_own_form(data_type: Type, reading: TextOptions) -> bool:
     """Return whether options name the format of a type, or of a type inside it."""
     if not isinstance(data_type, str):
         inner = [field["type"] for field in data_type.get("fields", ())]
@@ -51,7 +51,7 @@ class OwnForms:
     @classmethod
     def of(cls, schema: Mapping[str, Any] | None, options: Mapping[str, str]) -> OwnForms:
         """Return the columns of a schema in Spark's JSON form; none without a schema."""
-        reading, fields = Reading.of(options), () if schema is None else schema["fields"]
+        reading, fields = TextOptions.of(options), () if schema is None else schema["fields"]
         return cls(
             {field["name"]: field["type"] for field in fields if has_own_form(field["type"], reading)},
             options,

@@ -128,7 +128,7 @@ def rescued_records(
     members = F.col("members")
     written = written_members(F.col("item"))
     data_types = {field.name: field.dataType for field in data.fields}
-    reading = Reading.of(options)
+    reading = TextOptions.of(options)
     rescued = _misfits_as_written(data, folders, members, written, reading)
     columns = [
         _exact_part(members, _parsed(name, data_type), name, data_type, reading).alias(name)
@@ -297,14 +297,16 @@ def _as_json(values: list[tuple[str, Column]]) -> Column:
     return F.when(has_any, F.to_json(F.struct(*[value.alias(name) for name, value in values]), _EXACT_TIMES))
 
 
-def _exact_part(members: Column, parsed: Column, name: str, data_type: DataType, reading: Reading) -> Column:
+def _exact_part(
+    members: Column, parsed: Column, name: str, data_type: DataType, reading: TextOptions
+) -> Column:
     """Return the value of a pinned column; NULL if Spark has cut or rounded it, or a part of it."""
     from pyspark.sql import functions as F
 
     return F.when(_fits(F.try_element_at(members, F.lit(name)), parsed, data_type, reading), parsed)
 
 
-def _fits(value: Column, parsed: Column, data_type: DataType, reading: Reading) -> Column:
+def _fits(value: Column, parsed: Column, data_type: DataType, reading: TextOptions) -> Column:
     """Return whether a parsed value holds all of its variant."""
     from pyspark.sql import functions as F
     from pyspark.sql.types import ArrayType, MapType, StructType
@@ -345,7 +347,7 @@ def _fits(value: Column, parsed: Column, data_type: DataType, reading: Reading) 
     return _is_null(value) | (parsed.isNotNull() & _is_exact_value(value, data_type, reading))
 
 
-def _fits_within(value: Column, parsed: Column, data_type: DataType, reading: Reading) -> Column:
+def _fits_within(value: Column, parsed: Column, data_type: DataType, reading: TextOptions) -> Column:
     """Return whether a parsed value inside another one holds all of its variant.
 
     A number that becomes text must keep its spelling.
@@ -360,7 +362,7 @@ def _fits_within(value: Column, parsed: Column, data_type: DataType, reading: Re
     return _is_null(value) | is_text | ~F.coalesce(beside_texts.rlike(_WRITTEN_ANEW), F.lit(True))
 
 
-def _is_exact_value(value: Column, data_type: DataType, reading: Reading) -> Column:
+def _is_exact_value(value: Column, data_type: DataType, reading: TextOptions) -> Column:
     """Return whether the column's type holds a value exactly; Spark has already told numbers from texts."""
     from pyspark.sql import functions as F
     from pyspark.sql.types import (

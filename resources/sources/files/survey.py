@@ -354,8 +354,8 @@ def _read_head(place: Place, path: str) -> bytes:
         raise UnclearColumns("not allowed to read it") from None
     except Exception as error:  # noqa: BLE001 - bytes of any kind meet the readers of several libraries
         if fault := describe_archive_fault(error):
-            raise Unclear(f"it does not read: {fault}") from None
-        raise Unclear(f"it does not read: {in_one_line(str(error))[:200]}") from None
+            raise UnclearColumns(f"it does not read: {fault}") from None
+        raise UnclearColumns(f"it does not read: {in_one_line(str(error))[:200]}") from None
     if not data:
         raise UnclearColumns("it is empty", "empty")
     return data

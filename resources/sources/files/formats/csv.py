@@ -162,8 +162,8 @@ class CsvFiles(FormatReader):
         """Return the lines of whole texts behind the header, which is the first record."""
         from pyspark.sql import functions as F
 
-        pattern = by_lower_name(self.source.options).get("linesep")
-        lines = F.split(F.col(TEXT), BREAK if pattern is None else re.escape(pattern))
+        pattern = with_lower_names(self.source.options).get("linesep")
+        lines = F.split(F.col(TEXT), LINE_BREAK if pattern is None else re.escape(pattern))
         records = F.filter(lines, lambda line: ~self._is_no_record(line, form))
         return texts.withColumn(TEXT, F.explode(F.slice(records, 2, F.greatest(F.size(records), F.lit(1)))))
 

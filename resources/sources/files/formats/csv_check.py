@@ -149,7 +149,7 @@ class CsvCheck:
         positions = [
             (place, data_type)
             for place, (_, data_type) in enumerate(rule.fields)
-            if has_own_form(data_type, rule.reading)
+            if has_own_form(data_type, rule.options)
         ]
         values = texts() if positions else ()
         misread_texts: list[tuple[int, Column]] = []
@@ -277,7 +277,7 @@ class CsvCheck:
                 faults = {
                     place: (value, misread_fault(*rule.fields[place], value)) for place, value in places
                 }
-                items = self._find_bad_items(path, replace(rule, misread=faults))
+                items = self._find_bad_items(path, replace(rule, spark_faults=faults))
                 _, fault = next(iter(faults.values()))
                 bad_files[path] = self._bad_file(path, items or [CsvItem(None, "", fault, False)])
         return bad_files

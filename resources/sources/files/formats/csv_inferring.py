@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from typing_extensions import override
 
 from partitions.path.source import SourceFile
-from partitions.records.forms import INTEGER_BITS, Reading
+from partitions.records.forms import INTEGER_BITS, TextOptions
 from partitions.schema_merging import with_wider_integers, with_widest_integers
 from partitions.schema_types import Schema
 from resources.sources.files.checked import CheckedFiles
@@ -113,7 +113,7 @@ class CsvColumns(FileColumns):
         Lines that no wider type takes are skipped.
         """
         wider: Schema = pinned.struct.jsonValue()
-        reading = Reading.of(self._form.source.options, inferred=pinned.declared is None)
+        reading = TextOptions.of(self._form.source.options, inferred=pinned.declared is None)
         for group, data in group_for_scans(self._form, files, pinned):
             wider = with_wider_integers(wider, self._widths(spark, group, data.jsonValue(), reading))
         return None if wider == pinned.struct.jsonValue() else struct_of(wider)
@@ -157,7 +157,7 @@ class CsvColumns(FileColumns):
     ) -> Schema:
         """Return a schema with integers as wide as those of files under one header."""
         return with_wider_integers(
-            schema, self._types_of_texts(spark, files, names, Reading.of(self._form.source.options))
+            schema, self._types_of_texts(spark, files, names, TextOptions.of(self._form.source.options))
         )
 
     def _widths(

@@ -65,7 +65,7 @@ class _Json(FormatReader):
                 self.dataflow.unknown_fields == "ignore",
                 TextOptions.of(self.source.options),
             )
-            names = first_names(read_beginning(self.place, group[0].path, json_encoding(self.source)))
+            names = first_record_names(read_beginning(self.place, group[0].path, json_encoding(self.source)))
             by_spark: list[SparkJudge] = []
             if rule.pattern.schema is not None:
                 by_spark.append(OwnForms.of(rule.pattern.schema, self.own_options))

@@ -264,7 +264,7 @@ class JsonColumns(FileColumns):
             BadFile: a file spells a name in two ways, or an object of it has a name twice.
         """
         if len(files) == 1:
-            spelt = names_by_case(
+            spelt = find_case_conflict_in_records(
                 read_text(self._form.place, files[0].path, json_encoding(self._form.source))
             )
             if spelt is None:
@@ -298,7 +298,7 @@ class JsonColumns(FileColumns):
                 raise bad_records(file.path, bad_records_of(items), show=self._form.dataflow.show_bad_records)
             if file.path in self._inspect(spark, files).deep:
                 raise self._depth_error(file.path)
-            if (spelt := names_by_case(text)) is not None:
+            if (spelt := find_case_conflict_in_records(text)) is not None:
                 raise names_in_two_cases(file.path, *spelt)
             if (why := _why_none_reads(text, documents=self._form.READS_DOCUMENTS)) is not None:
                 raise bad_document(file.path, why)

@@ -59,7 +59,7 @@ class XmlFiles(FormatReader):
         Spaces around a text are kept in reads. Inference trims them, since Spark infers no type of a text with
         spaces.
         """
-        is_chosen = bool(by_lower_name(self.source.options).get(_TRIMS.lower()))
+        is_chosen = bool(with_lower_names(self.source.options).get(_TRIMS.lower()))
         # Only the older parser reads a document without a declaration in the encoding that options name.
         of_encoding = {_OLD_PARSER: True} if non_utf8_encoding(self.source.options) else {}
         return of_encoding if is_chosen else {_TRIMS: infer, **of_encoding}

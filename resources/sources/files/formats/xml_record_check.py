@@ -71,7 +71,7 @@ class XmlCheck:
         counts: dict[str, int] = {}
         empty: list[SourceFile] = []
         for group, schema in group_for_scans(self._form, files, pinned):
-            reading = Reading.of(self._form.source.options, inferred=pinned.declared is None)
+            reading = TextOptions.of(self._form.source.options, inferred=pinned.declared is None)
             spelt = folder_fields(group[0].path, pinned)
             rule = XmlRule(
                 select_columns(pinned.struct, [*schema.names, *spelt]),
