@@ -1,4 +1,5 @@
-"""Measurements, each a ratio against a baseline in the same run. ``make bench`` prints tables and writes benchmarks/out/*.json.
+"""Measurements, each a ratio against a baseline of the same run.
 
-Belongs here: code that times something. Nothing in tests/ does.
+``make bench`` prints tables and writes benchmarks/out/*.json. Belongs here: code that times something.
+Nothing in tests/ does.
 """

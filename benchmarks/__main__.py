@@ -1,6 +1,7 @@
-"""Run the named measurements, or all: ``python -m benchmarks [NAME…]``.
+"""Runs the named measurements, or all: ``python -m benchmarks [NAME…]``.
 
-``python -m benchmarks soak [OPTION…]`` and ``python -m benchmarks real_files [OPTION…]`` are proofs with options of their own; they
+``python -m benchmarks soak [OPTION…]`` and ``python -m benchmarks real_files [OPTION…]`` are proofs with
+options of their own; they
 measure nothing and are not among all measurements.
 """
 
@@ -33,7 +34,7 @@ SOAK, REAL_FILES = "soak", "real_files"
 
 
 def main(names: list[str]) -> int:
-    """Run and report; refuse an unknown name."""
+    """Run and report the measurements; refuse an unknown name."""
     if names[:1] == [SOAK]:
         from benchmarks.soak.soak import main as soak
 

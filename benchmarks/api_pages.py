@@ -1,7 +1,8 @@
-"""Measure 200 pages of an API, each after 50 ms: loaded into a table on a warm Spark, and fetched by the same client alone.
+"""Measures 200 pages of an API, each after 50 ms: a load on a warm Spark, and the client alone.
 
-Before it counts, each Spark loads as many pages that come at once, three times: else the JVM would compile what it needs while it is measured.
-It takes four minutes on a quiet machine: nine processes, six of which start Spark.
+Each Spark first loads as many immediate pages three times, so that the JVM compiles nothing while it is
+measured. It takes
+four minutes on a quiet machine: nine processes, six of which start Spark.
 """
 
 from __future__ import annotations
@@ -27,12 +28,12 @@ def run() -> None:
     with tempfile.TemporaryDirectory() as folder, _server(PAUSE) as url, _server(0) as at_once:
 
         def loaded(unknown_fields: str) -> float:
-            found = script(
+            result = script(
                 "api_ours", _project(Path(tempfile.mkdtemp(dir=folder)), url, at_once, unknown_fields)
             )
-            assert found["rows"] == PAGES * ROWS, found
-            memory.append(float(found["memory"]))
-            return float(found["seconds"])
+            assert result["rows"] == PAGES * ROWS, result
+            memory.append(float(result["memory"]))
+            return float(result["seconds"])
 
         memory: list[float] = []
         figures = alternate(
@@ -45,12 +46,12 @@ def run() -> None:
         {"side": side, "seconds": median(values), "min": min(values), "max": max(values)}
         for side, values in figures.items()
     ]
-    said = [
+    notes = [
         f"loaded, fields unchecked / client alone: {ratio(figures, 'ignore', 'client'):.2f} (aim: at most 1.15)",
         f"loaded, fields checked / client alone: {ratio(figures, 'check', 'client'):.2f}",
         f"peak of memory of the loading process: {max(memory):.0f} MiB",
     ]
-    report("api_pages", rows, said)
+    report("api_pages", rows, notes)
 
 
 @contextmanager

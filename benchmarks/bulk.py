@@ -1,7 +1,9 @@
-"""Measure first loads of 500 files of 1,000 rows, and of one file of 5,000,000, against a bare Spark script that is given the list of files.
+"""Measures first loads, of 500 files of 1,000 rows and of one file of 5,000,000, against bare Spark.
 
-The time counts from when Spark has started. Bare Spark drops unknown fields without a word, so the load that ignores them is its like; the other
-one is what a dataflow does by default. Both hold all values exactly.
+Bare Spark gets the list of files. The time counts from when Spark has started. Bare Spark silently drops
+unknown fields, so
+the load that ignores them is its equal; the other load is the default of a dataflow. Both hold all values
+exactly.
 """
 
 from __future__ import annotations
@@ -15,12 +17,12 @@ from benchmarks.measure import alternate, median, ratio, report, script
 
 
 class Shape(NamedTuple):
-    """Files to load.
+    """The files of a load.
 
     Attributes:
-        files: how many.
-        rows: of each.
-        runs: of each side.
+        files: the number of files.
+        rows: the rows of each file.
+        runs: the runs of each side.
         aim: the ratio to bare Spark that the load with all checks must not exceed.
     """
 
@@ -38,20 +40,26 @@ def run() -> None:
     rows, remarks = [], []
     for shape in SHAPES:
         figures = _seconds(shape)
-        what = f"{shape.files:,} x {shape.rows:,} rows"
+        shape_text = f"{shape.files:,} x {shape.rows:,} rows"
         rows += [
-            {"files": what, "side": side, "seconds": median(values), "min": min(values), "max": max(values)}
+            {
+                "files": shape_text,
+                "side": side,
+                "seconds": median(values),
+                "min": min(values),
+                "max": max(values),
+            }
             for side, values in figures.items()
         ]
         remarks += [
-            f"{what}, ours, which ignores unknown fields / bare Spark: {ratio(figures, 'ours', 'bare'):.2f}",
-            f"{what}, ours, which checks for unknown fields / bare Spark: {ratio(figures, 'checked', 'bare'):.2f} (aim: at most {shape.aim})",
+            f"{shape_text}, ours, which ignores unknown fields / bare Spark: {ratio(figures, 'ours', 'bare'):.2f}",
+            f"{shape_text}, ours, which checks for unknown fields / bare Spark: {ratio(figures, 'checked', 'bare'):.2f} (aim: at most {shape.aim})",
         ]
     report("bulk", rows, remarks)
 
 
 def _seconds(shape: Shape) -> dict[str, list[float]]:
-    """The seconds of each side's runs over files of one shape."""
+    """Return the seconds of each side's runs over files of one shape."""
     with tempfile.TemporaryDirectory() as folder:
         ignoring = project(Path(folder) / "project", unknown_fields="ignore")
         landing = ignoring / "landing"

@@ -1,7 +1,10 @@
-"""Measure what a thousand small commits cost a reader, and what is left of that after the table's care (docs/how-to/maintenance.md).
+"""Measures what a thousand small commits cost a reader, and how much remains after maintenance.
 
-Each commit is one of the product's: the write of a tick with 100 rows, without the tick's own work. And what ``cluster_by`` changes for a reader who looks
-for one customer's rows, in files of 8 MB that stand for the larger ones of a larger table.
+See docs/maintenance.md. Each commit is one of the product's: the write of a tick with 100 rows, without
+the tick's own work.
+It also measures what ``cluster_by`` changes for a reader of one customer's rows, in files of 8 MB that
+stand for the larger
+ones of a larger table.
 """
 
 from __future__ import annotations
@@ -34,7 +37,7 @@ SOLD, CUSTOMERS, BATCHES = 4_000_000, 50_000, 8
 
 
 def run() -> None:
-    """Write, read, care, read again."""
+    """Write, read, maintain, and read again."""
     with tempfile.TemporaryDirectory() as folder:
         place = Place(str(Path(folder) / "table"))
         with connect_server(
@@ -79,11 +82,11 @@ class _Sold:
 
 
 def _sold(spark: SparkSession, place: Place) -> _Sold:
-    """Rows of customers in no order: how long one customer's take, in joined files and in clustered ones."""
+    """Return how long one customer's rows take to read, in joined files and in clustered ones."""
     spark.conf.set("spark.databricks.delta.optimize.maxFileSize", str(8 * 2**20))
-    each = SOLD // BATCHES
+    batch_rows = SOLD // BATCHES
     for number in range(BATCHES):
-        rows = spark.range(number * each, (number + 1) * each, numPartitions=2)
+        rows = spark.range(number * batch_rows, (number + 1) * batch_rows, numPartitions=2)
         rows = rows.selectExpr(
             "id", f"pmod(hash(id), {CUSTOMERS}) AS customer", "sha2(string(id), 256) AS note"
         )
@@ -116,12 +119,12 @@ def _sold(spark: SparkSession, place: Place) -> _Sold:
     started = time.monotonic()
     table.maintenance.optimize(lambda: spark, ("customer",))
     took = time.monotonic() - started
-    after, there = seconds(), len(DeltaTable(place.url).file_uris())
-    found = {"before": few, "joined": joined, "after": files(), "clustered": there}
+    after, clustered_files = seconds(), len(DeltaTable(place.url).file_uris())
+    seconds_by_layout = {"before": few, "joined": joined, "after": files(), "clustered": clustered_files}
     clustered = [write(number) for number in range(6, 11)]
     return _Sold(
         {"before": before, "after": after, "ratio": before / after},
-        found,
+        seconds_by_layout,
         {"before": median(writes[1:]), "after": median(clustered[1:])},
         took,
     )
@@ -137,7 +140,7 @@ def _tick(spark: SparkSession, place: Place, number: int) -> float:
 
 
 def _reads(spark: SparkSession, place: Place) -> dict[str, float]:
-    """Median seconds of each reader, the first read left out."""
+    """Return the median seconds of each reader, without the first read."""
     url = place.spark_url
 
     def aggregate() -> object:

@@ -1,7 +1,9 @@
-"""Measure what a second worker of a Spark cluster brings: the same load on one worker of one core, and on two.
+"""Measures what a second worker of a Spark cluster brings: the same load on one worker and on two.
 
-Master and workers are processes of this machine, so it needs two cores that nothing else uses. 1,500,000 rows go through an expression of Spark's, for which a worker
-uses its one core, and 4,000,000 through a Python function, for which it uses two: one for Spark and one for Python. The driver is a Connect server, which stays
+Master and workers are processes of this machine, so it needs two cores that nothing else uses. 1,500,000
+rows go through an expression of Spark's, for which a worker
+uses its one core, and 4,000,000 through a Python function, for which it uses two: one for Spark and one
+for Python. The driver is a Connect server, which stays
 the same; rounds that warm the workers up come first and do not count.
 """
 
@@ -68,7 +70,7 @@ def run() -> None:
         loads = {name: _Load(root / name, *work) for name, work in WORK.items()}
         with connect_server(engine, root / "connect.log") as url:
             remote = SparkEngine(remote=url)
-            one = {name: load.measured(remote) for name, load in loads.items()}
+            single = {name: load.measured(remote) for name, load in loads.items()}
             workers.add_worker()
             two = {name: load.measured(remote) for name, load in loads.items()}
     rows = [
@@ -80,30 +82,30 @@ def run() -> None:
             "max": max(side[name]),
         }
         for name in loads
-        for count, side in ((1, one), (2, two))
+        for count, side in ((1, single), (2, two))
     ]
     notes = [
-        f"{name}, one worker / two workers: {median(one[name]) / median(two[name]):.2f}" for name in loads
+        f"{name}, one worker / two workers: {median(single[name]) / median(two[name]):.2f}" for name in loads
     ]
     report("cluster", rows, notes)
 
 
 class _Load:
-    """A dataflow of files, each time into a table of its own."""
+    """A dataflow of files that is loaded into a new table each time."""
 
     def __init__(self, folder: Path, rows: int, work: dict[str, str]) -> None:
         (folder / "dataflows").mkdir(parents=True)
         (folder / "landing").mkdir()
         (folder / "rules.py").write_text(_RULES)
-        each = rows // FILES
+        rows_per_file = rows // FILES
         for number in range(FILES):
-            ids = pa.array(range(number * each, (number + 1) * each), pa.int64())
+            ids = pa.array(range(number * rows_per_file, (number + 1) * rows_per_file), pa.int64())
             pq.write_table(pa.table({"id": ids}), folder / "landing" / f"{number}.parquet")
         self._folder, self._names = folder, count(1)
         self._rows, self._work = rows, work
 
     def measured(self, engine: SparkEngine) -> list[float]:
-        """The seconds of each round that counts."""
+        """Return the seconds of each round that counts."""
         return [self._run(engine) for _ in range(WARM_UP + RUNS)][WARM_UP:]
 
     def _run(self, engine: SparkEngine) -> float:

@@ -1,9 +1,14 @@
-"""Measure rows above a column watermark: an increment and a first load against bare Spark doing the same in the same session, and against dlt.
+"""Measures a column watermark: increments and a first load, against bare Spark and dlt.
 
-The source is a table of PostgreSQL with 5,000,000 rows and an index on its time, and a Delta table with the same rows. Both sides of a pair write into
-Delta tables of their own, and both learn the highest value by an observation of their write. Rounds that warm the engine up come first and do not
-count: whoever is first in a session has the JVM load and compile what both need. For the same reason new rows are read once before either side does,
-since PostgreSQL notes at the first read of a row that its transaction has ended.
+The source is a table of PostgreSQL with 5,000,000 rows and an index on its time, and a Delta table with
+the same rows. Both
+sides of a pair write Delta tables of their own in one session, and both learn the highest value by an
+observation of their
+write. Rounds that warm the engine up come first and do not count: whoever is first in a session has the
+JVM compile what both
+need. New rows are also read once before either side does, since PostgreSQL notes at a row's first read
+that its transaction
+has ended.
 """
 
 from __future__ import annotations
@@ -67,12 +72,12 @@ class Source:
         self.rows = last
 
     def at(self, number: int) -> datetime:
-        """The time of a row."""
+        """Return the time of a row."""
         return START + timedelta(seconds=number)
 
 
-class Ours:
-    """A project of a dataflow above ``at``."""
+class ColumnProject:
+    """A project of one dataflow with a watermark on ``at``."""
 
     def __init__(
         self, folder: Path, engine: SparkEngine, source: dict[str, Any], password: str, url: str
@@ -88,7 +93,7 @@ class Ours:
         self._project, self._engine = load_project(folder, environment={"PG": password}), engine
 
     def run(self, expected: int) -> float:
-        """Load what is there; return the seconds."""
+        """Load the new rows; return the seconds."""
         project = self._project
         platform = Platform(
             project.state, project.lake, self._engine, project.source_place, lineage=project.lineage
@@ -141,8 +146,8 @@ def _measured(
         ("increment from Delta", "at most 1.10"),
     )
     notes = [
-        f"{what}, ours / bare Spark: {ratio(figures, f'{what}, ours', f'{what}, bare Spark'):.2f} (aim: {aim})"
-        for what, aim in pairs
+        f"{name}, ours / bare Spark: {ratio(figures, f'{name}, ours', f'{name}, bare Spark'):.2f} (aim: {aim})"
+        for name, aim in pairs
     ]
     notes.append(
         f"increment from PostgreSQL, ours / dlt: {ratio(figures, 'increment from PostgreSQL, ours', 'increment from PostgreSQL, dlt'):.2f} (aim: below 1)"
@@ -153,12 +158,12 @@ def _measured(
 def _first_loads(
     root: Path, source: Source, engine: SparkEngine, spark: SparkSession, pid: int
 ) -> tuple[dict[str, list[float]], dict[str, float]]:
-    """Load all rows by slices of a million, four connections each, against one write of the same parts."""
+    """Load all rows in slices of a million, by four connections, against one write of the same parts."""
     peaks: dict[str, list[float]] = {"first load, ours": [], "first load, bare Spark": []}
     fresh = _numbers()
 
-    def ours() -> float:
-        flow = _ours(root / f"first_{next(fresh)}", source, engine)
+    def run_product() -> float:
+        flow = _make_project(root / f"first_{next(fresh)}", source, engine)
         return _with_peak(pid, peaks["first load, ours"], lambda: flow.run(ROWS))
 
     def bare() -> float:
@@ -173,7 +178,7 @@ def _first_loads(
             lambda: _bare(lambda: _jdbc(spark, source, parts), target, ROWS),
         )
 
-    sides = {"first load, ours": ours, "first load, bare Spark": bare}
+    sides = {"first load, ours": run_product, "first load, bare Spark": bare}
     alternate(1, **sides)
     figures = alternate(LOADS, **sides)
     return figures, {side: max(values) for side, values in peaks.items()}
@@ -182,8 +187,8 @@ def _first_loads(
 def _increments(
     root: Path, source: Source, engine: SparkEngine, spark: SparkSession
 ) -> dict[str, list[float]]:
-    """Load what came since, again and again; the first rounds warm up and do not count."""
-    flow, bare_table = _ours(root / "increments", source, engine), root / "increments_bare"
+    """Load new rows again and again; the first rounds warm up and do not count."""
+    flow, bare_table = _make_project(root / "increments", source, engine), root / "increments_bare"
     flow.run(source.rows)
     _bare(lambda: _jdbc(spark, source, [f"id <= {source.rows}"]), bare_table, source.rows)
     dlt = _dlt(root / "dlt", source)
@@ -191,7 +196,7 @@ def _increments(
     def grown(side: Callable[[int], float]) -> Callable[[], float]:
         return lambda: side(INCREMENT)
 
-    def ours(count: int) -> float:
+    def run_product(count: int) -> float:
         source.grow(INCREMENT)
         return flow.run(count)
 
@@ -201,7 +206,7 @@ def _increments(
         return _bare(lambda: _jdbc(spark, source, part), bare_table, count)
 
     sides = {
-        "increment from PostgreSQL, ours": grown(ours),
+        "increment from PostgreSQL, ours": grown(run_product),
         "increment from PostgreSQL, bare Spark": grown(bare),
         "increment from PostgreSQL, dlt": grown(dlt),
     }
@@ -210,8 +215,8 @@ def _increments(
 
 
 def _lake(root: Path, source: Source, engine: SparkEngine, spark: SparkSession) -> dict[str, list[float]]:
-    """The same rows from a Delta table, in files that follow each other in time."""
-    flow = Ours(
+    """Load the same rows from a Delta table whose files follow each other in time."""
+    flow = ColumnProject(
         root / "from_lake",
         engine,
         {"type": "table", "table": "raw/orders"},
@@ -219,37 +224,37 @@ def _lake(root: Path, source: Source, engine: SparkEngine, spark: SparkSession) 
         source.connection.url,
     )
     raw, bare_table = root / "from_lake/lake/raw/orders", root / "lake_bare"
-    made = 0
+    row_count = 0
 
     def grow(count: int) -> None:
-        nonlocal made
-        numbers = spark.range(made + 1, made + count + 1, 1, max(1, count // 250_000))
+        nonlocal row_count
+        numbers = spark.range(row_count + 1, row_count + count + 1, 1, max(1, count // 250_000))
         numbers.selectExpr(
             "id", "timestamp_seconds(1577836800 + id) AS at", "CAST(id % 9973 AS int) AS customer",
             "CAST((id % 100000) / 100 AS decimal(12, 2)) AS amount", "concat('order number ', id) AS note",
         ).write.format("delta").mode("append").save(str(raw))  # fmt: skip
-        made += count
+        row_count += count
 
     grow(ROWS)
     flow.run(ROWS)
     _bare(lambda: spark.read.format("delta").load(str(raw)), bare_table, ROWS)
 
-    def ours() -> float:
+    def run_product() -> float:
         grow(INCREMENT)
         return flow.run(INCREMENT)
 
     def bare() -> float:
-        bounds = f"at > '{source.at(made - INCREMENT).isoformat()}' AND at <= '{source.at(made).isoformat()}'"
+        bounds = f"at > '{source.at(row_count - INCREMENT).isoformat()}' AND at <= '{source.at(row_count).isoformat()}'"
         return _bare(lambda: spark.read.format("delta").load(str(raw)).where(bounds), bare_table, INCREMENT)
 
-    sides = {"increment from Delta, ours": ours, "increment from Delta, bare Spark": bare}
+    sides = {"increment from Delta, ours": run_product, "increment from Delta, bare Spark": bare}
     alternate(WARM_UP, **sides)
     return alternate(RUNS, **sides)
 
 
-def _ours(folder: Path, source: Source, engine: SparkEngine) -> Ours:
-    given = {"type": "jdbc", "connection": "erp", "table": "orders"}
-    return Ours(folder, engine, given, source.server.password, source.connection.url)
+def _make_project(folder: Path, source: Source, engine: SparkEngine) -> ColumnProject:
+    table_source = {"type": "jdbc", "connection": "erp", "table": "orders"}
+    return ColumnProject(folder, engine, table_source, source.server.password, source.connection.url)
 
 
 def _jdbc(spark: SparkSession, source: Source, parts: list[str]) -> DataFrame:
@@ -258,7 +263,7 @@ def _jdbc(spark: SparkSession, source: Source, parts: list[str]) -> DataFrame:
 
 
 def _bare(rows: Callable[[], DataFrame], target: Path, expected: int) -> float:
-    """Append rows, and learn the highest time and their number in the same job."""
+    """Append rows with bare Spark, and learn their highest time and number in the same job."""
     from pyspark.sql import Observation
     from pyspark.sql import functions as F
 
@@ -270,12 +275,12 @@ def _bare(rows: Callable[[], DataFrame], target: Path, expected: int) -> float:
 
 
 def _dlt(folder: Path, source: Source) -> Callable[[int], float]:
-    """Return a run of dlt's sql_database into Delta, installed into its own environment; its seconds without imports."""
+    """Return a run of dlt's sql_database into Delta, in its own environment; seconds without imports."""
     python = DLT / "bin/python"
     if not python.exists():
         subprocess.run([sys.executable, "-m", "venv", str(DLT)], check=True)
-    wanted = ["dlt[filesystem,deltalake,parquet]", "sqlalchemy", "psycopg2-binary"]
-    subprocess.run([str(python), "-m", "pip", "install", "-q", *wanted], check=True)
+    requirements = ["dlt[filesystem,deltalake,parquet]", "sqlalchemy", "psycopg2-binary"]
+    subprocess.run([str(python), "-m", "pip", "install", "-q", *requirements], check=True)
     url = source.server.url().replace("postgresql://", "postgresql+psycopg2://")
 
     begins = source.at(source.rows).isoformat()
@@ -285,15 +290,15 @@ def _dlt(folder: Path, source: Source) -> Callable[[int], float]:
             [str(python), str(CHECKOUT / "benchmarks/scripts/columns_dlt.py"), str(folder), url, begins]
         )
         assert cost.code == 0, cost.output
-        told = json.loads(cost.output.strip().splitlines()[-1])
-        assert told["rows"] == expected, told
-        return float(told["seconds"])
+        result = json.loads(cost.output.strip().splitlines()[-1])
+        assert result["rows"] == expected, result
+        return float(result["seconds"])
 
     return load
 
 
 def _with_peak(pid: int, peaks: list[float], act: Callable[[], float]) -> float:
-    """Run something, and note the most memory that the server had meanwhile."""
+    """Run something, and record the server's peak memory meanwhile."""
     Path(f"/proc/{pid}/clear_refs").write_text("5")
     seconds = act()
     (line,) = [

@@ -1,4 +1,7 @@
-"""Measure how one new file is found above a history of 1,000, 10,000 and 100,000: calls, CPU, memory, compared with full listings."""
+"""Measures how one new file is found above 1,000, 10,000 and 100,000 files, against full listings.
+
+The figures are calls, CPU and memory.
+"""
 
 from __future__ import annotations
 
@@ -44,28 +47,28 @@ def run() -> None:
 
 
 def _row(store: str, size: int, root: object, environment: dict[str, str]) -> dict[str, Any]:
-    ours = [script("find_new", root, size, environment=environment) for _ in range(RUNS)]
+    listings = [script("find_new", root, size, environment=environment) for _ in range(RUNS)]
     full = [script("full_listing", root, environment=environment) for _ in range(3)]
     spark = script("spark_listing", root) if store == "local" else None
     return {
         "store": store,
         "history": size,
-        "calls": ours[0]["calls"],
-        "found": ours[0]["found"],
-        "cpu ms": median([each["cpu"] for each in ours]) * 1000,
-        "memory MiB": median([each["memory"] for each in ours]),
+        "calls": listings[0]["calls"],
+        "found": listings[0]["found"],
+        "cpu ms": median([listing["cpu"] for listing in listings]) * 1000,
+        "memory MiB": median([listing["memory"] for listing in listings]),
         "full calls": full[0]["calls"],
-        "full cpu ms": median([each["cpu"] for each in full]) * 1000,
-        "full memory MiB": median([each["memory"] for each in full]),
+        "full cpu ms": median([listing["cpu"] for listing in full]) * 1000,
+        "full memory MiB": median([listing["memory"] for listing in full]),
         "Spark file source cpu ms": spark["cpu"] * 1000 if spark else None,
     }
 
 
 def _credentials(place: Place) -> dict[str, str]:
-    found = place.connection
-    assert found is not None
+    connection = place.connection
+    assert connection is not None
     return {
-        "BENCH_ENDPOINT": found.endpoint or "",
-        "BENCH_KEY": found.access_key_id or "",
-        "BENCH_SECRET": found.secret_access_key or "",
+        "BENCH_ENDPOINT": connection.endpoint or "",
+        "BENCH_KEY": connection.access_key_id or "",
+        "BENCH_SECRET": connection.secret_access_key or "",
     }

@@ -1,4 +1,4 @@
-"""Measure the time from a new file to its readable rows, through the sensor with the warm engine, step by step."""
+"""Measures the time from a new file to its readable rows, step by step, with the warm engine."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _RUNS = """{ runsOrError(limit: 1) { ... on Runs { results { status creationTime
 
 
 def run() -> None:
-    """Start the product, drop files, read the table: with sensors every 5 s, and with the process that stays."""
+    """Drop files and read the table, with sensors every 5 s and with ``strandline watch``."""
     rows = [*_through_the_sensor(), *_through_watch()]
     medians = {
         side: median([row["total"] for row in rows if row["through"] == side][1:])
@@ -47,31 +47,33 @@ def run() -> None:
 
 def _through_the_sensor() -> list[dict[str, Any]]:
     with tempfile.TemporaryDirectory() as folder:
-        here, port = project(Path(folder)), free_port()
-        (here / "platform.yaml").write_text("sensors: {interval: PT5S}\n")
-        with _running(here, "dev", "--port", str(port)):
-            return [_drop(here, number, f"http://127.0.0.1:{port}/graphql") for number in range(RUNS)]
+        project_folder, port = project(Path(folder)), free_port()
+        (project_folder / "platform.yaml").write_text("sensors: {interval: PT5S}\n")
+        with _running(project_folder, "dev", "--port", str(port)):
+            return [
+                _drop(project_folder, number, f"http://127.0.0.1:{port}/graphql") for number in range(RUNS)
+            ]
 
 
 def _through_watch() -> list[dict[str, Any]]:
     with tempfile.TemporaryDirectory() as folder:
-        here = project(Path(folder))
-        with _running(here, "watch"):
-            _until((here / ".strandline/watch.lock").exists)
+        project_folder = project(Path(folder))
+        with _running(project_folder, "watch"):
+            _until((project_folder / ".strandline/watch.lock").exists)
             return [
-                {"drop": number + 1, "through": "watch", "total": _dropped(here, number)[1]}
+                {"drop": number + 1, "through": "watch", "total": _dropped(project_folder, number)[1]}
                 for number in range(RUNS)
             ]
 
 
 @contextmanager
-def _running(here: Path, *words: str) -> Iterator[None]:
-    """Run a command of the project as long as the block runs."""
+def _running(project_folder: Path, *words: str) -> Iterator[None]:
+    """Run a command of the project inside the block."""
     environment = {
         key: value for key, value in os.environ.items() if not key.startswith(("DAGSTER", "STRANDLINE"))
     }
-    arguments = [sys.executable, "-m", "platform_assets.cli", "--project", str(here), *words]
-    with (here / "said.log").open("wb") as log:
+    arguments = [sys.executable, "-m", "platform_assets.cli", "--project", str(project_folder), *words]
+    with (project_folder / "said.log").open("wb") as log:
         process = subprocess.Popen(
             arguments, stdout=log, stderr=subprocess.STDOUT, env=environment, cwd=CHECKOUT
         )
@@ -82,32 +84,32 @@ def _running(here: Path, *words: str) -> Iterator[None]:
             process.wait(120)
 
 
-def _dropped(here: Path, number: int) -> tuple[float, float]:
-    """Drop a file by rename; return when, and the seconds until its rows are readable."""
-    path, draft = here / "landing" / name(number), here / "draft"
+def _dropped(project_folder: Path, number: int) -> tuple[float, float]:
+    """Drop a file by rename; return the time, and the seconds until its rows are readable."""
+    path, draft = project_folder / "landing" / name(number), project_folder / "draft"
     with_rows(draft, 1000, number)
     path.parent.mkdir(parents=True, exist_ok=True)
     dropped = time.time()
     draft.rename(path)
-    table = here / ".strandline/lake/bronze/arrivals"
+    table = project_folder / ".strandline/lake/bronze/arrivals"
     _until(lambda: DeltaTable.is_deltatable(str(table)) and DeltaTable(str(table)).version() >= number)
     return dropped, time.time() - dropped
 
 
-def _drop(here: Path, number: int, url: str) -> dict[str, Any]:
-    dropped, total = _dropped(here, number)
+def _drop(project_folder: Path, number: int, url: str) -> dict[str, Any]:
+    dropped, total = _dropped(project_folder, number)
     _until(lambda: _last_run(url).get("status") == "SUCCESS")
-    found = _last_run(url)
+    run = _last_run(url)
     step = next(
         float(event["timestamp"]) / 1000
-        for event in found["eventConnection"]["events"]
+        for event in run["eventConnection"]["events"]
         if event.get("__typename") == "ExecutionStepStartEvent"
     )
     return {
         "drop": number + 1,
         "through": "sensor",
-        "until a tick requests a run": found["creationTime"] - dropped,
-        "queue and start of the run's process": step - found["creationTime"],
+        "until a tick requests a run": run["creationTime"] - dropped,
+        "queue and start of the run's process": step - run["creationTime"],
         "load": dropped + total - step,
         "total": total,
     }

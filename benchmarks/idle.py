@@ -1,4 +1,7 @@
-"""Measure a run with nothing to do, and a plan. Neither starts Spark, and a plan imports neither Dagster nor pyspark."""
+"""Measures a run with nothing to do, and a plan.
+
+Neither starts Spark, and a plan imports neither Dagster nor pyspark.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +19,10 @@ RUNS = 5
 def run() -> None:
     """Measure whole commands."""
     with tempfile.TemporaryDirectory() as folder:
-        here = project(Path(folder))
-        local_history(here / "landing", 1000)
-        pretend_loaded(here, name(999))
-        base = [sys.executable, "-m", "platform_assets.cli", "--project", str(here)]
+        project_folder = project(Path(folder))
+        local_history(project_folder / "landing", 1000)
+        pretend_loaded(project_folder, name(999))
+        base = [sys.executable, "-m", "platform_assets.cli", "--project", str(project_folder)]
         sides = {
             "import dagster": [sys.executable, "-c", "import dagster"],
             "strandline plan": [*base, "plan"],
@@ -37,7 +40,9 @@ def run() -> None:
                     "memory MiB": median([cost.memory for cost in costs]),
                 }
             )
-        imported = command([sys.executable, "-X", "importtime", "-c", _TRACE.format(project=str(here))])
+        imported = command(
+            [sys.executable, "-X", "importtime", "-c", _TRACE.format(project=str(project_folder))]
+        )
         heavy = [module for module in ("dagster", "pyspark") if f"loaded {module}" in imported.output]
     plan = next(row["cpu s"] for row in rows if row["command"] == "strandline plan")
     report(

@@ -1,4 +1,4 @@
-"""Make landing zones of any size: history, and new files above it."""
+"""Makes landing zones of any size: a history, and new files above it."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ PER_FOLDER = 500
 
 
 def name(number: int) -> str:
-    """Return the name of a file by its number: 500 files per folder, in the order of time."""
+    """Return the name of a file by its number: 500 files a folder, in the order of time."""
     return f"date={2000 + number // PER_FOLDER // 336:04d}-{number // PER_FOLDER // 28 % 12 + 1:02d}-{number // PER_FOLDER % 28 + 1:02d}/{1_700_000_000 + number}-x.ndjson"
 
 
 def local_history(root: Path, count: int) -> None:
-    """Make empty files; a listing does not open them."""
+    """Create empty files, which a listing does not open."""
     for number in range(count):
         path = root / name(number)
         if number % PER_FOLDER == 0:
@@ -28,7 +28,7 @@ def local_history(root: Path, count: int) -> None:
 
 
 def s3_history(place: Place, count: int, threads: int = 16) -> None:
-    """Make the same files on an object store."""
+    """Create the same files on an object store."""
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(threads) as pool:
@@ -56,7 +56,7 @@ def with_rows(path: Path, rows: int, start: int = 0) -> None:
 
 
 def project(folder: Path, flow: str = "arrivals", *, unknown_fields: str = "check") -> Path:
-    """Make a project of one dataflow over ``folder/landing``; by default it checks for unknown fields, as every dataflow does."""
+    """Create a project of one dataflow over ``folder/landing``; by default it checks unknown fields."""
     (folder / "dataflows").mkdir(parents=True, exist_ok=True)
     (folder / "landing").mkdir(exist_ok=True)
     (folder / f"dataflows/{flow}.yaml").write_text(
@@ -68,7 +68,7 @@ def project(folder: Path, flow: str = "arrivals", *, unknown_fields: str = "chec
 
 
 def pretend_loaded(folder: Path, last: str) -> None:
-    """Append an entry to each dataflow of a project that counts everything up to ``last`` as loaded, without a table."""
+    """Append to each dataflow an entry that counts all files up to ``last`` as loaded, without a table."""
     from platform_assets.platform import build_platform
     from platform_assets.project import load_project
     from resources.watermarks.entry import Entry, new_id, utc_now

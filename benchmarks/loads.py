@@ -1,7 +1,10 @@
-"""Measure each load against bare Spark doing the same in the same session: merges, replacements and scd2 into Delta and Iceberg, appends into each format.
+"""Measures each load against bare Spark in the same session.
 
-The rows come as Parquet files. Bare Spark is given their names, merges or overwrites in one statement, and writes the same columns; it keeps no state, plans
-nothing and finds no duplicates. Rounds that warm the engine up come first and do not count.
+Merges, replacements and scd2 go into Delta and Iceberg, appends into each format. The rows come as Parquet
+files. Bare Spark
+gets their names, merges or overwrites in one statement, and writes the same columns; it keeps no state,
+plans nothing and
+finds no duplicates. Rounds that warm the engine up come first and do not count.
 """
 
 from __future__ import annotations
@@ -41,7 +44,7 @@ _CATALOG = "bare"
 
 @dataclass(frozen=True)
 class Size:
-    """How many rows change, in a table of how many; and what the ratio is to be at most."""
+    """The rows of a table, the rows that change, and the highest ratio allowed."""
 
     name: str
     rows: int
@@ -57,17 +60,17 @@ class Side:
     """Two runs of the same load.
 
     Attributes:
-        arrive: makes what the next round of both sides loads.
-        ours: loads it; seconds.
-        bare: so does bare Spark.
+        arrive: creates the input of the next round of both sides.
+        product: loads it with Strandline; seconds.
+        bare: loads it with bare Spark; seconds.
     """
 
     arrive: Callable[[], None]
-    ours: Callable[[], float]
+    product: Callable[[], float]
     bare: Callable[[], float]
 
 
-class Ours:
+class LoadProject:
     """A project of one dataflow."""
 
     def __init__(self, folder: Path, engine: SparkEngine, flow: dict[str, Any]) -> None:
@@ -77,7 +80,7 @@ class Ours:
         self._project, self._engine = load_project(folder, environment={}), engine
 
     def run(self, now: datetime | None = None) -> float:
-        """Load what is there; return the seconds."""
+        """Load the new rows; return the seconds."""
         project = self._project
         platform = Platform(
             project.state, project.lake, self._engine, project.source_place, lineage=project.lineage
@@ -99,7 +102,7 @@ class Bare:
         self._path = str(folder / name)
 
     def create(self, rows: DataFrame) -> None:
-        """Make it, with its first rows."""
+        """Create the table with its first rows."""
         if self.kind == "iceberg":
             rows.writeTo(self.sql).using("iceberg").create()
         else:
@@ -113,7 +116,7 @@ class Bare:
             rows.write.format(self.kind).mode("append").save(self._path)
 
     def replace(self, rows: DataFrame, where: str) -> None:
-        """Put rows in the place of those that fit a condition."""
+        """Replace the rows that fit a condition."""
         if self.kind == "iceberg":  # its overwrite takes no part of a file
             self.spark.sql(f"DELETE FROM {self.sql} WHERE {where}").collect()
             rows.writeTo(self.sql).append()
@@ -122,7 +125,7 @@ class Bare:
 
 
 def run() -> None:
-    """Measure all of it."""
+    """Measure all loads."""
     figures: dict[str, list[float]] = {}
     notes: list[str] = []
     with tempfile.TemporaryDirectory() as folder:
@@ -145,7 +148,7 @@ def run() -> None:
 
 
 def _session(engine: SparkEngine, root: Path) -> SparkSession:
-    """A session that knows bare Spark's catalog of Iceberg tables."""
+    """Return a session with bare Spark's catalog of Iceberg tables."""
     spark = engine.session()
     settings = {"type": "hadoop", "warehouse": str(root / "bare"), "cache-enabled": "false"}
     # Iceberg asks a file system for its scheme, and the one of Strandline's sessions has none.
@@ -168,10 +171,10 @@ def _sides(root: Path, engine: SparkEngine, spark: SparkSession) -> Iterator[tup
     }
     for kind in ("delta", "iceberg"):
         for size in SIZES:
-            for load, made in loads.items():
+            for load, build_side in loads.items():
                 name = f"{load}_{kind}_{size.name}"
-                shown = f"{load} of {size.changes:,} into {size.rows:,} rows, {kind}"
-                yield shown, made(root / name, engine, spark, kind, size), size.aim
+                label = f"{load} of {size.changes:,} into {size.rows:,} rows, {kind}"
+                yield label, build_side(root / name, engine, spark, kind, size), size.aim
     for kind in ("delta", "iceberg", "parquet"):
         side = _appending(root / f"append_{kind}", engine, spark, kind)
         yield f"append of {APPENDED:,} rows, {kind}", side, 1.05
@@ -180,35 +183,35 @@ def _sides(root: Path, engine: SparkEngine, spark: SparkSession) -> Iterator[tup
 
 
 def _measured(side: Side) -> dict[str, list[float]]:
-    def ours() -> float:
+    def product() -> float:
         side.arrive()
-        return side.ours()
+        return side.product()
 
-    sides = {"ours": ours, "bare": side.bare}
+    sides = {"ours": product, "bare": side.bare}
     alternate(WARM_UP, **sides)
     return alternate(ROUNDS, **sides)
 
 
 class Landing:
-    """Files that arrive, each with its rows; the last is what a round loads."""
+    """Files that arrive, each with its rows; a round loads the last one."""
 
     def __init__(self, folder: Path, spark: SparkSession) -> None:
         self.folder, self.spark, self.files = folder, spark, 0
         folder.mkdir(parents=True)
 
-    def put(self, rows: DataFrame, name: str | None = None, parts: int = 1) -> list[str]:
-        """Write files of Parquet; return their paths."""
+    def write_files(self, rows: DataFrame, name: str | None = None, parts: int = 1) -> list[str]:
+        """Write Parquet files; return their paths."""
         self.files += 1
-        given = name or f"{self.files:06d}"
+        stem = name or f"{self.files:06d}"
         drafts = self.folder.parent / f"draft_{self.files}"
         rows.repartition(parts).write.parquet(str(drafts))
-        (self.folder / given).parent.mkdir(parents=True, exist_ok=True)
-        made: list[str] = []
+        (self.folder / stem).parent.mkdir(parents=True, exist_ok=True)
+        paths: list[str] = []
         for number, draft in enumerate(sorted(drafts.glob("*.parquet"))):
-            target = self.folder / f"{given}_{number:03d}.parquet"
+            target = self.folder / f"{stem}_{number:03d}.parquet"
             draft.rename(target)
-            made.append(str(target))
-        return made
+            paths.append(str(target))
+        return paths
 
     def read(self, paths: Sequence[str]) -> DataFrame:
         """Read files as bare Spark does."""
@@ -216,7 +219,7 @@ class Landing:
 
 
 def _merging(folder: Path, engine: SparkEngine, spark: SparkSession, kind: str, size: Size) -> Side:
-    """Changes of keys that lie scattered over the whole table, and a tenth that are new."""
+    """Return a merge of changed keys scattered over the whole table; a tenth of them is new."""
 
     def merge(bare: Bare) -> None:
         spark.sql(
@@ -228,7 +231,10 @@ def _merging(folder: Path, engine: SparkEngine, spark: SparkSession, kind: str, 
 
 
 def _overwriting(folder: Path, engine: SparkEngine, spark: SparkSession, kind: str, size: Size) -> Side:
-    """The same changes, before which the rows of their keys are deleted: a key may come with another number of rows than it had."""
+    """Return the same changes, with the old rows of their keys deleted first.
+
+    A key may come with another number of rows than it had.
+    """
 
     def overwrite(bare: Bare) -> None:
         spark.sql(
@@ -248,32 +254,32 @@ def _by_keys(
     load: str,
     change: Callable[[Bare], None],
 ) -> Side:
-    """Changes that arrive as a file; ``change`` is what bare Spark does with the view ``changes``."""
+    """Return a load of changes that arrive as a file; ``change`` applies the view ``changes``."""
     target = {"format": kind, "load": load, "merge_keys": ["id"]}
-    landing, ours = _landed(folder, engine, spark, target)
+    landing, product = _landed(folder, engine, spark, target)
     bare = Bare(spark, kind, folder.parent / "bare", folder.name)
-    first = landing.put(_rows(spark, "id", 0, size.rows), parts=4)
-    ours.run()
+    first = landing.write_files(_rows(spark, "id", 0, size.rows), parts=4)
+    product.run()
     bare.create(_with_origin(landing.read(first)))
     files: list[str] = []
 
     def arrive() -> None:
-        files[:] = landing.put(_changes(spark, size, landing.files))
+        files[:] = landing.write_files(_changes(spark, size, landing.files))
 
     def bare_load() -> None:
         _with_origin(landing.read(files)).createOrReplaceTempView("changes")
         change(bare)
 
-    return Side(arrive, ours.run, lambda: _timed(bare_load))
+    return Side(arrive, product.run, lambda: _timed(bare_load))
 
 
 def _versioning(folder: Path, engine: SparkEngine, spark: SparkSession, kind: str, size: Size) -> Side:
-    """The same changes, each of which ends a version and begins one; bare Spark takes it that none is late."""
+    """Return the same changes as new versions; bare Spark assumes that none is late."""
     target = {"format": kind, "load": "scd2", "merge_keys": ["id"], "effective_column": "at"}
-    landing, ours = _landed(folder, engine, spark, target)
+    landing, product = _landed(folder, engine, spark, target)
     bare = Bare(spark, kind, folder.parent / "bare", f"scd2_{kind}_{size.name}")
-    first = landing.put(_rows(spark, "id", 0, size.rows), parts=4)
-    ours.run()
+    first = landing.write_files(_rows(spark, "id", 0, size.rows), parts=4)
+    product.run()
     bare.create(
         _with_origin(landing.read(first)).selectExpr(
             "*", "at AS _valid_from", "CAST(NULL AS timestamp) AS _valid_to", "true AS _is_current"
@@ -285,7 +291,7 @@ def _versioning(folder: Path, engine: SparkEngine, spark: SparkSession, kind: st
     names = (*_COLUMNS, *_ORIGIN)
 
     def arrive() -> None:
-        files[:] = landing.put(_changes(spark, size, landing.files))
+        files[:] = landing.write_files(_changes(spark, size, landing.files))
 
     def merge() -> None:
         _with_origin(landing.read(files)).createOrReplaceTempView("changes")
@@ -301,11 +307,11 @@ def _versioning(folder: Path, engine: SparkEngine, spark: SparkSession, kind: st
             """
         ).collect()
 
-    return Side(arrive, ours.run, lambda: _timed(merge))
+    return Side(arrive, product.run, lambda: _timed(merge))
 
 
 def _replacing(folder: Path, engine: SparkEngine, spark: SparkSession, kind: str, size: Size) -> Side:
-    """Each round a day is over, which is new, and the day before it is read again: half of the rows each."""
+    """Return a load of a new day, and of the day before it again: half of the rows each."""
     a_day = size.changes // 2
     days = size.rows // a_day
     flow = {
@@ -317,13 +323,13 @@ def _replacing(folder: Path, engine: SparkEngine, spark: SparkSession, kind: str
         "target": {"format": kind, "load": "merge_overwrite", "replace_by_watermark": True, "origin_columns": False},
         "unknown_fields": "ignore",
     }  # fmt: skip
-    ours = Ours(folder, engine, flow)
+    product = LoadProject(folder, engine, flow)
     landing = Landing(folder / "landing", spark)
     bare = Bare(spark, kind, folder.parent / "bare", f"replace_{kind}_{size.name}")
     last = FIRST_DAY + timedelta(days=days)
     first = _days(landing, spark, FIRST_DAY, days, a_day)
     now = datetime(last.year, last.month, last.day, 0, 5, tzinfo=UTC)
-    ours.run(now)
+    product.run(now)
     bare.create(_with_window(landing.read(first)))
     files: list[str] = []
 
@@ -339,18 +345,18 @@ def _replacing(folder: Path, engine: SparkEngine, spark: SparkSession, kind: str
         )
         bare.replace(_with_window(landing.read(files)), where)
 
-    return Side(arrive, lambda: ours.run(now), lambda: _timed(replace))
+    return Side(arrive, lambda: product.run(now), lambda: _timed(replace))
 
 
 def _appending(
     folder: Path, engine: SparkEngine, spark: SparkSession, kind: str, marked: str | None = None
 ) -> Side:
-    """New rows; bare Spark gives them a column with one value, too, if one is named."""
+    """Return a load of new rows; if ``marked`` names a column, bare Spark adds it with one value."""
     target = {"format": kind, "load": "append", "origin_columns": False}
-    landing, ours = _landed(folder, engine, spark, target)
+    landing, product = _landed(folder, engine, spark, target)
     bare = Bare(spark, kind, folder.parent / "bare", folder.name)
-    first = landing.put(_rows(spark, "id", 0, APPENDED))
-    ours.run()
+    first = landing.write_files(_rows(spark, "id", 0, APPENDED))
+    product.run()
     files: list[str] = []
 
     def read() -> DataFrame:
@@ -361,14 +367,14 @@ def _appending(
 
     def arrive() -> None:
         start = landing.files * APPENDED
-        files[:] = landing.put(_rows(spark, "id", start, start + APPENDED))
+        files[:] = landing.write_files(_rows(spark, "id", start, start + APPENDED))
 
-    return Side(arrive, ours.run, lambda: _timed(lambda: bare.append(read())))
+    return Side(arrive, product.run, lambda: _timed(lambda: bare.append(read())))
 
 
 def _landed(
     folder: Path, engine: SparkEngine, spark: SparkSession, target: dict[str, Any]
-) -> tuple[Landing, Ours]:
+) -> tuple[Landing, LoadProject]:
     flow = {
         "source": {"type": "files", "path": "./landing", "format": "parquet", "schema": SCHEMA},
         "watermark": {"type": "path"},
@@ -376,12 +382,12 @@ def _landed(
         "unknown_fields": "ignore",
         "late_files": "alert",  # an older file that came late would replace rows, which is refused of one load
     }
-    ours = Ours(folder, engine, flow)
-    return Landing(folder / "landing", spark), ours
+    product = LoadProject(folder, engine, flow)
+    return Landing(folder / "landing", spark), product
 
 
 def _rows(spark: SparkSession, key: str, start: int, end: int, version: int = 0) -> DataFrame:
-    """Rows of numbers, each with a key that is made of it."""
+    """Return numbered rows, each with a key made from its number."""
     return spark.range(start, end, 1, 4).selectExpr(
         f"{key} AS id",
         f"timestamp_seconds(1577836800 + {version} * 10000000 + id) AS at",
@@ -392,16 +398,16 @@ def _rows(spark: SparkSession, key: str, start: int, end: int, version: int = 0)
 
 
 def _changes(spark: SparkSession, size: Size, version: int) -> DataFrame:
-    known = size.changes * 9 // 10
-    step = size.rows // known
+    updates = size.changes * 9 // 10
+    step = size.rows // updates
     new = size.rows + version * size.changes
-    key = f"IF(id < {known}, id * {step} + {version % step}, {new} + id)"
+    key = f"IF(id < {updates}, id * {step} + {version % step}, {new} + id)"
     return _rows(spark, key, 0, size.changes, version)
 
 
 def _days(landing: Landing, spark: SparkSession, first: date, count: int, rows: int) -> list[str]:
-    """A file for each day, in its folder."""
-    made: list[str] = []
+    """Write a file for each day, in its folder; return the paths."""
+    paths: list[str] = []
     begin = int(datetime(first.year, first.month, first.day, tzinfo=UTC).timestamp())
     all_rows = spark.range(0, count * rows, 1, 4).selectExpr(
         "id",
@@ -417,12 +423,12 @@ def _days(landing: Landing, spark: SparkSession, first: date, count: int, rows: 
         target = landing.folder / f"{first + timedelta(days=number)}" / "rows.parquet"
         target.parent.mkdir()
         draft.rename(target)
-        made.append(str(target))
-    return made
+        paths.append(str(target))
+    return paths
 
 
 def _with_origin(rows: DataFrame) -> DataFrame:
-    """The columns that tell where a row came from, as a merge of files needs them."""
+    """Return rows with the origin columns that a merge of files needs."""
     return rows.selectExpr(
         *_COLUMNS,
         "_metadata.file_path AS _source_file",
@@ -432,7 +438,7 @@ def _with_origin(rows: DataFrame) -> DataFrame:
 
 
 def _with_window(rows: DataFrame) -> DataFrame:
-    """The columns that tell which window of which unit a row is of."""
+    """Return rows with the columns of their window and unit."""
     return rows.selectExpr(*_COLUMNS, "date_trunc('day', at) AS _window_start", "'{}' AS _unit")
 
 

@@ -1,4 +1,7 @@
-"""Measure appends and reads of the newest entry on folder, S3 and PostgreSQL, with 1, 1,000 and 100,000 entries."""
+"""Measures appends and reads of the newest entry, with 1, 1,000 and 100,000 entries.
+
+The stores are a folder, S3 and PostgreSQL.
+"""
 
 from __future__ import annotations
 
@@ -53,40 +56,40 @@ class History:
         self.newest = self.size - 1
         self.call("append", self.log)
 
-    def call(self, what: str, log: WatermarkLog) -> None:
+    def call(self, call: str, log: WatermarkLog) -> None:
         """Read the newest entry, or append the next one."""
-        if what == "append":
+        if call == "append":
             log.append(FLOW, _entry(self.newest + 1), expected=self.newest)
             self.newest += 1
         else:
-            found = log.newest(FLOW)
-            assert found is not None
-            assert found.number == self.newest
+            entry = log.newest(FLOW)
+            assert entry is not None
+            assert entry.number == self.newest
 
-    def measure(self, what: str) -> None:
+    def measure(self, call: str) -> None:
         """Time one call."""
         wall, cpu = time.perf_counter(), time.process_time()
-        self.call(what, self.log)
-        self.cpus[what].append(time.process_time() - cpu)
-        self.walls[what].append(time.perf_counter() - wall)
+        self.call(call, self.log)
+        self.cpus[call].append(time.process_time() - cpu)
+        self.walls[call].append(time.perf_counter() - wall)
 
     def row(self) -> dict[str, Any]:
         """Return the median costs of the calls."""
-        found: dict[str, Any] = {"store": self.store, "entries": self.size}
-        for what in _CALLS:
-            found |= {
-                f"{what} requests": self._count(what),
-                f"{what} ms": median(self.walls[what]) * 1000,
-                f"{what} cpu ms": median(self.cpus[what]) * 1000,
+        row: dict[str, Any] = {"store": self.store, "entries": self.size}
+        for call in _CALLS:
+            row |= {
+                f"{call} requests": self._count(call),
+                f"{call} ms": median(self.walls[call]) * 1000,
+                f"{call} cpu ms": median(self.cpus[call]) * 1000,
             }
-        return found
+        return row
 
-    def _count(self, what: str) -> int | None:
+    def _count(self, call: str) -> int | None:
         if self.counted is None:
             return None
-        self.call(what, self.counted)  # opens the connection, which does not count
+        self.call(call, self.counted)  # opens the connection, which does not count
         before = self.requests()
-        self.call(what, self.counted)
+        self.call(call, self.counted)
         return self.requests() - before
 
 
@@ -99,8 +102,8 @@ def run() -> None:
         histories = [make(size) for size in SIZES for make in makers]
         for _ in range(RUNS):
             for history in histories:
-                for what in _CALLS:
-                    history.measure(what)
+                for call in _CALLS:
+                    history.measure(call)
         rows = [history.row() for history in histories]
     report("log", rows, _notes(rows))
 
@@ -110,10 +113,10 @@ def _notes(rows: list[dict[str, Any]]) -> list[str]:
     # An object store's first page has up to 1,000 names, so it is full from there on.
     most, least = SIZES[-1], SIZES[1]
     return [
-        f"{store}: {what} at {most:,} entries / at {least:,}:"
-        f" {of[store, most][f'{what} ms'] / of[store, least][f'{what} ms']:.2f} (aim: at most 1.5)"
+        f"{store}: {call} at {most:,} entries / at {least:,}:"
+        f" {of[store, most][f'{call} ms'] / of[store, least][f'{call} ms']:.2f} (aim: at most 1.5)"
         for store in dict.fromkeys(row["store"] for row in rows)
-        for what in _CALLS
+        for call in _CALLS
     ]
 
 

@@ -1,4 +1,4 @@
-"""Measure a thousand dataflows with nothing new: the processor time of Dagster's daemon and code server, and how its storage grows."""
+"""Measures a thousand dataflows without new data: CPU time of Dagster, and growth of its storage."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from platform_assets.factory.alerts import alerts_sensor
 from platform_assets.factory.jobs import dataflow_job
 from platform_assets.factory.kinds.path.late import late_sensor
 from platform_assets.factory.kinds.path.new_files_sensor import files_sensor
-from platform_assets.factory.sensor_groups import MOST_ALONE, MOST_TOGETHER, grouped
+from platform_assets.factory.sensor_groups import GROUP_SIZE, MOST_SINGLE, group_sensors
 from platform_assets.platform import build_platform
 from platform_assets.project import load_project
 from resources.spark.connect_server import free_port
@@ -37,12 +37,12 @@ _DAY = timedelta(days=1)
 
 
 def run() -> None:
-    """Look at the product's processes for some minutes, and simulate the ticks of a day."""
+    """Watch the product's processes for some minutes, and simulate the ticks of a day."""
     cores = _cores()
-    stored = _stored_by_a_day() * COUNT / MOST_TOGETHER
+    stored = _stored_by_a_day() * COUNT / GROUP_SIZE
     report(
         "many",
-        [{"process": what, "cores": used} for what, used in cores.items()],
+        [{"process": name, "cores": used} for name, used in cores.items()],
         [
             f"{COUNT:,} dataflows with nothing new, sensors every 30 s: {sum(cores.values()):.2f} cores (aim: at most 0.5)",
             f"a look of the alerts: {_alerts():.2f} s of CPU each minute",
@@ -52,10 +52,10 @@ def run() -> None:
 
 
 def _cores() -> dict[str, float]:
-    """Start the product without an engine, which nobody needs here; return what its services use once they have settled."""
+    """Start the product without an engine; return the CPU use of its services once they have settled."""
     with tempfile.TemporaryDirectory() as folder:
-        here, port = project(Path(folder)), free_port()
-        _many(here, COUNT)
+        project_folder, port = project(Path(folder)), free_port()
+        _many(project_folder, COUNT)
         environment = {
             key: value for key, value in os.environ.items() if not key.startswith(("DAGSTER", "STRANDLINE"))
         }
@@ -65,17 +65,17 @@ def _cores() -> dict[str, float]:
             "-m",
             "platform_assets.cli",
             "--project",
-            str(here),
+            str(project_folder),
             "dev",
             "--port",
             str(port),
         ]
-        with (here / "dev.log").open("wb") as log:
+        with (project_folder / "dev.log").open("wb") as log:
             server = subprocess.Popen(
                 arguments, stdout=log, stderr=subprocess.STDOUT, env=environment, cwd=CHECKOUT
             )
             try:
-                _until_open(here / "dev.log", server)
+                _until_open(project_folder / "dev.log", server)
                 time.sleep(WARM_UP)
                 before = _seconds(server.pid)
                 time.sleep(SECONDS)
@@ -83,74 +83,77 @@ def _cores() -> dict[str, float]:
             finally:
                 server.send_signal(signal.SIGTERM)
                 server.wait(120)
-    return {what: (after[what] - before[what]) / SECONDS for what in after}
+    return {name: (after[name] - before[name]) / SECONDS for name in after}
 
 
 def _stored_by_a_day() -> int:
-    """Return the bytes that the ticks of a day add to Dagster's storage, for one group of dataflows with nothing new. The first ticks do not count."""
+    """Return the bytes that a day's ticks add to Dagster's storage, for one group of dataflows.
+
+    No dataflow has new data. The first ticks do not count.
+    """
     with tempfile.TemporaryDirectory() as folder:
-        here, clock = project(Path(folder)), [time.time()]
-        _many(here, MOST_ALONE + 1)
-        with DagsterInstance.from_config(str(dagster_home(here, {}))) as instance:
-            groups = [_Group(instance, sensor) for sensor in _first_groups(here, lambda: clock[0])]
+        project_folder, clock = project(Path(folder)), [time.time()]
+        _many(project_folder, MOST_SINGLE + 1)
+        with DagsterInstance.from_config(str(dagster_home(project_folder, {}))) as instance:
+            groups = [_Group(instance, sensor) for sensor in _first_groups(project_folder, lambda: clock[0])]
             for group in groups:
                 group.tick(clock[0])
-            begun, before = clock[0], _stored(here)
-            while clock[0] < begun + _DAY.total_seconds():
+            start, before = clock[0], _stored(project_folder)
+            while clock[0] < start + _DAY.total_seconds():
                 clock[0] += min(group.interval for group in groups)
                 for group in groups:
                     if clock[0] >= group.looked + group.interval:
                         group.tick(clock[0])
-            return _stored(here) - before
+            return _stored(project_folder) - before
 
 
 def _alerts() -> float:
-    """Return the processor's seconds of a look of the alerts at all dataflows, of which Dagster knows nothing new."""
+    """Return the CPU seconds of a scan for alerts over all dataflows, with nothing new in Dagster."""
     with tempfile.TemporaryDirectory() as folder:
-        here = project(Path(folder))
-        _many(here, COUNT)
-        (here / "platform.yaml").write_text("alerts: {webhook: {env: HOOK}}\n")
-        loaded = load_project(here, environment={"HOOK": "http://127.0.0.1:1/"})
+        project_folder = project(Path(folder))
+        _many(project_folder, COUNT)
+        (project_folder / "platform.yaml").write_text("alerts: {webhook: {env: HOOK}}\n")
+        loaded = load_project(project_folder, environment={"HOOK": "http://127.0.0.1:1/"})
         sensor = alerts_sensor(loaded, build_platform(loaded))
         assert sensor is not None
-        with DagsterInstance.from_config(str(dagster_home(here, {}))) as instance:
+        with DagsterInstance.from_config(str(dagster_home(project_folder, {}))) as instance:
             for _ in range(2):  # the first one asks for each dataflow
-                begun = time.process_time()
+                cpu_before = time.process_time()
                 sensor(build_sensor_context(instance=instance))
-                used = time.process_time() - begun
+                used = time.process_time() - cpu_before
         return used
 
 
-def _first_groups(here: Path, clock: Callable[[], float]) -> list[SensorDefinition]:
-    loaded = load_project(here)
+def _first_groups(project_folder: Path, clock: Callable[[], float]) -> list[SensorDefinition]:
+    loaded = load_project(project_folder)
     platform = build_platform(loaded)
     sensors = [
         make(flow, platform, dataflow_job(flow), clock)
         for flow in loaded.dataflows.values()
         for make in (files_sensor, late_sensor)
     ]
-    return [group for group in grouped(sensors) if group.name.endswith("_1")]
+    return [group for group in group_sensors(sensors) if group.name.endswith("_1")]
 
 
 class _Group:
-    """A sensor whose ticks are stored as Dagster's daemon stores them."""
+    """A sensor whose ticks are stored as by Dagster's daemon."""
 
     def __init__(self, instance: DagsterInstance, sensor: SensorDefinition) -> None:
         self._instance, self._sensor, self._cursor = instance, sensor, ""
         self.interval, self.looked = float(sensor.minimum_interval_seconds or 30), 0.0
 
     def tick(self, now: float) -> None:
-        """Look at the dataflows, which have nothing new."""
+        """Evaluate the dataflows, which have no new data."""
         name, self.looked = self._sensor.name, now
         data = TickData(name, name, InstigatorType.SENSOR, TickStatus.STARTED, now, selector_id=name)
-        begun = self._instance.create_tick(data)
+        tick = self._instance.create_tick(data)
         result: Any = self._sensor(build_sensor_context(instance=self._instance, cursor=self._cursor or None))
         assert isinstance(result.skip_reason, SkipReason), result
         self._cursor = result.cursor
         for event in result.asset_events:
             self._instance.report_runless_asset_event(event)
-        told = begun.with_log_key(["__repository__", name, str(begun.tick_id)])
-        over = told.with_status(TickStatus.SKIPPED, end_timestamp=now).with_cursor(result.cursor)
+        started_tick = tick.with_log_key(["__repository__", name, str(tick.tick_id)])
+        over = started_tick.with_status(TickStatus.SKIPPED, end_timestamp=now).with_cursor(result.cursor)
         self._instance.update_tick(over.with_reason(result.skip_reason.skip_message))
 
 
@@ -161,16 +164,16 @@ def _until_open(log: Path, server: subprocess.Popen[bytes]) -> None:
         time.sleep(1)
 
 
-def _many(here: Path, count: int) -> None:
-    """Give a project so many dataflows that have loaded something, and whose folder has nothing new, late or removed."""
-    text = (here / "dataflows/arrivals.yaml").read_text()
+def _many(project_folder: Path, count: int) -> None:
+    """Give a project many dataflows that have loaded something and have no new, late or removed files."""
+    text = (project_folder / "dataflows/arrivals.yaml").read_text()
     for number in range(1, count):
-        (here / f"dataflows/flow_{number:04d}.yaml").write_text(text)
-    pretend_loaded(here, name(0))
+        (project_folder / f"dataflows/flow_{number:04d}.yaml").write_text(text)
+    pretend_loaded(project_folder, name(0))
 
 
 def _seconds(of: int) -> dict[str, float]:
-    """Return the processor seconds of each service below a process, with those of its children."""
+    """Return the CPU seconds of each service below a process, with those of its children."""
     parents: dict[int, int] = {}
     used: dict[int, float] = {}
     lines: dict[int, str] = {}
@@ -182,10 +185,10 @@ def _seconds(of: int) -> dict[str, float]:
             lines[pid] = (stat.parent / "cmdline").read_text().replace("\0", " ")
         except (OSError, ValueError):
             continue
-    found: dict[str, float] = {}
+    seconds: dict[str, float] = {}
     for service in (pid for pid, parent in parents.items() if parent == of):
-        what = next(
-            (each for each in ("code-server", "_daemon", "webserver") if each in lines[service]), "other"
+        service_name = next(
+            (word for word in ("code-server", "_daemon", "webserver") if word in lines[service]), "other"
         )
         members, grown = {service}, True
         while grown:
@@ -194,10 +197,12 @@ def _seconds(of: int) -> dict[str, float]:
                 if parent in members and pid not in members:
                     members.add(pid)
                     grown = True
-        found[what.lstrip("_")] = sum(used[pid] for pid in members)
-    return found
+        seconds[service_name.lstrip("_")] = sum(used[pid] for pid in members)
+    return seconds
 
 
-def _stored(here: Path) -> int:
+def _stored(project_folder: Path) -> int:
     """Return the bytes below Dagster's home."""
-    return sum(file.stat().st_size for file in (here / ".strandline/dagster").rglob("*") if file.is_file())
+    return sum(
+        file.stat().st_size for file in (project_folder / ".strandline/dagster").rglob("*") if file.is_file()
+    )

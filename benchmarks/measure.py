@@ -1,4 +1,4 @@
-"""Measure CPU and wall time of child processes and their children, and print tables of the results."""
+"""Measures CPU and wall time of child processes and their children, and prints tables."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ class Cost:
     """The cost of a command, including its children.
 
     Attributes:
-        wall: seconds.
+        wall: wall time in seconds.
         cpu: user and system seconds.
         memory: peak of the largest single process, MiB.
-        code: exit code.
+        code: the exit code.
         output: its stdout.
         errors: the end of its stderr.
     """
@@ -57,7 +57,7 @@ def command(arguments: Sequence[str], environment: dict[str, str] | None = None)
         output = process.stdout.read() if process.stdout else ""
         _, status, usage = os.wait4(process.pid, 0)
         errors.seek(0)
-        said = errors.read()[-_SAID:]
+        stderr_end = errors.read()[-_SAID:]
     process.returncode = os.waitstatus_to_exitcode(status)
     return Cost(
         time.monotonic() - started,
@@ -65,12 +65,15 @@ def command(arguments: Sequence[str], environment: dict[str, str] | None = None)
         usage.ru_maxrss / 1024,
         process.returncode,
         output,
-        said,
+        stderr_end,
     )
 
 
 def _environment() -> dict[str, str]:
-    """This process's, without what pyspark leaves there once it has had a remote session: a child with it could start no Spark."""
+    """Return this process's environment, without the variables of a remote session of pyspark.
+
+    With them, a child could not start Spark.
+    """
     return {name: value for name, value in os.environ.items() if name != "SPARK_CONNECT_MODE_ENABLED"}
 
 
@@ -86,8 +89,8 @@ def script(name: str, *arguments: object, environment: dict[str, str] | None = N
     )
     if cost.code:
         raise RuntimeError(f"{name} {arguments} failed with {cost.code}: {cost.output[-_SAID:]}{cost.errors}")
-    found: dict[str, Any] = json.loads(cost.output.strip().splitlines()[-1])
-    return found | {"process_wall": cost.wall, "process_cpu": cost.cpu, "process_memory": cost.memory}
+    result: dict[str, Any] = json.loads(cost.output.strip().splitlines()[-1])
+    return result | {"process_wall": cost.wall, "process_cpu": cost.cpu, "process_memory": cost.memory}
 
 
 def alternate(runs: int, **sides: Callable[[], float]) -> dict[str, list[float]]:
@@ -117,7 +120,7 @@ def report(name: str, rows: list[dict[str, Any]], notes: Sequence[str] = ()) -> 
     columns = list(dict.fromkeys(key for row in rows for key in row))
     table = Table(*columns, title=name)
     for row in rows:
-        table.add_row(*(_shown(row.get(column)) for column in columns))
+        table.add_row(*(_format(row.get(column)) for column in columns))
     console = Console()
     console.print(table)
     for note in notes:
@@ -129,5 +132,5 @@ def report(name: str, rows: list[dict[str, Any]], notes: Sequence[str] = ()) -> 
     )
 
 
-def _shown(value: object) -> str:
+def _format(value: object) -> str:
     return f"{value:.3f}" if isinstance(value, float) else "" if value is None else str(value)

@@ -1,4 +1,7 @@
-"""Measure a hundred daily partitions as one run over the range, as one run each, and in a bare Spark script; time beyond start-up."""
+"""Measures a hundred daily partitions: as one run, as one run each, and with bare Spark.
+
+The time counts from when Spark has started.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,7 @@ FLOW = {
 
 
 def run() -> None:
-    """Measure in turn, each in a fresh process and into its own table that already holds the same days."""
+    """Measure in turn, each in a fresh process and its own table, which already holds the days."""
     with tempfile.TemporaryDirectory() as folder:
         project = _project(Path(folder) / "project")
         figures = alternate(
@@ -48,11 +51,11 @@ def run() -> None:
         {"side": side, "seconds": median(values), "min": min(values), "max": max(values)}
         for side, values in figures.items()
     ]
-    said = [
+    notes = [
         f"one range run / bare Spark: {ratio(figures, 'range', 'bare'):.2f} (aim: at most 1.30)",
         f"one run each / one range run: {median(figures['each']) / median(figures['range']):.1f}",
     ]
-    report("ranges", rows, said)
+    report("ranges", rows, notes)
 
 
 def _project(folder: Path) -> Path:
@@ -66,8 +69,8 @@ def _project(folder: Path) -> Path:
             "id": range(day * ROWS, (day + 1) * ROWS),
             "at": [begin + step * number for number in range(ROWS)],
         }
-        made = pa.table(
+        day_rows = pa.table(
             {"id": pa.array(rows["id"], pa.int64()), "at": pa.array(rows["at"], pa.timestamp("us", "UTC"))}
         )
-        write_deltalake(str(folder / "lake/raw/events"), made, mode="append")
+        write_deltalake(str(folder / "lake/raw/events"), day_rows, mode="append")
     return folder

@@ -1,9 +1,15 @@
-"""Measure a replay aside of a year in twelve chunks against one chunk, one in place, and bare Spark doing the same, and a promote against the copy that it makes.
+"""Measures replays of a year, into an isolated table and in place, and their promotes.
 
-The source is a table of PostgreSQL with 5,000,000 rows of a year and an index on their time. Bare Spark reads month by month over four connections, as the
-replay does, and appends each month to a Delta table. A promote puts the rows aside in the place of the live table's: it copies them, so that one commit
-changes what readers see. A replay in place deletes and adds a month with each commit. Bare Spark overwrites the same rows of a table with those of another. All sides of a round share a session; rounds that warm the
-engine up come first and do not count.
+The source is a table of PostgreSQL with 5,000,000 rows of a year and an index on their time. A replay in
+twelve chunks is
+measured against one chunk, one in place, and bare Spark, which reads month by month over four connections,
+as the replay does,
+and appends each month to a Delta table. A promote copies the isolated rows into the live table, so that
+one commit changes
+what readers see; bare Spark overwrites the same rows of a table with those of another. A replay in place
+deletes and adds a
+month with each commit. All sides of a round share a session; rounds that warm the engine up come first and
+do not count.
 """
 
 from __future__ import annotations
@@ -59,10 +65,10 @@ class Source:
         server.ask("VACUUM ANALYZE orders")
 
     def read(self, spark: SparkSession, lower: datetime, upper: datetime) -> Any:
-        """The rows of a range, over four connections."""
+        """Return the rows of a range, read over four connections."""
         step = (upper - lower) / _PARTS
         cuts = [*(lower + number * step for number in range(_PARTS)), upper]
-        parts = [f"at >= '{one.isoformat()}' AND at < '{two.isoformat()}'" for one, two in pairwise(cuts)]
+        parts = [f"at >= '{start.isoformat()}' AND at < '{end.isoformat()}'" for start, end in pairwise(cuts)]
         properties = {
             "user": "postgres",
             "password": self.password,
@@ -73,8 +79,8 @@ class Source:
         return spark.read.jdbc(self.url, "orders", predicates=parts, properties=properties)
 
 
-class Ours:
-    """A project whose dataflows load that table into Delta and into Iceberg; both have loaded it."""
+class ReplayProject:
+    """A project whose dataflows have loaded the table into Delta and into Iceberg."""
 
     def __init__(self, folder: Path, engine: SparkEngine, source: Source) -> None:
         (folder / "dataflows").mkdir(parents=True)
@@ -99,32 +105,34 @@ class Ours:
         assert outcome.rows == ROWS, outcome
 
     def replay(self, name: str, every: str | None) -> tuple[float, str]:
-        """Replay the year into a new table; its seconds, and the table."""
+        """Replay the year into a new table; return the seconds and the table."""
         table = f"aside/r{next(self._tables)}"
         options = ReplayOptions(f"{YEAR}-01-01", f"{NEXT}-01-01", table, every)
         started = time.monotonic()
-        done = replay_aside(self._platform, self._project.dataflows[name], options, datetime.now(UTC))
+        result = replay_aside(self._platform, self._project.dataflows[name], options, datetime.now(UTC))
         seconds = time.monotonic() - started
-        assert done.outcome.error is None, done.outcome.error
-        assert done.outcome.rows == ROWS, done.outcome
+        assert result.outcome.error is None, result.outcome.error
+        assert result.outcome.rows == ROWS, result.outcome
         return seconds, table
 
     def replay_in_place(self, name: str, every: str) -> float:
-        """Replay the year into the live table; its seconds."""
+        """Replay the year into the live table; return the seconds."""
         options = ReplayOptions(f"{YEAR}-01-01", f"{NEXT}-01-01", every=every, replace=True)
         started = time.monotonic()
-        done = replay_in_place(self._platform, self._project.dataflows[name], options, datetime.now(UTC))
+        result = replay_in_place(self._platform, self._project.dataflows[name], options, datetime.now(UTC))
         seconds = time.monotonic() - started
-        assert done.outcome.error is None, done.outcome.error
-        assert sum(chunk["rows"] for chunk in done.chunks) == ROWS, done.chunks
+        assert result.outcome.error is None, result.outcome.error
+        assert sum(chunk["rows"] for chunk in result.chunks) == ROWS, result.chunks
         return seconds
 
     def promote(self, name: str, table: str) -> float:
-        """Promote it; the seconds."""
+        """Promote a replay; return the seconds."""
         started = time.monotonic()
-        done = promote(self._platform, self._project.dataflows[name], table, "a benchmark", datetime.now(UTC))
+        result = promote(
+            self._platform, self._project.dataflows[name], table, "a benchmark", datetime.now(UTC)
+        )
         seconds = time.monotonic() - started
-        assert done.entry.rows == ROWS, done.entry
+        assert result.entry.rows == ROWS, result.entry
         return seconds
 
     @property
@@ -146,12 +154,12 @@ def run() -> None:
         with connect_server(local, root / "connect.log") as url:
             engine = SparkEngine(remote=url)
             spark = _session(engine, root)
-            ours = Ours(root / "ours", engine, source)
+            product = ReplayProject(root / "ours", engine, source)
             for kind in ("delta", "iceberg"):
-                ours.load(kind)
-            figures = _replays(root, ours, spark, source)
+                product.load(kind)
+            figures = _replays(root, product, spark, source)
             for kind in ("delta", "iceberg"):
-                figures |= _promotes(root, ours, spark, source, kind)
+                figures |= _promotes(root, product, spark, source, kind)
     rows = [
         {"side": side, "seconds": median(values), "min": min(values), "max": max(values)}
         for side, values in figures.items()
@@ -166,7 +174,9 @@ def run() -> None:
     report("replay", rows, [f"{a} / {b}: {ratio(figures, a, b):.2f} ({why})" for a, b, why in pairs])
 
 
-def _replays(root: Path, ours: Ours, spark: SparkSession, source: Source) -> dict[str, list[float]]:
+def _replays(
+    root: Path, product: ReplayProject, spark: SparkSession, source: Source
+) -> dict[str, list[float]]:
     tables = count(1)
     months = [datetime(YEAR, month, 1, tzinfo=UTC) for month in range(1, 13)]
     months.append(datetime(NEXT, 1, 1, tzinfo=UTC))
@@ -181,19 +191,19 @@ def _replays(root: Path, ours: Ours, spark: SparkSession, source: Source) -> dic
         return seconds
 
     sides: dict[str, Callable[[], float]] = {
-        "replay of 12 months, ours": lambda: ours.replay("delta", "1 month")[0],
+        "replay of 12 months, ours": lambda: product.replay("delta", "1 month")[0],
         "replay of 12 months, bare Spark": bare,
-        "replay in one chunk, ours": lambda: ours.replay("delta", None)[0],
-        "replay of 12 months in place, ours": lambda: ours.replay_in_place("delta", "1 month"),
+        "replay in one chunk, ours": lambda: product.replay("delta", None)[0],
+        "replay of 12 months in place, ours": lambda: product.replay_in_place("delta", "1 month"),
     }
     alternate(WARM_UP, **sides)
     return alternate(RUNS, **sides)
 
 
 def _promotes(
-    root: Path, ours: Ours, spark: SparkSession, source: Source, kind: str
+    root: Path, product: ReplayProject, spark: SparkSession, source: Source, kind: str
 ) -> dict[str, list[float]]:
-    """The year's rows take the place of the same rows of a table that has no others."""
+    """Measure promotes over a live table that has only the rows of the year."""
     from pyspark.sql import functions as F
 
     bounds = datetime(YEAR, 1, 1, tzinfo=UTC), datetime(NEXT, 1, 1, tzinfo=UTC)
@@ -217,7 +227,7 @@ def _promotes(
         return time.monotonic() - started
 
     sides: dict[str, Callable[[], float]] = {
-        f"promote, {kind}, ours": lambda: ours.promote(kind, ours.replay(kind, "1 month")[1]),
+        f"promote, {kind}, ours": lambda: product.promote(kind, product.replay(kind, "1 month")[1]),
         f"promote, {kind}, bare Spark": bare,
     }
     alternate(WARM_UP, **sides)
@@ -225,18 +235,18 @@ def _promotes(
 
 
 def _appended(rows: Any, target: str) -> int:
-    """Append rows to a Delta table; learn their number and the highest time in the same job."""
+    """Append rows to a Delta table; return their number, learned with the highest time in the same job."""
     from pyspark.sql import Observation
     from pyspark.sql import functions as F
 
-    seen = Observation()
-    watched = rows.observe(seen, F.count(F.lit(1)).alias("rows"), F.max("at").alias("at"))
+    observation = Observation()
+    watched = rows.observe(observation, F.count(F.lit(1)).alias("rows"), F.max("at").alias("at"))
     watched.write.format("delta").mode("append").save(target)
-    return int(seen.get["rows"])
+    return int(observation.get["rows"])
 
 
 def _session(engine: SparkEngine, root: Path) -> SparkSession:
-    """A session that knows bare Spark's catalog of Iceberg tables."""
+    """Return a session with bare Spark's catalog of Iceberg tables."""
     spark = engine.session()
     key = f"spark.sql.catalog.{_BARE}"
     settings = {"type": "hadoop", "warehouse": str(root / "bare"), "cache-enabled": "false"}

@@ -1,8 +1,13 @@
-"""Measure streams over splits: against a plain sort of the same rows, against Spark's own watermark, over a thousand epochs, and with ten thousand splits.
+"""Measures streams over splits: against a plain sort, Spark's watermark, and at larger scales.
 
-The source is a Delta table of 8,000,000 rows of 100 splits in 20 versions, ten minutes of event time each. Few splits have most rows; split n runs n % 10 times six
-minutes behind, and rows are up to four minutes out of order. All sides read it in the same session of one Connect server, whose processor time counts. Rounds
-that warm the engine up come first and do not count.
+It sorts the same rows plainly and with Spark's own watermark, then loads a thousand epochs, and ten
+thousand splits. The source
+is a Delta table of 8,000,000 rows of 100 splits in 20 versions, ten minutes of event time each. A few
+splits have most rows;
+split n runs n % 10 times six minutes behind, and rows are up to four minutes out of order. All sides read
+it in the same
+session of one Connect server, whose CPU time counts. Rounds that warm the engine up come first and do not
+count.
 """
 
 from __future__ import annotations
@@ -40,7 +45,7 @@ _TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
 
 @dataclass
 class Spent:
-    """Seconds of a side: by the clock, and of the processor, of this process, the server and its children."""
+    """The seconds of a side: wall time, and CPU time of this process, the server and its children."""
 
     wall: float = 0.0
     cpu: float = 0.0
@@ -55,7 +60,7 @@ class Engine:
 
     @contextmanager
     def measured(self) -> Iterator[Spent]:
-        """Measure what runs inside."""
+        """Measure the block."""
         spent, wall, cpu = Spent(), time.monotonic(), self._cpu()
         yield spent
         spent.wall, spent.cpu = time.monotonic() - wall, self._cpu() - cpu
@@ -76,22 +81,22 @@ class Readings:
 
     @property
     def source(self) -> str:
-        """The table's address."""
+        """Return the table's address."""
         return f"file:{self.folder / 'lake/bronze/events'}"
 
     def grow(self, rows: int) -> None:
-        """Append a version, ten minutes of event time."""
+        """Append a version with ten minutes of event time."""
         spark, first = self.engine.spark.session(), self.versions * rows
         base = START + self.versions * 600
         # a square makes few splits large
-        made = spark.range(first, first + rows, 1, 2).selectExpr(
+        numbers = spark.range(first, first + rows, 1, 2).selectExpr(
             "id",
             f"IF(id % 4 = 0, id DIV 4 % {self.splits}, CAST(floor(pow(pmod(hash(id, 1), 10000) / 10000D, 2) * {self.splits}) AS long)) AS split",
             "pmod(hash(id, 2), 100000) / 100 AS value",
             "pmod(hash(id, 3), 240000000) AS behind",
             f"{base}000000L + (id - {first}) * (600000000L DIV {rows}) AS at",
         )
-        rows_ = made.selectExpr(
+        rows_ = numbers.selectExpr(
             "id", "concat('device-', lpad(split, 5, '0')) AS device",
             "timestamp_micros(at - behind - split % 10 * 360000000L) AS ts", "value",
         )  # fmt: skip
@@ -100,7 +105,7 @@ class Readings:
         self.rows += rows
 
     def grow_little(self, rows: int) -> None:
-        """Append a version of one file, of ten minutes of event time, without Spark."""
+        """Append a version of one file with ten minutes of event time, without Spark."""
         import pyarrow as pa
         from deltalake import write_deltalake
 
@@ -118,7 +123,7 @@ class Readings:
         self.rows += rows
 
     def flow(self, name: str, **watermark: Any) -> Dataflow:
-        """A stream over the table."""
+        """Return a stream over the table."""
         declared = {
             "type": "stream", "event_time": "ts", "split": "device", "timeout": "PT5M", "order_by": ["id"],
             "buffer": {"max_drift": "P1D"}, **watermark,
@@ -140,7 +145,7 @@ class Dataflow:
     name: str
 
     def run(self) -> Outcome:
-        """Load what is there."""
+        """Load the new versions."""
         project, engine = load_project(self.readings.folder, environment={}), self.readings.engine.spark
         platform = Platform(
             project.state, project.lake, engine, project.source_place, lineage=project.lineage
@@ -151,7 +156,7 @@ class Dataflow:
 
     @property
     def buffer(self) -> int:
-        """Bytes of the files of the buffer's newest version."""
+        """Return the bytes of the buffer's newest version."""
         import pyarrow as pa
         from deltalake import DeltaTable
 
@@ -164,7 +169,7 @@ class Dataflow:
 
 
 def run() -> None:
-    """Measure all of it, and tell each part when it is done: together they take most of an hour."""
+    """Measure all parts, and report each when it is done: together they take most of an hour."""
     parts = {
         "streams": against_spark,
         "streams_epochs": over_epochs,
@@ -193,15 +198,17 @@ def served() -> Iterator[tuple[Engine, Path]]:
 def against_spark(
     engine: Engine, root: Path, rounds: int = ROUNDS, rows: int = ROWS
 ) -> tuple[list[dict[str, Any]], list[str]]:
-    """Sort all rows at once, and version by version; plainly, over splits, and with Spark's deduplication."""
+    """Sort all rows at once and version by version: plainly, over splits, and with deduplication."""
     readings = Readings(root / "large", engine)
     for _ in range(VERSIONS):
         readings.grow(rows // VERSIONS)
-    spark, told = engine.spark.session(), dict[str, dict[str, Any]]()
+    spark, figures = engine.spark.session(), dict[str, dict[str, Any]]()
     sides: dict[str, Callable[[int], dict[str, Any]]] = {
-        "all at once, ours": lambda number: _ours(readings, f"whole_{number}"),
+        "all at once, ours": lambda number: _run_product(readings, f"whole_{number}"),
         "all at once, plain sort": lambda number: _sorted(spark, readings, root / f"sorted_{number}"),
-        "20 epochs, ours": lambda number: _ours(readings, f"cut_{number}", checkpoint={"interval_files": 2}),
+        "20 epochs, ours": lambda number: _run_product(
+            readings, f"cut_{number}", checkpoint={"interval_files": 2}
+        ),
         "20 batches, dropDuplicatesWithinWatermark": lambda number: _deduplicated(
             spark, readings, root / f"deduplicated_{number}"
         ),
@@ -210,10 +217,10 @@ def against_spark(
     for number in range(rounds + 1):
         for name, side in sides.items():
             with engine.measured() as seconds:
-                told[name] = side(number)
+                figures[name] = side(number)
             if number:
                 spent[name].append(seconds)
-    lines = [_line(name, spent[name], told[name]) for name in sides]
+    lines = [_line(name, spent[name], figures[name]) for name in sides]
     notes = [
         f"all at once, ours / plain sort: {_ratio(spent, 'all at once, ours', 'all at once, plain sort')} (aim: at most 1.5)",
         f"20 epochs, ours / deduplication: {_ratio(spent, '20 epochs, ours', '20 batches, dropDuplicatesWithinWatermark')} (aim: below 1)",
@@ -221,7 +228,7 @@ def against_spark(
     return lines, notes
 
 
-def _ours(readings: Readings, name: str, **watermark: Any) -> dict[str, Any]:
+def _run_product(readings: Readings, name: str, **watermark: Any) -> dict[str, Any]:
     flow = readings.flow(name, **watermark)
     outcome = flow.run()
     state = StreamState.of(outcome.after)
@@ -243,7 +250,7 @@ def _sorted(spark: SparkSession, readings: Readings, target: Path) -> dict[str, 
 
 
 def _deduplicated(spark: SparkSession, readings: Readings, target: Path) -> dict[str, Any]:
-    """Structured Streaming, a batch a version, state in RocksDB."""
+    """Run Structured Streaming, a batch a version, with its state in RocksDB."""
     settings = {
         "spark.sql.streaming.stateStore.providerClass": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
         "fs.file.impl": "org.apache.hadoop.fs.LocalFileSystem",  # RocksDB's files are copied by it alone
@@ -259,13 +266,13 @@ def _deduplicated(spark: SparkSession, readings: Readings, target: Path) -> dict
     writer = rows.writeStream.format("delta").option("checkpointLocation", f"file:{checkpoint}")
     query = writer.trigger(availableNow=True).start(f"file:{target}")
     query.awaitTermination()
-    progress = [json.loads(each.json) if hasattr(each, "json") else each for each in query.recentProgress]
-    operators = [operator for each in progress for operator in each["stateOperators"]]
-    kept = spark.read.format("delta").load(f"file:{target}").count()
+    progress = [json.loads(batch.json) if hasattr(batch, "json") else batch for batch in query.recentProgress]
+    operators = [operator for progress in progress for operator in progress["stateOperators"]]
+    kept_rows = spark.read.format("delta").load(f"file:{target}").count()
     files = [file for file in checkpoint.rglob("*") if file.is_file()]
     return {
         "epochs": len(progress),
-        "rows lost": readings.rows - kept,
+        "rows lost": readings.rows - kept_rows,
         "rows that wait": max(operator["numRowsTotal"] for operator in operators),
         "state MiB": max(operator["memoryUsedBytes"] for operator in operators) / 2**20,
         "checkpoint MiB": sum(file.stat().st_size for file in files) / 2**20,
@@ -287,48 +294,52 @@ def over_epochs(
     first, last = spent[0], spent[-1]
     line = _line(f"{compared:,} of {epochs:,} epochs of {OF_AN_EPOCH:,} rows", spent, {"epochs": epochs})
     ratios = f"{last.cpu / first.cpu:.2f} in processor time, {last.wall / first.wall:.2f} by the clock, {sizes[-1] / sizes[0]:.2f} in the state's size"
-    each = ", ".join(f"{run.cpu:.0f}" for run in spent)
+    seconds_text = ", ".join(f"{run.cpu:.0f}" for run in spent)
     notes = [
         f"an epoch, last {compared} / first {compared}: {ratios} (aim: at most 1.2)",
-        f"seconds of the processor of each {compared} epochs: {each}",
+        f"seconds of the processor of each {compared} epochs: {seconds_text}",
     ]
     return [line], notes
 
 
 def small_epochs(readings: Readings, name: str, epochs: int) -> tuple[Spent, float]:
-    """Append small versions, and load them by one run, an epoch each; return what the run took, and the median of the states' sizes."""
+    """Append small versions and load them in one run, an epoch each.
+
+    Returns:
+        the run's cost, and the median size of the states.
+    """
     flow = readings.flow(name, checkpoint={"interval_files": 1}, max_slices=epochs)
     for _ in range(epochs):
         readings.grow_little(OF_AN_EPOCH)
     with readings.engine.measured() as spent:
         outcome = flow.run()
     assert len(outcome.committed) == epochs, len(outcome.committed)
-    return spent, median([len(each.entry.watermark) for each in outcome.committed])
+    return spent, median([len(commit.entry.watermark) for commit in outcome.committed])
 
 
 def with_many_splits(engine: Engine, root: Path) -> tuple[list[dict[str, Any]], list[str]]:
     """Load versions of ten thousand splits, one after another."""
     readings = Readings(root / "many", engine, splits=MANY_SPLITS)
     flow = readings.flow("many")
-    spent, told = list[Spent](), dict[str, Any]()
+    spent, figures = list[Spent](), dict[str, Any]()
     for _ in range(4):
         readings.grow(MANY_ROWS)
         with engine.measured() as seconds:
             outcome = flow.run()
         spent.append(seconds)
         state = StreamState.of(outcome.after)
-        told = {"epochs": 1, "rows lost": outcome.late, "rows that wait": state.buffered, "splits": len(state.splits), "state MiB": len(outcome.newest.watermark if outcome.newest else "") / 2**20}  # fmt: skip
-    return [_line(f"{MANY_SPLITS:,} splits, an epoch of {MANY_ROWS:,} rows", spent[1:], told)], []
+        figures = {"epochs": 1, "rows lost": outcome.late, "rows that wait": state.buffered, "splits": len(state.splits), "state MiB": len(outcome.newest.watermark if outcome.newest else "") / 2**20}  # fmt: skip
+    return [_line(f"{MANY_SPLITS:,} splits, an epoch of {MANY_ROWS:,} rows", spent[1:], figures)], []
 
 
-def _line(name: str, spent: Sequence[Spent], told: dict[str, Any]) -> dict[str, Any]:
-    walls = [each.wall for each in spent]
-    shown = {"side": name, "seconds": median(walls), "min": min(walls), "max": max(walls)}
-    return shown | {"CPU seconds": median([each.cpu for each in spent])} | told
+def _line(name: str, spent: Sequence[Spent], figures: dict[str, Any]) -> dict[str, Any]:
+    walls = [run.wall for run in spent]
+    line = {"side": name, "seconds": median(walls), "min": min(walls), "max": max(walls)}
+    return line | {"CPU seconds": median([run.cpu for run in spent])} | figures
 
 
 def _ratio(spent: dict[str, list[Spent]], over: str, under: str) -> str:
     pairs = list(zip(spent[over], spent[under], strict=True))
-    wall = median([left.wall / right.wall for left, right in pairs])
-    cpu = median([left.cpu / right.cpu for left, right in pairs])
+    wall = median([first.wall / second.wall for first, second in pairs])
+    cpu = median([first.cpu / second.cpu for first, second in pairs])
     return f"{wall:.2f} by the clock, {cpu:.2f} in processor time"

@@ -1,6 +1,8 @@
-"""Measure the late-file sweep over 10,000, 100,000 and 1,000,000 keys: calls, CPU and memory per step, and the size of the record of files.
+"""Measures the late-file sweep over 10,000, 100,000 and 1,000,000 keys.
 
-The store is a stand-in in this process that lists as S3 does. The sweep, in a process of its own, is measured.
+The figures are calls, CPU and memory of a step, and the size of the record of files. A stand-in in this
+process lists as S3
+does; the sweep runs, and is measured, in a process of its own.
 """
 
 from __future__ import annotations
@@ -38,9 +40,9 @@ def run() -> None:
         for size in SIZES:
             late = name(size // 2).replace("-x", "-late")
             server.hold([late, *(name(number) for number in range(size))])
-            here = _project(Path(folder) / str(size), server.port)
-            _ingested(here, size)
-            rows.append(_row(here, size, late))
+            project_folder = _project(Path(folder) / str(size), server.port)
+            _ingested(project_folder, size)
+            rows.append(_row(project_folder, size, late))
     large = rows[-1]
     report(
         "sweep",
@@ -74,9 +76,9 @@ def _project(folder: Path, port: int) -> Path:
     return folder
 
 
-def _ingested(here: Path, size: int) -> None:
+def _ingested(project_folder: Path, size: int) -> None:
     """Append entries of 50,000 files each that count every file as loaded."""
-    project = load_project(here)
+    project = load_project(project_folder)
     flow, log = project.dataflows[FLOW], build_platform(project).log
     last = None
     for start in range(0, size, 50_000):
@@ -97,22 +99,25 @@ def _ingested(here: Path, size: int) -> None:
         Ingested(log, FLOW, last).merge(1)
 
 
-def _row(here: Path, size: int, late: str) -> dict[str, Any]:
-    found = script("sweep_round", here, environment={"BENCH_KEY": "key", "BENCH_SECRET": "secret"})
-    assert found["late"] == [late], found["late"]
-    assert found["listed"] == size + 1
-    record = sum(path.stat().st_size for path in (here / ".strandline/state" / FLOW / "ingested").iterdir())
+def _row(project_folder: Path, size: int, late: str) -> dict[str, Any]:
+    result = script("sweep_round", project_folder, environment={"BENCH_KEY": "key", "BENCH_SECRET": "secret"})
+    assert result["late"] == [late], result["late"]
+    assert result["listed"] == size + 1
+    record = sum(
+        path.stat().st_size for path in (project_folder / ".strandline/state" / FLOW / "ingested").iterdir()
+    )
     entry = max(
-        (here / ".strandline/state" / FLOW / "entries").iterdir(), key=lambda path: path.stat().st_size
+        (project_folder / ".strandline/state" / FLOW / "entries").iterdir(),
+        key=lambda path: path.stat().st_size,
     )
     return {
         "keys": size,
-        "steps": found["steps"],
-        "calls a step": found["calls"],
-        "cpu ms a step": found["cpu"] * 1000,
-        "ms a step": found["wall"] * 1000,
-        "cpu s a round": found["total"],
-        "peak MiB": found["memory"],
+        "steps": result["steps"],
+        "calls a step": result["calls"],
+        "cpu ms a step": result["cpu"] * 1000,
+        "ms a step": result["wall"] * 1000,
+        "cpu s a round": result["total"],
+        "peak MiB": result["memory"],
         "record KiB": record / 1024,
         "entry bytes": entry.stat().st_size,
     }

@@ -1,6 +1,8 @@
-"""Measure a tick with one new file: the whole `strandline run`, embedded and warm, against bare Spark that is given the file, and dlt.
+"""Measures a tick with one new file: `strandline run`, embedded and warm, against bare Spark and dlt.
 
-The warm comparison leaves out imports: it starts when the modules and Dagster's temporary instance are loaded.
+Bare Spark gets the file's name. The warm comparison leaves out imports: it starts when the modules and
+Dagster's temporary
+instance are loaded.
 """
 
 from __future__ import annotations
@@ -60,41 +62,41 @@ def run() -> None:
 
 
 def _zone(folder: Path, size: int, *, unknown_fields: str = "check") -> Path:
-    """Make a project that has loaded its history."""
-    here = project(folder, unknown_fields=unknown_fields)
-    local_history(here / "landing", size)
-    pretend_loaded(here, name(size - 1))
-    return here
+    """Create a project that has loaded its history."""
+    project_folder = project(folder, unknown_fields=unknown_fields)
+    local_history(project_folder / "landing", size)
+    pretend_loaded(project_folder, name(size - 1))
+    return project_folder
 
 
-def _arrivals(here: Path, size: int) -> Iterator[Path]:
+def _arrivals(project_folder: Path, size: int) -> Iterator[Path]:
     """Yield new files in a landing zone, one per call."""
     for number in range(size, size + 10_000):
-        path = here / "landing" / name(number)
+        path = project_folder / "landing" / name(number)
         with_rows(path, 1000, number)
         yield path
 
 
-def _cold(root: Path, here: Path) -> list[dict[str, Any]]:
+def _cold(root: Path, project_folder: Path) -> list[dict[str, Any]]:
     """Measure whole processes; Spark starts in each."""
-    new, other = _arrivals(here, HISTORIES[0]), _arrivals(root / "bare_zone", 0)
-    cli = [sys.executable, "-m", "platform_assets.cli", "--project", str(here), "run", "arrivals"]
+    new, bare_arrivals = _arrivals(project_folder, HISTORIES[0]), _arrivals(root / "bare_zone", 0)
+    cli = [sys.executable, "-m", "platform_assets.cli", "--project", str(project_folder), "run", "arrivals"]
 
-    def ours(environment: dict[str, str] | None = None) -> float:
+    def run_product(environment: dict[str, str] | None = None) -> float:
         next(new)
         cost = command(cli, environment)
         assert cost.code == 0, cost.output
         return cost.wall
 
     def bare() -> float:
-        return float(script("tick_bare", next(other), root / "bare", "", "plain")["process_wall"])
+        return float(script("tick_bare", next(bare_arrivals), root / "bare", "", "plain")["process_wall"])
 
     def bare_archive() -> float:
-        return float(script("tick_bare", next(other), root / "bare", "", "archive")["process_wall"])
+        return float(script("tick_bare", next(bare_arrivals), root / "bare", "", "archive")["process_wall"])
 
     sides: dict[str, Callable[[], float]] = {
-        "strandline run, embedded": ours,
-        "strandline run, embedded, no archive": lambda: ours({"SPARK_SUBMIT_OPTS": "-Xshare:auto"}),
+        "strandline run, embedded": run_product,
+        "strandline run, embedded, no archive": lambda: run_product({"SPARK_SUBMIT_OPTS": "-Xshare:auto"}),
         "bare Spark, cold": bare,
         "bare Spark, cold, with Strandline's archive and jar list": bare_archive,
     }
@@ -107,31 +109,31 @@ def _cold(root: Path, here: Path) -> list[dict[str, Any]]:
 
 def _warm(root: Path, zones: dict[int, Path], ignoring: Path, url: str) -> dict[str, list[float]]:
     """Measure on one warm server. The first rounds warm it up and do not count."""
-    arrivals = {size: _arrivals(here, size + 20_000) for size, here in zones.items()}
+    arrivals = {size: _arrivals(project_folder, size + 20_000) for size, project_folder in zones.items()}
     ignored = _arrivals(ignoring, HISTORIES[0] + 20_000)
-    other = _arrivals(root / "bare_zone", 20_000)
+    bare_arrivals = _arrivals(root / "bare_zone", 20_000)
 
     loops: dict[str, list[float]] = {_loop_of(size): [] for size in HISTORIES}
 
-    def ours(size: int) -> float:
+    def run_product(size: int) -> float:
         next(arrivals[size])
-        told = script("tick_ours", zones[size], environment={"STRANDLINE_SPARK_REMOTE": url})
-        loops[_loop_of(size)].append(float(told["loop"]))
-        return float(told["seconds"])
+        result = script("tick_ours", zones[size], environment={"STRANDLINE_SPARK_REMOTE": url})
+        loops[_loop_of(size)].append(float(result["loop"]))
+        return float(result["seconds"])
 
     def without_check() -> float:
         next(ignored)
         return float(script("tick_ours", ignoring, environment={"STRANDLINE_SPARK_REMOTE": url})["seconds"])
 
     sides: dict[str, Callable[[], float]] = {
-        f"warm, beyond imports, history {HISTORIES[0]}": lambda: ours(HISTORIES[0]),
-        f"warm, beyond imports, history {HISTORIES[1]}": lambda: ours(HISTORIES[1]),
+        f"warm, beyond imports, history {HISTORIES[0]}": lambda: run_product(HISTORIES[0]),
+        f"warm, beyond imports, history {HISTORIES[1]}": lambda: run_product(HISTORIES[1]),
         _IGNORING: without_check,
         "bare Spark, warm": lambda: float(
-            script("tick_bare", next(other), root / "warm_bare", url, "plain")["seconds"]
+            script("tick_bare", next(bare_arrivals), root / "warm_bare", url, "plain")["seconds"]
         ),
         "bare Spark with a tag, warm": lambda: float(
-            script("tick_bare", next(other), root / "warm_tagged", url, "tagged")["seconds"]
+            script("tick_bare", next(bare_arrivals), root / "warm_tagged", url, "tagged")["seconds"]
         ),
     }
     alternate(4, **sides)
@@ -144,25 +146,36 @@ def _loop_of(size: int) -> str:
 
 
 def _whole(zones: dict[int, Path], url: str) -> dict[str, list[float]]:
-    """Measure whole commands on a warm server beside dlt's filesystem source to Delta, incremental by modification date, in turn."""
+    """Measure whole commands on a warm server in turn with dlt's filesystem source to Delta.
+
+    dlt is incremental by modification date.
+    """
     sides: dict[str, Callable[[], float]] = {}
-    for size, here in zones.items():
-        new, other = _arrivals(here, size + 40_000), here / "dlt"
-        shutil.copytree(here / "landing", other / "landing")
-        new_of_dlt = _arrivals(other, size + 40_000)
-        sides[_whole_of("strandline run", size)] = partial(_ours, here, new, url)
-        sides[_whole_of("dlt", size)] = partial(_dlt, other, new_of_dlt)
+    for size, project_folder in zones.items():
+        new, dlt_folder = _arrivals(project_folder, size + 40_000), project_folder / "dlt"
+        shutil.copytree(project_folder / "landing", dlt_folder / "landing")
+        new_of_dlt = _arrivals(dlt_folder, size + 40_000)
+        sides[_whole_of("strandline run", size)] = partial(_run_product, project_folder, new, url)
+        sides[_whole_of("dlt", size)] = partial(_dlt, dlt_folder, new_of_dlt)
     alternate(1, **sides)
     return alternate(RUNS, **sides)
 
 
-def _whole_of(what: str, size: int) -> str:
-    return f"{what}, whole command, history {size}"
+def _whole_of(command_name: str, size: int) -> str:
+    return f"{command_name}, whole command, history {size}"
 
 
-def _ours(here: Path, new: Iterator[Path], url: str) -> float:
+def _run_product(project_folder: Path, new: Iterator[Path], url: str) -> float:
     next(new)
-    arguments = [sys.executable, "-m", "platform_assets.cli", "--project", str(here), "run", "arrivals"]
+    arguments = [
+        sys.executable,
+        "-m",
+        "platform_assets.cli",
+        "--project",
+        str(project_folder),
+        "run",
+        "arrivals",
+    ]
     cost = command(arguments, {"STRANDLINE_SPARK_REMOTE": url})
     assert cost.code == 0, cost.output
     return cost.wall

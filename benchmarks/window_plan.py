@@ -1,4 +1,7 @@
-"""Measure time, memory and growth of plans of up to 1,000,000 work units above as many committed intervals, and of the ledger."""
+"""Measures plans of up to 1,000,000 work units above as many committed intervals, and the ledger.
+
+The figures are time, memory and growth.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ STEPS = ("parse", "check", "plan", "missing", "ledger")
 
 
 def run() -> None:
-    """Measure each size in fresh processes. Every second window is loaded, so that no two intervals merge."""
+    """Measure each size in fresh processes. Every second window is loaded, so that intervals do not merge."""
     rows = [_row(grain, units, size) for grain, units in SHAPES for size in SIZES]
     notes = []
     for grain, units in SHAPES:
@@ -32,13 +35,13 @@ def run() -> None:
 
 
 def _row(grain: str, units: int, size: int) -> dict[str, Any]:
-    found = [script("plan_windows", grain, units, size) for _ in range(RUNS)]
+    results = [script("plan_windows", grain, units, size) for _ in range(RUNS)]
     return {
         "windows": grain,
         "units": units,
         "work units": size,
-        **{f"{step} s": median([one[f"{step} s"] for one in found]) for step in STEPS},
-        "plan wall s": median([one["plan wall s"] for one in found]),
-        "peak MiB": max(one["after plan MiB"] for one in found),
-        "text MiB": found[0]["text MiB"],
+        **{f"{step} s": median([result[f"{step} s"] for result in results]) for step in STEPS},
+        "plan wall s": median([result["plan wall s"] for result in results]),
+        "peak MiB": max(result["after plan MiB"] for result in results),
+        "text MiB": results[0]["text MiB"],
     }

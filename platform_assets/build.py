@@ -1,4 +1,4 @@
-"""Fresh Definitions from a project, with overrides for tests and the command line."""
+"""Dagster definitions built from a project, with overrides for tests and the command line."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ from platform_assets.factory.asset_checks import ROW_ACCOUNTING
 from platform_assets.factory.assets import broken_asset, dataflow_assets
 from platform_assets.factory.dagster_names import SPARK, TABLE_MANAGER, WATERMARK_MANAGER, WATERMARKS
 from platform_assets.factory.decisions import decision_jobs
-from platform_assets.factory.isolated_replays import aside_jobs
+from platform_assets.factory.isolated_replays import isolated_replay_jobs
 from platform_assets.factory.jobs import dataflow_job, job_name
 from platform_assets.factory.kinds import definitions_of
-from platform_assets.factory.kinds.contract import HasPartitions, HasPicture, KindDefinitions
+from platform_assets.factory.kinds.contract import HasPartitions, HasPicture
 from platform_assets.factory.maintenance import maintenance_job, maintenance_schedule
-from platform_assets.factory.sensor_groups import grouped
+from platform_assets.factory.sensor_groups import group_sensors
 from platform_assets.platform import build_platform
 from platform_assets.project import Project, load_project
 from platform_assets.run_metadata import chunks_metadata, table_metadata, watermark_metadata
@@ -58,17 +58,20 @@ def build_definitions(
     *,
     executor: ExecutorDefinition | None = in_process_executor,
 ) -> Definitions:
-    """Return everything that Dagster shows of a project.
+    """Return the Dagster definitions of a project.
 
     Args:
-        project: its folder, by default that of :func:`load_project`; or loaded. Dataflows with errors show as assets that fail with them.
-        platform: other resources than the project's own.
+        project: the project, or its folder; None: the folder that :func:`load_project` finds. A dataflow
+        with errors becomes an asset that fails with them.
+        platform: resources to use instead of the project's own.
         options: how runs behave.
-        executor: of runs that people start from the asset graph; None leaves it to the definitions that these are merged with. Jobs of
-            dataflows always run in one process: a process, and so a JVM, for each step costs 20 s and gains nothing.
+        executor: the executor of runs that people start from the asset graph. None leaves it to the
+        definitions that these are merged
+            with. A dataflow's job always runs in one process: a process (and a JVM) for each step costs 20
+            s and gains nothing.
 
     Raises:
-        ConfigurationError: if there is no such folder, or it holds no project.
+        ConfigurationError: if the folder does not exist or holds no project.
     """
     if not isinstance(project, Project):
         project = load_project(Path(project) if project is not None else None)
@@ -77,25 +80,27 @@ def build_definitions(
     flows = list(project.dataflows.values())
     partitions = _partitions(flows)
     jobs = {flow.name: dataflow_job(flow) for flow in flows}
-    triggers = [_of_kind(flow).triggers(flow, platform, options, jobs[flow.name]) for flow in flows]
-    care = [(flow, maintenance_job(flow, platform, options)) for flow in flows if flow.maintenance]
+    triggers = [definitions_of(flow).triggers(flow, platform, options, jobs[flow.name]) for flow in flows]
+    maintenance_jobs = [
+        (flow, maintenance_job(flow, platform, options)) for flow in flows if flow.maintenance
+    ]
     return Definitions(
         assets=[*_assets(flows, platform, partitions), *_broken_assets(project)],
         asset_checks=_checks(flows, platform),
         jobs=[
             *jobs.values(),
-            *chain.from_iterable(of_flow.jobs for of_flow in triggers),
-            *(made for _, made in care),
+            *chain.from_iterable(trigger.jobs for trigger in triggers),
+            *(job for _, job in maintenance_jobs),
             *decision_jobs(project, platform, options),
-            *aside_jobs(project, platform, options),
+            *isolated_replay_jobs(project, platform, options),
         ],
         sensors=[
-            *grouped(chain.from_iterable(of_flow.sensors for of_flow in triggers)),
+            *group_sensors(chain.from_iterable(trigger.sensors for trigger in triggers)),
             *_alerts(project, platform),
         ],
         schedules=[
-            *chain.from_iterable(of_flow.schedules for of_flow in triggers),
-            *(maintenance_schedule(flow, platform, made) for flow, made in care),
+            *chain.from_iterable(trigger.schedules for trigger in triggers),
+            *(maintenance_schedule(flow, platform, job) for flow, job in maintenance_jobs),
         ],
         resources=_resources(flows, platform, options, partitions),
         executor=executor,
@@ -103,12 +108,14 @@ def build_definitions(
 
 
 def build_job(flow: Dataflow, platform: Platform, options: RunOptions) -> JobDefinition:
-    """Return the job that loads a dataflow, and no more: a project of hundreds takes seconds to build.
+    """Return the job that loads one dataflow, without building the rest of the project.
 
-    What the dataflow reads is not part of it, so that a run without partitions can read a table with partitions: Dagster has no partitions for such a run.
+    Building a project of hundreds of dataflows takes seconds. The job leaves out the upstream assets, so
+    that a run
+    without partitions can read a table that has partitions.
 
     Args:
-        flow: of a project.
+        flow: a dataflow of a project.
         platform: its resources.
         options: how runs behave.
     """
@@ -132,17 +139,13 @@ def _broken_assets(project: Project) -> list[AssetsDefinition]:
 
 
 def _alerts(project: Project, platform: Platform) -> list[SensorDefinition]:
-    made = alerts_sensor(project, platform)
-    return [] if made is None else [made]
-
-
-def _of_kind(flow: Dataflow) -> KindDefinitions:
-    return definitions_of(flow)
+    sensor = alerts_sensor(project, platform)
+    return [] if sensor is None else [sensor]
 
 
 def _partitions(flows: Sequence[Dataflow]) -> dict[str, WindowAssetPartitions]:
-    of_kinds = ((flow, _of_kind(flow)) for flow in flows)
-    return {flow.name: kind.partitions(flow) for flow, kind in of_kinds if isinstance(kind, HasPartitions)}
+    definitions = ((flow, definitions_of(flow)) for flow in flows)
+    return {flow.name: kind.partitions(flow) for flow, kind in definitions if isinstance(kind, HasPartitions)}
 
 
 def _assets(
@@ -155,7 +158,7 @@ def _checks(flows: Sequence[Dataflow], platform: Platform) -> list[AssetChecksDe
     return [
         check.define(flow, platform)
         for flow in flows
-        for check in (ROW_ACCOUNTING, *_of_kind(flow).table_checks(flow))
+        for check in (ROW_ACCOUNTING, *definitions_of(flow).table_checks(flow))
     ]
 
 
@@ -168,7 +171,7 @@ def _resources(
     return {
         TABLE_MANAGER: IOManagerDefinition(_tables(flows, platform, options, partitions)),  # type: ignore[arg-type]  # Dagster takes generators, too
         WATERMARK_MANAGER: WatermarkIOManager(
-            platform, lambda flow, entry: _watermark_shown(platform, options, flow, entry)
+            platform, lambda flow, entry: _watermark_and_picture(platform, options, flow, entry)
         ),
         WATERMARKS: ResourceDefinition(
             lambda context: platform.manager(),
@@ -192,7 +195,7 @@ def _tables(
         flow = by_name[outcome.dataflow]
         columns: Columns = []
         size: int | None = None
-        # The rows are there; what cannot be read of the table now fails no run.
+        # The rows are committed: a run does not fail because its table's facts cannot be read.
         if outcome.committed:
             with suppress(StrandlineError):
                 columns = table_columns(platform, flow)
@@ -201,15 +204,15 @@ def _tables(
         return table_metadata(flow, outcome, place, columns, size)
 
     def manager(context: InitResourceContext) -> Iterator[TableIOManager]:
-        resources = platform.loading(platform.loads or loaded_by(context.run, flows))
+        resources = platform.loading(platform.loads or dataflows_loaded_by(context.run, flows))
         with closing(TableIOManager(resources, options, describe, chunks_metadata, partitions)) as tables:
             yield tables
 
     return manager
 
 
-def loaded_by(run: DagsterRun | None, flows: Sequence[Dataflow]) -> list[Dataflow]:
-    """Return the dataflows that a run loads, of these: those of its selected assets, or the one whose job it is; else all of them."""
+def dataflows_loaded_by(run: DagsterRun | None, flows: Sequence[Dataflow]) -> list[Dataflow]:
+    """Return the dataflows that a run loads: the selected assets' or the job's, else all."""
     if run is None:
         return list(flows)
     if run.asset_selection:  # a run of a whole job has none
@@ -218,22 +221,22 @@ def loaded_by(run: DagsterRun | None, flows: Sequence[Dataflow]) -> list[Dataflo
     return [flow for flow in flows if job_name(flow.name) == run.job_name] or list(flows)
 
 
-def _watermark_shown(
+def _watermark_and_picture(
     platform: Platform, options: RunOptions, flow: Dataflow, entry: Entry | None
 ) -> dict[str, Any]:
-    """Return an entry as metadata; with the picture of kinds that have one."""
-    shown = watermark_metadata(entry, read_quarantine(platform.log, entry))
-    kind = _of_kind(flow)
+    """Return an entry as metadata, with the kind's picture if it has one."""
+    metadata = watermark_metadata(entry, read_quarantine(platform.log, entry))
+    kind = definitions_of(flow)
     if not isinstance(kind, HasPicture):
-        return shown
+        return metadata
     try:
-        return {**shown, **kind.picture_metadata(platform, flow, options.now or clock())}
-    except StrandlineError as error:  # the rows are there; what cannot be read now fails no run
-        return shown | {"picture": error.message}
+        return {**metadata, **kind.picture_metadata(platform, flow, options.now or clock())}
+    except StrandlineError as error:  # the rows are committed: a missing picture fails no run
+        return metadata | {"picture": error.message}
 
 
 def _run_is_live(run_id: str) -> bool | None:
-    """Return whether Dagster has the run in progress; None if there is no instance, or it does not know the run."""
+    """Return whether Dagster has the run in progress; None if Dagster does not know it."""
     try:
         with DagsterInstance.get() as instance:
             run = instance.get_run_by_id(run_id)

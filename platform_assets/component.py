@@ -1,4 +1,7 @@
-"""A project folder as a component of Dagster: ``type: strandline.StrandlineProject`` in a ``defs.yaml`` (docs/how-to/own-project.md)."""
+"""A Dagster component for a project folder: ``type: strandline.StrandlineProject``.
+
+docs/own-project.md shows its ``defs.yaml``.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,7 @@ _OWN = "."
 
 
 class FirstDataflow(BaseModel):
-    """What ``dg scaffold`` may be told."""
+    """The options of ``dg scaffold``."""
 
     kind: Literal["path", "column", "window", "stream"] = Field(
         default="path", description="The kind of watermark of a first dataflow."
@@ -40,7 +43,7 @@ class FirstDataflow(BaseModel):
 
 
 class ProjectScaffolder(Scaffolder[FirstDataflow]):
-    """Writes a component whose folder is the project, with a first dataflow."""
+    """Writer of a component whose folder is the project, with a first dataflow."""
 
     @classmethod
     def get_scaffold_params(cls) -> type[FirstDataflow]:
@@ -48,7 +51,7 @@ class ProjectScaffolder(Scaffolder[FirstDataflow]):
         return FirstDataflow
 
     def scaffold(self, request: ScaffoldRequest[FirstDataflow]) -> None:
-        """Write ``defs.yaml``, and the project beside it; a file that is there stays as it is."""
+        """Write ``defs.yaml`` and the project beside it; keep files that exist."""
         scaffold_component(request, {"project": _OWN})
         folder = request.target_path.parent if request.append else request.target_path
         files = project_files(folder, {request.params.name: template(request.params.kind)})
@@ -58,9 +61,10 @@ class ProjectScaffolder(Scaffolder[FirstDataflow]):
 
 @scaffold_with(ProjectScaffolder)
 class StrandlineProject(Component, Model, Resolvable):
-    """Loads the dataflows of a project folder: their tables and watermarks as assets, with jobs, sensors, schedules and checks.
+    """Loads a project's dataflows: tables and watermarks as assets, with jobs, sensors and checks.
 
-    Runs that people start from the asset graph use the executor of the code location; jobs of dataflows run in one process.
+    Runs that people start from the asset graph use the code location's executor. A dataflow's job runs in
+    one process.
     """
 
     project: str = Field(
@@ -73,11 +77,11 @@ class StrandlineProject(Component, Model, Resolvable):
     )
 
     def build_defs(self, context: ComponentLoadContext) -> Definitions:
-        """Return everything that Dagster shows of the project.
+        """Return the Dagster definitions of the project.
 
         Raises:
-            ConfigurationError: if there is no such folder, or it holds no project.
-            InvalidProject: if a file has errors, and the component is strict.
+            ConfigurationError: if the folder does not exist or holds no project.
+            InvalidProject: if a file has errors and ``strict`` is set.
         """
         project = load_project(Path(context.path) / Path(self.project).expanduser())
         if self.strict and project.errors:

@@ -1,4 +1,4 @@
-"""Where a project's Dagster keeps its runs: below the project, unless the user has set DAGSTER_HOME."""
+"""The folder where a project's Dagster keeps its runs: in the project, unless DAGSTER_HOME is set."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ def dagster_home(project: Path, environment: Mapping[str, str] = os.environ) -> 
 
     Args:
         project: its folder.
-        environment: its DAGSTER_HOME wins over the project's own folder.
+        environment: a DAGSTER_HOME in it wins over the project's own folder.
     """
-    if given := environment.get(HOME):
-        return Path(given)
+    if user_home := environment.get(HOME):
+        return Path(user_home)
     home = project_home(project)
     home.mkdir(parents=True, exist_ok=True)
     draft = home / f".{_SETTINGS}.{os.getpid()}"
@@ -34,13 +34,15 @@ def dagster_home(project: Path, environment: Mapping[str, str] = os.environ) -> 
 
 
 @contextmanager
-def opening(home: Path) -> Iterator[None]:
-    """Wait until no other process opens a folder of runs: Dagster makes its tables then, and two that make them at once break them for good.
+def lock_dagster_home(home: Path) -> Iterator[None]:
+    """Hold the lock under which a Dagster instance is opened in a folder.
 
-    Of a folder that is not there nothing is made: Dagster refuses it.
+    The first to open it creates Dagster's tables; two processes that do so at once break them for good. A
+    missing
+    folder is not created: Dagster refuses it.
 
     Raises:
-        OSError: the folder cannot be written.
+        OSError: if the folder cannot be written.
     """
     if not home.is_dir():
         yield
@@ -51,19 +53,22 @@ def opening(home: Path) -> Iterator[None]:
 
 
 @contextmanager
-def at_home(project: Path) -> Iterator[Path]:
-    """Have this process, and those that it starts, use the folder of a project's runs as long as the block runs."""
-    before = os.environ.get(HOME)
+def use_dagster_home(project: Path) -> Iterator[Path]:
+    """Set DAGSTER_HOME to a project's folder of runs inside the block, also for child processes."""
+    previous = os.environ.get(HOME)
     os.environ[HOME] = str(dagster_home(project))
     try:
         yield Path(os.environ[HOME])
     finally:
         os.environ.pop(HOME)
-        if before is not None:
-            os.environ[HOME] = before
+        if previous is not None:
+            os.environ[HOME] = previous
 
 
 def project_home(project: Path) -> Path:
-    """Return a project's own folder of runs, which may not exist yet. The checkout's project has it beside its state."""
+    """Return a project's own folder of runs, which may not exist yet.
+
+    The checkout's own project has it beside its state.
+    """
     folder = project.resolve()
     return (ROOT if folder == ROOT / "platform_assets" else folder) / ".strandline" / "dagster"

@@ -1,4 +1,4 @@
-"""Files that wait for the operator, as documents: those that came late, and those in quarantine."""
+"""Files that wait for the operator, as documents: late files and files in quarantine."""
 
 from __future__ import annotations
 
@@ -12,11 +12,14 @@ from resources.watermarks.quarantine_list import read_quarantine
 _SHOWN = 50
 
 
-def files_aside(log: WatermarkLog, entry: Entry | None, late: LateFiles) -> dict[str, Any]:
-    """Return late files, and files in quarantine, the first 50 of each. Released ones wait for a run, and not for the operator."""
-    held = read_quarantine(log, entry).held
-    files = [{"path": file.file.path, "reason": file.reason} for file in held[:_SHOWN]]
+def late_and_quarantined_files(log: WatermarkLog, entry: Entry | None, late: LateFiles) -> dict[str, Any]:
+    """Return the first 50 late files and the first 50 files in quarantine, with their counts.
+
+    Released files are left out: they wait for a run.
+    """
+    quarantined = read_quarantine(log, entry).held
+    files = [{"path": file.file.path, "reason": file.reason} for file in quarantined[:_SHOWN]]
     return {
         "late": {"count": late.count, "paths": late.first(_SHOWN)},
-        "quarantined": {"count": len(held), "files": files},
+        "quarantined": {"count": len(quarantined), "files": files},
     }

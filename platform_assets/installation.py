@@ -1,4 +1,7 @@
-"""Where this code lies: a checkout with its three folders side by side, or the one package ``strandline`` of a wheel (docs/explanation/adr/0026-a-wheel-of-one-package.md)."""
+"""Where this code is installed: a checkout, or the package ``strandline`` of a wheel.
+
+A checkout has its three packages side by side (docs/adr/0026-a-wheel-of-one-package.md).
+"""
 
 from __future__ import annotations
 
@@ -20,9 +23,12 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def default_project() -> Path:
-    """Return the project of calls that name none: the working folder; in a checkout its own, if the working folder is none."""
-    here = Path.cwd()
-    return here if INSTALLED or is_project(here) else ROOT / "platform_assets"
+    """Return the project's folder when a call names none: the working folder if it is a project.
+
+    In a checkout, any other working folder means the checkout's own project.
+    """
+    current = Path.cwd()
+    return current if INSTALLED or is_project(current) else ROOT / "platform_assets"
 
 
 def is_project(folder: Path) -> bool:
@@ -31,12 +37,15 @@ def is_project(folder: Path) -> bool:
 
 
 def working_folder(project: Path) -> Path:
-    """Return the folder in which Dagster's processes start, so that they find this code and a project's own modules."""
+    """Return the folder where Dagster's processes start, so that they can import the project's modules."""
     return project if INSTALLED else ROOT
 
 
 def cache_folder(environment: Mapping[str, str] = os.environ) -> Path:
-    """Return the folder of the class-data archive and the list of jars: they are of this installation, not of a project."""
+    """Return the folder of the class-data archive and the list of jars.
+
+    They belong to the installation, not to a project.
+    """
     if not INSTALLED:
         return ROOT / ".strandline" / "cache"
     return Path(environment.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "strandline"

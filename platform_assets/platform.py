@@ -1,4 +1,7 @@
-"""The resources of a project. Imports neither Dagster nor Spark, so that ``plan`` and ``list`` answer at once."""
+"""The resources of a project.
+
+Imports neither Dagster nor Spark, so that ``plan`` and ``list`` are fast.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from resources.watermarks.compaction import RetentionPolicy
 
 
 def build_engine(project: Project, notify: Callable[[str], None] = lambda line: None) -> SparkEngine:
-    """Return a project's Spark, which reaches no place yet; arguments as of :func:`build_platform`."""
+    """Return a project's Spark engine, with no place attached yet; arguments as in :func:`build_platform`."""
     settings = project.spark_settings
     return SparkEngine(settings.master, settings.remote, settings.conf, cache=cache_folder(), notify=notify)
 
@@ -21,12 +24,12 @@ def build_platform(project: Project, notify: Callable[[str], None] = lambda line
     """Return the resources that a project's settings name; opens nothing.
 
     Args:
-        project: loaded.
+        project: a loaded project.
         notify: called with a line for people when a step takes seconds.
     """
     spark = build_engine(project, notify)
-    kept = project.settings.history
-    history = RetentionPolicy(kept.entries, kept.age)
+    retention = project.settings.history
+    history = RetentionPolicy(retention.entries, retention.age)
     return Platform(
         project.state,
         project.lake,

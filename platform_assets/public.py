@@ -1,6 +1,8 @@
-"""What a user's own code imports from ``strandline`` (docs/how-to/own-project.md): the wheel has this module as the package itself.
+"""The names that a user's own code imports from ``strandline`` (docs/own-project.md).
 
-The names are imported when they are asked for: ``strandline validate`` does not wait for Dagster.
+In the wheel this module is the package itself. Names are imported on first use: ``strandline validate``
+does not
+wait for Dagster.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a materialisation shows of a run (docs/reference/dagster.md). Every number was measured by the run itself."""
+"""The metadata of a run's materialisation (docs/dagster.md). The run itself measured every number."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from partitions.errors import StrandlineError
 from partitions.path.quarantined_files import Quarantine
 from partitions.stream.operators import EPOCH
 from platform_assets.kinds import PROFILES, profile_of
-from platform_assets.kinds.profile import CountsRowsAside, KindProfile, PlanRow
+from platform_assets.kinds.profile import CountsRowsSetAside, KindProfile, PlanRow
 from platform_assets.words import in_words, stored_in_words
 from resources.connections.places import Place
 from resources.outcome import Outcome
@@ -23,16 +23,16 @@ from resources.watermarks.entry import Entry
 
 _SHOWN = 100
 
-_ADDED = {
-    "_source_file": "The file that the row is of, or what else it comes from.",
-    "_ingested_at": "When the run began that loaded the row.",
+_COLUMN_DESCRIPTIONS = {
+    "_source_file": "The file, or other source, that the row comes from.",
+    "_ingested_at": "The start of the run that loaded the row.",
     "_run_id": "The run that loaded the row.",
     EPOCH: "The number of the epoch that emitted the row.",
 }
-"""What the columns say that loading adds."""
+"""Descriptions of the columns that Strandline adds to each row."""
 
 _MOST_ROWS = 2**31
-"""Dagster shows no larger count of rows."""
+"""Dagster shows no larger row count."""
 
 
 def table_metadata(
@@ -46,13 +46,13 @@ def table_metadata(
 
     Args:
         dataflow: the definition.
-        outcome: of the run.
-        place: of the table.
-        columns: of the table, with name and type; none if they are not asked for.
+        outcome: the outcome of the run.
+        place: the place of the table.
+        columns: the table's columns with name and type; empty to show none.
         size: bytes of the table's data files; None if unknown.
     """
     profile = profile_of(dataflow)
-    shown: dict[str, Any] = {
+    metadata: dict[str, Any] = {
         "status": outcome.status,
         "rows": outcome.rows,
         **profile.amounts(outcome),
@@ -64,77 +64,77 @@ def table_metadata(
         "table": MetadataValue.path(str(place)),
     }
     if outcome.newest and outcome.newest.modified is not None:
-        shown["lag_seconds"] = lag_seconds(outcome.newest, datetime.now(UTC))
+        metadata["lag_seconds"] = lag_seconds(outcome.newest, datetime.now(UTC))
     if outcome.newest and outcome.newest.table_version is not None:
-        shown["table_version"] = outcome.newest.table_version
+        metadata["table_version"] = outcome.newest.table_version
     if writers := dict.fromkeys(
-        done.entry.committed_by for done in outcome.committed if done.entry.committed_by
+        commit.entry.committed_by for commit in outcome.committed if commit.entry.committed_by
     ):
-        shown["committed_by"] = "; ".join(writers)
+        metadata["committed_by"] = "; ".join(writers)
     if outcome.warnings:
-        shown["warnings"] = MetadataValue.md("\n".join(f"- {warning}" for warning in outcome.warnings))
+        metadata["warnings"] = MetadataValue.md("\n".join(f"- {warning}" for warning in outcome.warnings))
     if outcome.error is not None:
-        shown |= error_metadata(outcome.error.message, outcome.error.choices)
-    return shown | _of_the_table(dataflow, outcome, columns, size)
+        metadata |= error_metadata(outcome.error.message, outcome.error.choices)
+    return metadata | _dagster_table_metadata(dataflow, outcome, columns, size)
 
 
 def error_metadata(message: str, choices: Sequence[str]) -> dict[str, Any]:
-    """Return what is shown of an error: its message, and the commands that lead on if there are any."""
+    """Return an error's message as metadata, and the commands that help if there are any."""
     lines = "\n".join(f"- `{choice}`" for choice in choices)
     return {"error": message} | ({"what_to_do": MetadataValue.md(lines)} if lines else {})
 
 
-def _of_the_table(
+def _dagster_table_metadata(
     dataflow: Dataflow, outcome: Outcome, columns: Sequence[Mapping[str, str]], size: int | None
 ) -> dict[str, Any]:
-    """Return what Dagster's own pages show of a table after a run that changed it: its rows, its size, and its columns."""
-    shown: dict[str, Any] = {}
+    """Return rows, size and columns under Dagster's own keys; nothing if the run committed nothing."""
+    metadata: dict[str, Any] = {}
     if not outcome.committed or outcome.newest is None:
-        return shown
+        return metadata
     rows = outcome.newest.total_rows
     if rows < _MOST_ROWS and not dataflow.target.shared:  # others load rows of a shared table, too
-        shown["dagster/row_count"] = rows
+        metadata["dagster/row_count"] = rows
     if size is not None:
-        shown["dagster/size_bytes"] = size
+        metadata["dagster/size_bytes"] = size
     if columns:
         described = [
-            TableColumn(name, column["type"], _ADDED.get(name))
+            TableColumn(name, column["type"], _COLUMN_DESCRIPTIONS.get(name))
             for column in columns
             if (name := column["name"])
         ]
-        shown["dagster/column_schema"] = TableSchema(described)
-    return shown
+        metadata["dagster/column_schema"] = TableSchema(described)
+    return metadata
 
 
 def _watermarks(dataflow: Dataflow, outcome: Outcome) -> dict[str, Any]:
-    """Return the watermark before, as it was read from, and after: each in words, and all of them as JSON."""
+    """Return the watermarks before, as read, and after the run: in words, and together as JSON."""
     profile = profile_of(dataflow)
     watermarks = {"before": outcome.before, "effective": outcome.effective, "after": outcome.after}
-    shown: dict[str, Any] = {
+    metadata: dict[str, Any] = {
         f"watermark_{name}": in_words(dataflow.kind, watermark) for name, watermark in watermarks.items()
     }
     documents = {name: profile.watermark_document(watermark) for name, watermark in watermarks.items()}
     if None not in documents.values():
-        shown["watermark_values"] = MetadataValue.json(documents)
-    return shown
+        metadata["watermark_values"] = MetadataValue.json(documents)
+    return metadata
 
 
 def chunks_metadata(reports: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the metadata of the chunks of a replay, as they are now."""
-    done = [report for report in reports if report["status"] not in ("pending", "failed")]
+    """Return the metadata of a replay's chunks in their present state."""
+    loaded_chunks = [report for report in reports if report["status"] not in ("pending", "failed")]
     return {
         "chunks": _chunk_table(reports),
-        "chunks_done": len(done),
+        "chunks_done": len(loaded_chunks),
         "chunks_in_all": len(reports),
         "rows": sum(report["rows"] for report in reports),
     }
 
 
 def _chunk_table(reports: Sequence[Mapping[str, Any]]) -> MetadataValue[Any]:
-    """Return the chunks of a replay as a table: the last ones that are done, and those that are not."""
-    ahead = [report for report in reports if report["status"] in ("failed", "pending")]
-    done = [report for report in reports if report not in ahead]
-    shown = [*done[-(_SHOWN // 2) :], *ahead][:_SHOWN]
+    """Return a replay's chunks as a table: the newest loaded ones, then those not loaded."""
+    unloaded = [report for report in reports if report["status"] in ("failed", "pending")]
+    loaded = [report for report in reports if report not in unloaded]
+    visible_reports = [*loaded[-(_SHOWN // 2) :], *unloaded][:_SHOWN]
     records = [
         TableRecord(
             {
@@ -145,7 +145,7 @@ def _chunk_table(reports: Sequence[Mapping[str, Any]]) -> MetadataValue[Any]:
                 "error": report["error"] or "",
             }
         )
-        for report in shown
+        for report in visible_reports
     ]
     columns = [TableColumn(name, "int" if name == "rows" else "string") for name in ("from", "to", "status", "rows", "error")]  # fmt: skip
     return MetadataValue.table(records, TableSchema(columns))
@@ -156,7 +156,7 @@ def _bound(value: Any) -> str:
 
 
 def watermark_metadata(entry: Entry | None, quarantine: Quarantine) -> dict[str, Any]:
-    """Return the metadata of the watermark's output: an entry, and the files that it leaves in quarantine."""
+    """Return the metadata of the watermark's output: an entry and its files in quarantine."""
     if entry is None:
         return {"state_number": 0, "watermark": in_words(None, None)}
     return {
@@ -167,33 +167,43 @@ def watermark_metadata(entry: Entry | None, quarantine: Quarantine) -> dict[str,
         "appended": entry.time,
         "total_rows": entry.total_rows,
         "total_files": entry.total_files,
-        **_rows_aside_or_files(entry, quarantine),
+        **_quarantine_counts(entry, quarantine),
         **({"quarantine": _quarantine_table(quarantine)} if quarantine.held else {}),
     }
 
 
-def _rows_aside_or_files(entry: Entry, quarantine: Quarantine) -> dict[str, int]:
-    """Return how many files are in quarantine; of a stream, which has none there, how many rows were late and quarantined since the start, if any."""
+def _quarantine_counts(entry: Entry, quarantine: Quarantine) -> dict[str, int]:
+    """Return the number of files in quarantine; for a stream its late and quarantined rows.
+
+    A stream has no files in quarantine. Its rows count from the start, and only counts above 0 are
+    returned.
+    """
     profile = PROFILES[entry.kind]
-    if not isinstance(profile, CountsRowsAside):
+    if not isinstance(profile, CountsRowsSetAside):
         return {"in_quarantine": len(quarantine.held)}
     with suppress(StrandlineError):
-        late, quarantined = profile.rows_aside(entry)
+        late, quarantined = profile.rows_set_aside(entry)
         counts = {"late_rows": late, "quarantined_rows": quarantined}
         return {name: rows for name, rows in counts.items() if rows}
     return {}
 
 
 def _document_of(entry: Entry) -> dict[str, Any]:
-    """Return an entry's watermark as JSON; nothing for a kind whose values say nothing to people, or for text that does not read."""
-    with suppress(StrandlineError):  # decisions are made for such states, too
+    """Return an entry's watermark as JSON metadata; empty if its kind has no readable values.
+
+    Also empty if the stored text cannot be read.
+    """
+    with suppress(StrandlineError):  # an operator must see such a state to decide about it
         document = PROFILES[entry.kind].watermark_document(entry.state())
         return {} if document is None else {"watermark_values": MetadataValue.json(document)}
     return {}
 
 
 def lag_seconds(entry: Entry, now: datetime) -> float | None:
-    """Return how old the newest committed file is, by the store's clock and this machine's; None if unknown."""
+    """Return the age in seconds of the newest committed file; None if unknown.
+
+    The file's time comes from the store's clock, ``now`` from this machine's.
+    """
     return None if entry.modified is None else round(now.timestamp() - entry.modified / 1000, 3)
 
 
@@ -218,5 +228,8 @@ def _plan_table(outcome: Outcome, profile: KindProfile) -> MetadataValue:
         skips = (("skip", PlanRow(skip.what, 0, skip.why)) for skip in plan.skips[:_SHOWN])
         rows = [*islice(slices, _SHOWN), *skips]
     columns = [TableColumn("slice"), TableColumn("what"), TableColumn("files", "int"), TableColumn("why")]
-    records = [TableRecord({"slice": name, **row._asdict()}) for name, row in rows]
+    records = [
+        TableRecord({"slice": name, "what": row.summary, "files": row.files, "why": row.why})
+        for name, row in rows
+    ]
     return MetadataValue.table(records=records, schema=TableSchema(columns=columns))

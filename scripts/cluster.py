@@ -1,4 +1,7 @@
-"""A Spark cluster on this machine, for tests and measurements: a standalone master and workers, each a process of its own, from pyspark's own wheel."""
+"""A Spark cluster on this machine, for tests and measurements.
+
+A standalone master and workers, each a process of its own, from pyspark's own wheel.
+"""
 
 from __future__ import annotations
 
@@ -32,9 +35,9 @@ class Cluster:
     """A master with its workers.
 
     Attributes:
-        folder: of logs, and of what executors keep.
-        cores: of each worker.
-        memory: of each worker, as Spark writes it.
+        folder: the folder of logs, and of the executors' files.
+        cores: the cores of each worker.
+        memory: the memory of each worker, in Spark's spelling.
     """
 
     folder: Path
@@ -47,11 +50,11 @@ class Cluster:
 
     @property
     def url(self) -> str:
-        """What ``spark.master`` is."""
+        """Return the value of ``spark.master``."""
         return f"spark://{_HOST}:{self.port}"
 
     def start(self, workers: int) -> None:
-        """Start the master and some workers, and wait until all are there."""
+        """Start the master and some workers, and wait until all are ready."""
         ports = ("--host", _HOST, "--port", str(self.port), "--webui-port", str(self.page))
         self._master = self._process("master", f"{_DEPLOY}.master.Master", *ports)
         self._until(lambda: self._state() is not None, "the master answers")
@@ -59,36 +62,37 @@ class Cluster:
             self.add_worker()
 
     def add_worker(self) -> subprocess.Popen[bytes]:
-        """Start one more worker, and wait until the master knows it."""
+        """Start another worker, and wait until the master lists it."""
         number = len(self.workers) + 1
         sizes = ("--cores", str(self.cores), "--memory", self.memory)
         where = ("--host", _HOST, "--webui-port", "0", "--work-dir", str(self.folder / f"work-{number}"))
         worker = self._process(f"worker-{number}", f"{_DEPLOY}.worker.Worker", *sizes, *where, self.url)
         self.workers.append(worker)
         self._until(
-            lambda: self.alive == sum(one.poll() is None for one in self.workers), f"worker {number} is there"
+            lambda: self.alive == sum(worker.poll() is None for worker in self.workers),
+            f"worker {number} is there",
         )
         return worker
 
     @property
     def alive(self) -> int:
-        """How many workers the master knows."""
+        """Return the number of workers that the master lists."""
         state = self._state() or {}
         return sum(worker["state"] == "ALIVE" for worker in state.get("workers", ()))
 
     def stop(self) -> None:
-        """End all of it, and remove what executors have kept: a copy of each jar, for one."""
+        """End all processes, and remove the executors' files, such as a copy of each jar."""
         end([*self.workers, *([self._master] if self._master else [])])
-        for kept in self.folder.glob("work-*"):
-            shutil.rmtree(kept, ignore_errors=True)
+        for work_folder in self.folder.glob("work-*"):
+            shutil.rmtree(work_folder, ignore_errors=True)
 
     def _state(self) -> dict[str, Any] | None:
         try:
             answer = requests.get(f"http://{_HOST}:{self.page}/json/", timeout=10, proxies={"http": ""})
         except requests.RequestException:
             return None
-        found: dict[str, Any] | None = answer.json() if answer.ok else None
-        return found
+        state: dict[str, Any] | None = answer.json() if answer.ok else None
+        return state
 
     def _process(self, name: str, main: str, *arguments: str) -> subprocess.Popen[bytes]:
         environment = {
@@ -102,18 +106,20 @@ class Cluster:
         command = [str(spark_home() / "bin" / "spark-class"), main, *arguments]
         return start(command, self.folder / f"{name}.log", environment)
 
-    def _until(self, condition: Any, what: str) -> None:
+    def _until(self, condition: Any, condition_text: str) -> None:
         deadline = time.monotonic() + _PATIENCE
         while not condition():
             if time.monotonic() > deadline:
-                said = "; ".join(last_lines(log) for log in sorted(self.folder.glob("*.log")))
-                raise TimeoutError(f"{what}: not within {_PATIENCE:.0f} s; the logs end with {said}")
+                last_log_lines = "; ".join(last_lines(log) for log in sorted(self.folder.glob("*.log")))
+                raise TimeoutError(
+                    f"{condition_text}: not within {_PATIENCE:.0f} s; the logs end with {last_log_lines}"
+                )
             time.sleep(0.1)
 
 
 @contextmanager
 def cluster(folder: Path, workers: int, *, cores: int = 1, memory: str = "1g") -> Iterator[Cluster]:
-    """Run a cluster as long as the block runs."""
+    """Run a cluster inside the block."""
     folder.mkdir(parents=True, exist_ok=True)
     running = Cluster(folder, cores, memory)
     try:

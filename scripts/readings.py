@@ -1,6 +1,7 @@
-"""Readings of three devices, made from the demo's weather: one an airport every five minutes, between the temperatures of two hours.
+"""Readings of three devices, one every five minutes, interpolated from the demo's hourly weather.
 
-A file holds what arrives in half an hour. The device at LGA has a slow line: its readings arrive an hour late, in order.
+A file holds the readings that arrive in half an hour. The device at LGA has a slow line: its readings
+arrive an hour late, in order.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ _HOUR, _FILE = timedelta(hours=1), timedelta(minutes=30)
 
 
 class Reading(NamedTuple):
-    """What a device has measured.
+    """A measurement of a device.
 
     Attributes:
         device: the airport.
-        at: when.
+        at: the time of measurement.
         temperature: degrees Fahrenheit.
     """
 
@@ -34,7 +35,7 @@ class Reading(NamedTuple):
 
 
 def readings(start: datetime, until: datetime) -> list[Reading]:
-    """Return all readings of a stretch of time, half-open, in the order in which they arrive."""
+    """Return all readings of a half-open stretch of time, in their order of arrival."""
     hourly: dict[str, dict[datetime, float]] = {}
     for row in table("weather"):
         origin, at, temperature = row["origin"], row["time_hour"], row["temp"]
@@ -44,13 +45,13 @@ def readings(start: datetime, until: datetime) -> list[Reading]:
             continue
         if temperature is not None:
             hourly.setdefault(origin, {})[datetime.fromisoformat(at)] = float(temperature)
-    found = [
+    all_readings = [
         reading
         for device, by_hour in hourly.items()
         for reading in _between(device, by_hour)
         if start <= reading.at < until
     ]
-    return sorted(found, key=lambda each: (arrives(each), each.device))
+    return sorted(all_readings, key=lambda reading: (arrives(reading), reading.device))
 
 
 def arrives(reading: Reading) -> datetime:
@@ -63,25 +64,28 @@ Arrived = list[tuple[datetime, list[Reading]]]
 
 
 def files(start: datetime, until: datetime) -> Arrived:
-    """Return what arrives in each half hour of a stretch of time, with its end; only readings since the stretch's start."""
-    made = Arrived()
+    """Return the readings that arrive in each half hour of a stretch, with the half hour's end.
+
+    Readings from before the stretch are left out.
+    """
+    arrived = Arrived()
     all_of_it = readings(start, until)
     while start < until:
         end = min(start + _FILE, until)
-        made.append((end, [reading for reading in all_of_it if start <= arrives(reading) < end]))
+        arrived.append((end, [reading for reading in all_of_it if start <= arrives(reading) < end]))
         start = end
-    return made
+    return arrived
 
 
-def land(given: Arrived, landing: Path) -> int:
+def land(arrived: Arrived, landing: Path) -> int:
     """Write files into a landing zone, each in one step; return the number of readings."""
     landing.mkdir(parents=True, exist_ok=True)
-    for end, rows in given:
+    for end, rows in arrived:
         draft = landing / f".{int(end.timestamp())}.part"
         draft.write_text("".join(f"{json.dumps(_plain(row))}\n" for row in rows))
         os.utime(draft, (end.timestamp(), end.timestamp()))  # Spark reads files in this order
         draft.rename(landing / f"{int(end.timestamp())}.ndjson")
-    return sum(len(rows) for _, rows in given)
+    return sum(len(rows) for _, rows in arrived)
 
 
 def _between(device: str, hourly: dict[datetime, float]) -> Iterator[Reading]:

@@ -1,6 +1,7 @@
-"""The demo's sources that are servers: a database of weather, planes and airlines, and an HTTP API of airports.
+"""The demo's servers: a database of weather, planes and airlines, and an HTTP API of airports.
 
-Both listen on the ports that ``platform.yaml`` names. ``python -m scripts.sources COMMAND`` runs them with the whole year for ``make ui``, as
+Both listen on the ports that ``platform.yaml`` names. ``python -m scripts.sources COMMAND`` runs them with
+the whole year for ``make ui``, as
 long as COMMAND runs.
 """
 
@@ -50,7 +51,7 @@ class Ports:
 
 @dataclass(frozen=True)
 class Sources:
-    """The running sources: what they hold, and how it changes."""
+    """The running sources, which can be changed."""
 
     weather: Weather
     fleet: Fleet
@@ -59,7 +60,10 @@ class Sources:
 
 @contextmanager
 def serving(ports: Ports) -> Iterator[Sources]:
-    """Run the database and the API; all users of this machine may read them. Both start without weather, planes and airlines."""
+    """Run the database and the API, readable by all users of this machine.
+
+    The database has no weather, planes or airlines yet.
+    """
     for name in (
         "no_proxy",
         "NO_PROXY",

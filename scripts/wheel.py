@@ -1,7 +1,8 @@
-"""The build hook of the wheel: the three packages of the checkout become one, ``strandline`` (docs/explanation/adr/0026-a-wheel-of-one-package.md).
+"""The build hook of the wheel: the three packages of the checkout become one, ``strandline``.
 
-Imports of the three are rewritten by the syntax tree, so that texts and comments stay as they are, and so do the numbers of the lines. An
-editable install is the checkout itself: nothing is rewritten for it.
+See docs/adr/0026-a-wheel-of-one-package.md. Imports of the three are rewritten by the syntax tree, so that
+texts, comments and
+line numbers stay as they are. An editable install is the checkout itself: nothing is rewritten for it.
 """
 
 from __future__ import annotations
@@ -33,26 +34,26 @@ COMPONENTS = "dagster_dg_cli.registry_modules"
 class WheelHook(BuildHookInterface[Any]):
     """Puts the rewritten packages into the wheel, and names its commands."""
 
-    _made: str | None = None
+    _built_folder: str | None = None
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Rewrite the packages into a folder that the wheel is made of."""
+        """Rewrite the packages into a folder, from which the wheel is built."""
         if version == "editable":
             return
-        self._made = tempfile.mkdtemp(prefix="strandline-wheel-")
-        package = write_package(Path(self.root), Path(self._made))
+        self._built_folder = tempfile.mkdtemp(prefix="strandline-wheel-")
+        package = write_package(Path(self.root), Path(self._built_folder))
         build_data["force_include"][str(package)] = NAME
         self.metadata.core.scripts[NAME] = SCRIPT
         self.metadata.core.entry_points[COMPONENTS] = {NAME: NAME}
 
     def finalize(self, *_: Any) -> None:
         """Remove the folder."""
-        if self._made is not None:
-            shutil.rmtree(self._made)
+        if self._built_folder is not None:
+            shutil.rmtree(self._built_folder)
 
 
 def write_package(root: Path, into: Path) -> Path:
-    """Write the package ``strandline``, made of the checkout at ``root``, into a folder, and return its path."""
+    """Write the package ``strandline`` from the checkout at ``root`` into a folder; return its path."""
     package = into / NAME
     for path in sorted(path for name in PACKAGES for path in (root / name).rglob("*")):
         name = path.relative_to(root).as_posix()

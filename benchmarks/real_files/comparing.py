@@ -1,4 +1,7 @@
-"""Compare the rows of a table with the rows that another reader finds in the file: each value exact, as its column's type holds it."""
+"""Compares the rows of a table with the rows that another reader finds in the file, value by value.
+
+Each value must be exact in the type of its column.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ Row = Mapping[str, Any]
 
 
 class Number(str):
-    """A number of a JSON text, as it is written."""
+    """A number of a JSON text, as written."""
 
     __slots__ = ()
 
@@ -36,11 +39,11 @@ class Lossy(Exception):
 
 @dataclass(frozen=True)
 class Difference:
-    """How a table differs from its file.
+    """The difference between a table and its file.
 
     Attributes:
-        missing: rows of the file that the table does not have.
-        additional: rows of the table that the file does not have.
+        missing: the number of rows that only the file has.
+        additional: the number of rows that only the table has.
         first: the first of them, in words.
     """
 
@@ -50,11 +53,12 @@ class Difference:
 
 
 def compare(expected: Iterable[Row], table: pa.Table) -> Difference | None:
-    """Return the difference between the rows of a file and a table, in any order; None if each row is there once.
+    """Return the difference between the rows of a file and a table, in any order; None if equal.
 
     Args:
-        expected: by another reader, with raw values: texts of text formats, Python's values of the others.
-        table: what was loaded.
+        expected: rows of another reader with raw values: texts of text formats, Python's values of the
+        others.
+        table: the loaded table.
     """
     row_type = pa.struct(list(table.schema))
     stored = Counter(canonical(row, row_type) for row in table.to_pylist())
@@ -76,7 +80,7 @@ def compare(expected: Iterable[Row], table: pa.Table) -> Difference | None:
     if not first:
         row = next(iter(additional))
         why = "twice" if stored[row] > additional[row] else "not in the file"
-        first = f"a row of the table is {why}: {_shown(row)}"
+        first = f"a row of the table is {why}: {_shorten(row)}"
     return Difference(missing, additional.total(), first)
 
 
@@ -93,7 +97,7 @@ def canonical(value: Any, kind: pa.DataType) -> Any:
         return _structure(value, kind)
     if types.is_list(kind) or types.is_large_list(kind):
         if not isinstance(value, list | tuple):
-            raise Lossy(f"{_shown(value)} is no list")
+            raise Lossy(f"{_shorten(value)} is no list")
         return tuple(canonical(item, kind.value_type) for item in value)
     if types.is_map(kind):
         pairs = value.items() if isinstance(value, Mapping) else value
@@ -108,22 +112,22 @@ def canonical(value: Any, kind: pa.DataType) -> Any:
 
 def _structure(value: Any, kind: pa.StructType) -> Any:
     if not isinstance(value, Mapping):
-        raise Lossy(f"{_shown(value)} is no structure")
+        raise Lossy(f"{_shorten(value)} is no structure")
     fields = {field.name: field.type for field in kind}
-    lost = [name for name, inner in value.items() if name not in fields and any_value(inner)]
-    if lost:
-        raise Lossy(f"field {lost[0]} is not in the table, and has {_shown(value[lost[0]])}")
-    found = []
+    lost_fields = [name for name, inner in value.items() if name not in fields and any_value(inner)]
+    if lost_fields:
+        raise Lossy(f"field {lost_fields[0]} is not in the table, and has {_shorten(value[lost_fields[0]])}")
+    values = []
     for name, inner in fields.items():
         try:
-            found.append((name, canonical(value.get(name), inner)))
+            values.append((name, canonical(value.get(name), inner)))
         except Lossy as error:
             raise Lossy(f"{name}: {error}") from None
-    return tuple(found)
+    return tuple(values)
 
 
 def any_value(value: Any) -> bool:
-    """Whether anything in a value is more than a missing one: an empty list or structure has no type."""
+    """Return whether a value holds anything: an empty list or structure does not."""
     if isinstance(value, Mapping):
         return any(map(any_value, value.values()))
     if isinstance(value, list | tuple):
@@ -143,7 +147,7 @@ def _text(value: Any) -> Any:
             try:
                 return value.decode()
             except UnicodeDecodeError:
-                raise Lossy(f"{_shown(value)} is no text") from None
+                raise Lossy(f"{_shorten(value)} is no text") from None
         case datetime() | date():
             return value.isoformat()
         case time():
@@ -155,7 +159,7 @@ def _text(value: Any) -> Any:
         case timedelta():
             seconds = value.days * 86400 + value.seconds
             return f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
-    raise Lossy(f"{_shown(value)} has no text here")
+    raise Lossy(f"{_shorten(value)} has no text here")
 
 
 def _clock(value: time) -> str:
@@ -163,7 +167,7 @@ def _clock(value: time) -> str:
 
 
 def _json(text: str) -> Any:
-    """A text; if it is an object or an array of JSON, that: blanks between its parts do not count."""
+    """Return a text, or its value if it is an object or array of JSON, where blanks do not count."""
     if text[:1] in ("{", "["):
         try:
             return "json", _freeze(json.loads(text, parse_float=Number, parse_int=Number))
@@ -195,13 +199,13 @@ def _whole(value: Any) -> int:
             return int(value)
         case str() if _WHOLE.fullmatch(value):
             return int(value)
-    raise Lossy(f"{_shown(value)} is no whole number")
+    raise Lossy(f"{_shorten(value)} is no whole number")
 
 
 def _float(value: Any, kind: pa.DataType) -> Any:
     match value:
         case bool():
-            raise Lossy(f"{_shown(value)} is no number")
+            raise Lossy(f"{_shorten(value)} is no number")
         case str() if value in _NOT_FINITE:
             number = float(_NOT_FINITE[value])
         case str() if _NUMBER.fullmatch(value):
@@ -215,12 +219,12 @@ def _float(value: Any, kind: pa.DataType) -> Any:
         case float() | Decimal():
             number = float(value)
         case _:
-            raise Lossy(f"{_shown(value)} is no number")
+            raise Lossy(f"{_shorten(value)} is no number")
     if pa.types.is_float32(kind):
         try:
             number = struct.unpack("f", struct.pack("f", number))[0]
         except OverflowError:
-            raise Lossy(f"{_shown(value)} is beyond a float") from None
+            raise Lossy(f"{_shorten(value)} is beyond a float") from None
     return "number", repr(number)
 
 
@@ -228,9 +232,9 @@ def _decimal(value: Any, kind: pa.Decimal128Type) -> Decimal:
     try:
         number = Decimal(repr(value) if isinstance(value, float) else value)
     except (InvalidOperation, TypeError, ValueError):
-        raise Lossy(f"{_shown(value)} is no number") from None
+        raise Lossy(f"{_shorten(value)} is no number") from None
     if not number.is_finite() or int(number.normalize().as_tuple().exponent) < -kind.scale:
-        raise Lossy(f"{_shown(value)} does not fit {kind}")
+        raise Lossy(f"{_shorten(value)} does not fit {kind}")
     return number
 
 
@@ -240,7 +244,7 @@ def _boolean(value: Any) -> bool:
             return value
         case str() if value.lower() in ("true", "false"):
             return value.lower() == "true"
-    raise Lossy(f"{_shown(value)} is neither true nor false")
+    raise Lossy(f"{_shorten(value)} is neither true nor false")
 
 
 def _day(value: Any) -> date:
@@ -254,11 +258,11 @@ def _day(value: Any) -> date:
                 return date.fromisoformat(value)
             except ValueError:
                 pass
-    raise Lossy(f"{_shown(value)} is no date")
+    raise Lossy(f"{_shorten(value)} is no date")
 
 
 def _instant(value: Any, kind: pa.TimestampType) -> datetime:
-    """A time; one without an offset is UTC where the type is of instants."""
+    """Return a time; a time without an offset is UTC if the type is of instants."""
     match value:
         case Number() if _WHOLE.fullmatch(value):
             at = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=int(value))
@@ -266,16 +270,16 @@ def _instant(value: Any, kind: pa.TimestampType) -> datetime:
             try:
                 at = datetime.fromisoformat(value.removesuffix(" UTC"))
             except ValueError:
-                raise Lossy(f"{_shown(value)} is no time") from None
+                raise Lossy(f"{_shorten(value)} is no time") from None
         case datetime():
             at = value
         case date():
             at = datetime.combine(value, time())
         case _:
-            raise Lossy(f"{_shown(value)} is no time")
+            raise Lossy(f"{_shorten(value)} is no time")
     if kind.tz is None:
         if at.tzinfo is not None:
-            raise Lossy(f"{_shown(value)} has an offset, and the column has none")
+            raise Lossy(f"{_shorten(value)} has an offset, and the column has none")
         return at
     return at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
 
@@ -286,7 +290,7 @@ def _bytes(value: Any) -> bytes:
             return value
         case UUID():
             return value.bytes
-    raise Lossy(f"{_shown(value)} is not bytes")
+    raise Lossy(f"{_shorten(value)} is not bytes")
 
 
 _SCALARS: Sequence[tuple[Callable[[pa.DataType], bool], Callable[[Any, Any], Any]]] = (
@@ -306,18 +310,18 @@ _SCALARS: Sequence[tuple[Callable[[pa.DataType], bool], Callable[[Any, Any], Any
 
 
 def _apart(key: Any, stored: Counter[Any]) -> str:
-    """Say which value the nearest row of the table has instead."""
+    """Return the value that the nearest row of the table has instead, in words."""
     if key in stored:
-        return f"is in the table {stored[key]} times only: {_shown(key)}"
-    nearest = max(
-        stored, key=lambda other: sum(a == b for a, b in zip(key, other, strict=True)), default=None
-    )
+        return f"is in the table {stored[key]} times only: {_shorten(key)}"
+    nearest = max(stored, key=lambda row: sum(a == b for a, b in zip(key, row, strict=True)), default=None)
     if nearest is None:
-        return f"the table is empty, expected {_shown(key)}"
-    expected, found = next((a, b) for a, b in zip(key, nearest, strict=True) if a != b)
-    return f"column {expected[0]}: expected {_shown(expected[1])}, the nearest row has {_shown(found[1])}"
+        return f"the table is empty, expected {_shorten(key)}"
+    expected, actual = next((a, b) for a, b in zip(key, nearest, strict=True) if a != b)
+    return (
+        f"column {expected[0]}: expected {_shorten(expected[1])}, the nearest row has {_shorten(actual[1])}"
+    )
 
 
-def _shown(value: object) -> str:
+def _shorten(value: object) -> str:
     text = repr(value)
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"

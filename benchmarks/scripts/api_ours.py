@@ -1,4 +1,7 @@
-"""Load all pages of an API into an empty table on a warm Spark; print the seconds of the run, the rows and the peak of memory."""
+"""Loads all pages of an API into an empty table on a warm Spark.
+
+Prints the seconds of the run, the rows and the peak of memory.
+"""
 
 import json
 import resource

@@ -16,14 +16,14 @@ def page(number: int) -> bytes:
     first = number * ROWS
     items = [
         {
-            "id": first + each,
-            "updated_at": (START + timedelta(seconds=first + each)).isoformat(),
-            "customer": f"customer {each % 97}",
-            "amount": each / 100,
-            "address": {"city": f"city {each % 13}", "zip": f"{each:05d}"},
-            "lines": [{"sku": f"s{each % 7}", "count": 1}, {"sku": "x", "count": 2}],
+            "id": first + number,
+            "updated_at": (START + timedelta(seconds=first + number)).isoformat(),
+            "customer": f"customer {number % 97}",
+            "amount": number / 100,
+            "address": {"city": f"city {number % 13}", "zip": f"{number:05d}"},
+            "lines": [{"sku": f"s{number % 7}", "count": 1}, {"sku": "x", "count": 2}],
         }
-        for each in range(ROWS)
+        for number in range(ROWS)
     ]
     following = number + 1 if number + 1 < PAGES else None
     return json.dumps({"data": {"items": items, "next": following}}).encode()

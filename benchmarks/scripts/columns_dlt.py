@@ -1,4 +1,7 @@
-"""Load a table of PostgreSQL into Delta with dlt's sql_database, incremental by ``at``; print the seconds beyond imports, and the rows."""
+"""Loads a table of PostgreSQL into Delta with dlt's sql_database, incremental by ``at``.
+
+Prints the seconds beyond imports, and the rows.
+"""
 
 import json
 import sys

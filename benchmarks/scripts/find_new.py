@@ -28,7 +28,7 @@ if connection:
     place.store  # noqa: B018 - makes the client, once per process
 position = AbovePath(FileKey.of(name(size - 1)), leaf=True)
 before, memory = time.process_time(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-found = list_above(place, position, (".ndjson",)).listed
+listed = list_above(place, position, (".ndjson",)).listed
 cpu = time.process_time() - before
 grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - memory
-print(json.dumps({"calls": found.calls, "found": len(found.files), "cpu": cpu, "memory": grown / 1024}))
+print(json.dumps({"calls": listed.calls, "found": len(listed.files), "cpu": cpu, "memory": grown / 1024}))

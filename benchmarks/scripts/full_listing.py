@@ -1,4 +1,7 @@
-"""List everything, as home-made sensors do, with boto3's paginator or a walk of the folder; print the cost of the listing alone."""
+"""Lists everything, as home-made sensors do, with boto3's paginator or a walk of the folder.
+
+Prints the cost of the listing alone.
+"""
 
 import json
 import os
@@ -27,8 +30,8 @@ else:
     for folder, _, names in os.walk(root):
         calls += 1
         keys += [
-            (f"{folder}/{each}", (status := os.stat(f"{folder}/{each}")).st_size, status.st_mtime_ns)  # noqa: PTH116 - the fast way, as Strandline does it
-            for each in names
+            (f"{folder}/{name}", (status := os.stat(f"{folder}/{name}")).st_size, status.st_mtime_ns)  # noqa: PTH116 - the fast way, as Strandline does it
+            for name in names
         ]
 newest = max(keys)
 cpu = time.process_time() - before

@@ -1,4 +1,7 @@
-"""Load a hundred days with the loop that a Dagster run drives, as one run or as one run each; print the seconds beyond the start of Spark."""
+"""Loads a hundred days with the loop that a Dagster run drives, as one run or as one run each.
+
+Prints the seconds beyond the start of Spark.
+"""
 
 import json
 import sys
@@ -27,11 +30,11 @@ first = platform.loop(flow, now).run()
 assert first.error is None, first
 windows = list(flow.window.windows(now))
 whole = ((windows[0].start, windows[-1].end),)
-ranges = [whole] if sys.argv[3] == "range" else [((one.start, one.end),) for one in windows]
+ranges = [whole] if sys.argv[3] == "range" else [((range_.start, range_.end),) for range_ in windows]
 before = time.monotonic()
 rows = 0
-for one in ranges:
-    outcome = platform.loop(flow, now, Forced(Part(ranges=one))).run()
+for range_ in ranges:
+    outcome = platform.loop(flow, now, Forced(Part(ranges=range_))).run()
     assert outcome.error is None, outcome
     rows += outcome.rows
 seconds = time.monotonic() - before

@@ -1,4 +1,7 @@
-"""Run one round of the sweep, step by step, without loading late files; print the median cost of a step."""
+"""Runs one round of the sweep, step by step, without loading late files.
+
+Prints the median cost of a step.
+"""
 
 import json
 import resource

@@ -1,4 +1,7 @@
-"""Read one given file with bare Spark and append it to a Delta table; print the seconds beyond imports."""
+"""Reads one given file with bare Spark and appends it to a Delta table.
+
+Prints the seconds beyond imports.
+"""
 
 import json
 import os

@@ -26,6 +26,6 @@ flow = project.dataflows["arrivals"]
 runner = Runner(project, [flow], None)
 before = time.monotonic()
 outcome = runner.run(flow)
-done = time.monotonic()
+end = time.monotonic()
 assert outcome.rows == 1000, outcome
-print(json.dumps({"seconds": done - before, "loop": outcome.seconds}))
+print(json.dumps({"seconds": end - before, "loop": outcome.seconds}))

@@ -1,1 +1,1 @@
-"""Run minutes of arrivals and disturbances, then count every row: see docs/explanation/soak.md."""
+"""A soak: minutes of arrivals and disturbances, then a count of every row (docs/soak.md)."""

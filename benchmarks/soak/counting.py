@@ -1,4 +1,4 @@
-"""Compare the tables' rows with the sources at the end, and check what the product reports about itself."""
+"""Compares the tables' rows with the sources at the end, and checks the product's own reports."""
 
 from __future__ import annotations
 
@@ -30,31 +30,34 @@ class Compared:
     """
 
     expected: int
-    found: int
+    actual: int
     missing: Sequence[Any]
     doubled: Sequence[Any]
     wrong: Sequence[Any]
 
     @classmethod
-    def of(cls, expected: Rows, found: Rows) -> Compared:
+    def of(cls, expected: Rows, actual: Rows) -> Compared:
         """Compare rows; the first value of a row is its id."""
-        wanted, there = (
+        expected_ids, actual_ids = (
             Counter(row[0] for row in expected.elements()),
-            Counter(row[0] for row in found.elements()),
+            Counter(row[0] for row in actual.elements()),
         )
         return cls(
             expected.total(),
-            found.total(),
-            sorted(wanted.keys() - there.keys()),
-            sorted(one for one, count in there.items() if count > 1),
-            sorted({row[0] for row in (found - expected)} - {one for one in there if there[one] > 1}),
+            actual.total(),
+            sorted(expected_ids.keys() - actual_ids.keys()),
+            sorted(row_id for row_id, count in actual_ids.items() if count > 1),
+            sorted(
+                {row[0] for row in (actual - expected)}
+                - {row_id for row_id in actual_ids if actual_ids[row_id] > 1}
+            ),
         )
 
     @property
     def problems(self) -> list[str]:
-        """The problems, for people."""
+        """Return the problems, for people."""
         parts = {"missing": self.missing, "doubled": self.doubled, "wrong": self.wrong}
-        return [f"{len(ids):,} ids {what}: {_shown(ids)}" for what, ids in parts.items() if ids]
+        return [f"{len(ids):,} ids {problem}: {_first_ids(ids)}" for problem, ids in parts.items() if ids]
 
 
 def rows_of(lake: Place, name: str, columns: Sequence[str]) -> Rows:
@@ -62,13 +65,15 @@ def rows_of(lake: Place, name: str, columns: Sequence[str]) -> Rows:
     table, options = lake.child(f"bronze/{name}"), lake.child(name).storage_options
     if not DeltaTable.is_deltatable(table.url, options):
         return Counter()
-    found = DeltaTable(table.url, storage_options=options).to_pyarrow_table(columns=list(columns)).to_pylist()
-    return Counter(tuple(row[column] for column in columns) for row in found)
+    rows = DeltaTable(table.url, storage_options=options).to_pyarrow_table(columns=list(columns)).to_pylist()
+    return Counter(tuple(row[column] for column in columns) for row in rows)
 
 
 @dataclass
-class Asked:
-    """Asks the command line about dataflows. Answers are texts that say what is wrong or not done yet; empty if nothing is.
+class Questions:
+    """Questions to the command line about dataflows.
+
+    Answers are texts that say what is wrong or not done yet; empty if nothing is.
 
     Attributes:
         commands: the project's command line.
@@ -76,41 +81,42 @@ class Asked:
 
     commands: Commands
 
-    def held(self, name: str) -> list[str]:
+    def quarantined_paths(self, name: str) -> list[str]:
         """Return the paths in quarantine."""
         answer = self.commands.call("list", name)
         if answer.code:
             return []
-        return [one["path"] for one in answer.json[0]["quarantined"]["files"]]
+        return [file["path"] for file in answer.json[0]["quarantined"]["files"]]
 
     def release(self, name: str, paths: Sequence[str]) -> Answer:
         """Release files from quarantine."""
         return self.commands.call("files", "release", name, *paths, "--reason", "repaired")
 
     def late(self, name: str) -> str:
-        """Take a step of the sweep; return what it found, or its error. Empty if nothing was late and the round is complete."""
+        """Make a step of the sweep; return its result or error, "" if all is complete and nothing late."""
         answer = self.commands.call("late", name)
         if answer.code:
             return f"{name}: late: {_error(answer)}"
-        found = answer.json
-        if found["late"] or not found["complete"]:
-            return f"{name}: late: {len(found['late'])} found, complete: {found['complete']}"
+        document = answer.json
+        if document["late"] or not document["complete"]:
+            return f"{name}: late: {len(document['late'])} found, complete: {document['complete']}"
         return ""
 
     def planned(self, names: Sequence[str]) -> list[str]:
-        """Return what a run would do, except for what the grace reads again every time."""
+        """Return what a run would do, except for windows that the grace reads again every time."""
         answer = self.commands.call("plan", *names)
         try:
-            return [told for document in answer.json if (told := _planned(document))]
+            return [plan for document in answer.json if (plan := _planned(document))]
         except (ValueError, TypeError):
             return [f"plan: {_error(answer)}"]
 
     def open_intent(self, name: str, *, again: bool = False) -> str:
-        """Return the number that a run has begun and not finished.
+        """Return the open intent of a dataflow, in words.
 
         Args:
             name: the dataflow's name.
-            again: whether it always has runs, since its grace is read again each time; then only the intents of dead runs count.
+            again: whether it always has runs, since its grace is read again each time; then only the
+            intents of dead runs count.
         """
         answer = self.commands.call("state", "history", name, "--intents", "--limit", "2")
         if answer.code:
@@ -120,51 +126,53 @@ class Asked:
             return ""
         return f"{name}: number {newest[0]['number']} is begun"
 
-    def begun(self, name: str) -> str:
-        """Return when the newest committed number was begun; empty if there is none."""
+    def newest_intent_time(self, name: str) -> str:
+        """Return the time of the newest committed number's intent; "" if there is none."""
         answer = self.commands.call("state", "history", name, "--intents", "--limit", "2")
         if answer.code:
             return ""
         times = [
-            one["intent"]["time"]
-            for one in answer.json
-            if "time" in one and one["intent"] and one["work_units"]
+            entry["intent"]["time"]
+            for entry in answer.json
+            if "time" in entry and entry["intent"] and entry["work_units"]
         ]
         return max(times, default="")
 
     def numbers(self, name: str) -> list[str]:
-        """Return the numbers that the log lacks."""
+        """Return the numbers that are missing in the log."""
         answer = self.commands.call("state", "history", name, "--limit", _ALL)
         if answer.code:
             return [f"{name}: state history: {_error(answer)}"]
-        numbers = sorted(one["number"] for one in answer.json)
+        numbers = sorted(entry["number"] for entry in answer.json)
         lacking = sorted(set(range(1, numbers[-1] + 1)) - set(numbers)) if numbers else []
-        return [f"{name}: the log lacks the numbers {_shown(lacking)}"] if lacking else []
+        return [f"{name}: the log lacks the numbers {_first_ids(lacking)}"] if lacking else []
 
     def windows(self, name: str, end: str) -> list[str]:
         """Return gaps and overlaps of windows in the ledger up to the end."""
         document = self._ledger(name)
         if isinstance(document, str):
             return [document]
-        told = []
+        problems = []
         for unit in document["units"]:
-            for what in ("gaps", "overlaps"):
-                told += [f"{name}: ledger: {what} of {unit['unit']}: {unit[what][:3]}"] if unit[what] else []
+            for part in ("gaps", "overlaps"):
+                problems += (
+                    [f"{name}: ledger: {part} of {unit['unit']}: {unit[part][:3]}"] if unit[part] else []
+                )
         if document["complete_up_to"] != end:
-            told.append(f"{name}: ledger: complete up to {document['complete_up_to']}, expected {end}")
-        return told
+            problems.append(f"{name}: ledger: complete up to {document['complete_up_to']}, expected {end}")
+        return problems
 
     def files(self, name: str, files: int, rows: int) -> list[str]:
-        """Return how the ledger's counts of files, rows, late and quarantined files differ from those expected."""
+        """Return how the ledger's counts of files, rows, late and quarantined files differ."""
         document = self._ledger(name)
         if isinstance(document, str):
             return [document]
-        found = {
-            **{what: document["covered"][what] for what in ("files", "rows")},
-            **{what: document[what]["count"] for what in ("late", "quarantined")},
+        actual = {
+            **{name: document["covered"][name] for name in ("files", "rows")},
+            **{name: document[name]["count"] for name in ("late", "quarantined")},
         }
         expected = {"files": files, "rows": rows, "late": 0, "quarantined": 0}
-        return [f"{name}: ledger: {found}, expected {expected}"] if found != expected else []
+        return [f"{name}: ledger: {actual}, expected {expected}"] if actual != expected else []
 
     def _ledger(self, name: str) -> dict[str, Any] | str:
         answer = self.commands.call("ledger", name)
@@ -174,7 +182,7 @@ class Asked:
 def _planned(document: dict[str, Any]) -> str:
     if error := document.get("error"):
         return f"{document['dataflow']}: plan: {error['message']}"
-    due = [one for one in document["slices"] if one.get("reason") != "grace"]
+    due = [slice_ for slice_ in document["slices"] if slice_.get("reason") != "grace"]
     return f"{document['dataflow']}: plan: {document['why']}" if due else ""
 
 
@@ -188,6 +196,6 @@ def _error(answer: Answer) -> str:
         return f"exit {answer.code}: {(answer.err or answer.out).strip()[-500:]}"
 
 
-def _shown(ids: Sequence[Any]) -> str:
+def _first_ids(ids: Sequence[Any]) -> str:
     more = f" … and {len(ids) - _SHOWN:,} more" if len(ids) > _SHOWN else ""
     return ", ".join(map(str, ids[:_SHOWN])) + more

@@ -1,4 +1,4 @@
-"""Find Linux processes, their children, and which of them are alive."""
+"""Finds Linux processes and their children, and which of them are alive."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ class Process:
 
     @property
     def lives(self) -> bool:
-        """Whether it is alive; a zombie is not."""
-        found = _stat(self.pid)
-        return found is not None and found[1] == self.started
+        """Return whether it is alive; a zombie is not."""
+        status = _stat(self.pid)
+        return status is not None and status[1] == self.started
 
     @property
     def command(self) -> str:
-        """Its command line; empty if it is gone."""
+        """Return its command line; "" if it has ended."""
         try:
             return (
                 Path(f"/proc/{self.pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
@@ -44,22 +44,22 @@ class Process:
 
 
 def process(pid: int) -> Process | None:
-    """Return the process of an id, or None."""
-    found = _stat(pid)
-    return Process(pid, found[1]) if found else None
+    """Return the process with an id, or None."""
+    status = _stat(pid)
+    return Process(pid, status[1]) if status else None
 
 
 def family(pid: int) -> list[Process]:
     """Return a process with its children, and theirs, except those whose parent has ended."""
     children: dict[int, list[Process]] = {}
     for folder in Path("/proc").glob("[0-9]*"):
-        if found := _stat(int(folder.name)):
-            children.setdefault(found[0], []).append(Process(int(folder.name), found[1]))
+        if status := _stat(int(folder.name)):
+            children.setdefault(status[0], []).append(Process(int(folder.name), status[1]))
     first = process(pid)
-    known = [first] if first else []
-    for one in known:
-        known += children.get(one.pid, [])
-    return known
+    members = [first] if first else []
+    for member in members:
+        members += children.get(member.pid, [])
+    return members
 
 
 def _stat(pid: int) -> tuple[int, int] | None:

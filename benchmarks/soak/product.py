@@ -1,4 +1,7 @@
-"""Run Strandline as a user does: ``strandline dev`` on a project folder, or a loop of ``strandline run --all``, and single commands."""
+"""Runs Strandline as a user does: ``strandline dev``, or a loop of ``strandline run --all``.
+
+Single commands run beside either.
+"""
 
 from __future__ import annotations
 
@@ -49,8 +52,8 @@ class Commands:
 
     Attributes:
         folder: the project folder.
-        secrets: variables that its files name.
-        remote: address of the warm engine, once it is known.
+        secrets: the variables that its files name.
+        remote: the address of the warm engine, once it is known.
         going: the running commands, so that the soak can kill one.
     """
 
@@ -62,12 +65,12 @@ class Commands:
 
     @property
     def environment(self) -> dict[str, str]:
-        """The environment of all processes, without this shell's variables of another project."""
-        mine = {
+        """Return the environment of all processes, without this shell's variables of another project."""
+        variables = {
             key: value for key, value in os.environ.items() if not key.startswith(("DAGSTER", "STRANDLINE"))
         }
         remote = {SPARK_REMOTE: self.remote} if self.remote else {}
-        return mine | dict(self.secrets) | remote
+        return variables | dict(self.secrets) | remote
 
     def arguments(self, *words: str) -> list[str]:
         """Return the arguments of a call of ``strandline``."""
@@ -87,7 +90,7 @@ class Commands:
             cwd=CHECKOUT,
             text=True,
         )
-        with self._known(child, " ".join(words[:2])):
+        with self._registered(child, " ".join(words[:2])):
             try:
                 out, err = child.communicate(timeout=_LONGEST)
             except subprocess.TimeoutExpired as error:
@@ -96,11 +99,11 @@ class Commands:
         return Answer(child.returncode, out, err)
 
     @contextmanager
-    def _known(self, child: subprocess.Popen[str], name: str) -> Iterator[None]:
-        found = process(child.pid)
+    def _registered(self, child: subprocess.Popen[str], name: str) -> Iterator[None]:
+        child_process = process(child.pid)
         with self._guard:
-            if found:
-                self.going[child.pid] = (found, name)
+            if child_process:
+                self.going[child.pid] = (child_process, name)
         try:
             yield
         finally:
@@ -109,13 +112,13 @@ class Commands:
 
 
 class Product(Protocol):
-    """The part that the soak disturbs."""
+    """The product, which the soak disturbs."""
 
     def start(self) -> None:
         """Start, and wait until it works."""
 
     def stop(self) -> list[str]:
-        """End it; return what was wrong with its end."""
+        """End it; return the problems at its end."""
 
     def running(self) -> list[tuple[Process, str]]:
         """Return the processes of its runs, with names."""
@@ -124,13 +127,13 @@ class Product(Protocol):
         """Kill the Connect server; return whether there was one."""
 
     def runs(self) -> tuple[int, int]:
-        """Return how many runs there were, and how many of them failed or were killed."""
+        """Return the number of runs, and of those that failed or were killed."""
 
     def check(self) -> None:
         """Raise Stopped if it has ended by itself."""
 
     def unshown(self, flow: str) -> str:
-        """Return which partitions Dagster does not show as materialised; empty if none."""
+        """Return the partitions that Dagster does not show as materialised, in words; "" if none."""
 
 
 @dataclass
@@ -143,7 +146,7 @@ class Dev:
 
     @property
     def log(self) -> Path:
-        """The file of its output."""
+        """Return the file of its output."""
         return self.commands.folder / "dev.log"
 
     def start(self) -> None:
@@ -158,8 +161,8 @@ class Dev:
                 start_new_session=True,
             )
         self._await(lambda: bool(self._locations()), "strandline dev shows the project")
-        if found := _ADDRESS.search(self.log.read_text()):
-            self.commands.remote = found.group()
+        if address := _ADDRESS.search(self.log.read_text()):
+            self.commands.remote = address.group()
 
     def stop(self) -> list[str]:
         """End it as a service manager does; return the processes that outlived it."""
@@ -171,28 +174,31 @@ class Dev:
             self._process.wait(_PATIENCE)
         except subprocess.TimeoutExpired:
             self._process.kill()
-        left = [one for one in started if one.lives]
-        told = [f"strandline dev has ended and left process {one.pid}: {one.command[:120]}" for one in left]
-        for one in left:
-            one.kill()
+        survivors = [child for child in started if child.lives]
+        problems = [
+            f"strandline dev has ended and left process {child.pid}: {child.command[:120]}"
+            for child in survivors
+        ]
+        for survivor in survivors:
+            survivor.kill()
         self._process = None
-        return told
+        return problems
 
     def running(self) -> list[tuple[Process, str]]:
         """Return the runs that have recorded their process."""
-        found = []
+        runs = []
         for run in self._results({"statuses": ["STARTED"]}):
             tags = {tag["key"]: tag["value"] for tag in run["tags"]}
             if HOLDER_TAG in tags:
                 holder = Holder.model_validate_json(tags[HOLDER_TAG])
-                found.append((Process(holder.pid, holder.started), str(run["jobName"])))
-        return found
+                runs.append((Process(holder.pid, holder.started), str(run["jobName"])))
+        return runs
 
     def kill_engine(self) -> bool:
         """Kill the server that it started; return whether there was one."""
         assert self._process is not None
-        engines = [one for one in family(self._process.pid) if _ENGINE in one.command]
-        return any(one.kill() for one in engines)  # there is at most one
+        engines = [child for child in family(self._process.pid) if _ENGINE in child.command]
+        return any(engine.kill() for engine in engines)  # there is at most one
 
     def runs(self) -> tuple[int, int]:
         """Return the counts from Dagster's record."""
@@ -211,16 +217,20 @@ class Dev:
         deadline = time.monotonic() + _PATIENCE
         while (stats := self._partitions(flow))["numMaterializing"] and time.monotonic() < deadline:
             time.sleep(0.5)
-        done, failed, all_ = stats["numMaterialized"], stats["numFailed"], stats["numPartitions"]
-        return "" if (done, failed) == (all_, 0) else f"{done} of {all_} are materialised, {failed} failed"
+        materialised, failed, all_ = stats["numMaterialized"], stats["numFailed"], stats["numPartitions"]
+        return (
+            ""
+            if (materialised, failed) == (all_, 0)
+            else f"{materialised} of {all_} are materialised, {failed} failed"
+        )
 
     def _partitions(self, flow: str) -> dict[str, int]:
-        found = self._ask(_PARTITIONS, {"key": {"path": ["bronze", flow]}})
-        return dict(found["assetNodeOrError"]["partitionStats"])
+        answer = self._ask(_PARTITIONS, {"key": {"path": ["bronze", flow]}})
+        return dict(answer["assetNodeOrError"]["partitionStats"])
 
-    def _results(self, wanted: dict[str, Any]) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = self._ask(_RUNS, {"filter": wanted})["runsOrError"]["results"]
-        return found
+    def _results(self, run_filter: dict[str, Any]) -> list[dict[str, Any]]:
+        results: list[dict[str, Any]] = self._ask(_RUNS, {"filter": run_filter})["runsOrError"]["results"]
+        return results
 
     def _ask(self, query: str, variables: dict[str, Any]) -> dict[str, Any]:
         body = json.dumps({"query": query, "variables": variables}).encode()
@@ -238,13 +248,13 @@ class Dev:
         except OSError:
             return []
 
-    def _await(self, condition: Callable[[], bool], what: str) -> None:
+    def _await(self, condition: Callable[[], bool], condition_text: str) -> None:
         deadline = time.monotonic() + _PATIENCE
         while not condition():
             self.check()
             if time.monotonic() > deadline:
                 raise Stopped(
-                    f"{what}: not within {_PATIENCE:.0f} s; the log ends with\n{self.log.read_text()[-3000:]}"
+                    f"{condition_text}: not within {_PATIENCE:.0f} s; the log ends with\n{self.log.read_text()[-3000:]}"
                 )
             time.sleep(0.5)
 
@@ -264,7 +274,7 @@ class Loop:
     _engine: ConnectServer | None = None
 
     def __post_init__(self) -> None:
-        """Make the two threads."""
+        """Create the two threads."""
         self._serving = threading.Thread(target=self._keep_engine, name="engine")
         self._loading = threading.Thread(target=self._load, name="loop")
 
@@ -318,7 +328,7 @@ class Loop:
                 self._error = str(error)
                 return
             try:
-                statuses = [one["status"] for one in answer.json]
+                statuses = [outcome["status"] for outcome in answer.json]
             except (ValueError, TypeError, KeyError):
                 statuses = ["failed"]
             self.count += len(statuses)

@@ -1,4 +1,4 @@
-"""Run the product for minutes while files and rows arrive, its runs and engine are killed and the store fails; then count every row.
+"""Runs the product for minutes with arrivals, kills and store failures; then counts every row.
 
 The last minutes are calm. If a row or anything else is wrong then, the exit code is 1 (docs/explanation/soak.md).
 """
@@ -21,7 +21,7 @@ from benchmarks.measure import report
 from benchmarks.soak.chaos import DISTURBANCES, Event, planned
 from benchmarks.soak.counting import Compared, rows_of
 from benchmarks.soak.product import Stopped
-from benchmarks.soak.world import World, made
+from benchmarks.soak.world import World, run_world
 from tests.support.seaweed import NotReady
 
 _STIRRED = 0.8
@@ -43,7 +43,7 @@ class Soak:
 
     Attributes:
         events: arrivals and disturbances, in order.
-        patience: minutes to wait for quiet.
+        patience: the minutes to wait for quiet.
         counts: how often each disturbance happened.
         away: when the store returns, by the clock of the soak, and how; None while it works.
     """
@@ -56,12 +56,12 @@ class Soak:
     away: tuple[float, Callable[[], None]] | None = None
     _waiting: list[Event] = field(default_factory=list)
     _to_kill: list[Event] = field(default_factory=list)
-    _seen: dict[Any, float] = field(default_factory=dict)
+    _first_seen: dict[Any, float] = field(default_factory=dict)
     _calm: threading.Event = field(default_factory=threading.Event)
 
     @property
     def clock(self) -> float:
-        """Seconds since the beginning."""
+        """Return the seconds since the beginning."""
         return time.monotonic() - self.started
 
     def stir(self) -> None:
@@ -86,29 +86,31 @@ class Soak:
             self._arrive(event)
 
     def settle(self) -> tuple[float, list[str]]:
-        """Wait until nothing is left to do; return the seconds that it took, and what was left when the patience was over."""
-        calm, told = time.monotonic(), ""
-        while left := self._unsettled():
+        """Wait until nothing is left to do; return the seconds, and what was left when the patience ended."""
+        calm, last_told = time.monotonic(), ""
+        while unsettled := self._unsettled():
             self.world.product.check()
             waited = time.monotonic() - calm
-            if left[0] != told:
-                say(self.clock, f"not quiet: {left[0]}")
-            told = left[0]
+            if unsettled[0] != last_told:
+                say(self.clock, f"not quiet: {unsettled[0]}")
+            last_told = unsettled[0]
             if waited > self.patience * 60:
-                return waited, [f"not quiet {waited:.0f} s after the last change: {one}" for one in left]
+                return waited, [
+                    f"not quiet {waited:.0f} s after the last change: {problem}" for problem in unsettled
+                ]
             time.sleep(_LOOK)
         return time.monotonic() - calm, []
 
     def _meet(self, event: Event) -> None:
-        if event.what == "killed run":
+        if event.kind == "killed run":
             self._to_kill.append(event)
-        elif event.what == "killed engine":
+        elif event.kind == "killed engine":
             if self.world.product.kill_engine():
-                self.counts[event.what] += 1
-                say(self.clock, event.what)
+                self.counts[event.kind] += 1
+                say(self.clock, event.kind)
             else:
                 say(self.clock, "no engine to kill")
-        elif event.what in ("store paused", "store killed"):
+        elif event.kind in ("store paused", "store killed"):
             self._take_away(event)
         elif self.away and event.flow == self.world.arrivals.name:
             self._waiting.append(event)  # writers to the store wait, too
@@ -117,27 +119,27 @@ class Soak:
 
     def _arrive(self, event: Event) -> None:
         world = self.world
-        if event.what == "rows":
+        if event.kind == "rows":
             world.events.arrive()
-        elif event.what == "correction":
+        elif event.kind == "correction":
             world.events.correct()
         else:
             files = world.arrivals if event.flow == world.arrivals.name else world.readings
-            put = {"file": files.arrive, "late file": files.come_late, "bad file": files.come_bad}
-            put[event.what](event.at)
+            arrive = {"file": files.arrive, "late file": files.come_late, "bad file": files.come_bad}
+            arrive[event.kind](event.at)
 
     def _take_away(self, event: Event) -> None:
         store = self.world.store
         if self.away:
             return
-        if event.what == "store paused":
+        if event.kind == "store paused":
             store.pause()
             self.away = self.clock + event.seconds, store.resume
         else:
             store.kill()
             self.away = self.clock + event.seconds, store.start
         self.counts["store outage"] += 1
-        say(self.clock, f"{event.what} for {event.seconds:.0f} s")
+        say(self.clock, f"{event.kind} for {event.seconds:.0f} s")
 
     def _bring_back(self) -> None:
         if self.away and self.clock >= self.away[0]:
@@ -151,17 +153,21 @@ class Soak:
     def _kill(self) -> None:
         """Kill a run that has reached the age of the next event."""
         if not self._to_kill:
-            self._seen = {}
+            self._first_seen = {}
             return
-        commands = [one for one in list(self.world.commands.going.values()) if one[1].split()[0] in _KILLED]
-        found = [*self.world.product.running(), *commands]
-        self._seen = {one: self._seen.get(one, self.clock) for one in found}
-        for one, since in self._seen.items():
+        commands = [
+            command
+            for command in list(self.world.commands.going.values())
+            if command[1].split()[0] in _KILLED
+        ]
+        runs = [*self.world.product.running(), *commands]
+        self._first_seen = {run: self._first_seen.get(run, self.clock) for run in runs}
+        for run, since in self._first_seen.items():
             age = self.clock - since
-            if age >= self._to_kill[0].seconds and one[0].kill():
+            if age >= self._to_kill[0].seconds and run[0].kill():
                 self._to_kill.pop(0)
                 self.counts["killed run"] += 1
-                say(self.clock, f"killed run: {one[1]}, {age:.1f} s after it was seen")
+                say(self.clock, f"killed run: {run[1]}, {age:.1f} s after it was seen")
                 return
 
     def _operate(self) -> None:
@@ -170,35 +176,39 @@ class Soak:
             self._chores()
 
     def _chores(self) -> list[str]:
-        """Do one round; return what was found or failed."""
-        asked, readings = self.world.asked, self.world.readings
-        told = [told for name in (self.world.arrivals.name, readings.name) if (told := asked.late(name))]
-        if held := asked.held(readings.name):
-            for path in held:
+        """Do one round; return the findings and failures."""
+        questions, readings = self.world.questions, self.world.readings
+        problems = [
+            late for name in (self.world.arrivals.name, readings.name) if (late := questions.late(name))
+        ]
+        if quarantined := questions.quarantined_paths(readings.name):
+            for path in quarantined:
                 readings.repair(path)
-            code = asked.release(readings.name, held).code
-            self.counts["released file"] += 0 if code else len(held)
-            told.append(f"{readings.name}: {len(held)} files in quarantine, release: exit {code}")
-        return told
+            code = questions.release(readings.name, quarantined).code
+            self.counts["released file"] += 0 if code else len(quarantined)
+            problems.append(f"{readings.name}: {len(quarantined)} files in quarantine, release: exit {code}")
+        return problems
 
     def _unsettled(self) -> list[str]:
         """Return what is left to do; the cheapest check first."""
-        world, asked = self.world, self.world.asked
+        world, questions = self.world, self.world.questions
         if datetime.now(UTC) < world.events.end:
             return [f"the last window ends at {world.events.end:%H:%M} UTC"]
-        if to_do := self._chores() or asked.planned(world.names):
+        if to_do := self._chores() or questions.planned(world.names):
             return to_do
-        if begun := [
-            told for name in world.names if (told := asked.open_intent(name, again=name == world.events.name))
+        if open_intents := [
+            intent
+            for name in world.names
+            if (intent := questions.open_intent(name, again=name == world.events.name))
         ]:
-            return begun
+            return open_intents
         since = max(world.events.changed, world.events.end).isoformat(timespec="milliseconds")
-        read = asked.begun(world.events.name)
+        read = questions.newest_intent_time(world.events.name)
         return [] if read > since else [f"{world.events.name}: read last at {read}, changed at {since}"]
 
     def judge(self) -> tuple[dict[str, Compared], list[str]]:
-        """Count every row and check the product's reports; return all that is wrong."""
-        world, asked = self.world, self.world.asked
+        """Count every row and check the product's reports; return all problems."""
+        world, questions = self.world, self.world.questions
         compared = {
             files.name: Compared.of(files.expected, rows_of(world.lake, files.name, ["id"]))
             for files in (world.arrivals, world.readings)
@@ -207,13 +217,15 @@ class Soak:
         compared[world.events.name] = Compared.of(
             world.events.expected, rows_of(world.lake, world.events.name, columns)
         )
-        wrong = [f"{name}: {told}" for name, one in compared.items() for told in one.problems]
-        wrong += [told for name in world.names for told in asked.numbers(name)]
+        wrong = [
+            f"{name}: {problem}" for name, comparison in compared.items() for problem in comparison.problems
+        ]
+        wrong += [problem for name in world.names for problem in questions.numbers(name)]
         for files in (world.arrivals, world.readings):
-            wrong += asked.files(files.name, files.files, len(files.ids))
-        wrong += asked.windows(world.events.name, world.events.end.isoformat())
-        if told := world.product.unshown(world.events.name):
-            wrong.append(f"{world.events.name}: Dagster: {told}")
+            wrong += questions.files(files.name, files.files, len(files.ids))
+        wrong += questions.windows(world.events.name, world.events.end.isoformat())
+        if unshown := world.product.unshown(world.events.name):
+            wrong.append(f"{world.events.name}: Dagster: {unshown}")
         return compared, wrong
 
 
@@ -229,7 +241,7 @@ def main(arguments: Sequence[str]) -> int:
     events = planned(options.seed, stirred, options.rate, frozenset(options.spare))
     say(0, f"seed {options.seed}: {len(events):,} events in {stirred:.1f} minutes; all files are in {folder}")
     try:
-        with made(folder, options.seed, stirred, by_hand=options.cli) as world:
+        with run_world(folder, options.seed, stirred, by_hand=options.cli) as world:
             wrong = _soaked(world, events, options)
     except (Stopped, NotReady) as stopped:
         print(f"soak: {stopped}\nsoak: everything is kept in {folder}")
@@ -237,8 +249,8 @@ def main(arguments: Sequence[str]) -> int:
     except KeyboardInterrupt:
         print(f"soak: stopped by the user; everything is kept in {folder}")
         return 130
-    for one in wrong:
-        print(f"soak: {one}")
+    for problem in wrong:
+        print(f"soak: {problem}")
     if wrong or options.keep:
         print(f"soak: everything is kept in {folder}")
     else:
@@ -254,14 +266,14 @@ def _soaked(world: World, events: Sequence[Event], options: argparse.Namespace) 
         say(soak.clock, "everything is started")
         soak.stir()
         say(soak.clock, "calm from here on")
-        seconds, left = soak.settle()
+        seconds, unsettled = soak.settle()
         compared, wrong = soak.judge()
         runs = world.product.runs()
     finally:
         ended += world.product.stop()
     title = "strandline run --all in a loop" if options.cli else "strandline dev"
     report("soak", _table(soak, compared, seconds, runs), [f"{title}; seed {options.seed}"])
-    return left + wrong + ended
+    return unsettled + wrong + ended
 
 
 def _table(
@@ -271,17 +283,17 @@ def _table(
     world, counts = soak.world, soak.counts
     files = (world.arrivals, world.readings)
     by_flow: dict[str, list[int | None]] = {
-        "files": [*(one.files for one in files), None],
-        "late files, late rows": [*(one.late for one in files), world.events.late],
-        "bad files": [*(one.bad for one in files), None],
+        "files": [*(file_source.files for file_source in files), None],
+        "late files, late rows": [*(file_source.late for file_source in files), world.events.late],
+        "bad files": [*(file_source.bad for file_source in files), None],
         "released files": [None, counts["released file"], None],
         "corrections": [None, None, world.events.corrections],
         "rows expected": [compared[name].expected for name in world.names],
-        "rows found": [compared[name].found for name in world.names],
+        "rows found": [compared[name].actual for name in world.names],
     }
     rows: list[dict[str, Any]] = [
-        {"": what, **dict(zip(world.names, values, strict=True)), "all": sum(one or 0 for one in values)}
-        for what, values in by_flow.items()
+        {"": name, **dict(zip(world.names, values, strict=True)), "all": sum(count or 0 for count in values)}
+        for name, values in by_flow.items()
     ]
     of_all = {
         "killed runs": counts["killed run"],
@@ -291,7 +303,7 @@ def _table(
         "failed runs": runs[1],
         "seconds until quiet": round(seconds),
     }
-    return rows + [{"": what, "all": count} for what, count in of_all.items()]
+    return rows + [{"": name, "all": count} for name, count in of_all.items()]
 
 
 def _options(arguments: Sequence[str]) -> argparse.Namespace:

@@ -1,4 +1,4 @@
-"""The arrivals of a soak: files in landing zones and rows of a database, and the rows that the tables must hold at the end."""
+"""The arrivals of a soak, files and rows of a database, and the rows expected at the end."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import psycopg
 
 from scripts.postgres import Postgres
 
-Put = Callable[[str, bytes], None]
+FileWriter = Callable[[str, bytes], None]
 Rows = Counter[tuple[object, ...]]
 """Rows by their values, with their counts; the first value is the id."""
 
@@ -32,17 +32,17 @@ _CHANGING = timedelta(hours=3)
 UNITS = ("a", "b", "c")
 
 
-def at_landing(folder: Path) -> Put:
+def file_writer(folder: Path) -> FileWriter:
     """Return a function that puts files into a folder, each by a rename."""
 
-    def put(path: str, data: bytes) -> None:
+    def write_file(path: str, data: bytes) -> None:
         file = folder / path
         file.parent.mkdir(parents=True, exist_ok=True)
         draft = file.with_name(f".{file.name}.part")
         draft.write_bytes(data)
         draft.rename(file)
 
-    return put
+    return write_file
 
 
 @dataclass
@@ -59,8 +59,8 @@ class Files:
     """
 
     name: str
-    put: Put
-    begun: datetime
+    write_file: FileWriter
+    start: datetime
     random: Random
     ids: list[int] = field(default_factory=list)
     repaired: dict[str, bytes] = field(default_factory=dict)
@@ -71,12 +71,12 @@ class Files:
     def arrive(self, at: float) -> None:
         """Write a file in its order."""
         path, data = self._file(at)
-        self.put(path, data)
+        self.write_file(path, data)
 
     def come_late(self, at: float) -> None:
         """Write a file that sorts before existing ones."""
         path, data = self._file(self.random.uniform(0, max(at - _LATE, 0)), "-late")
-        self.put(path, data)
+        self.write_file(path, data)
         self.late += 1
 
     def come_bad(self, at: float) -> None:
@@ -85,28 +85,28 @@ class Files:
         self.repaired[path] = data
         self.bad += 1
         if path.endswith(".gz"):
-            self.put(path, data[: len(data) // 2])
+            self.write_file(path, data[: len(data) // 2])
         else:
-            self.put(path, data + b'{"id": "none"}\n')
+            self.write_file(path, data + b'{"id": "none"}\n')
 
     def repair(self, path: str) -> None:
         """Write the correct content under the same name."""
         if data := self.repaired.pop(path, None):
-            self.put(path, data)
+            self.write_file(path, data)
 
     @property
     def expected(self) -> Rows:
-        """The rows that the table must hold."""
-        return Counter((one,) for one in self.ids)
+        """Return the rows that the table must hold."""
+        return Counter((row_id,) for row_id in self.ids)
 
     def _file(self, at: float, kind: str = "") -> tuple[str, bytes]:
         """Return path and data of a file of new ids, whose rows must be in the table at the end."""
-        time = self.begun + timedelta(seconds=at)
+        time = self.start + timedelta(seconds=at)
         rows = self.random.randint(1, 40)
         ids = range(len(self.ids), len(self.ids) + rows)
         self.ids += ids
         self.files += 1
-        data = "".join(f"{json.dumps({'id': one, 'text': f'row {one}'})}\n" for one in ids).encode()
+        data = "".join(f"{json.dumps({'id': row_id, 'text': f'row {row_id}'})}\n" for row_id in ids).encode()
         packed = self.random.random() < 0.3
         name = f"{time.timestamp() * 1000:.0f}-{self.files:06d}{kind}.ndjson{'.gz' if packed else ''}"
         return f"date={time:%Y-%m-%d}/{time:%H%M}/{name}", gzip.compress(data) if packed else data
@@ -114,16 +114,16 @@ class Files:
 
 @dataclass
 class Table:
-    """A table of PostgreSQL whose rows arrive late, change, move to other windows and units, and are deleted.
+    """A table of PostgreSQL whose rows arrive late, change, move to other windows, and are deleted.
 
     Attributes:
-        begun: when the soak began, a full minute.
-        end: end of the last window.
-        changed: time of the last change.
+        start: when the soak began, a full minute.
+        end: the end of the last window.
+        changed: the time of the last change.
     """
 
     server: Postgres
-    begun: datetime
+    start: datetime
     end: datetime
     random: Random
     name: str = "events"
@@ -133,11 +133,11 @@ class Table:
     changed: datetime = field(init=False)
 
     def make(self) -> None:
-        """Make the table, with half a day of rows."""
+        """Create the table with half a day of rows."""
         self.server.ask(
             "CREATE TABLE events (id bigint PRIMARY KEY, at timestamptz, unit text, value bigint)"
         )
-        self._insert([self.begun - timedelta(hours=HOURS * self.random.random()) for _ in range(500)])
+        self._insert([self.start - timedelta(hours=HOURS * self.random.random()) for _ in range(500)])
 
     def arrive(self) -> None:
         """Insert rows, most of them of now."""
@@ -151,27 +151,27 @@ class Table:
     def correct(self) -> None:
         """Change, move or delete a few rows."""
         since = datetime.now(UTC) - _CHANGING
-        found = self.server.ask("SELECT id FROM events WHERE at >= %s ORDER BY id", since)
-        for (one,) in self.random.sample(found, min(len(found), self.random.randint(1, 5))):
-            self._change(one, since)
+        ids = self.server.ask("SELECT id FROM events WHERE at >= %s ORDER BY id", since)
+        for (row_id,) in self.random.sample(ids, min(len(ids), self.random.randint(1, 5))):
+            self._change(row_id, since)
             self.corrections += 1
         self.changed = datetime.now(UTC)
 
-    def _change(self, one: int, since: datetime) -> None:
+    def _change(self, row_id: int, since: datetime) -> None:
         chance = self.random.random()
         if chance < 0.15:
-            self.server.ask("DELETE FROM events WHERE id = %s", one)
+            self.server.ask("DELETE FROM events WHERE id = %s", row_id)
         elif chance < 0.35:
             at = since + self.random.random() * (datetime.now(UTC) - since)
             self.server.ask(
-                "UPDATE events SET at = %s, unit = %s WHERE id = %s", at, self.random.choice(UNITS), one
+                "UPDATE events SET at = %s, unit = %s WHERE id = %s", at, self.random.choice(UNITS), row_id
             )
         else:
-            self.server.ask("UPDATE events SET value = value + 1 WHERE id = %s", one)
+            self.server.ask("UPDATE events SET value = value + 1 WHERE id = %s", row_id)
 
     @property
     def expected(self) -> Rows:
-        """The rows that the target must hold: those of this table, up to the end of the last window."""
+        """Return the rows that the target must hold: this table's, up to the end of the last window."""
         with psycopg.connect(self.server.url()) as connection:
             return Counter(
                 connection.execute(

@@ -13,9 +13,9 @@ from typing import Any
 import obstore
 import yaml
 
-from benchmarks.soak.counting import Asked
+from benchmarks.soak.counting import Questions
 from benchmarks.soak.product import Commands, Dev, Loop, Product
-from benchmarks.soak.sources import GRACE_HOURS, HOURS, UNITS, Files, Put, Table, at_landing
+from benchmarks.soak.sources import GRACE_HOURS, HOURS, UNITS, Files, FileWriter, Table, file_writer
 from resources.connections.places import Place
 from scripts import postgres
 from tests.support import seaweed
@@ -38,32 +38,32 @@ class World:
     events: Table
 
     @property
-    def asked(self) -> Asked:
-        """Asks the command line about dataflows."""
-        return Asked(self.commands)
+    def questions(self) -> Questions:
+        """Return the questions to the command line about dataflows."""
+        return Questions(self.commands)
 
     @property
     def names(self) -> list[str]:
-        """The names of all dataflows."""
+        """Return the names of all dataflows."""
         return [self.arrivals.name, self.readings.name, self.events.name]
 
 
 @contextmanager
-def made(folder: Path, seed: int, minutes: float, *, by_hand: bool) -> Iterator[World]:
-    """Start the servers and write the project; the product is not started yet.
+def run_world(folder: Path, seed: int, minutes: float, *, by_hand: bool) -> Iterator[World]:
+    """Start the servers and write the project, without starting the product.
 
     Args:
         folder: an empty folder for all files.
-        seed: seed of the arrivals.
-        minutes: minutes with arrivals.
+        seed: the seed of the arrivals.
+        minutes: the minutes with arrivals.
         by_hand: whether a loop of commands loads instead of ``strandline dev``.
     """
     (folder / "seaweed").mkdir()
     with seaweed.stoppable(folder / "seaweed") as store, postgres.running() as server:
         store.server.client().create_bucket(Bucket=BUCKET)
         bucket = Place(f"s3://{BUCKET}", store.server.connection)
-        begun = datetime.now(UTC).replace(second=0, microsecond=0)
-        end = begun + timedelta(minutes=round(minutes) + 2)
+        start = datetime.now(UTC).replace(second=0, microsecond=0)
+        end = start + timedelta(minutes=round(minutes) + 2)
         commands = Commands(
             folder / "project",
             {
@@ -72,30 +72,33 @@ def made(folder: Path, seed: int, minutes: float, *, by_hand: bool) -> Iterator[
                 _PASSWORD: server.password,
             },
         )
-        _write_project(commands.folder, bucket, server, _first(begun, minutes), end)
-        events = Table(server, begun, end, Random(f"{seed}:events"))
+        _write_project(commands.folder, bucket, server, _first(start, minutes), end)
+        events = Table(server, start, end, Random(f"{seed}:events"))
         events.make()
         yield World(
             store,
             bucket.child("lake"),
             commands,
             Loop(commands) if by_hand else Dev(commands),
-            Files("arrivals", _at(bucket.child("landing")), begun, Random(f"{seed}:arrivals")),
-            Files("readings", at_landing(commands.folder / "readings"), begun, Random(f"{seed}:readings")),
+            Files("arrivals", _object_writer(bucket.child("landing")), start, Random(f"{seed}:arrivals")),
+            Files("readings", file_writer(commands.folder / "readings"), start, Random(f"{seed}:readings")),
             events,
         )
 
 
-def _first(begun: datetime, minutes: float) -> datetime:
-    """Return the start of the first window: before all rows, and so that one window ends in the middle of the soak."""
-    return begun - timedelta(hours=HOURS + 1) + timedelta(minutes=(round(minutes / 2) + 1) % 60)
+def _first(start: datetime, minutes: float) -> datetime:
+    """Return the start of the first window.
+
+    It lies before all rows, and one window ends in the middle of the soak.
+    """
+    return start - timedelta(hours=HOURS + 1) + timedelta(minutes=(round(minutes / 2) + 1) % 60)
 
 
-def _at(landing: Place) -> Put:
-    def put(path: str, data: bytes) -> None:
+def _object_writer(landing: Place) -> FileWriter:
+    def write_object(path: str, data: bytes) -> None:
         obstore.put(landing.store, path, data)
 
-    return put
+    return write_object
 
 
 def _write_project(

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 _WIDE = 160
-"""Characters in a line if no terminal says how many fit."""
+"""The line width without a terminal."""
 
 _FOLDER = click.Path(path_type=Path)
 
@@ -33,10 +33,10 @@ class Context:
     """One call of the command line.
 
     Attributes:
-        folder: of the project; None is the default project.
+        folder: the project folder; None is the default project.
         as_json: one JSON document on stdout, everything else on stderr.
         now: the clock for plans and comparisons of times, in UTC; None is the real clock.
-        results: where the JSON document goes; None is stdout.
+        results: the stream of the JSON document; None is stdout.
     """
 
     folder: Path | None = None
@@ -56,7 +56,9 @@ class Context:
         return load_project(self.folder)
 
     def dataflows(self, names: Sequence[str]) -> list[Dataflow]:
-        """Return the dataflows of these names; without names all valid dataflows, with a line on stderr about each other.
+        """Return the dataflows with these names; without names all valid dataflows.
+
+        Without names, a line on stderr reports each invalid one.
 
         Raises:
             InvalidProject: if platform.yaml or a named file has errors.
@@ -67,8 +69,10 @@ class Context:
             click.echo(f"{name}: ignored, its file has errors; run `strandline validate`", err=True)
         return flows
 
-    def asked(self, names: Sequence[str]) -> tuple[list[Dataflow], dict[str, InvalidProject]]:
-        """Return the valid dataflows of these names, and the errors of those whose files have some; without names all of both.
+    def valid_and_broken(self, names: Sequence[str]) -> tuple[list[Dataflow], dict[str, InvalidProject]]:
+        """Return the valid dataflows with these names, and the errors of the invalid ones, by name.
+
+        Without names it returns all of both.
 
         Raises:
             InvalidProject: if platform.yaml has errors, or the only named file.
@@ -85,14 +89,17 @@ class Context:
         return flows, {name: InvalidProject(project.broken[name]) for name in broken}
 
     def emit(self, document: Any, print_: Callable[[], None]) -> None:
-        """Show a result: the document as JSON, or whatever ``print_`` prints."""
+        """Print a result: the document as JSON, or what ``print_`` prints."""
         if self.as_json:
             click.echo(self.hide(json.dumps(document, indent=2, allow_nan=False)), file=self.results)
         else:
             print_()
 
     def offer(self, choices: Sequence[str], indent: int = 2, *, err: bool = False) -> None:
-        """Show commands to choose from, a line each, with the --project of this call: a copied command must not work on another project."""
+        """Print commands to choose from, a line each, with the --project of this call.
+
+        A copied command must not work on another project.
+        """
         of_project = f" --project {shlex.quote(str(self.folder))}" if self.folder else ""
         for choice in choices:
             click.echo(f"{' ' * indent}{choice}{of_project}", err=err)
@@ -103,18 +110,18 @@ class Context:
 
     @cached_property
     def console(self) -> Console:
-        """Return the console for tables and progress, on stdout; imported only if a person reads them."""
+        """Return the console for tables and progress on stdout; it is imported only when people read it."""
         from rich.console import Console
 
-        # Names of files are shown as they are: brackets are no markup, colons no emoji.
+        # File names may hold brackets and colons, which are neither markup nor emoji.
         width = None if sys.stdout.isatty() else _WIDE
         return Console(file=sys.stdout, highlight=False, markup=False, emoji=False, width=width)
 
 
-def shared(command: Command) -> Command:
+def shared_options(command: Command) -> Command:
     """Give a command the shared options and, as its first argument, the :class:`Context`.
 
-    Group and command both take the options, so that they may stand before or after the command.
+    Group and command both accept the options, so that they may stand before or after the command.
     """
 
     @wraps(command)

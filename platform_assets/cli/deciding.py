@@ -1,4 +1,4 @@
-"""How a command appends a decision: it shows the effect, asks, and appends."""
+"""How a command appends a decision: it shows the effect, asks for confirmation, and appends."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ YES = click.option("--yes", is_flag=True, help="Skip the confirmation prompt.")
 
 
 def apply_decision(context: Context, name: str, build_draft: DraftBuilder, reason: str, yes: bool) -> Entry:
-    """Show the effect of a decision, ask unless ``yes``, and return the entry that it appends."""
+    """Show the effect of a decision, ask unless ``yes``, and return the appended entry."""
     from resources.kinds.all_decisions import decide, preview
 
     (flow,) = context.dataflows([name])
-    # An unfinished slice of a run is fenced in the table, which takes Spark.
+    # The decision may have to fence an unfinished slice in the table, for which Spark starts.
     platform = _platform(context)
     words = partial(stored_in_words, flow.kind)
-    shown = preview(platform, flow, build_draft, context.now or datetime.now(UTC), in_words=words)
-    _show(f"{name}: {shown.draft.entry.why}", shown.lines)
+    effect = preview(platform, flow, build_draft, context.now or datetime.now(UTC), in_words=words)
+    _print_effect(f"{name}: {effect.draft.entry.why}", effect.lines)
     if not yes:
         confirm("Append this entry?")
     return decide(platform, flow, build_draft, reason)
@@ -52,21 +52,24 @@ def end_replay(
     reason: str,
     yes: bool,
 ) -> T:
-    """Show what the end of a replay aside does, ask unless ``yes``, and return what it did.
+    """Show what promoting or dropping an isolated replay does, ask unless ``yes``, and do it.
 
     Args:
-        context: of the command.
-        name: of the dataflow.
-        table: of the replay.
-        verb: the command's.
+        context: the command's context.
+        name: the dataflow.
+        table: the replay's table.
+        verb: the command's name.
         preview: returns the lines to show.
-        end: does it.
-        reason: for the log.
-        yes: whether nobody is asked.
+        end: ends the replay.
+        reason: the reason, stored in the log.
+        yes: whether to skip the prompt.
+
+    Returns:
+        the result of ``end``.
     """
     (flow,) = context.dataflows([name])
     platform = _platform(context)
-    _show(f"{name}: {verb} {table}", preview(platform, flow, table))
+    _print_effect(f"{name}: {verb} {table}", preview(platform, flow, table))
     if not yes:
         confirm(f"{verb.capitalize()} it?")
     return end(platform, flow, table, reason, context.now or datetime.now(UTC))
@@ -76,18 +79,18 @@ def _platform(context: Context) -> Platform:
     return build_platform(context.project, lambda line: click.echo(f"  {line}", err=True))
 
 
-def _show(title: str, lines: Iterable[str]) -> None:
+def _print_effect(title: str, lines: Iterable[str]) -> None:
     click.echo(title, err=True)
     for line in lines:
         click.echo(f"  {line}", err=True)
 
 
 def confirm(question: str) -> None:
-    """Ask, and go on only after a yes.
+    """Ask a question; return only after a yes.
 
     Raises:
-        Abort: the answer is no.
-        ConfigurationError: nobody can answer.
+        Abort: if the answer is no.
+        ConfigurationError: if there is no terminal to ask at.
     """
     try:
         agreed = click.confirm(question, err=True)
@@ -96,7 +99,7 @@ def confirm(question: str) -> None:
             raise
         click.echo(err=True)
         raise ConfigurationError(
-            f"expected an answer to {question!r}, found no terminal to ask at; --yes goes on without asking"
+            f"expected an answer to {question!r}, found no terminal; --yes skips the prompt"
         ) from None
     if not agreed:
         raise click.Abort

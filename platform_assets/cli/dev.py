@@ -1,4 +1,4 @@
-"""``strandline dev``: the Dagster UI with a warm Spark Connect server beside it; all processes that it starts end with it."""
+"""``strandline dev``: the Dagster UI and a warm Spark Connect server, which end with the command."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from typing import Any
 import click
 
 from partitions.errors import StrandlineError
-from platform_assets.cli.context import Context, shared
-from platform_assets.cli.signals import signalled
+from platform_assets.cli.context import Context, shared_options
+from platform_assets.cli.signals import catch_end_signals
 from platform_assets.dagster_home import HOME, dagster_home
 from platform_assets.installation import PACKAGE, working_folder
 from platform_assets.platform import build_platform
@@ -30,53 +30,57 @@ from resources.spark.connect_server import ConnectServer
 from resources.spark.processes import end, how_it_ended, last_lines, start
 
 _DEATHS, _SPAN = 4, 600.0
-"""An engine that has died so often in so many seconds is not started again."""
+"""After this many deaths in this many seconds the engine is not restarted."""
 
-_LOOK = 0.5
-_PATIENCE = 300.0
-"""Seconds until a process must be ready: a thousand dataflows take the code server a minute on a busy machine."""
+_CHECK_SECONDS = 0.5
+_READY_SECONDS = 300.0
+"""The time in which a process must be ready: on a busy machine a thousand dataflows take the code server a minute."""
 
-_POLITE = 5.0
-"""Seconds that the processes have to end by themselves; the next run finishes an unfinished slice."""
+_END_SECONDS = 5.0
+"""The time in which processes may end by themselves; the next run finishes an unfinished slice."""
 
 _SHOWN = 20
 
 
 @click.command("dev")
-@click.option("--port", default=3000, show_default=True, type=click.IntRange(1, 65535), help="Of the UI.")
-@click.option("--host", default="127.0.0.1", show_default=True, help="The UI listens there; it has no login.")
-@shared
+@click.option(
+    "--port", default=3000, show_default=True, type=click.IntRange(1, 65535), help="Port of the UI."
+)
+@click.option(
+    "--host", default="127.0.0.1", show_default=True, help="Address that the UI listens on; it has no login."
+)
+@shared_options
 def command(context: Context, port: int, host: str) -> int:
     """Open the Dagster UI on this machine, with a warm engine. Ctrl-C ends both."""
     project = context.project
     platform = build_platform(project)
     _check_free(host, port)
     home = dagster_home(project.folder)
-    _introduce(project, home)
-    with signalled() as ended, ExitStack() as stack:
-        dev = Dev(home, ended.is_set)
+    _print_project(project, home)
+    with catch_end_signals() as ended, ExitStack() as stack:
+        dev = DevProcesses(home, ended.is_set)
         stack.callback(dev.end)
         stack.callback(_say, "ending …")
         with suppress(KeyboardInterrupt):
             remote = project.spark_settings.remote
             if remote:
-                _say(f"Spark Connect server {remote} is named by the settings; none is started")
+                _say(f"Spark Connect server {remote} comes from the settings; none is started")
             else:
                 dev.start_engine(_engine(platform, context))
             dev.start_dagster(project.folder, host, port)
-            while not ended.wait(_LOOK):
-                dev.look()
+            while not ended.wait(_CHECK_SECONDS):
+                dev.restart_engine()
     return 0
 
 
 @dataclass
-class Dev:
+class DevProcesses:
     """Starts the processes and watches them.
 
     Attributes:
-        home: of Dagster; the logs of all processes are below it.
+        home: Dagster's folder; it holds the logs of all processes.
         stopped: returns whether the user has ended the command.
-        clock: seconds.
+        clock: returns seconds.
     """
 
     home: Path
@@ -88,11 +92,11 @@ class Dev:
     _folder: tempfile.TemporaryDirectory[str] | None = None
 
     def start_engine(self, engine: Any) -> None:
-        """Start a Spark Connect server, and say where it is."""
+        """Start a Spark Connect server, and print its address."""
         _say("starting a Spark Connect server (about 10 s) …")
         self._engine = ConnectServer(engine, self._new_log("connect-server"), stopped=self.stopped)
         self._engine.start()
-        _say(f"Spark Connect server: {self._engine.url} ({self._of_engine()})")
+        _say(f"Spark Connect server: {self._engine.url} ({self._engine_in_words()})")
 
     def start_dagster(self, project: Path, host: str, port: int) -> None:
         """Start the code server, the daemon and the UI, in that order.
@@ -107,7 +111,7 @@ class Dev:
             environment[SPARK_REMOTE] = self._engine.url
         with DagsterInstance.from_config(
             str(self.home)
-        ):  # makes its tables before several processes do so at once
+        ):  # creates Dagster's tables before several processes try to
             pass
         self._folder = tempfile.TemporaryDirectory(prefix="strandline-dev-")
         code, workspace = Path(self._folder.name) / "code", Path(self._folder.name) / "workspace.yaml"
@@ -125,37 +129,37 @@ class Dev:
         self._await(lambda: _listens(_family(host), (host, port)))
         _say(f"Dagster UI: http://{host}:{port}\nCtrl-C ends all of them")
 
-    def look(self) -> None:
-        """Start a dead engine again, under the same address.
+    def restart_engine(self) -> None:
+        """Restart a dead engine under the same address.
 
         Raises:
-            StrandlineError: if it dies again and again, or a process of Dagster has ended.
+            StrandlineError: if it has died too often, or a process of Dagster has ended.
         """
         self._check_services()
         engine = self._engine
         code = engine.process.poll() if engine is not None and engine.process is not None else None
         if engine is None or code is None:
             return
-        died = f"the Spark Connect server {how_it_ended(code)}"
+        death = f"the Spark Connect server {how_it_ended(code)}"
         now = self.clock()
-        self._deaths = [death for death in self._deaths if now - death < _SPAN] + [now]
+        self._deaths = [time_ for time_ in self._deaths if now - time_ < _SPAN] + [now]
         if len(self._deaths) >= _DEATHS:
-            raise _given_up(died, len(self._deaths), engine.log)
-        _say(f"{died}: starting another under the same address, {engine.url} …")
+            raise _too_many_deaths(death, len(self._deaths), engine.log)
+        _say(f"{death}: starting another under the same address, {engine.url} …")
         try:
             engine.start()
-        except StrandlineError as error:  # counts as a death at the next look
+        except StrandlineError as error:  # counts as a death at the next check
             engine.stop()
             _say(error.message)
             return
         _say(
-            f"Spark Connect server: {engine.url} ({self._of_engine()}); the next runs finish what was begun on the old one"
+            f"Spark Connect server: {engine.url} ({self._engine_in_words()}); the next runs finish the work of the old one"
         )
 
     def end(self) -> None:
-        """End everything that was started, at once."""
+        """End all processes at once."""
         engine = self._engine.process if self._engine is not None else None
-        end([*self._services.values(), *([engine] if engine is not None else [])], _POLITE)
+        end([*self._services.values(), *([engine] if engine is not None else [])], _END_SECONDS)
         if self._folder is not None:
             self._folder.cleanup()
 
@@ -168,7 +172,7 @@ class Dev:
         _say(f"Dagster's {name}: process {process.pid}, log: {log}")
 
     def _await(self, ready: Callable[[], bool]) -> None:
-        deadline = self.clock() + _PATIENCE
+        deadline = self.clock() + _READY_SECONDS
         while not ready():
             if self.stopped():
                 raise KeyboardInterrupt
@@ -176,7 +180,7 @@ class Dev:
             if self.clock() > deadline:
                 name = list(self._services)[-1]
                 raise StrandlineError(
-                    f"Dagster's {name} was not ready after {_PATIENCE:.0f} s; the last lines of {self._log(name)}: {last_lines(self._log(name))}",
+                    f"Dagster's {name} was not ready after {_READY_SECONDS:.0f} s; the last lines of {self._log(name)}: {last_lines(self._log(name))}",
                     code="dev",
                 )
             time.sleep(0.1)
@@ -185,12 +189,12 @@ class Dev:
         for name, process in self._services.items():
             if (code := process.poll()) is not None:
                 raise StrandlineError(
-                    f"Dagster's {name} {how_it_ended(code)}, so all is ended; the last lines of {self._log(name)}: {last_lines(self._log(name))}",
+                    f"Dagster's {name} {how_it_ended(code)}, so everything is stopped; the last lines of {self._log(name)}: {last_lines(self._log(name))}",
                     code="dev",
                     choices=("strandline dev",),
                 )
 
-    def _of_engine(self) -> str:
+    def _engine_in_words(self) -> str:
         process = self._engine.process if self._engine is not None else None
         return f"process {process.pid if process else '-'}, log: {self._log('connect-server')}"
 
@@ -204,28 +208,28 @@ class Dev:
 
 
 def _engine(platform: Platform, context: Context) -> Any:
-    """Return one engine for all dataflows, with the jars and credentials of every place of the project."""
+    """Return one engine for all dataflows, with the jars and credentials of all places."""
     return platform.engine_of(context.project.dataflows.values())
 
 
-def _introduce(project: Project, home: Path) -> None:
-    """Say what is opened, and which dataflows are broken."""
+def _print_project(project: Project, home: Path) -> None:
+    """Print the project's folder, and its dataflows with the broken ones."""
     _say(f"project: {project.folder}; Dagster's runs: {home}")
-    _say(f"dataflows: {_few(list(project.dataflows)) or 'none'}")
+    _say(f"dataflows: {_first_names(list(project.dataflows)) or 'none'}")
     if project.broken:
-        _say(f"broken: {_few(list(project.broken))} (strandline validate shows all errors)")
+        _say(f"broken: {_first_names(list(project.broken))} (strandline validate shows all errors)")
     for name, errors in list(project.broken.items())[:_SHOWN]:
         _say(f"  {name}: {errors[0]}")
 
 
-def _few(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return ", ".join(names[:_SHOWN]) + more
+def _first_names(names: Sequence[str]) -> str:
+    rest = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return ", ".join(names[:_SHOWN]) + rest
 
 
-def _given_up(died: str, times: int, log: Path) -> StrandlineError:
+def _too_many_deaths(death: str, deaths: int, log: Path) -> StrandlineError:
     return StrandlineError(
-        f"{died}; it has died {times} times within {_SPAN / 60:.0f} minutes, so all is ended. Expected an engine that stays: give it memory"
+        f"{death}; it has died {deaths} times within {_SPAN / 60:.0f} minutes, so everything is stopped. Give it more memory"
         f" (`spark: {{conf: {{spark.driver.memory: 4g}}}}` in platform.yaml), or smaller slices (`checkpoint`). The last lines of {log}: {last_lines(log)}",
         code="spark",
         choices=("strandline doctor",),
@@ -256,5 +260,5 @@ def _listens(family: socket.AddressFamily, address: Any) -> bool:
 
 
 def _say(line: str) -> None:
-    with suppress(OSError):  # the terminal may be gone, and the processes must be ended all the same
+    with suppress(OSError):  # even without a terminal, the processes must be ended
         click.echo(line)

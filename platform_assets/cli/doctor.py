@@ -1,11 +1,11 @@
-"""``strandline doctor``: tries every part that a run needs, and reports what works, what does not, and what to do."""
+"""``strandline doctor``: checks every part that a run needs, and reports what fails and what to do."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -17,13 +17,13 @@ from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError, CorruptWatermark, ProviderError, StrandlineError
 from partitions.plan import counted
 from partitions.readings import source_readings, unit_readings
-from platform_assets.cli.context import Context, shared
+from platform_assets.cli.context import Context, shared_options
 from platform_assets.installation import INSTALLED
 from platform_assets.kinds import profile_of
 from platform_assets.kinds.profile import ListsNewFiles
 from platform_assets.platform import build_engine, build_platform
 from platform_assets.project import Project
-from platform_assets.sources import OF_A_LOOK, file_count, look_at_source
+from platform_assets.sources import PROBE_BUDGET, file_count, probe_source
 from resources.connections.api import ApiConnection
 from resources.connections.jdbc import JdbcConnection
 from resources.connections.places import Place
@@ -36,7 +36,7 @@ from resources.user_functions import UserCode
 from resources.watermarks.blobs import open_blobs
 from resources.watermarks.blobs.protocol import Blobs
 
-_CORRECT = "set the variable, or correct the key, that this names"
+_CORRECT = "set the variable, or correct the key, that the message names"
 _GET_JARS = (
     "the first session fetches Spark's jars: see what the error names"
     if INSTALLED
@@ -46,43 +46,47 @@ _GET_JARS = (
 
 @dataclass(frozen=True)
 class PartCheck:
-    """One part that was tried.
+    """The check of one part.
 
     Attributes:
-        check: what was tried.
-        found: the result.
-        todo: what to do about it; None if it works.
+        check: the part.
+        result: the result, in words.
+        todo: what to do; None if the part works.
     """
 
     check: str
     ok: bool
-    found: str
+    result: str
     todo: str | None = None
+
+    def as_json(self) -> dict[str, object]:
+        """Return the check as the public JSON has it (docs/cli.md)."""
+        return {"check": self.check, "ok": self.ok, "found": self.result, "todo": self.todo}
 
 
 _NO_POOLS = (
-    "its pools have no limit, so two runs of a dataflow start beside each other, and the log refuses the second: set"
+    "its pools have no limit, so two runs of one dataflow can start at once, and the log refuses the second: set"
     " `concurrency: {pools: {default_limit: 1, granularity: run}}` in its dagster.yaml"
 )
 
 
 @click.command("doctor")
 @click.option("--no-spark", is_flag=True, help="Do not start Spark, which takes some seconds.")
-@shared
+@shared_options
 def command(context: Context, no_spark: bool) -> int:
     """Check Java, Spark, jars, state, lake, sources and Dagster."""
     findings = []
-    for tried in _findings(context, no_spark):
-        finding = replace(tried, found=context.hide(tried.found))
+    for check in _checks(context, no_spark):
+        finding = replace(check, result=context.hide(check.result))
         findings.append(finding)
         if not context.as_json:
-            _print(context, finding)
+            _print_check(context, finding)
     ok = all(finding.ok for finding in findings)
-    context.emit({"ok": ok, "checks": [asdict(finding) for finding in findings]}, lambda: None)
+    context.emit({"ok": ok, "checks": [finding.as_json() for finding in findings]}, lambda: None)
     return 0 if ok else 1
 
 
-def _findings(context: Context, no_spark: bool) -> Iterator[PartCheck]:
+def _checks(context: Context, no_spark: bool) -> Iterator[PartCheck]:
     from resources.spark_runtime import java_problem, java_version
 
     problem = java_problem()
@@ -99,97 +103,104 @@ def _findings(context: Context, no_spark: bool) -> Iterator[PartCheck]:
         f"{counted(len(project.dataflows), 'dataflow')}, {counted(len(project.errors), 'error')} in {project.folder}",
         "strandline validate" if project.errors else None,
     )
-    yield _tried(
+    yield _run_check(
         "state",
-        lambda: _state(project),
+        lambda: _check_state(project),
         "check address, credentials and permissions of `state` in platform.yaml",
     )
-    yield _tried(
-        "lake", lambda: _lake(project), "check path, credentials and permissions of `lake` in platform.yaml"
+    yield _run_check(
+        "lake",
+        lambda: _check_lake(project),
+        "check path, credentials and permissions of `lake` in platform.yaml",
     )
-    yield from _sources(project)
+    yield from _check_sources(project)
     for flow in project.dataflows.values():
-        yield from _statistics(project, flow)
+        yield from _check_statistics(project, flow)
     if project.settings.alerts is not None and project.valid_settings:
-        yield _tried(
+        yield _run_check(
             "alerts",
             lambda: f"go to {project.webhook().host}",
             "set the variable that alerts.webhook names in platform.yaml; Dagster's daemon needs it, too",
         )
-    yield _tried("dagster", lambda: _dagster(project.folder), "check DAGSTER_HOME and its dagster.yaml")
+    yield _run_check(
+        "dagster", lambda: _check_dagster(project.folder), "check DAGSTER_HOME and its dagster.yaml"
+    )
     if not no_spark:
         yield from _spark_and_commits(project)
 
 
-def _sources(project: Project) -> Iterator[PartCheck]:
-    """Look at the sources of all dataflows, and at those of their units."""
+def _check_sources(project: Project) -> Iterator[PartCheck]:
+    """Probe the sources of all dataflows and of their units."""
     for flow in project.dataflows.values():
         for reading in source_readings(flow):
-            yield _tried(
+            yield _run_check(
                 f"source {flow.name}",
-                partial(_look_at_source, project, reading),
+                partial(_probe, project, reading),
                 "check `source` and its connection",
             )
         for reading in unit_readings(flow):
-            yield _tried(
+            yield _run_check(
                 f"units {flow.name}",
-                partial(_look_at_source, project, reading),
+                partial(_probe, project, reading),
                 "check `watermark.secondary_input` and its connection",
             )
 
 
 def _spark_and_commits(project: Project) -> Iterator[PartCheck]:
-    """Start Spark, and try a commit to S3 if the lake is there."""
-    spark = _tried("spark", lambda: _spark(_engine(project)), _GET_JARS)
+    """Start Spark, and check commits to S3 if the lake is there."""
+    spark = _run_check("spark", lambda: _check_spark(_engine(project)), _GET_JARS)
     yield spark
     if spark.ok and _is_on_s3(project):
-        yield _tried(
+        yield _run_check(
             "commits to S3",
-            lambda: _log_store(_engine(project)),
-            "start Spark with these settings, see docs/how-to/s3.md",
+            lambda: _check_log_store(_engine(project)),
+            "start Spark with these settings, see docs/s3.md",
         )
 
 
-def _look_at_source(project: Project, dataflow: Dataflow) -> str:
-    """Return what a source answers, in a line: files above the watermark if there is one and it can be read, else what its type tells."""
-    return _look_above_watermark(project, dataflow) or look_at_source(project, dataflow)
+def _probe(project: Project, dataflow: Dataflow) -> str:
+    """Return a source's answer as a line: the files above the watermark, or what its type tells."""
+    return _probe_above_watermark(project, dataflow) or probe_source(project, dataflow)
 
 
-def _look_above_watermark(project: Project, dataflow: Dataflow) -> str | None:
+def _probe_above_watermark(project: Project, dataflow: Dataflow) -> str | None:
     profile = profile_of(dataflow)
     if not isinstance(profile, ListsNewFiles):
         return None
     with suppress(ProviderError, CorruptWatermark, ConfigurationError):  # another check reports these
         platform, now = build_platform(project), datetime.now(UTC)
         entry = platform.log.newest(dataflow.name)
-        listing = profile.list_new_files(platform, dataflow, entry, now, OF_A_LOOK)
+        listing = profile.list_new_files(platform, dataflow, entry, now, PROBE_BUDGET)
         return f"{platform.root_of(dataflow)}: reads, {file_count(listing)} above the watermark"
     return None
 
 
-def _tried(check: str, act: Callable[[], str], todo: str) -> PartCheck:
+def _run_check(check: str, act: Callable[[], str], todo: str) -> PartCheck:
     try:
         return PartCheck(check, True, act())
-    except ConfigurationError as error:  # says what is wrong with which key, or which variable is not set
+    except ConfigurationError as error:  # its message names the key or the variable
         return PartCheck(check, False, error.message, "; ".join(error.choices) or _CORRECT)
     except StrandlineError as error:
         choices = [choice for choice in error.choices if choice != "strandline doctor"]
         return PartCheck(check, False, error.message, "; ".join(choices) or todo)
-    except Exception as error:  # noqa: BLE001 - whatever fails, the other parts must still be tried
+    except Exception as error:  # noqa: BLE001 - whatever fails, the other parts must still be checked
         return PartCheck(check, False, f"{type(error).__name__}: {error}", todo)
 
 
-def _statistics(project: Project, flow: Dataflow) -> Iterator[PartCheck]:
-    """Yield a finding if readers skip rows of a dataflow's table; what else is wrong with the table, a run tells."""
-    wrong = WrongStatistics((), can_be_written=True)
+def _check_statistics(project: Project, flow: Dataflow) -> Iterator[PartCheck]:
+    """Yield a finding if readers that skip files by statistics miss rows of a dataflow's table.
+
+    A run reports other problems of the table.
+    """
+    wrong_statistics = WrongStatistics((), can_be_written=True)
     with suppress(StrandlineError):
         maintenance = open_table(flow.target.format, project.lake.child(flow.table)).maintenance
         if isinstance(maintenance, TellsWrongStatistics):
-            wrong = maintenance.wrong_statistics()
-    if not wrong.files:
+            wrong_statistics = maintenance.wrong_statistics()
+    if not wrong_statistics.files:
         return
     todo = f"strandline maintain {flow.name}"
-    if not wrong.can_be_written:
+    if not wrong_statistics.can_be_written:
         todo = (
             "let readers skip no files (Spark: spark.databricks.delta.stats.skipping=false), or load the table again:"
             f" `strandline state reset {flow.name} --replace --reason TEXT`"
@@ -199,50 +210,52 @@ def _statistics(project: Project, flow: Dataflow) -> Iterator[PartCheck]:
     yield PartCheck(
         f"table {flow.name}",
         False,
-        f"{flow.table}: the statistics of {counted(len(wrong.files), 'file')} leave rows out: a writer has kept bounds of decimals as doubles, or of texts as other letters."
-        " Readers that skip files by them do not see these rows",
+        f"{flow.table}: the statistics of {counted(len(wrong_statistics.files), 'file')} leave rows out: a writer stored bounds of decimals as doubles, or of texts with other letters."
+        " Readers that skip files by statistics miss rows",
         todo,
     )
 
 
-def _state(project: Project) -> str:
-    """Return that the store writes, and refuses to write twice, which the log depends on; raise if it does not."""
-    return _refuses_twice(project.state, open_blobs(project.state))
+def _check_state(project: Project) -> str:
+    """Return that the state's store accepts a key only once, as the log needs; raise otherwise."""
+    return _check_conditional_puts(project.state, open_blobs(project.state))
 
 
-def _lake(project: Project) -> str:
-    """Return that the lake writes, and refuses to write twice, as commits need it; raise if it does not."""
-    return _refuses_twice(project.lake, open_blobs(project.lake, "lake"))
+def _check_lake(project: Project) -> str:
+    """Return that the lake's store accepts a key only once, as commits need; raise otherwise."""
+    return _check_conditional_puts(project.lake, open_blobs(project.lake, "lake"))
 
 
-def _refuses_twice(place: object, blobs: Blobs) -> str:
+def _check_conditional_puts(place: object, blobs: Blobs) -> str:
     key = f".doctor/{uuid4().hex}"
-    first = blobs.put_if_absent(key, b"1")  # if this fails there is nothing to delete
+    first = blobs.put_if_absent(key, b"1")  # if this fails, there is nothing to delete
     try:
         second = blobs.put_if_absent(key, b"2")
     finally:
         blobs.delete(key)
     if not first or second:
         raise StrandlineError(
-            f"{place}: expected the second conditional put of one name to be refused, found that it was taken; use a store that supports If-None-Match"
+            f"{place}: expected the second conditional put of one name to be refused, found that it was accepted; use a store that supports If-None-Match"
         )
     return f"{place}: writes, and refuses to write twice"
 
 
 def _is_on_s3(project: Project) -> bool:
-    with suppress(ConfigurationError):  # which the check of the lake reports
+    with suppress(ConfigurationError):  # the check of the lake reports it
         return project.lake.url.startswith("s3://")
     return False
 
 
 def _engine(project: Project) -> SparkEngine:
-    """Return the engine as runs start it, for all valid places; the check of each place reports an invalid one."""
+    """Return the engine of runs, for all valid places; the check of a place reports an invalid one."""
     places: list[Place | JdbcConnection | ApiConnection | UserCode] = []
-    finds: list[Callable[[], Place | JdbcConnection | ApiConnection | UserCode]] = [lambda: project.lake]
-    finds += [partial(project.source_place, flow) for flow in project.dataflows.values()]
-    for find in finds:
+    find_places: list[Callable[[], Place | JdbcConnection | ApiConnection | UserCode]] = [
+        lambda: project.lake
+    ]
+    find_places += [partial(project.source_place, flow) for flow in project.dataflows.values()]
+    for find_place in find_places:
         with suppress(ConfigurationError):
-            places.append(find())
+            places.append(find_place())
     readers = [
         package
         for flow in project.dataflows.values()
@@ -251,34 +264,34 @@ def _engine(project: Project) -> SparkEngine:
     return build_engine(project).with_places(places, readers)
 
 
-def _spark(engine: SparkEngine) -> str:
+def _check_spark(engine: SparkEngine) -> str:
     """Return Spark's version."""
     return f"Spark {engine.session().version}, {engine.remote or engine.master}, {', '.join(engine.packages)}"
 
 
-def _log_store(engine: SparkEngine) -> str:
-    """Return that Spark commits to S3 by conditional puts; raise if it does not."""
+def _check_log_store(engine: SparkEngine) -> str:
+    """Return that Spark commits to S3 by conditional puts; raise otherwise."""
     conf = engine.session().conf
     if problem := log_store_problem(conf.get(SETTING, None), conf.get(FOR_ALL_SCHEMES, None)):
         raise StrandlineError(problem)
-    return "Spark commits by conditional puts: of two drivers that commit at the same moment one wins"
+    return "Spark commits by conditional puts: of two drivers that commit at once, one wins"
 
 
-def _dagster(project: Path) -> str:
+def _check_dagster(project: Path) -> str:
     from platform_assets.build import build_definitions  # noqa: F401 - the import is the check
     from platform_assets.cli.running import instance
 
     with instance(project) as dagster:
         if dagster is None:
-            return "no DAGSTER_HOME: runs of the command line are not kept"
+            return "no DAGSTER_HOME: runs of the command line are not recorded"
         home, pools = os.environ["DAGSTER_HOME"], dagster.get_concurrency_config().pool_config
-        waits = "" if pools.default_pool_limit else f"; {_NO_POOLS}"
-        return f"{home}, {dagster.get_runs_count()} runs{waits}"
+        warning = "" if pools.default_pool_limit else f"; {_NO_POOLS}"
+        return f"{home}, {dagster.get_runs_count()} runs{warning}"
 
 
-def _print(context: Context, finding: PartCheck) -> None:
+def _print_check(context: Context, finding: PartCheck) -> None:
     click.secho(
-        f"{'ok  ' if finding.ok else 'FAIL'} {finding.check}: {finding.found}",
+        f"{'ok  ' if finding.ok else 'FAIL'} {finding.check}: {finding.result}",
         fg=None if finding.ok else "red",
     )
     if finding.todo and finding.todo.startswith("strandline "):

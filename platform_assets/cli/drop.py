@@ -1,10 +1,10 @@
-"""``strandline drop``: a replay aside is removed, its table and its log (docs/reference/replay.md)."""
+"""``strandline drop``: removes an isolated replay, its table and its log (docs/replay.md)."""
 
 from __future__ import annotations
 
 import click
 
-from platform_assets.cli.context import Context, shared
+from platform_assets.cli.context import Context, shared_options
 from platform_assets.cli.deciding import REASON, YES, end_replay
 
 
@@ -13,9 +13,9 @@ from platform_assets.cli.deciding import REASON, YES, end_replay
 @click.argument("table")
 @REASON
 @YES
-@shared
+@shared_options
 def command(context: Context, name: str, table: str, reason: str, yes: bool) -> None:
-    """Remove a replay aside: TABLE and its log. The dataflow's own table stays as it is."""
+    """Remove an isolated replay: TABLE and its log. The dataflow's own table stays as it is."""
     from resources.replay.isolated.dropping import drop, preview_drop
 
     end_replay(context, name, table, "drop", preview_drop, drop, reason, yes)

@@ -1,10 +1,10 @@
-"""``strandline files``: hand single files to the next run."""
+"""``strandline files``: hands single files to the next run."""
 
 from __future__ import annotations
 
 import click
 
-from platform_assets.cli.context import Context, shared
+from platform_assets.cli.context import Context, shared_options
 from platform_assets.cli.deciding import apply_decision
 from platform_assets.cli.state import print_entries
 
@@ -22,7 +22,7 @@ def command() -> None:
 @click.argument("name")
 @click.argument("paths", nargs=-1, required=True)
 @_REASON
-@shared
+@shared_options
 def release_command(context: Context, name: str, paths: tuple[str, ...], reason: str) -> None:
     """Take files out of quarantine. The next run loads them, in a slice of their own."""
     from resources.kinds.all_decisions import release
@@ -36,7 +36,7 @@ def release_command(context: Context, name: str, paths: tuple[str, ...], reason:
 @click.argument("name")
 @click.argument("paths", nargs=-1, required=True)
 @_REASON
-@shared
+@shared_options
 def unprocess_command(context: Context, name: str, paths: tuple[str, ...], reason: str) -> None:
     """Mark ingested files for another read (tracking: set)."""
     from resources.kinds.all_decisions import unprocess

@@ -1,4 +1,4 @@
-"""``strandline init``: a project folder of one's own, and a dataflow for files that are there."""
+"""``strandline init``: creates a project folder, and dataflows for existing files."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from pathlib import Path
 import click
 
 from partitions.errors import ConfigurationError
-from platform_assets.cli.context import Context, shared
+from platform_assets.cli.context import Context, shared_options
 from platform_assets.project.checked_file import NAME
 from platform_assets.scaffold.new_project import (
     TEMPLATES,
     dataflow_name,
-    distinct,
+    number_duplicates,
     project_files,
     template,
     write_new,
@@ -24,17 +24,17 @@ from resources.connections.places import Place
 
 @click.command("init")
 @click.argument("directory", metavar="DIR", type=click.Path(path_type=Path, file_okay=False))
-@click.option("--from", "files", metavar="FOLDER|URL", help="Write dataflows for the files that are there.")
+@click.option("--from", "files", metavar="FOLDER|URL", help="Write dataflows for existing files.")
 @click.option(
     "--kind",
     "first",
     type=click.Choice(TEMPLATES),
-    help=f"Of a first dataflow with comments.  [default: {TEMPLATES[0]}]",
+    help=f"Kind of watermark of a first dataflow.  [default: {TEMPLATES[0]}]",
 )
-@click.option("--name", metavar="NAME", help="Of the dataflow.")
-@shared
+@click.option("--name", metavar="NAME", help="Name of the dataflow.")
+@shared_options
 def command(context: Context, directory: Path, files: str | None, first: str | None, name: str | None) -> int:
-    """Make a project folder, or add dataflows to one. A file that is there stays as it is."""
+    """Create a project folder, or add dataflows to one. Existing files stay as they are."""
     if files is not None and first is not None:
         raise click.UsageError("expected --from or --kind, found both")
     if name is not None and not NAME.fullmatch(name):
@@ -42,36 +42,38 @@ def command(context: Context, directory: Path, files: str | None, first: str | N
             f"--name: expected a small letter, then small letters, digits and _, found {name!r}"
         )
     flows = (
-        _drafts(directory, files, name)
+        _draft_dataflows(directory, files, name)
         if files is not None
         else {name or "events": template(first or TEMPLATES[0])}
     )
-    taken = [flow for flow in flows if (directory / f"dataflows/{flow}.yaml").exists()]
-    if taken:
+    existing = [flow for flow in flows if (directory / f"dataflows/{flow}.yaml").exists()]
+    if existing:
         remedy = "--name gives another name"
         if len(flows) > 1:
-            remedy = (
-                f"for one that is new name its own folder, such as --from {str(files).rstrip('/')}/FOLDER"
-            )
+            remedy = f"for a new dataset name its folder, such as --from {str(files).rstrip('/')}/FOLDER"
         raise ConfigurationError(
-            f"{directory}: expected no dataflow named {taken[0]}, found dataflows/{taken[0]}.yaml; {remedy}"
+            f"{directory}: expected no dataflow named {existing[0]}, found dataflows/{existing[0]}.yaml; {remedy}"
         )
     written = write_new(directory, project_files(directory, flows))
     context.folder = directory
-    following = [f"strandline plan {' '.join(flows)}", f"strandline run {' '.join(flows)}", "strandline dev"]
+    next_commands = [
+        f"strandline plan {' '.join(flows)}",
+        f"strandline run {' '.join(flows)}",
+        "strandline dev",
+    ]
     document = {
         "project": str(directory.resolve()),
         "files": written,
         "dataflows": list(flows),
-        "next": following,
+        "next": next_commands,
     }
-    context.emit(document, lambda: _print(context, directory, written, following))
+    context.emit(document, lambda: _print(context, directory, written, next_commands))
     return 0
 
 
-def _drafts(folder: Path, files: str, name: str | None) -> dict[str, str]:
-    """Return the texts of dataflows for what lies at a folder or URL, by name."""
-    from platform_assets.scaffold.draft import draft, found_in_words
+def _draft_dataflows(folder: Path, files: str, name: str | None) -> dict[str, str]:
+    """Return the texts of dataflows, by name, for the files at a folder or URL."""
+    from platform_assets.scaffold.draft import draft_dataflow, survey_in_words
     from resources.sources.files.survey import survey
 
     scheme, is_url, _ = files.partition("://")
@@ -81,28 +83,40 @@ def _drafts(folder: Path, files: str, name: str | None) -> dict[str, str]:
             " DIR --kind column` (or window) writes a dataflow to fill in; for an API see docs/reference/apis.md"
         )
     place = Place.parse(files, Path.cwd())
-    look, today = survey(place), datetime.now(UTC).date()
-    seen = look.datasets
-    if name is not None and len(seen) > 1:
-        below = ", ".join(each.folder for each in seen)
+    survey_result, today = survey(place), datetime.now(UTC).date()
+    datasets = survey_result.datasets
+    if name is not None and len(datasets) > 1:
+        folders = ", ".join(dataset.folder for dataset in datasets)
         raise ConfigurationError(
-            f"--name: expected one dataset at {files}, found {len(seen)}: {below}; leave --name out"
+            f"--name: expected one dataset at {files}, found {len(datasets)}: {folders}; leave --name out"
         )
     fallback = dataflow_name(place.url.rstrip("/").rpartition("/")[2], "files")
-    names = [name] if name else distinct(dataflow_name(each.folder or fallback, fallback) for each in seen)
-    for flow, each in zip(names, seen, strict=True):
-        for line in (found_in_words(each, flow), *(f"{flow}: not read: {line}" for line in each.unread)):
+    names = (
+        [name]
+        if name
+        else number_duplicates(dataflow_name(dataset.folder or fallback, fallback) for dataset in datasets)
+    )
+    for flow, dataset in zip(names, datasets, strict=True):
+        for line in (
+            survey_in_words(dataset, flow),
+            *(f"{flow}: not read: {line}" for line in dataset.unread),
+        ):
             click.echo(line, err=True)
-    for line in look.passed_over:
+    for line in survey_result.passed_over:
         click.echo(line, err=True)
     return {
-        flow: draft(each, _path(place.child(each.folder) if each.folder else place, folder), today)
-        for flow, each in zip(names, seen, strict=True)
+        flow: draft_dataflow(
+            dataset, _path(place.child(dataset.folder) if dataset.folder else place, folder), today
+        )
+        for flow, dataset in zip(names, datasets, strict=True)
     }
 
 
 def _path(place: Place, project: Path) -> str:
-    """Return a place as a dataflow of the project names it: relative to a project that is in the same folder, so that both can be moved."""
+    """Return a place in the spelling for a dataflow of the project.
+
+    It is relative if place and project lie in the same folder, so that both can be moved.
+    """
     if place.local is None:
         return place.url
     root = project.resolve()
@@ -112,8 +126,8 @@ def _path(place: Place, project: Path) -> str:
     return str(place.local)
 
 
-def _print(context: Context, folder: Path, written: list[str], following: list[str]) -> None:
+def _print(context: Context, folder: Path, written: list[str], next_commands: list[str]) -> None:
     for name in written:
         click.echo(f"{folder / name}")
     click.echo("next:")
-    context.offer(following)
+    context.offer(next_commands)

@@ -1,4 +1,4 @@
-"""Where the one JSON document of ``--json`` goes, and nothing else."""
+"""Keeps standard output free for the one JSON document of ``--json``."""
 
 from __future__ import annotations
 
@@ -10,25 +10,28 @@ from typing import TextIO
 
 
 @contextmanager
-def alone_on_stdout() -> Iterator[TextIO]:
-    """Yield the standard output. What anything else prints as long as the block runs goes to stderr: a user's function, or a command that it calls."""
-    usual = sys.__stdout__
-    if usual is None or sys.stdout is not usual:  # a stand-in, which no command that is called would write to
+def reserve_stdout() -> Iterator[TextIO]:
+    """Yield standard output, and send all other output of the block to stderr.
+
+    That includes the output of a user's function, and of commands that it calls.
+    """
+    stdout = sys.__stdout__
+    if stdout is None or sys.stdout is not stdout:  # a stand-in: child processes do not write to it
         results = sys.stdout
         with redirect_stdout(sys.stderr):
             yield results
         return
-    usual.flush()
-    number = usual.fileno()
-    kept = os.dup(number)
+    stdout.flush()
+    number = stdout.fileno()
+    saved = os.dup(number)
     os.dup2(sys.__stderr__.fileno() if sys.__stderr__ else 2, number)
     try:
         with (
-            os.fdopen(os.dup(kept), "w", encoding=usual.encoding, errors=usual.errors) as document,
+            os.fdopen(os.dup(saved), "w", encoding=stdout.encoding, errors=stdout.errors) as document,
             redirect_stdout(sys.stderr),
         ):
             yield document
     finally:
-        usual.flush()
-        os.dup2(kept, number)
-        os.close(kept)
+        stdout.flush()
+        os.dup2(saved, number)
+        os.close(saved)

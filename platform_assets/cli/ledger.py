@@ -1,4 +1,4 @@
-"""``strandline ledger``: what is covered and missing, per unit of windows, or of files."""
+"""``strandline ledger``: shows what is covered and missing, by unit of windows, or of files."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import click
 
 from partitions.dataflow import Dataflow
 from partitions.errors import StrandlineError
-from platform_assets.cli.context import Context, shared
+from platform_assets.cli.context import Context, shared_options
 from platform_assets.cli.several import collect_results
 from platform_assets.kinds import profile_of
 from platform_assets.kinds.profile import LedgerPage
@@ -20,9 +20,9 @@ from resources.outcome import error_json
 
 @click.command("ledger")
 @click.argument("names", nargs=-1, required=True)
-@shared
+@shared_options
 def command(context: Context, names: tuple[str, ...]) -> int:
-    """Show what is loaded, what is missing and why, and how far it is complete: of each unit, or of files."""
+    """Show what is loaded, what is missing and why, for each unit or for files."""
     platform, now = build_platform(context.project), context.now or datetime.now(UTC)
 
     def answer(flow: Dataflow) -> dict[str, Any]:

@@ -1,4 +1,7 @@
-"""``strandline list``: the status of every dataflow, from its log, the note of its last run, and a short look at its source."""
+"""``strandline list``: the status of every dataflow.
+
+It comes from the log, the note of the last run, and a short check of the source.
+"""
 
 from __future__ import annotations
 
@@ -15,14 +18,14 @@ from partitions.dataflow import Dataflow
 from partitions.errors import StrandlineError
 from partitions.instants import time_in_words
 from partitions.plan import counted, lasting
-from platform_assets.cli.context import Context, shared
+from platform_assets.cli.context import Context, shared_options
 from platform_assets.cli.several import collect_results
 from platform_assets.cli.waiting import UNKNOWN, WaitingWork
-from platform_assets.file_views import files_aside
+from platform_assets.file_views import late_and_quarantined_files
 from platform_assets.kinds import PROFILES, profile_of
-from platform_assets.kinds.profile import BuffersRows, CountsRowsAside, FindsLateFiles
+from platform_assets.kinds.profile import BuffersRows, CountsRowsSetAside, FindsLateFiles
 from platform_assets.platform import build_platform
-from platform_assets.words import held_in_words, in_words
+from platform_assets.words import holder_in_words, in_words
 from resources.dagster.run_history import RunHistory
 from resources.kinds.path.sweep import LateFiles
 from resources.loop.lease import held_by
@@ -35,28 +38,28 @@ from resources.watermarks.log import WatermarkLog
 if TYPE_CHECKING:
     from dagster import DagsterInstance
 
-_NONE = {"late": {"count": 0, "paths": []}, "quarantined": {"count": 0, "files": []}}
+_NO_FILES = {"late": {"count": 0, "paths": []}, "quarantined": {"count": 0, "files": []}}
 _LONGEST = 32
-"""Characters of a word that stay in one line of a cell: an instant with its zone, most names."""
+"""The longest word that is not broken in a cell: an instant with its zone, most names."""
 _BORDER = 3
 _IF_ANY = ("late", "quarantined")
-"""Columns that are shown if a dataflow has something in them."""
+"""Columns that are shown only if a dataflow has a value in them."""
 _UNDECIDED = ("held", "skipped", "running", "queued")
 _ENDED_WELL = ("committed", "nothing", "recovered")
 
 
 @click.command("list")
 @click.argument("names", nargs=-1)
-@shared
+@shared_options
 def command(context: Context, names: tuple[str, ...]) -> int:
-    """Show all dataflows: state, watermark, lag, what waits, last attempt and last run, late and quarantined files."""
-    flows, broken = context.asked(names)
+    """Show all dataflows: state, watermark, lag, waiting data, last attempt and run, and bad files."""
+    flows, broken = context.valid_and_broken(names)
     platform, now = build_platform(context.project), context.now or datetime.now(UTC)
     log, waiting = platform.log, WaitingWork(platform, now)
     entry_kinds: dict[
         str, str
-    ] = {}  # until a changed definition is accepted, the state may be of another kind
-    with _kept_runs(context.project.folder) as dagster:
+    ] = {}  # the state may be of another kind until a changed definition is accepted
+    with _open_dagster(context.project.folder) as dagster:
         history = RunHistory(log, dagster)
 
         def answer(flow: Dataflow) -> dict[str, Any]:
@@ -65,12 +68,12 @@ def command(context: Context, names: tuple[str, ...]) -> int:
             if entry:
                 entry_kinds[flow.name] = entry.kind
             return {
-                **_of(flow),
+                **_identity(flow),
                 **_state(entry, now),
                 "last_attempt": attempt.as_json() if attempt else None,
                 "waiting": waiting.of(flow, entry),
-                **files_aside(log, entry, _late_files(log, flow, entry, now)),
-                **_rows_aside(flow, entry),
+                **late_and_quarantined_files(log, entry, _late_files(log, flow, entry, now)),
+                **_set_aside_rows(flow, entry),
                 "buffered": _buffered(flow, entry),
                 "held_by": held_by(log, flow.name, entry),
                 "replays": [aside_json(log, aside) for aside in stored_asides(log, flow.name)],
@@ -81,19 +84,19 @@ def command(context: Context, names: tuple[str, ...]) -> int:
     return code
 
 
-def _of(flow: Dataflow) -> dict[str, Any]:
+def _identity(flow: Dataflow) -> dict[str, Any]:
     return {"dataflow": flow.name, "kind": flow.kind, "target": flow.table}
 
 
 def _state(entry: Entry | None, now: datetime) -> dict[str, Any]:
-    public = entry.as_json(short=True) if entry else {}
+    entry_document = entry.as_json(short=True) if entry else {}
     return {
         "state_number": entry.number if entry else 0,
-        "watermark": public.get("watermark"),
+        "watermark": entry_document.get("watermark"),
         "lag_seconds": round(now.timestamp() - entry.modified / 1000, 3)
         if entry and entry.modified
         else None,
-        "last_run": public.get("time"),
+        "last_run": entry_document.get("time"),
     }
 
 
@@ -102,17 +105,17 @@ def _late_files(log: WatermarkLog, flow: Dataflow, entry: Entry | None, now: dat
     return profile.late_files(log, flow, entry, now) if isinstance(profile, FindsLateFiles) else LateFiles()
 
 
-def _rows_aside(flow: Dataflow, entry: Entry | None) -> dict[str, Any]:
-    """Return how many rows were late and quarantined since the start, of a kind that counts rows."""
+def _set_aside_rows(flow: Dataflow, entry: Entry | None) -> dict[str, Any]:
+    """Return how many rows were late and quarantined since the start, for a kind that counts rows."""
     profile = profile_of(flow)
-    if not isinstance(profile, CountsRowsAside) or entry is None:
+    if not isinstance(profile, CountsRowsSetAside) or entry is None:
         return {}
-    late, quarantined = profile.rows_aside(entry)
+    late, quarantined = profile.rows_set_aside(entry)
     return {"late": {"count": late, "paths": []}, "quarantined": {"count": quarantined, "files": []}}
 
 
 def _buffered(flow: Dataflow, entry: Entry | None) -> int | None:
-    """Return how many rows that were read wait in the dataflow's buffer; None of a kind without one."""
+    """Return how many rows wait in the dataflow's buffer; None for a kind without one."""
     profile = profile_of(flow)
     return profile.rows_buffered(entry) if isinstance(profile, BuffersRows) and entry is not None else None
 
@@ -122,13 +125,13 @@ def _failed(flow: Dataflow, error: StrandlineError) -> dict[str, Any]:
     defaults: dict[str, Any] = {
         "last_attempt": None,
         "waiting": UNKNOWN,
-        **_NONE,
+        **_NO_FILES,
         "buffered": None,
         "held_by": None,
         "replays": [],
         "error": error_json(error),
     }
-    return {**_of(flow), **unknown, **defaults}
+    return {**_identity(flow), **unknown, **defaults}
 
 
 def _print(
@@ -158,7 +161,7 @@ def _print(
     columns = [
         cells for cells in zip(names, *rows, strict=True) if cells[0] not in _IF_ANY or set(cells[1:]) - {"-"}
     ]
-    # A cut watermark cannot be used, and one that is broken within an instant is hard to read.
+    # A cut watermark is useless, and one that breaks within an instant is hard to read.
     widths = [_longest_word(cells) for cells in columns]
     fits = sum(widths) + _BORDER * len(widths) < context.console.width
     table = Table(
@@ -171,7 +174,7 @@ def _print(
         table.add_row(*row)
     context.console.print(table)
     for document in documents:
-        _print_aside(context, document, now)
+        _print_details(context, document, now)
 
 
 def _row(document: dict[str, Any], entry_kind: str | None, now: datetime) -> tuple[str, ...]:
@@ -192,7 +195,7 @@ def _row(document: dict[str, Any], entry_kind: str | None, now: datetime) -> tup
 
 
 def _waits(document: dict[str, Any]) -> str:
-    """Return what is new at the source, and how many rows that were read wait."""
+    """Return the new data at the source and the number of buffered rows, in words."""
     new = PROFILES[document["kind"]].waiting_in_words(document["waiting"]) or "unknown"
     return f"{new}, {counted(document['buffered'], 'row')} buffered" if document["buffered"] else new
 
@@ -218,7 +221,7 @@ def _seconds(time: str, now: datetime) -> float:
     return now.timestamp() - datetime.fromisoformat(time).timestamp()
 
 
-def _print_aside(context: Context, document: dict[str, Any], now: datetime) -> None:
+def _print_details(context: Context, document: dict[str, Any], now: datetime) -> None:
     """Print what does not fit into a cell, a line each."""
     name, attempt = document["dataflow"], document.get("last_attempt")
     error = document.get("error")
@@ -227,28 +230,30 @@ def _print_aside(context: Context, document: dict[str, Any], now: datetime) -> N
     if "watermark" not in document:
         return
     if attempt and attempt["error"] and attempt["status"] not in _ENDED_WELL:
-        since = (
+        failing_since = (
             f", failing since {time_in_words(attempt['failing_since'])}" if attempt["failing_since"] else ""
         )
         _problem(
             context,
-            f"{name}: {attempt['status']} {_ago(attempt['time'], now)}{since}: {attempt['error']['message']}",
+            f"{name}: {attempt['status']} {_ago(attempt['time'], now)}{failing_since}: {attempt['error']['message']}",
             attempt["error"]["choices"],
         )
     if why := document["waiting"]["why"]:
-        last = attempt["error"]["message"] if attempt and attempt["error"] else None
-        _problem(context, f"{name}: what waits is unknown: {'for the same reason' if why == last else why}")
+        last_error = attempt["error"]["message"] if attempt and attempt["error"] else None
+        _problem(
+            context, f"{name}: waiting data unknown: {'for the same reason' if why == last_error else why}"
+        )
     for path in document["late"]["paths"]:
         click.echo(f"  {name}: late: {path}")
     if holder := document.get("held_by"):
-        click.echo(f"  {name}: {held_in_words(holder)}")
+        click.echo(f"  {name}: {holder_in_words(holder)}")
     for replay in document["replays"]:
-        ends = "complete: promote or drop it" if replay["complete"] else "not finished"
+        progress = "complete: promote or drop it" if replay["complete"] else "not finished"
         click.echo(
-            f"  {name}: replay into {replay['table']}: {replay['done']} of {counted(replay['chunks'], 'chunk')}, {ends}"
+            f"  {name}: replay into {replay['table']}: {replay['done']} of {counted(replay['chunks'], 'chunk')}, {progress}"
         )
-    for held in document["quarantined"]["files"]:
-        click.echo(f"  {name}: quarantined: {held['path']}: {held['reason']}")
+    for file in document["quarantined"]["files"]:
+        click.echo(f"  {name}: quarantined: {file['path']}: {file['reason']}")
 
 
 def _problem(context: Context, line: str, choices: list[str] | tuple[str, ...] = ()) -> None:
@@ -257,18 +262,18 @@ def _problem(context: Context, line: str, choices: list[str] | tuple[str, ...] =
 
 
 @contextmanager
-def _kept_runs(project: Path) -> Iterator[DagsterInstance | None]:
-    """Yield Dagster with the runs that it keeps; None without DAGSTER_HOME, or if it cannot be opened."""
+def _open_dagster(project: Path) -> Iterator[DagsterInstance | None]:
+    """Yield the Dagster instance with its runs; None without DAGSTER_HOME, or if it cannot be opened."""
     if "DAGSTER_HOME" not in os.environ:
         yield None
         return
     from platform_assets.cli.running import instance
 
     try:
-        opened = instance(project)
+        opened_instance = instance(project)
     except StrandlineError as error:  # without Dagster's runs the states can still be shown
         click.echo(f"Dagster's runs cannot be read: {error.message}", err=True)
         yield None
         return
-    with opened as dagster:
+    with opened_instance as dagster:
         yield dagster

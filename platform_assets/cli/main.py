@@ -1,4 +1,4 @@
-"""The command ``strandline``: finds a command's module, and gives every failure its exit code."""
+"""The command ``strandline``: imports a command's module, and gives every failure its exit code."""
 
 from __future__ import annotations
 
@@ -19,44 +19,44 @@ import click
 from typing_extensions import override
 
 from partitions.errors import StrandlineError
-from platform_assets.cli.context import Context, shared
-from platform_assets.cli.json_output import alone_on_stdout
+from platform_assets.cli.context import Context, shared_options
+from platform_assets.cli.json_output import reserve_stdout
 
 COMMANDS = {
-    "init": "Make a project folder, or dataflows for files that are there.",
+    "init": "Create a project folder, or dataflows for existing files.",
     "validate": "Check all project files.",
     "list": "Show the status of every dataflow (also: status).",
     "plan": "Show what the next run would do, and why.",
-    "run": "Load what is new, exactly once.",
-    "replay": "Read a range again, chunk by chunk, in place or into a table aside.",
-    "promote": "Put the rows of a replay aside into the dataflow's own table.",
-    "drop": "Remove a replay aside.",
+    "run": "Load new data, exactly once.",
+    "replay": "Read a range again, in place or into an isolated table.",
+    "promote": "Put the rows of an isolated replay in place of the live ones.",
+    "drop": "Remove an isolated replay.",
     "ledger": "Show what is covered and missing, unit by unit.",
     "simulate": "Show what each grace would have caught and read again.",
     "state": "Show the state of a dataflow, or decide about it.",
     "splits": "Remove or merge splits of a stream.",
-    "stream": "Let out what waits in a stream whose input has ended.",
+    "stream": "Flush the buffered rows of a stream whose input has ended.",
     "schema": "Show the schema, or infer it again.",
     "late": "Run one step of the sweep for late files.",
     "files": "Hand single files to the next run.",
-    "maintain": "Join a table's small files, and delete old ones.",
+    "maintain": "Merge a table's small files, and delete old ones.",
     "doctor": "Check Java, Spark, state, lake, sources and Dagster.",
-    "watch": "Load what arrives, every few seconds, in a process that stays.",
+    "watch": "Load new data every few seconds, in a process that keeps running.",
     "dev": "Open the Dagster UI with a warm engine beside it.",
 }
-"""Every command with its line of help. It is ``command`` in the module of its name beside this one."""
+"""Every command with its help line. The command is ``command`` in the module of the same name."""
 
 ALIASES = {"status": "list"}
-"""Other names that people try first."""
+"""Other names that people may try first."""
 
 _INTERRUPTED = 130
 
-_STOPPED = "stopped by the user. What is committed stays, and the same command goes on from there"
+_STOPPED = "stopped by the user. Committed slices stay, and the same command continues from there"
 
-_OWN = {"partitions", "resources", "platform_assets", "strandline"}
-"""The product's packages: in a checkout, and in the one that is installed."""
+_PACKAGES = {"partitions", "resources", "platform_assets", "strandline"}
+"""The product's packages, in a checkout or installed."""
 
-_COLLECTED_AT = 50_000
+_GC_THRESHOLD = 50_000
 """Allocated objects before a garbage collection; with Python's 700 it took an eighth of a run with nothing to do."""
 
 
@@ -65,12 +65,12 @@ class Strandline(click.Group):
 
     @override
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return all names, in the table's order."""
+        """Return all names, in the order of the table."""
         return list(COMMANDS)
 
     @override
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return a command, imported now; None for an unknown name."""
+        """Return a command, importing it now; None for an unknown name."""
         cmd_name = ALIASES.get(cmd_name, cmd_name)
         if cmd_name not in COMMANDS:
             return None
@@ -95,12 +95,12 @@ class Strandline(click.Group):
             raise click.UsageError(f"no command {args[0]!r}: {hint}", error.ctx) from None
 
     def main(self, args: Sequence[str] | None = None, *positional: Any, **named: Any) -> NoReturn:
-        """Run, and exit with the code that docs/reference/cli.md names."""
-        gc.set_threshold(_COLLECTED_AT)
+        """Run a command, and exit with its code (docs/cli.md)."""
+        gc.set_threshold(_GC_THRESHOLD)
         arguments = list(sys.argv[1:] if args is None else args)
         context = Context(as_json="--json" in arguments)  # a usage error may come before the option is read
         named |= {"standalone_mode": False, "obj": context}
-        with alone_on_stdout() if context.as_json else nullcontext() as context.results:
+        with reserve_stdout() if context.as_json else nullcontext() as context.results:
             try:
                 code = super().main(arguments, *positional, **named)
             except Exception as error:  # noqa: BLE001  the last place that can give it an exit code and a message
@@ -117,7 +117,7 @@ class _Failure:
 
 
 def _report(error: Exception, context: Context) -> int:
-    """Say what failed, as JSON on stdout or for people on stderr, and return the exit code."""
+    """Print a failure, as JSON on stdout or for people on stderr, and return its exit code."""
     failure = _failure(error)
     if os.environ.get("STRANDLINE_DEBUG") == "1":
         click.echo(context.hide("".join(traceback.format_exception(error))), err=True)
@@ -150,19 +150,19 @@ def _failure(error: Exception) -> _Failure:
 
 
 class _Lines(logging.Formatter):
-    """A line for people: what the product itself logs needs no name of a module."""
+    """A formatter of log lines for people: lines of the product itself show no module name."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the line."""
         text = super().format(record)
         level, package = record.levelname.lower(), record.name.partition(".")[0]
-        return f"{level}: {text}" if package in _OWN else f"{level}: {record.name}: {text}"
+        return f"{level}: {text}" if package in _PACKAGES else f"{level}: {record.name}: {text}"
 
 
 @click.group(cls=Strandline, context_settings={"help_option_names": ["-h", "--help"]})
-@shared
+@shared_options
 def strandline(_: Context) -> None:
-    """Load data that keeps arriving, exactly once, and say what is loaded, missing and next."""
+    """Load data that keeps arriving, exactly once, and show what is loaded, missing and next."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_Lines())
     logging.basicConfig(handlers=[handler])

@@ -1,4 +1,4 @@
-"""``strandline maintain``: care of a dataflow's table, as its job in Dagster does it."""
+"""``strandline maintain``: maintains a dataflow's table, as its Dagster job does."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import click
 
 from partitions.errors import ConfigurationError
-from platform_assets.cli.context import Context, shared
+from platform_assets.cli.context import Context, shared_options
 from platform_assets.platform import build_platform
 from resources.decisions.maintenance import Done, due_tasks, maintain
 from resources.tables.contract.maintenance import MaintenanceResult
@@ -16,10 +16,10 @@ from resources.tables.contract.maintenance import MaintenanceResult
 
 @click.command("maintain")
 @click.argument("name")
-@click.option("--due", is_flag=True, help="Only what is due by its period.")
-@shared
+@click.option("--due", is_flag=True, help="Only tasks that are due by their period.")
+@shared_options
 def command(context: Context, name: str, due: bool) -> None:
-    """Join small files and delete old ones, as ``maintenance`` of the dataflow says."""
+    """Merge small files and delete old ones, as ``maintenance`` of the dataflow says."""
     (flow,) = context.dataflows([name])
     if flow.maintenance is None:
         raise ConfigurationError(
@@ -31,28 +31,28 @@ def command(context: Context, name: str, due: bool) -> None:
         if due
         else tuple(flow.maintenance.periods())
     )
-    done = maintain(platform.loading([flow]), flow, tasks) if tasks else Done(name)
-    context.emit(_document(done), lambda: _print(done))
+    result = maintain(platform.loading([flow]), flow, tasks) if tasks else Done(name)
+    context.emit(_document(result), lambda: _print(result))
 
 
-def _document(done: Done) -> dict[str, object]:
+def _document(result: Done) -> dict[str, object]:
     return {
-        "dataflow": done.dataflow,
-        "number": done.entry.number if done.entry else None,
-        "done": {task: _counts(cared) for task, cared in done.cared.items()},
-        "skipped": dict(done.skipped),
+        "dataflow": result.dataflow,
+        "number": result.entry.number if result.entry else None,
+        "done": {task: _counts(cared) for task, cared in result.cared.items()},
+        "skipped": dict(result.skipped),
     }
 
 
-def _counts(cared: MaintenanceResult) -> dict[str, int]:
-    """Each count, and that of statistics where some were written again."""
+def _counts(cared: Cared) -> dict[str, int]:
+    """Return all counts; that of statistics only if some were rewritten."""
     return {name: count for name, count in asdict(cared).items() if count or name != "statistics"}
 
 
-def _print(done: Done) -> None:
-    if not done.cared and not done.skipped:
-        click.echo(f"{done.dataflow}: nothing is due")
-    for task, cared in done.cared.items():
-        click.echo(f"{done.dataflow}: {task}: {cared}")
-    for task, why in done.skipped.items():
-        click.echo(f"{done.dataflow}: {task}: skipped: {why}")
+def _print(result: Done) -> None:
+    if not result.cared and not result.skipped:
+        click.echo(f"{result.dataflow}: nothing is due")
+    for task, cared in result.cared.items():
+        click.echo(f"{result.dataflow}: {task}: {cared}")
+    for task, why in result.skipped.items():
+        click.echo(f"{result.dataflow}: {task}: skipped: {why}")

@@ -1,4 +1,7 @@
-"""``strandline plan``: what the next run would do and why. Changes nothing, starts neither Dagster nor Spark."""
+"""``strandline plan``: shows what the next run would do and why.
+
+Changes nothing, starts neither Dagster nor Spark.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ import click
 from partitions.dataflow import Dataflow
 from partitions.errors import StrandlineError
 from partitions.instants import time_in_words
-from platform_assets.cli.context import Context, shared
+from platform_assets.cli.context import Context, shared_options
 from platform_assets.cli.several import collect_results
 from platform_assets.kinds import PROFILES
 from platform_assets.platform import build_platform
@@ -23,10 +26,10 @@ _SHOWN = 12
 
 @click.command("plan")
 @click.argument("names", nargs=-1)
-@shared
+@shared_options
 def command(context: Context, names: tuple[str, ...]) -> int:
     """Show what the next run would do, and why."""
-    flows, broken = context.asked(names)
+    flows, broken = context.valid_and_broken(names)
     platform, now = build_platform(context.project), context.now or datetime.now(UTC)
 
     def answer(flow: Dataflow) -> dict[str, Any]:

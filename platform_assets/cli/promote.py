@@ -1,10 +1,10 @@
-"""``strandline promote``: the rows of a replay aside take the place of those of the dataflow's own table (docs/reference/replay.md)."""
+"""``strandline promote``: puts an isolated replay's rows in place of the live ones (docs/replay.md)."""
 
 from __future__ import annotations
 
 import click
 
-from platform_assets.cli.context import Context, shared
+from platform_assets.cli.context import Context, shared_options
 from platform_assets.cli.deciding import REASON, YES, end_replay
 from platform_assets.cli.state import print_entries
 
@@ -14,9 +14,12 @@ from platform_assets.cli.state import print_entries
 @click.argument("table")
 @REASON
 @YES
-@shared
+@shared_options
 def command(context: Context, name: str, table: str, reason: str, yes: bool) -> None:
-    """Put the rows of a replay aside, in TABLE, into the dataflow's own table, in one commit. TABLE and its log go then."""
+    """Put the rows of an isolated replay in place of the live ones, in one commit.
+
+    TABLE and its log are then removed.
+    """
     from resources.replay.isolated.promoting import preview_promote, promote
 
     promoted = end_replay(context, name, table, "promote", preview_promote, promote, reason, yes)

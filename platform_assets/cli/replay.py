@@ -1,4 +1,4 @@
-"""``strandline replay``: a range is read again, chunk by chunk, in place or into a table aside (docs/reference/replay.md)."""
+"""``strandline replay``: reads a range again, in place or into an isolated table (docs/replay.md)."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import click
 from partitions.dataflow import Dataflow
 from partitions.errors import StrandlineError
 from partitions.plan import counted
-from platform_assets.cli.context import Context, shared
+from platform_assets.cli.context import Context, shared_options
 from platform_assets.cli.plan import print_plans
-from platform_assets.cli.several import worst
+from platform_assets.cli.several import worst_exit_code
 from platform_assets.platform import build_platform
 from resources.outcome import Outcome, Step
 
@@ -26,39 +26,39 @@ if TYPE_CHECKING:
 @click.command("replay")
 @click.argument("names", nargs=-1, required=True)
 @click.option("--start", required=True, help="First value of the range: a date, a time or a whole number.")
-@click.option("--end", required=True, help="The value that ends it, which is not part of it.")
+@click.option("--end", required=True, help="End of the range, exclusive.")
 @click.option(
     "--every",
     metavar="'N UNIT'",
     help="Length of a chunk, such as '1 month'; without it the range is one chunk.",
 )
-@click.option("--column", help="The column that is cut; by default the first watermark column.")
+@click.option("--column", help="Column of the range; by default the first watermark column.")
 @click.option(
     "--save-watermark", is_flag=True, help="Raise the watermark to the end of each chunk with rows."
 )
 @click.option("--replace", is_flag=True, help="Delete the rows of each chunk in the commit that loads it.")
-@click.option("--into", metavar="LAYER/NAME", help="A table aside; without it the dataflow's own table.")
+@click.option("--into", metavar="LAYER/NAME", help="An isolated table; without it the dataflow's own table.")
 @click.option("--dry-run", is_flag=True, help="Only show the chunks.")
-@shared
-def command(context: Context, names: tuple[str, ...], into: str | None, dry_run: bool, **given: Any) -> int:
-    """Read a range again. The same command again goes on where this one has stopped."""
+@shared_options
+def command(
+    context: Context, names: tuple[str, ...], into: str | None, dry_run: bool, **range_options: Any
+) -> int:
+    """Read a range again. If it stops, the same command continues from there."""
     from resources.replay.options import ReplayOptions
 
-    flows, options = context.dataflows(names), ReplayOptions(table=into, **given)
+    flows, options = context.dataflows(names), ReplayOptions(table=into, **range_options)
     if into is not None and len(flows) > 1:
         raise click.UsageError("--into: expected one NAME: each replay has a table of its own")
     now, platform = context.now or datetime.now(UTC), build_platform(context.project, _say).loading(flows)
-    plans = [
-        _plan(platform, flow, options, now) for flow in flows
-    ]  # what is refused is so before anything begins
+    plans = [_plan(platform, flow, options, now) for flow in flows]  # refuse all before the first one starts
     if dry_run:
         documents = [dict(plan.as_json()) for plan in plans]
         context.emit(documents, lambda: print_plans(context, documents))
         return 0
-    made = [_replay(context, platform, flow, options, now, alone=len(flows) == 1) for flow in flows]
-    documents = [document for document, _ in made]
+    results = [_replay(context, platform, flow, options, now, is_only=len(flows) == 1) for flow in flows]
+    documents = [document for document, _ in results]
     context.emit(documents, lambda: _print_all(context, documents, options))
-    return worst([0, *(error.exit_code for _, error in made if error is not None)])
+    return worst_exit_code([0, *(error.exit_code for _, error in results if error is not None)])
 
 
 def _plan(platform: Platform, flow: Dataflow, options: ReplayOptions, now: datetime) -> Any:
@@ -75,38 +75,43 @@ def _replay(
     options: ReplayOptions,
     now: datetime,
     *,
-    alone: bool,
+    is_only: bool,
 ) -> tuple[dict[str, Any], StrandlineError | None]:
-    """Replay one dataflow; return its document, and its error.
+    """Replay one dataflow; return its document and its error.
 
     Raises:
-        StrandlineError: for the only one, if it never began.
+        StrandlineError: if it is the only dataflow and its replay never began.
     """
     from resources.loop.holder_wait import HOLD_WAIT
     from resources.replay.in_place import replay_in_place
     from resources.replay.isolated.replaying import replay_aside
 
     progress, into = _Progress(context), options.table or flow.table
-    how: dict[str, Any] = {"observer": progress.hear, "on_progress": progress.hear_chunks}
+    callbacks: dict[str, Any] = {"observer": progress.show_step, "on_progress": progress.show_chunks}
     try:
         with progress:
             if options.table is None:
-                done = replay_in_place(platform, flow, options, now, hold_wait=HOLD_WAIT, **how)
+                replay = replay_in_place(platform, flow, options, now, hold_wait=HOLD_WAIT, **callbacks)
             else:
-                done = replay_aside(platform, flow, options, now, **how)
+                replay = replay_aside(platform, flow, options, now, **callbacks)
     except StrandlineError as error:
-        if alone:
+        if is_only:
             raise
         outcome = Outcome(flow.name, None, {}, 0, error=error)
         return {**outcome.as_json(), "table": into, "chunks": []}, error
-    failure = done.outcome.error
-    if alone and failure is not None and failure.exit_code in (3, 4) and context.as_json:
+    failure = replay.outcome.error
+    if is_only and failure is not None and failure.exit_code in (3, 4) and context.as_json:
         raise failure
-    return {**done.outcome.as_json(), "dataflow": flow.name, "table": into, "chunks": done.chunks}, failure
+    return {
+        **replay.outcome.as_json(),
+        "dataflow": flow.name,
+        "table": into,
+        "chunks": replay.chunks,
+    }, failure
 
 
 class _Progress:
-    """A bar over the chunks with the time that is left, for people."""
+    """A progress bar over the chunks with the remaining time, for people."""
 
     def __init__(self, context: Context) -> None:
         from rich.console import Console
@@ -122,13 +127,13 @@ class _Progress:
     def __exit__(self, *_: object) -> None:
         self._bar.stop()
 
-    def hear_chunks(self, reports: Sequence[dict[str, Any]]) -> None:
-        """Show how many chunks are done."""
-        done = [report for report in reports if report["status"] not in ("pending", "failed")]
-        self._bar.update(self._task, total=len(reports), completed=len(done))
+    def show_chunks(self, reports: Sequence[dict[str, Any]]) -> None:
+        """Show how many chunks are loaded."""
+        loaded = [report for report in reports if report["status"] not in ("pending", "failed")]
+        self._bar.update(self._task, total=len(reports), completed=len(loaded))
 
-    def hear(self, step: Step, line: str) -> None:
-        """Say what becomes of a chunk."""
+    def show_step(self, step: Step, line: str) -> None:
+        """Print the progress of a chunk."""
         if step in (Step.PLANNED, Step.APPENDED):
             self._bar.console.print(f"  {line}", markup=False, highlight=False, soft_wrap=True)
 
@@ -139,18 +144,18 @@ def _print_all(context: Context, documents: Sequence[dict[str, Any]], options: R
         if options.table is not None and not document["error"]:
             name = document["dataflow"]
             words = ("promote", "drop") if document["chunks"] else ("drop",)
-            ends = [f"strandline {word} {name} {options.table} --reason TEXT" for word in words]
-            context.offer(ends, 2)
+            commands = [f"strandline {word} {name} {options.table} --reason TEXT" for word in words]
+            context.offer(commands, 2)
 
 
 def _print(context: Context, document: dict[str, Any]) -> None:
     chunks, error = document["chunks"], document["error"]
     rows = counted(sum(chunk["rows"] for chunk in chunks), "row")
     counts = Counter(chunk["status"] for chunk in chunks)
-    told = ", ".join(f"{count} {status}" for status, count in counts.items()) or "none in this range"
+    statuses = ", ".join(f"{count} {status}" for status, count in counts.items()) or "none in this range"
     color = "red" if error else "green"
     click.secho(
-        f"{document['dataflow']}: {document['status']}, {rows} into {document['table']}; chunks: {told}",
+        f"{document['dataflow']}: {document['status']}, {rows} into {document['table']}; chunks: {statuses}",
         fg=color,
     )
     for warning in document["warnings"]:

@@ -1,4 +1,4 @@
-"""``strandline run``: loads what is new, in this process."""
+"""``strandline run``: loads new data, in this process."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from platform_assets.cli.context import Context, shared
+from platform_assets.cli.context import Context, shared_options
 from platform_assets.cli.deciding import confirm
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from platform_assets.cli.running import Runner
 
 _AHEAD = timedelta(days=1)
-"""How far `--now` may lie ahead of the machine's clock without a question."""
+"""How far `--now` may lie ahead of the machine's clock without a prompt."""
 
 
 @click.command("run")
@@ -28,11 +28,11 @@ _AHEAD = timedelta(days=1)
 )
 @click.option("--unit", metavar="JSON", help="With --force: only this unit.")
 @click.option("--yes", is_flag=True, help="Skip the confirmation prompt.")
-@shared
+@shared_options
 def command(
     context: Context, names: tuple[str, ...], everything: bool, force: str | None, unit: str | None, yes: bool
 ) -> int:
-    """Load what is new, exactly once."""
+    """Load new data, exactly once."""
     if bool(names) == everything:
         raise click.UsageError("expected the names of dataflows, or --all")
     if unit is not None and force is None:
@@ -41,20 +41,20 @@ def command(
 
     flows = context.dataflows(names)
     if not yes:
-        _ask_for_the_future(context, flows)
+        _confirm_future_clock(context, flows)
     requests = _forced(context, flows, force, unit) if force else {}
-    with instance(context.project.folder) as kept:
-        runner = Runner(context.project, flows, kept, now=context.now, requests=requests)
+    with instance(context.project.folder) as dagster:
+        runner = Runner(context.project, flows, dagster, now=context.now, requests=requests)
         return _load(context, runner, flows, everything=everything)
 
 
 def _load(context: Context, runner: Runner, flows: Sequence[Dataflow], *, everything: bool) -> int:
-    """Run dataflows, show what they have done, and return the exit code.
+    """Run dataflows, print their outcomes, and return the exit code.
 
     Args:
-        context: of the call.
-        runner: of the project.
-        flows: to run.
+        context: the call's context.
+        runner: the runner of the project.
+        flows: the dataflows to run.
         everything: whether broken files count as failed runs.
 
     Raises:
@@ -62,11 +62,11 @@ def _load(context: Context, runner: Runner, flows: Sequence[Dataflow], *, everyt
     """
     from platform_assets.cli.run_in_order import run_in_order
     from platform_assets.cli.running import print_outcome
-    from platform_assets.cli.several import worst
+    from platform_assets.cli.several import worst_exit_code
     from platform_assets.project import InvalidProject
 
     broken = context.project.broken if everything else {}
-    errors = {name: InvalidProject(of_file) for name, of_file in broken.items()}
+    errors = {name: InvalidProject(file_errors) for name, file_errors in broken.items()}
     outcomes = run_in_order(
         runner, flows, errors, lambda outcome: None if context.as_json else print_outcome(context, outcome)
     )
@@ -77,14 +77,14 @@ def _load(context: Context, runner: Runner, flows: Sequence[Dataflow], *, everyt
         and context.as_json
     ):
         raise error
-    # For people each was printed when it was over.
+    # For people, each outcome was printed when its run ended.
     context.emit([outcome.as_json() for outcome in outcomes], lambda: None)
     # A skipped dataflow adds nothing to the failure above it.
     codes = [outcome.error.exit_code for outcome in outcomes if outcome.error and outcome.status != "skipped"]
-    return worst([0, *codes])
+    return worst_exit_code([0, *codes])
 
 
-def _ask_for_the_future(context: Context, flows: Sequence[Dataflow]) -> None:
+def _confirm_future_clock(context: Context, flows: Sequence[Dataflow]) -> None:
     """Ask before a run with a clock that is ahead of the machine's."""
     if context.now is None or context.now - datetime.now(UTC) <= _AHEAD:
         return
@@ -94,21 +94,21 @@ def _ask_for_the_future(context: Context, flows: Sequence[Dataflow]) -> None:
     for profile in PROFILES.values():
         names = [flow.name for flow in flows if profile_of(flow) is profile]
         if names and isinstance(profile, LoadsAheadOfTime):
-            ahead = f"--now {context.now.isoformat()} lies beyond this machine's clock"
-            click.echo(f"{ahead}: {profile.loads_ahead(names)}", err=True)
-            confirm("Run all the same?")
+            warning = f"--now {context.now.isoformat()} lies beyond this machine's clock"
+            click.echo(f"{warning}: {profile.loads_ahead(names)}", err=True)
+            confirm("Run anyway?")
 
 
 def _forced(context: Context, flows: Sequence[Dataflow], force: str, unit: str | None) -> dict[str, Request]:
-    """Return what ``--force`` and ``--unit`` ask for of each dataflow."""
-    from platform_assets.kinds import required
+    """Return the request of ``--force`` and ``--unit`` for each dataflow."""
+    from platform_assets.kinds import require_profile
     from platform_assets.kinds.profile import CanForce
     from platform_assets.platform import build_platform
 
     platform, now = build_platform(context.project), context.now or datetime.now(UTC)
     return {
-        flow.name: required(flow, CanForce, (f"strandline replay {flow.name} --start A --end B",)).forced(
-            platform, flow, force, unit, now
-        )
+        flow.name: require_profile(
+            flow, CanForce, (f"strandline replay {flow.name} --start A --end B",)
+        ).forced_request(platform, flow, force, unit, now)
         for flow in flows
     }

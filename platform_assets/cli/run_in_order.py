@@ -1,4 +1,7 @@
-"""Run dataflows one after another, each after those whose tables it reads; one is skipped if such a table was not loaded."""
+"""Runs dataflows one after another, each after its upstream.
+
+A dataflow is skipped if one of the tables that it reads was not loaded.
+"""
 
 from __future__ import annotations
 
@@ -21,20 +24,20 @@ def run_in_order(
     runner: Runner,
     flows: Sequence[Dataflow],
     errors: Mapping[str, StrandlineError],
-    done: Callable[[Outcome], None],
+    on_outcome: Callable[[Outcome], None],
 ) -> list[Outcome]:
-    """Run dataflows in turn, each after those whose tables it reads, and return their outcomes.
+    """Run dataflows in turn, each after its upstream, and return their outcomes.
 
     Args:
-        runner: of their project.
-        flows: to run.
-        errors: of dataflows that are broken: each is a failed run.
-        done: gets each outcome when it is known.
+        runner: the runner of their project.
+        flows: the dataflows to run.
+        errors: the errors of broken dataflows; each counts as a failed run.
+        on_outcome: called with each outcome when its run ends.
     """
     log, lineage = runner.platform.log, runner.platform.lineage
     outcomes = [not_begun(log, name, error) for name, error in errors.items()]
     for outcome in outcomes:
-        done(outcome)
+        on_outcome(outcome)
     by_name = {flow.name: flow for flow in flows}
     for name in lineage.in_order(list(by_name)):
         if len(by_name) > 1:
@@ -47,12 +50,15 @@ def run_in_order(
         outcomes.append(
             not_begun(log, name, _upstream_not_loaded(name, failed)) if failed else runner.run(by_name[name])
         )
-        done(outcomes[-1])
+        on_outcome(outcomes[-1])
     return outcomes
 
 
 def _upstream_not_loaded(name: str, failed: Sequence[Outcome]) -> UpstreamNotLoaded:
-    """Return the error of a dataflow that is skipped: its windows would count as read although some of their rows are missing."""
+    """Return the error of a skipped dataflow.
+
+    Without the skip, its windows would count as read although some of their rows are missing.
+    """
     upstream = " and ".join(f"{outcome.dataflow} ({outcome.status})" for outcome in failed)
     names = " ".join([*(outcome.dataflow for outcome in failed), name])
     return UpstreamNotLoaded(

@@ -1,6 +1,8 @@
-"""Runs dataflows in this process, for a command that ends and for one that stays.
+"""Runs dataflows in this process, for commands that end and for one that keeps running.
 
-They go through Dagster where an instance keeps what it is told. Without one nobody would read it, and Dagster's imports alone take a second.
+Runs go through Dagster if an instance records them. Without one nobody would read the records, and
+Dagster's imports
+alone take a second.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from partitions.errors import StrandlineError, in_one_line
 from partitions.plan import counted
 from partitions.request import DUE, Request
 from platform_assets.cli.context import Context
-from platform_assets.dagster_home import HOME, dagster_home, opening, project_home
+from platform_assets.dagster_home import HOME, dagster_home, lock_dagster_home, project_home
 from platform_assets.kinds import PROFILES
 from platform_assets.platform import build_platform
 from platform_assets.project import Project
@@ -39,18 +41,18 @@ _IN_MEMORY = {
     "DAGSTER_DEFAULT_IO_MANAGER_MODULE": "dagster",
     "DAGSTER_DEFAULT_IO_MANAGER_ATTRIBUTE": "mem_io_manager",
 }
-"""Dagster makes its default IO manager for every run. No dataflow uses it, and the usual one imports 0.1 s of libraries for files."""
+"""Settings for Dagster's default IO manager, which every run creates and no dataflow uses: the usual one takes 0.1 s to import."""
 
 _NO_LOGS = {"module": "dagster._core.storage.noop_compute_log_manager", "class": "NoOpComputeLogManager"}
 _PRINTED_STEPS = (Step.PLANNED, Step.APPENDED, Step.FENCED)
 
 
 class Runner:
-    """Runs dataflows of a project; the resources and the jobs are made once.
+    """Runs dataflows of a project; resources and jobs are built once.
 
     Attributes:
         platform: the resources.
-        instance: Dagster's, which the runs are told; None if nobody is told.
+        instance: the Dagster instance that records the runs; None if none does.
     """
 
     def __init__(
@@ -65,49 +67,56 @@ class Runner:
         """Prepare to run some dataflows.
 
         Args:
-            project: loaded.
-            flows: of it.
-            instance: which the runs are told; None: nobody.
-            now: the clock of all runs; None reads it once for each.
-            requests: by dataflow, what is asked for instead of what is due.
+            project: a loaded project.
+            flows: dataflows of the project.
+            instance: the Dagster instance that records the runs; None if none does.
+            now: the clock of all runs; None reads the clock for each run.
+            requests: by dataflow, the request to run instead of what is due.
         """
-        self.platform, self.instance = build_platform(project, say).loading(flows), instance
-        self._heard: dict[str, Outcome] = {}
+        self.platform, self.instance = build_platform(project, print_progress).loading(flows), instance
+        self._outcomes: dict[str, Outcome] = {}
         self._options = RunOptions(
-            now=now, hold_wait=timedelta(0), observer=_progress, report=self._hear, requests=requests
+            now=now, hold_wait=timedelta(0), observer=_progress, report=self._keep_outcome, requests=requests
         )
         self._jobs: dict[str, JobDefinition] = {}
 
     def run(self, flow: Dataflow) -> Outcome:
         """Run a dataflow, and return its outcome, which holds its error."""
-        return self._run_alone(flow) if self.instance is None else self._run_in(self.instance, flow)
+        return (
+            self._run_without_dagster(flow)
+            if self.instance is None
+            else self._run_in_dagster(self.instance, flow)
+        )
 
-    def _run_in(self, dagster: DagsterInstance, flow: Dataflow) -> Outcome:
+    def _run_in_dagster(self, dagster: DagsterInstance, flow: Dataflow) -> Outcome:
         from platform_assets.build import build_job
 
-        self._heard.pop(flow.name, None)
+        self._outcomes.pop(flow.name, None)
         if flow.name not in self._jobs:
             self._jobs[flow.name] = build_job(flow, self.platform, self._options)
         try:
             result = execute(self._jobs[flow.name], dagster)
-        except Exception as failure:  # noqa: BLE001 - what a run raises is in its result: this is Dagster's own, of its storage mostly
-            return self._not_kept(flow.name, _unusable(failure))
-        if flow.name not in self._heard:  # the step failed before, or beside, the loop
+        except Exception as failure:  # noqa: BLE001 - a run's error is in its result: this one is Dagster's own, mostly of its storage
+            return self._outcome_without_dagster(flow.name, _unusable_home(failure))
+        if flow.name not in self._outcomes:  # the step failed outside the loop
             error = StrandlineError(_first_failure(result), code="dagster")
             return not_begun(self.platform.log, flow.name, error, result.run_id)
-        return self._heard[flow.name]
+        return self._outcomes[flow.name]
 
-    def _not_kept(self, dataflow: str, error: StrandlineError) -> Outcome:
-        """Return the outcome of a run that Dagster could not be told of: what was loaded is loaded, and the dataflow's next run in Dagster shows it."""
-        if dataflow not in self._heard:
+    def _outcome_without_dagster(self, dataflow: str, error: StrandlineError) -> Outcome:
+        """Return the outcome of a run that Dagster could not record.
+
+        Loaded rows stay loaded, and the dataflow's next run in Dagster shows them.
+        """
+        if dataflow not in self._outcomes:
             return not_begun(self.platform.log, dataflow, error)
-        say(f"warning: Dagster was not told how {dataflow} ended: {error.message}")
-        return self._heard[dataflow]
+        print_progress(f"warning: Dagster could not record how {dataflow} ended: {error.message}")
+        return self._outcomes[dataflow]
 
-    def _hear(self, outcome: Outcome) -> None:
-        self._heard[outcome.dataflow] = outcome
+    def _keep_outcome(self, outcome: Outcome) -> None:
+        self._outcomes[outcome.dataflow] = outcome
 
-    def _run_alone(self, flow: Dataflow) -> Outcome:
+    def _run_without_dagster(self, flow: Dataflow) -> Outcome:
         options, run_id = self._options, str(uuid4())
         try:
             loop = self.platform.loop(
@@ -119,7 +128,7 @@ class Runner:
                 run_is_live=options.run_is_live,
                 observer=options.observer or _progress,
             )
-        except StrandlineError as error:  # a variable that is not set, say
+        except StrandlineError as error:  # such as a variable that is not set
             return not_begun(self.platform.log, flow.name, error, run_id)
         outcome = loop.run()
         if outcome.committed:
@@ -150,9 +159,10 @@ def instance(project: Path, *, captures: bool = True) -> AbstractContextManager[
     """Return the Dagster instance of DAGSTER_HOME; None if that is not set.
 
     Args:
-        project: whose settings of Dagster a folder of its own gets.
-        captures: whether Dagster keeps what runs print. It takes the process's own output for that, so a process with runs beside each other
-            must do without.
+        project: the project whose settings of Dagster apply if DAGSTER_HOME is its own folder.
+        captures: whether Dagster keeps the output of runs. It redirects the output of the whole process,
+        so a process with
+            several runs at once must do without.
 
     Raises:
         StrandlineError: if it cannot be opened.
@@ -161,12 +171,12 @@ def instance(project: Path, *, captures: bool = True) -> AbstractContextManager[
     if home is None:
         return nullcontext()
     try:
-        return _opened(project, home, captures=captures)
+        return _open_instance(project, home, captures=captures)
     except Exception as error:
-        raise _unusable(error) from error
+        raise _unusable_home(error) from error
 
 
-def _unusable(error: Exception) -> StrandlineError:
+def _unusable_home(error: Exception) -> StrandlineError:
     return StrandlineError(
         f"{HOME}={os.environ.get(HOME)}: expected an absolute path to a folder in which Dagster can keep runs, found {type(error).__name__}:"
         f" {in_one_line(str(error))}. Correct the variable, or the folder's rights and room; after an upgrade of Dagster: `dagster instance migrate`",
@@ -174,38 +184,40 @@ def _unusable(error: Exception) -> StrandlineError:
     )
 
 
-def _opened(project: Path, home: str, *, captures: bool) -> DagsterInstance:
+def _open_instance(project: Path, home: str, *, captures: bool) -> DagsterInstance:
     from dagster import DagsterInstance
 
     if Path(home).resolve() == project_home(project):
-        dagster_home(project, {})  # with the settings that `strandline dev` uses, whichever comes first
+        dagster_home(project, {})  # with the settings of `strandline dev`, whichever comes first
     if not Path(home).is_absolute():  # which Dagster refuses
         return DagsterInstance.get()
-    with opening(Path(home)):
+    with lock_dagster_home(Path(home)):
         if captures:
             return DagsterInstance.get()
         from dagster._core.instance import InstanceRef
 
-        opened = DagsterInstance.from_ref(InstanceRef.from_dir(home, overrides={"compute_logs": _NO_LOGS}))
-    # For each run Dagster configures Python's logging anew, which waits for handlers of runs that wait for the configuration (1.13).
-    handlers = opened.get_yaml_python_handlers()
-    vars(opened)["get_yaml_python_handlers"] = lambda: handlers
-    return opened
+        opened_instance = DagsterInstance.from_ref(
+            InstanceRef.from_dir(home, overrides={"compute_logs": _NO_LOGS})
+        )
+    # For each run Dagster 1.13 configures Python's logging, which deadlocks with handlers of runs that wait for that configuration.
+    handlers = opened_instance.get_yaml_python_handlers()
+    vars(opened_instance)["get_yaml_python_handlers"] = lambda: handlers
+    return opened_instance
 
 
 def _progress(step: Step, line: str) -> None:
     if step in _PRINTED_STEPS:
-        say(line)
+        print_progress(line)
 
 
-def say(line: str) -> None:
-    """Print a line of progress. A reader that is gone, or a log whose disk is full, is no reason that a run fails."""
+def print_progress(line: str) -> None:
+    """Print a line of progress. A closed pipe or a full disk of a log is no reason for a run to fail."""
     with suppress(OSError):
         click.echo(f"  {line}", err=True)
 
 
 def print_outcome(context: Context, outcome: Outcome) -> None:
-    """Print what a run has done, for people; if nobody can read it, other runs go on all the same."""
+    """Print the outcome of a run for people; if the output is closed, other runs go on."""
     with suppress(OSError):
         _print_outcome(context, outcome)
 
@@ -215,16 +227,16 @@ def _print_outcome(context: Context, outcome: Outcome) -> None:
         outcome.status, "green"
     )
     kind = outcome.newest.kind if outcome.newest else None
-    amount, aside = (
-        (PROFILES[kind].outcome_amount(outcome), PROFILES[kind].outcome_aside(outcome))
+    amount, set_aside = (
+        (PROFILES[kind].outcome_amount(outcome), PROFILES[kind].amount_set_aside(outcome))
         if kind
         else ("nothing", "")
     )
     of_amount = f" of {amount}" if amount else ""
-    done = f"{counted(outcome.rows, 'row')}{of_amount} in {counted(len(outcome.committed), 'slice')}, "
+    loaded = f"{counted(outcome.rows, 'row')}{of_amount} in {counted(len(outcome.committed), 'slice')}, "
     calls = f"{counted(outcome.calls, 'listing call')}, " if outcome.calls else ""
     click.secho(
-        f"{outcome.dataflow}: {outcome.status}, {done if outcome.committed else ''}{f'{aside}, ' if aside else ''}{calls}"
+        f"{outcome.dataflow}: {outcome.status}, {loaded if outcome.committed else ''}{f'{set_aside}, ' if set_aside else ''}{calls}"
         f"{outcome.seconds:.1f} s; state {outcome.newest.number if outcome.newest else 0}",
         fg=color,
     )

@@ -1,4 +1,4 @@
-"""``strandline schema``: which columns are pinned, declared and in the table, and what a fresh look at the source would say."""
+"""``strandline schema``: shows the pinned and declared schemas and the table's, or infers one afresh."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any
 
 import click
 
-from platform_assets.cli.context import Context, shared
+from platform_assets.cli.context import Context, shared_options
 from platform_assets.platform import build_platform
-from platform_assets.schema_views import fresh_schema, known_schemas
+from platform_assets.schema_views import fresh_schema, stored_schemas
 
 
 @click.group("schema")
@@ -19,19 +19,19 @@ def command() -> None:
 
 @command.command("show")
 @click.argument("name")
-@shared
+@shared_options
 def show(context: Context, name: str) -> None:
-    """Show what is pinned and declared, and the table's columns. Starts no Spark."""
+    """Show the pinned and declared schemas, and the table's columns. Starts no Spark."""
     (flow,) = context.dataflows([name])
-    document = known_schemas(build_platform(context.project), flow)
+    document = stored_schemas(build_platform(context.project), flow)
     context.emit(document, lambda: _print_show(context, document))
 
 
 @command.command("infer")
 @click.argument("name")
-@shared
+@shared_options
 def infer(context: Context, name: str) -> None:
-    """Show what a first run would infer from a sample. Says how it differs from what is pinned; changes nothing."""
+    """Show what a first run would infer, compared with the pinned schema."""
     (flow,) = context.dataflows([name])
     platform = build_platform(context.project, lambda line: click.echo(f"  {line}", err=True))
     document = fresh_schema(platform, flow, context.now or datetime.now(UTC))
@@ -42,27 +42,29 @@ def _print_show(context: Context, document: dict[str, Any]) -> None:
     from rich.table import Table
 
     name, pinned, table = document["dataflow"], document["pinned"], document["table"]
-    said = (
+    pinned_text = (
         "nothing is pinned yet: the first commit pins the schema"
         if pinned is None
         else f"pinned by entry {pinned['number']}, {_FROM[pinned['from']]}{_CHANGED if pinned['changed'] else ''}"
     )
-    click.secho(f"{name}: {said}", bold=True)
+    click.secho(f"{name}: {pinned_text}", bold=True)
     click.echo(f"  declared: {document['declared'] or 'nothing'}")
     if pinned is not None and pinned["declared"] != document["declared"]:
         click.echo(f"  declared when it was pinned: {pinned['declared'] or 'nothing'}")
-    of_table = {column["name"]: column["type"] for column in table["columns"]} if table else {}
-    of_pinned = {column["name"]: column for column in pinned["columns"]} if pinned else {}
-    shown = Table("column", "pinned", "from", f"table {table['table']}" if table else "no table")
-    for column in dict.fromkeys([*of_pinned, *of_table]):
-        known = of_pinned.get(column, {})
-        shown.add_row(column, known.get("type", ""), known.get("from", ""), of_table.get(column, ""))
-    if of_pinned or of_table:
-        context.console.print(shown)
+    table_types = {column["name"]: column["type"] for column in table["columns"]} if table else {}
+    pinned_columns = {column["name"]: column for column in pinned["columns"]} if pinned else {}
+    output = Table("column", "pinned", "from", f"table {table['table']}" if table else "no table")
+    for column in dict.fromkeys([*pinned_columns, *table_types]):
+        pinned_column = pinned_columns.get(column, {})
+        output.add_row(
+            column, pinned_column.get("type", ""), pinned_column.get("from", ""), table_types.get(column, "")
+        )
+    if pinned_columns or table_types:
+        context.console.print(output)
 
 
 _FROM = {
-    "inferred": "inferred from the files that it loaded first",
+    "inferred": "inferred from the first files that were loaded",
     "source.schema": "as source.schema declared it",
     "source": "as the source had it",
 }
@@ -77,10 +79,10 @@ def _print_infer(context: Context, document: dict[str, Any]) -> None:
         click.secho(f"{name}: the source has no data to infer a schema from", bold=True)
     else:
         click.secho(f"{name}: a first run would infer {len(columns)} columns", bold=True)
-        shown = Table("column", "type", "from")
+        output = Table("column", "type", "from")
         for column in columns:
-            shown.add_row(column["name"], column["type"], column["from"])
-        context.console.print(shown)
+            output.add_row(column["name"], column["type"], column["from"])
+        context.console.print(output)
     for warning in document["warnings"]:
         click.echo(f"  {warning}")
     if difference is None:
@@ -95,10 +97,10 @@ def _print_infer(context: Context, document: dict[str, Any]) -> None:
         click.echo("  a run reads the columns that source.schema declares as it declares them")
     evolution = document["evolution"]
     if evolution is not None and difference:
-        does = _DOES[evolution["action"]].format(mode=evolution["mode"])
+        effect = _DOES[evolution["action"]].format(mode=evolution["mode"])
         if evolution["action"] == "none" and evolution["values"]:
-            does = _BY_VALUES.format(mode=evolution["mode"])
-        click.echo(f"  {does}{': ' if evolution['changes'] else ''}{'; '.join(evolution['changes'])}")
+            effect = _BY_VALUES.format(mode=evolution["mode"])
+        click.echo(f"  {effect}{': ' if evolution['changes'] else ''}{'; '.join(evolution['changes'])}")
         if evolution["values"]:
             click.echo(f"  {evolution['values']}")
 
@@ -110,9 +112,9 @@ _DOES = {
     "rescue": "schema_mode: {mode} keeps in _rescued_data",
     "refuse": "schema_mode: {mode} refuses this",
 }
-"""What a run would do, by what the rule says."""
+"""What a run would do, by the action of the schema mode."""
 
 _BY_VALUES = (
-    "schema_mode: {mode} adds no column for this; which types change, the values of the next files tell"
+    "schema_mode: {mode} adds no column for this; the values of the next files decide which types change"
 )
-"""What it would do if no column is new, and its values may still change one."""
+"""What a run would do if no column is new, but values may still change a type."""

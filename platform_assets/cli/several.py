@@ -1,4 +1,4 @@
-"""Commands over several dataflows: all are tried, and the exit code is that of the worst: docs/reference/cli.md."""
+"""Commands over several dataflows: all are tried, and the worst exit code counts (docs/cli.md)."""
 
 from __future__ import annotations
 
@@ -21,19 +21,21 @@ def collect_results(
     failed: Callable[[Dataflow, StrandlineError], dict[str, Any]],
     broken: Mapping[str, StrandlineError] = MappingProxyType({}),
 ) -> tuple[list[dict[str, Any]], int]:
-    """Return an answer for every dataflow; an error of a dataflow becomes its part of the answer.
+    """Return an answer for every dataflow; a dataflow's error becomes its answer.
 
     Args:
-        flows: with files that are valid.
-        answer: for a dataflow.
-        failed: the answer for a failed dataflow.
-        broken: the errors of invalid files; each has a record, and the exit code is that of wrong project files.
+        flows: dataflows with valid files.
+        answer: returns the answer for a dataflow.
+        failed: returns the answer for a failed dataflow.
+        broken: the errors of invalid files; each has an answer, and the exit code is that of wrong project
+        files.
 
     Returns:
         the answers, those of broken files last, and the exit code.
 
     Raises:
-        StrandlineError: if the only dataflow is of the wrong kind, needs a decision of the operator, or is held.
+        StrandlineError: if the only dataflow is of the wrong kind, needs a decision of the operator, or is
+        held.
     """
     documents, codes = [], [0]
     for flow in flows:
@@ -45,9 +47,9 @@ def collect_results(
             documents.append(failed(flow, error))
             codes.append(error.exit_code)
     documents += [{"dataflow": name, "error": error_json(error)} for name, error in broken.items()]
-    return documents, _USAGE if broken else worst(codes)
+    return documents, _USAGE if broken else worst_exit_code(codes)
 
 
-def worst(codes: Sequence[int]) -> int:
-    """Return the exit code of many: the first of 4, 1, 3, 0 that occurs; wrong usage (2) of a part counts as a failure."""
+def worst_exit_code(codes: Sequence[int]) -> int:
+    """Return the first of 4, 1, 3, 0 among the codes; wrong usage (2) of a part counts as failure (1)."""
     return next(code for code in _ORDER if code in (1 if part == _USAGE else part for part in codes))

@@ -1,4 +1,4 @@
-"""How a command that stays hears that it is to end."""
+"""How a command that keeps running learns that it must end."""
 
 from __future__ import annotations
 
@@ -11,23 +11,25 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @contextmanager
-def signalled(heard: Callable[[], object] = lambda: None) -> Iterator[threading.Event]:
-    """Yield an event that is set when the user ends the command. Nothing is interrupted, so every started process is known.
+def catch_end_signals(on_signal: Callable[[], object] = lambda: None) -> Iterator[threading.Event]:
+    """Yield an event that is set when the user ends the command.
 
-    A shell in the background makes its children ignore signals. A signal that this process handles is not ignored in its children.
+    Nothing is interrupted, so every started process is known. A shell in the background makes its children
+    ignore signals,
+    but a signal that this process handles is not ignored in its own children.
 
     Args:
-        heard: called after each signal.
+        on_signal: called after each signal.
     """
     ended = threading.Event()
 
     def end(*_: object) -> None:
         ended.set()
-        heard()
+        on_signal()
 
-    before = {sent: signal.signal(sent, end) for sent in _SIGNALS}
+    previous = {number: signal.signal(number, end) for number in _SIGNALS}
     try:
         yield ended
     finally:
-        for sent, handler in before.items():
-            signal.signal(sent, handler)
+        for number, handler in previous.items():
+            signal.signal(number, handler)

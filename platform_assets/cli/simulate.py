@@ -1,4 +1,4 @@
-"""``strandline simulate``: what each grace would have caught and read again, from what was observed."""
+"""``strandline simulate``: shows what each grace would have caught and read again."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from partitions.dataflow import Dataflow
 from partitions.errors import StrandlineError
 from partitions.plan import counted
 from partitions.window.simulate import graces_of
-from platform_assets.cli.context import Context, shared
+from platform_assets.cli.context import Context, shared_options
 from platform_assets.cli.several import collect_results
-from platform_assets.kinds import required
+from platform_assets.kinds import require_profile
 from platform_assets.kinds.profile import CanSimulate
 from platform_assets.platform import build_platform
 from resources.outcome import error_json
@@ -24,15 +24,15 @@ from resources.outcome import error_json
     "--grace",
     default="P0D..P7D",
     show_default=True,
-    help="Candidates: a range of days, or durations with commas.",
+    help="Candidates: a range of days, or durations separated by commas.",
 )
-@shared
+@shared_options
 def command(context: Context, names: tuple[str, ...], grace: str) -> int:
     """Show what each grace would have caught of late changes, and what it would have read again."""
     log, graces = build_platform(context.project).log, graces_of(grace)
 
     def answer(flow: Dataflow) -> dict[str, Any]:
-        return required(flow, CanSimulate).simulate(log, flow, graces)
+        return require_profile(flow, CanSimulate).simulate(log, flow, graces)
 
     documents, code = collect_results(context.dataflows(names), answer, _failed)
     context.emit(documents, lambda: _print(context, documents))
@@ -55,10 +55,10 @@ def _print(context: Context, documents: list[dict[str, Any]]) -> None:
 
     for document in documents:
         click.secho(f"{document['dataflow']}: {document['why']}", bold=True)
-        if not (seen := document["observed"]) or not seen["reads"]:
+        if not (observed := document["observed"]) or not observed["reads"]:
             continue
         click.echo(
-            f"  observed: {counted(seen['reads'], 'read')} of {counted(seen['windows'], 'work unit')}, {counted(seen['changes'], 'change')}, {seen['from']} … {seen['to']}"
+            f"  observed: {counted(observed['reads'], 'read')} of {counted(observed['windows'], 'work unit')}, {counted(observed['changes'], 'change')}, {observed['from']} … {observed['to']}"
         )
         table = Table("grace", "caught", "missed", "rows", "read again")
         for row in document["graces"]:

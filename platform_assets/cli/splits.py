@@ -1,4 +1,4 @@
-"""``strandline splits``: splits of a stream are removed, or become one (docs/reference/streams.md)."""
+"""``strandline splits``: removes or merges splits of a stream (docs/streams.md)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from platform_assets.cli.context import Context, shared
+from platform_assets.cli.context import Context, shared_options
 from platform_assets.cli.deciding import REASON, YES, apply_decision
 from platform_assets.kinds import PROFILES
 
@@ -24,9 +24,9 @@ def command() -> None:
 @click.argument("splits", nargs=-1, required=True)
 @REASON
 @YES
-@shared
+@shared_options
 def remove(context: Context, name: str, splits: tuple[str, ...], reason: str, yes: bool) -> None:
-    """Remove SPLITS: the global watermark does not wait for them any more."""
+    """Remove SPLITS: the global watermark no longer waits for them."""
     from resources.kinds.stream.splits import remove_splits
 
     _apply(context, name, remove_splits(reason, splits), reason, yes)
@@ -35,12 +35,12 @@ def remove(context: Context, name: str, splits: tuple[str, ...], reason: str, ye
 @command.command("merge")
 @click.argument("name")
 @click.argument("splits", nargs=-1, required=True)
-@click.option("--into", required=True, metavar="NEW", help="The name of the split that they become.")
+@click.option("--into", required=True, metavar="NEW", help="Name of the merged split.")
 @REASON
 @YES
-@shared
+@shared_options
 def merge(context: Context, name: str, splits: tuple[str, ...], into: str, reason: str, yes: bool) -> None:
-    """Make one split of SPLITS, with the maximum of their watermarks."""
+    """Merge SPLITS into one, with the maximum of their watermarks."""
     from resources.kinds.stream.splits import merge_splits
 
     _apply(context, name, merge_splits(reason, splits, into), reason, yes)
@@ -49,5 +49,5 @@ def merge(context: Context, name: str, splits: tuple[str, ...], into: str, reaso
 def _apply(context: Context, name: str, build_draft: DraftBuilder, reason: str, yes: bool) -> None:
     entry = apply_decision(context, name, build_draft, reason, yes)
     document = {"dataflow": name, "number": entry.number, "entry": entry.as_json(short=True)}
-    said = PROFILES[entry.kind].entry_watermark(entry)
-    context.emit(document, lambda: click.echo(f"{name}: entry {entry.number}: {said}"))
+    watermark = PROFILES[entry.kind].entry_watermark(entry)
+    context.emit(document, lambda: click.echo(f"{name}: entry {entry.number}: {watermark}"))

@@ -1,4 +1,4 @@
-"""``strandline state``: show the state of a dataflow, or decide about it."""
+"""``strandline state``: shows the state of a dataflow, or decides about it."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import click
 from partitions.errors import ConfigurationError
 from partitions.instants import time_in_words
 from partitions.plan import counted
-from platform_assets.cli.context import Context, shared
+from platform_assets.cli.context import Context, shared_options
 from platform_assets.cli.deciding import REASON, YES, apply_decision
 from platform_assets.kinds import PROFILES, profile_of
 from platform_assets.kinds.profile import HasOwnState
 from platform_assets.platform import build_platform
-from platform_assets.state_views import changes_between, exported, watermarks_of, with_intents
+from platform_assets.state_views import changes_between, entries_with_intents, export_lines, watermarks_of
 from resources.watermarks.entry import Entry
 
 _NUMBER = click.IntRange(0)
@@ -34,26 +34,26 @@ def command() -> None:
 @command.command("show")
 @click.argument("name")
 @click.option(
-    "--full", is_flag=True, help="The whole watermark as it is stored, also of windows and above 1,000 items."
+    "--full", is_flag=True, help="Show the whole watermark as stored, also for windows and above 1,000 items."
 )
-@shared
+@shared_options
 def show(context: Context, name: str, full: bool) -> None:
     """Show the newest entry."""
     (flow,) = context.dataflows([name])
     platform = build_platform(context.project)
     entry = platform.log.newest(name)
-    public = entry.as_json(short=True) if entry else None
+    entry_document = entry.as_json(short=True) if entry else None
     profile = profile_of(flow)
     is_its_own = (
         entry is not None and PROFILES[entry.kind] is profile
-    )  # not before a changed kind is accepted
+    )  # False until a changed kind is accepted
     document = {
         "dataflow": flow.name,
         "number": entry.number if entry else 0,
         "watermark": profile.state_document(platform, flow, entry, full=full)
         if entry and is_its_own and isinstance(profile, HasOwnState)
-        else public and public["watermark"],
-        "entry": public,
+        else entry_document and entry_document["watermark"],
+        "entry": entry_document,
     }
     lines = (
         profile.state_lines(flow, entry) if entry and is_its_own and isinstance(profile, HasOwnState) else ()
@@ -70,10 +70,12 @@ def show(context: Context, name: str, full: bool) -> None:
 @command.command("history")
 @click.argument("name")
 @click.option(
-    "--limit", default=1000, show_default=True, type=click.IntRange(1), help="How many, newest first."
+    "--limit", default=1000, show_default=True, type=click.IntRange(1), help="How many entries, newest first."
 )
-@click.option("--intents", is_flag=True, help="Also the intent of each; an unfinished slice comes first.")
-@shared
+@click.option(
+    "--intents", is_flag=True, help="Also show each entry's intent; an unfinished slice comes first."
+)
+@shared_options
 def history(context: Context, name: str, limit: int, intents: bool) -> None:
     """Show the entries, newest first."""
     context.dataflows([name])
@@ -82,7 +84,7 @@ def history(context: Context, name: str, limit: int, intents: bool) -> None:
     if not intents:
         context.emit([entry.as_json(short=True) for entry in entries], lambda: print_entries(entries))
         return
-    documents = with_intents(log, name, entries)
+    documents = entries_with_intents(log, name, entries)
     context.emit(documents, lambda: _print_intents(documents, entries))
 
 
@@ -90,7 +92,7 @@ def history(context: Context, name: str, limit: int, intents: bool) -> None:
 @click.argument("name")
 @click.option("--from", "before", type=_NUMBER, help="An entry's number; by default the one before --to.")
 @click.option("--to", "after", type=_NUMBER, help="An entry's number; by default the newest.")
-@shared
+@shared_options
 def diff(context: Context, name: str, before: int | None, after: int | None) -> None:
     """Show what changed between two entries."""
     context.dataflows([name])
@@ -101,11 +103,11 @@ def diff(context: Context, name: str, before: int | None, after: int | None) -> 
 
 @command.command("export")
 @click.argument("name")
-@shared
+@shared_options
 def export(context: Context, name: str) -> None:
     """Print all entries as JSON lines for `state import`, oldest first."""
     context.dataflows([name])
-    for line in exported(build_platform(context.project).log, name):
+    for line in export_lines(build_platform(context.project).log, name):
         click.echo(line, file=context.results)
 
 
@@ -114,7 +116,7 @@ def export(context: Context, name: str) -> None:
 @_REPLACE
 @REASON
 @YES
-@shared
+@shared_options
 def reset_command(context: Context, name: str, replace: bool, reason: str, yes: bool) -> None:
     """Append an empty watermark: the next run loads everything."""
     from resources.kinds.all_decisions import reset
@@ -126,9 +128,9 @@ def reset_command(context: Context, name: str, replace: bool, reason: str, yes: 
 @click.argument("name")
 @REASON
 @YES
-@shared
+@shared_options
 def accept_command(context: Context, name: str, reason: str, yes: bool) -> None:
-    """Accept a changed definition. The watermark stays, and an unfinished slice of a run is abandoned."""
+    """Accept a changed definition. The watermark stays; an unfinished slice is abandoned."""
     from resources.kinds.all_decisions import accept
 
     _apply(context, name, accept(reason), reason, yes)
@@ -142,9 +144,9 @@ def accept_command(context: Context, name: str, reason: str, yes: bool) -> None:
 @_REPLACE
 @REASON
 @YES
-@shared
+@shared_options
 def rewind_command(context: Context, name: str, to: int, replace: bool, reason: str, yes: bool) -> None:
-    """Append an older entry's watermark: data above is read again."""
+    """Append an older entry's watermark: data above it is read again."""
     from resources.kinds.all_decisions import rewind
 
     _apply(context, name, rewind(reason, to, replace=replace), reason, yes)
@@ -155,9 +157,12 @@ def rewind_command(context: Context, name: str, to: int, replace: bool, reason: 
 @click.argument("watermark", metavar="JSON")
 @REASON
 @YES
-@shared
+@shared_options
 def set_command(context: Context, name: str, watermark: str, reason: str, yes: bool) -> None:
-    """Append a watermark of your own, not below the current one. Files that it passes over are not loaded."""
+    """Append a watermark of your own, not below the current one.
+
+    Files that it passes over are not loaded.
+    """
     from resources.kinds.all_decisions import set_watermark
 
     _apply(context, name, set_watermark(reason, watermark), reason, yes)
@@ -167,9 +172,9 @@ def set_command(context: Context, name: str, watermark: str, reason: str, yes: b
 @click.argument("name")
 @REASON
 @YES
-@shared
+@shared_options
 def adopt_command(context: Context, name: str, reason: str, yes: bool) -> None:
-    """Append the watermark that the table tells: for a lost state."""
+    """Append the watermark derived from the table, for a lost state."""
     from resources.kinds.all_decisions import adopt
 
     _apply(context, name, adopt(reason), reason, yes)
@@ -180,7 +185,7 @@ def adopt_command(context: Context, name: str, reason: str, yes: bool) -> None:
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
 @REASON
 @YES
-@shared
+@shared_options
 def import_command(context: Context, name: str, file: Path, reason: str, yes: bool) -> None:
     """Append the watermark of an export."""
     from resources.kinds.all_decisions import import_entries
@@ -201,12 +206,14 @@ def _apply(context: Context, name: str, build_draft: Any, reason: str, yes: bool
 def print_entries(entries: list[Entry], full: bool = False) -> None:
     """Print entries for people, a line each."""
     if not entries:
-        click.echo("no entry: nothing was loaded yet, or the state was lost (a run says which)")
+        click.echo("no entry: nothing was loaded yet, or the state was lost (a run tells which)")
     for entry in entries:
         reason = f" ({entry.reason})" if entry.reason else ""
         profile = PROFILES[entry.kind]
-        aside = f"{entry.quarantined} quarantined" if entry.quarantined else ""
-        amounts = ", ".join(filter(None, (counted(entry.rows, "row"), profile.entry_amount(entry), aside)))
+        quarantined = f"{entry.quarantined} quarantined" if entry.quarantined else ""
+        amounts = ", ".join(
+            filter(None, (counted(entry.rows, "row"), profile.entry_amount(entry), quarantined))
+        )
         click.echo(
             f"{entry.number:>6}  {time_in_words(entry.time)}  {entry.why}{reason}  {amounts}"
             f"  {entry.watermark if full else profile.entry_watermark(entry)}{_engine_in_words(entry)}"
@@ -214,7 +221,7 @@ def print_entries(entries: list[Entry], full: bool = False) -> None:
 
 
 def _engine_in_words(entry: Entry) -> str:
-    """Return that the engine made an entry's commit, and why; "" if Strandline did."""
+    """Return which engine made an entry's commit, and why; "" if Strandline did."""
     by_engine = entry.committed_by is not None and entry.committed_by.startswith("Spark")
     return f"  (by {entry.committed_by})" if by_engine else ""
 
@@ -235,31 +242,31 @@ def _print_intents(documents: list[dict[str, Any]], entries: list[Entry]) -> Non
 
 
 def _print_diff(document: dict[str, Any], before: str, after: str) -> None:
-    """Print each change; the parts of a watermark that are no single values, as of windows, in words."""
+    """Print each change; parts of a watermark that are not single values appear in words."""
     click.echo(f"entry {document['from']} -> entry {document['to']}")
-    is_said = False
+    has_printed = False
     for name, change in document["changed"].items():
         if name.startswith("watermark.") and any(isinstance(value, list) for value in change.values()):
-            if not is_said:
+            if not has_printed:
                 click.echo(f"  watermark: {before} -> {after}")
-            is_said = True
+            has_printed = True
         else:
-            click.echo(f"  {name}: {_plain(change['before'])} -> {_plain(change['after'])}")
+            click.echo(f"  {name}: {_in_words(change['before'])} -> {_in_words(change['after'])}")
 
 
-def _plain(value: Any) -> str:
-    """Return a value for people: of a sentinel what it holds, of a list its items."""
+def _in_words(value: Any) -> str:
+    """Return a value for people: the value inside a sentinel, the items of a list."""
     match value:
         case _ if value is None or value in ([], {}):
             return "none"
         case bool():
             return "yes" if value else "no"
         case list():
-            return ", ".join(map(_plain, value))
+            return ", ".join(map(_in_words, value))
         case dict() if len(value) == 1 and next(iter(value)).startswith("__"):
-            return _plain(next(iter(value.values())))
+            return _in_words(next(iter(value.values())))
         case dict():
-            return ", ".join(f"{name} {_plain(inner)}" for name, inner in value.items())
+            return ", ".join(f"{name} {_in_words(inner)}" for name, inner in value.items())
         case "":
             return "an empty text"
     return str(value)

@@ -1,4 +1,4 @@
-"""``strandline validate``: checks all project files, opens nothing that they name."""
+"""``strandline validate``: checks all project files, and opens nothing that they name."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import click
 
 from partitions.errors import ConfigurationError
 from partitions.plan import counted
-from platform_assets.cli.context import Context, shared
+from platform_assets.cli.context import Context, shared_options
 from platform_assets.project import Project
 
 
 @click.command("validate")
-@shared
+@shared_options
 def command(context: Context) -> int:
     """Check all project files and show everything that is wrong with them."""
     project = context.project

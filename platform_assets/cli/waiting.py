@@ -1,4 +1,4 @@
-"""What waits to be loaded, as far as a short look at the source shows: no Spark, and a few calls for each dataflow."""
+"""The data that waits to be loaded, from a short check of each source: no Spark, a few calls."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from partitions.dataflow import Dataflow
 from partitions.errors import StrandlineError
 from platform_assets.kinds import PROFILES, profile_of
-from platform_assets.kinds.dead_servers import Servers
+from platform_assets.kinds.dead_servers import UnreachableServers
 from resources.loop.definition_guard import check_definition
 from resources.platform.platform import Platform
 from resources.watermarks.entry import Entry
@@ -22,22 +22,24 @@ UNKNOWN: dict[str, Any] = {
 
 
 class WaitingWork:
-    """Looks at the sources of a project's dataflows."""
+    """Checks the sources of a project's dataflows for new data."""
 
     def __init__(self, platform: Platform, now: datetime) -> None:
         """Use a project's resources and a clock."""
-        self._platform, self._now, self._servers = platform, now, Servers()
+        self._platform, self._now, self._servers = platform, now, UnreachableServers()
 
     def of(self, flow: Dataflow, entry: Entry | None) -> dict[str, Any]:
-        """Return what the next run would find, in the public JSON form: docs/reference/cli.md. If it is unknown, ``why`` says why.
+        """Return what the next run would load, as public JSON (docs/cli.md).
+
+        If it is unknown, ``why`` has the reason.
 
         Args:
             flow: the definition.
-            entry: its newest.
+            entry: its newest entry.
         """
         try:
             check_definition(flow, entry, self._platform.log)
-            known = profile_of(flow).waiting(self._platform, flow, entry, self._now, self._servers)
+            waiting = profile_of(flow).waiting(self._platform, flow, entry, self._now, self._servers)
         except StrandlineError as error:
             return UNKNOWN | {"why": error.message}
-        return UNKNOWN | known
+        return UNKNOWN | waiting

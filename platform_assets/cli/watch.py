@@ -1,4 +1,4 @@
-"""``strandline watch``: one process that stays, looks for new work every few seconds, and runs it in itself."""
+"""``strandline watch``: keeps running, and loads new data every few seconds in its own process."""
 
 from __future__ import annotations
 
@@ -7,56 +7,60 @@ from contextlib import ExitStack, suppress
 
 import click
 
-from platform_assets.cli.context import Context, shared
+from platform_assets.cli.context import Context, shared_options
 from platform_assets.cli.running import instance
-from platform_assets.cli.signals import signalled
+from platform_assets.cli.signals import catch_end_signals
 from platform_assets.cli.watching import Watch
-from platform_assets.dagster_home import at_home, project_home
+from platform_assets.dagster_home import project_home, use_dagster_home
 from resources.watch.bell import bell
 from resources.watch.file_events import FileEvents
 from resources.watch.only_one import only_one
 
 _SETTLED = 0.1
-"""Seconds after a file's event in which others may come that are loaded with it."""
+"""Seconds to wait after a file's event for other files, which are then loaded with it."""
 
 
 @click.command("watch")
 @click.argument("names", nargs=-1)
 @click.option(
-    "--every", default=2.0, show_default=True, type=click.FloatRange(0.1), help="Seconds between two looks."
+    "--every",
+    default=2.0,
+    show_default=True,
+    type=click.FloatRange(0.1),
+    help="Seconds between two checks for new data.",
 )
 @click.option(
     "--runs",
     default=4,
     show_default=True,
     type=click.IntRange(1),
-    help="Dataflows that are loaded beside each other, at most.",
+    help="The most dataflows that are loaded at once.",
 )
-@shared
+@shared_options
 def command(context: Context, names: tuple[str, ...], every: float, runs: int) -> int:
-    """Load what arrives, seconds after it came. Ctrl-C ends it, after the runs that are under way."""
+    """Load new data seconds after it arrives. Ctrl-C ends it, after the runs in progress."""
     if context.now is not None:
-        raise click.UsageError("--now: a process that stays goes by this machine's clock")
-    context.dataflows(names)  # what is wrong with the names or the settings is told before anything is opened
+        raise click.UsageError("--now: a process that keeps running uses this machine's clock")
+    context.dataflows(names)  # reports wrong names or settings before anything is opened
     folder = context.project.folder
     with ExitStack() as stack:
-        rung = stack.enter_context(bell())
-        ended = stack.enter_context(signalled(rung.ring))
+        wake_bell = stack.enter_context(bell())
+        ended = stack.enter_context(catch_end_signals(wake_bell.ring))
         lock = project_home(folder).parent / "watch.lock"
         stack.enter_context(only_one(lock, "`strandline watch` of this project"))
-        home = stack.enter_context(at_home(folder))
+        home = stack.enter_context(use_dagster_home(folder))
         dagster = stack.enter_context(instance(folder, captures=False))
-        assert dagster is not None, "at_home has set DAGSTER_HOME"
-        watch = Watch(context, names, dagster, runs, rung.ring)
+        assert dagster is not None, "use_dagster_home has set DAGSTER_HOME"
+        watch = Watch(context, names, dagster, runs, wake_bell.ring)
         stack.callback(watch.end)
-        events = stack.enter_context(FileEvents.ringing(rung.ring))
+        events = stack.enter_context(FileEvents.ringing(wake_bell.ring))
         with suppress(OSError):
             click.echo(f"watching {', '.join(watch.names)}, every {every:g} s; Dagster's runs: {home}")
         while not ended.is_set():
-            looked = time.monotonic()
-            watch.look(ended.is_set)
+            started = time.monotonic()
+            watch.run_new_work(ended.is_set)
             events.follow(watch.folders)
-            remaining = looked + every - time.monotonic()
-            if not ended.is_set() and rung.wait(max(0.0, remaining)):
+            remaining = started + every - time.monotonic()
+            if not ended.is_set() and wake_bell.wait(max(0.0, remaining)):
                 time.sleep(_SETTLED)
     return 0

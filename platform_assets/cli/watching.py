@@ -1,4 +1,4 @@
-"""The looks and runs of ``strandline watch``. What is run when is decided in ``partitions.watch``."""
+"""The checks and runs of ``strandline watch``; ``partitions.watch`` decides what runs when."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from partitions.watch.due_runs import Finding, WatchedDataflow, is_about_to_chan
 from partitions.watch.project_files import ProjectFiles
 from partitions.watch.reminders import LONG, Wait, reminder
 from platform_assets.cli.context import Context
-from platform_assets.cli.running import Runner, print_outcome, say
-from platform_assets.factory.in_flight import in_flight
+from platform_assets.cli.running import Runner, print_outcome, print_progress
+from platform_assets.factory.in_flight import find_run_in_flight
 from platform_assets.kinds import profile_of
 from platform_assets.kinds.profile import ListsNewFiles
 from platform_assets.project import Project, load_project
@@ -39,13 +39,13 @@ if TYPE_CHECKING:
     from resources.watermarks.entry import Entry
 
 
-class _Run(NamedTuple):
-    """A run that is under way.
+class _BackgroundRun(NamedTuple):
+    """A run in progress.
 
     Attributes:
-        outcome: of the run, once it is over.
-        finding: that it was begun for.
-        attempt: the back-off with this run.
+        outcome: the outcome, once the run is over.
+        finding: the finding that started the run.
+        attempt: the back-off that counts this run.
     """
 
     outcome: Future[Outcome]
@@ -55,58 +55,58 @@ class _Run(NamedTuple):
 
 @dataclass
 class Watch:
-    """Looks for work of some dataflows of a project, and runs it; pauses after failures as sensors do.
+    """Finds work of a project's dataflows and runs it, with the same pauses after failures as sensors.
 
-    Runs are made in threads of their own, so that a long one holds up no other dataflow, but those downstream of it.
+    Runs have threads of their own, so that a long run delays only the dataflows downstream of it.
 
     Attributes:
-        context: of the command.
-        requested: the names of the dataflows; none are all.
-        instance: Dagster's, which the runs are told.
-        at_once: dataflows that are loaded beside each other.
-        ring: called when a run is over: there may be work that has waited for it.
+        context: the command's context.
+        requested: the names of the dataflows; empty for all.
+        instance: the Dagster instance that records the runs.
+        max_runs: the most dataflows that are loaded at once.
+        ring: called when a run is over, since other work may have waited for it.
     """
 
     context: Context
     requested: Sequence[str]
     instance: DagsterInstance
-    at_once: int
+    max_runs: int
     ring: Callable[[], None]
-    _under_way: dict[str, _Run] = field(default_factory=dict)
+    _under_way: dict[str, _BackgroundRun] = field(default_factory=dict)
     _watched: dict[str, WatchedDataflow] = field(default_factory=dict)
     _waits: dict[str, Wait] = field(default_factory=dict)
-    _said: dict[str, str] = field(default_factory=dict)
+    _last_lines: dict[str, str] = field(default_factory=dict)
     _versions: int = 0
 
     def __post_init__(self) -> None:
-        """Load the project once more: its files may have changed since the command began."""
-        # Not in the main thread: Dagster would take signals for itself while it runs something, and break that off.
-        self._workers = ThreadPoolExecutor(self.at_once, thread_name_prefix="strandline-run")
+        """Load the project again: its files may have changed since the command began."""
+        # Not in the main thread: there Dagster would handle signals itself, and break off its run.
+        self._workers = ThreadPoolExecutor(self.max_runs, thread_name_prefix="strandline-run")
         folder = self.context.project.folder
-        state = _state_of(folder)
+        state = _file_states(folder)
         self._files = ProjectFiles(state, state)
         self._looks = Looks(self._find)
-        self._take(load_project(folder))
+        self._use_project(load_project(folder))
 
     @property
     def names(self) -> list[str]:
-        """Return the names of the dataflows that are watched, each after those whose tables it reads."""
+        """Return the names of the watched dataflows, each after its upstream."""
         return self._runner.platform.lineage.in_order(list(self._flows))
 
     @property
     def folders(self) -> set[Path]:
-        """Return the folders of this machine in which files may appear."""
+        """Return the local folders in which files may appear."""
         flows = [flow for flow in self._flows.values() if isinstance(profile_of(flow), ListsNewFiles)]
         places = map(self._local_folder, flows)
         return {place for place in places if place is not None and is_folder(place)}
 
-    def look(self, ended: Callable[[], bool] = lambda: False) -> None:
-        """Look once at each dataflow that is not being loaded, and begin to run what is worth a run, until the user ends the command.
+    def run_new_work(self, ended: Callable[[], bool] = lambda: False) -> None:
+        """Check each idle dataflow once, and start runs for new work, until the user ends the command.
 
-        A source that does not answer is left to a later look, so that it keeps no other dataflow waiting.
+        A source that does not answer is left to a later check, so that it delays no other dataflow.
         """
-        self._read_again()
-        self._take_back()
+        self._reload_project()
+        self._collect_runs()
         findings = self._looks.ask(
             {name: flow for name, flow in self._flows.items() if name not in self._under_way}
         )
@@ -117,53 +117,55 @@ class Watch:
             flow = self._flows[name]
             upstream = lineage.all_upstream_dataflows(name) if flow.run_after_upstream else ()
             if name in findings and not is_about_to_change(upstream, self._under_way):
-                self._take_up(flow, findings[name])
+                self._start_run(flow, findings[name])
         for name, seconds in self._looks.unanswered().items():
             if seconds >= LONG:
-                lasts = lasting(reminder(seconds))
-                self._say_once(name, f"its source has not answered for {lasts}; the other dataflows continue")
+                duration = lasting(reminder(seconds))
+                self._say_once(
+                    name, f"its source has not answered for {duration}; the other dataflows continue"
+                )
 
     def end(self) -> None:
-        """Wait for what is under way, and tell of it."""
-        self._workers.shutdown(cancel_futures=True)  # of those that have not begun
-        self._take_back()
+        """Wait for the runs in progress, and print their results."""
+        self._workers.shutdown(cancel_futures=True)  # drops runs that have not begun
+        self._collect_runs()
 
     def _find(self, flow: Dataflow) -> Finding:
-        """Look at one dataflow; of what cannot be seen now the error is the answer."""
+        """Check one dataflow; return its error as the finding if the check fails."""
         now = datetime.now(UTC)
         try:
-            return self._finding(flow, now)
-        except Exception as error:  # noqa: BLE001 - whatever is wrong with one source, the others are looked at
+            return self._check_dataflow(flow, now)
+        except Exception as error:  # noqa: BLE001 - whatever is wrong with one source, the others are checked
             return Finding(now, problem=_problem(error))
 
-    def _finding(self, flow: Dataflow, now: datetime) -> Finding:
+    def _check_dataflow(self, flow: Dataflow, now: datetime) -> Finding:
         platform = self._runner.platform
-        upstream = self._upstream(flow)
+        upstream = self._upstream_fingerprint(flow)
         entry = platform.log.newest(flow.name)
         if self._state(flow.name).is_woken(upstream):
             slices = platform.plan(flow, now).slices
             work = repr((upstream, [slice_.upper for slice_ in slices])) if slices else ""
         else:
-            work = profile_of(flow).worth_a_run(platform, flow, entry, now)
+            work = profile_of(flow).work_fingerprint(platform, flow, entry, now)
         waits = platform.waits_for_upstream(flow) if work and flow.run_after_upstream else ""
         return Finding(now, work, _progress(entry), upstream, waits)
 
-    def _upstream(self, flow: Dataflow) -> str:
-        """Return what identifies the newest loads of the dataflows that a dataflow reads, whichever process has made them."""
+    def _upstream_fingerprint(self, flow: Dataflow) -> str:
+        """Return a text that identifies the newest loads upstream, whichever process made them."""
         platform = self._runner.platform
         if not flow.run_after_upstream or not platform.lineage.upstream_tables(flow):
             return ""
         entries = map(platform.log.newest, sorted(platform.lineage.upstream_dataflows(flow.name)))
         return repr((self._versions, [entry and entry.id for entry in entries]))
 
-    def _take_up(self, flow: Dataflow, finding: Finding) -> None:
-        """Run what a look has found, unless it is to wait, or a sensor's run has it. What goes wrong is told, and ends nothing."""
+    def _start_run(self, flow: Dataflow, finding: Finding) -> None:
+        """Run the work of a finding, unless it must wait or a sensor's run has it. Errors are printed."""
         try:
-            self._run(flow, finding)
+            self._submit_run(flow, finding)
         except Exception as error:  # noqa: BLE001 - Dagster's storage may be locked or full, say
             self._say_once(flow.name, _problem(error))
 
-    def _run(self, flow: Dataflow, finding: Finding) -> None:
+    def _submit_run(self, flow: Dataflow, finding: Finding) -> None:
         watched = self._state(flow.name)
         if finding.problem:
             self._say_once(flow.name, finding.problem)
@@ -171,27 +173,27 @@ class Watch:
             self._watched[flow.name] = watched.after_nothing(finding)
         elif watched.may_run(finding):
             log, seconds = self._runner.platform.log, finding.time.timestamp()
-            busy = in_flight(self.instance, log, flow.name, seconds)
+            busy = find_run_in_flight(self.instance, log, flow.name, seconds)
             if busy is not None:
-                # A sensor's, say, or one that was asked for: it loads this, or the next look finds it again.
+                # A sensor or a person started it: it loads this work, or the next check finds it again.
                 self._wait_for(flow.name, busy.reason)
                 return
             outcome = self._workers.submit(self._runner.run, flow)
-            self._under_way[flow.name] = _Run(outcome, finding, watched.attempted(finding))
+            self._under_way[flow.name] = _BackgroundRun(outcome, finding, watched.attempted(finding))
             outcome.add_done_callback(lambda _: self.ring())
 
     def _wait_for(self, name: str, reason: str) -> None:
-        """Wait for a run in flight; one that takes long is told of: it may wait for a daemon that is gone."""
+        """Wait for a run in flight; print a line if it takes long: its daemon may be gone."""
         now = time.monotonic()
         wait = self._waits[name] = self._waits.get(name, Wait()).for_(reason, now)
         if wait.is_long(now):
             self._say_once(
                 name,
-                f"{reason}, and what is new waits for its end; if nothing works on it, terminate it in Dagster's UI",
+                f"{reason}, and new data waits for its end; if no process works on it, terminate it in Dagster's UI",
             )
 
-    def _take_back(self) -> None:
-        """Take note of runs that are over, and tell of them.
+    def _collect_runs(self) -> None:
+        """Record the runs that are over, and print their results.
 
         Raises:
             EngineLost: if this process has no engine any more.
@@ -201,31 +203,31 @@ class Watch:
             if run.outcome.cancelled():
                 continue
             try:
-                self._take_note(name, run.outcome.result(), run)
+                self._record_run(name, run.outcome.result(), run)
             except EngineLost:
                 raise
             except Exception as error:  # noqa: BLE001 - Dagster's storage may be locked or full, say
                 self._watched[name] = self._after(name, run, was_held=False, has_read=False)
                 self._say_once(name, _problem(error))
 
-    def _take_note(self, name: str, outcome: Outcome, run: _Run) -> None:
+    def _record_run(self, name: str, outcome: Outcome, run: _BackgroundRun) -> None:
         has_read = outcome.error is None or bool(outcome.committed)
         self._watched[name] = self._after(name, run, was_held=outcome.status == "held", has_read=has_read)
-        self._tell(name, outcome)
+        self._print_result(name, outcome)
         if isinstance(outcome.error, EngineLost) and self._runner.platform.spark.remote is None:
             raise outcome.error  # Java is started once in a process
 
-    def _after(self, name: str, run: _Run, *, was_held: bool, has_read: bool) -> WatchedDataflow:
+    def _after(self, name: str, run: _BackgroundRun, *, was_held: bool, has_read: bool) -> WatchedDataflow:
         return self._state(name).after_run(run.finding, run.attempt, was_held=was_held, has_read=has_read)
 
-    def _tell(self, name: str, outcome: Outcome) -> None:
-        """Show how a run ended: a line of JSON, or what people read; a failure once."""
+    def _print_result(self, name: str, outcome: Outcome) -> None:
+        """Print how a run ended: a line of JSON, or lines for people; the same failure only once."""
         if self.context.as_json:
             line = self._project.hide(json.dumps(outcome.as_json(), allow_nan=False))
-            with suppress(OSError):  # whoever reads is gone; loading goes on
+            with suppress(OSError):  # the reader is gone; loading goes on
                 click.echo(line, file=self.context.results)
         elif outcome.error is None:
-            self._said.pop(name, None)
+            self._last_lines.pop(name, None)
             print_outcome(self.context, outcome)
         else:
             self._say_once(name, outcome.error.message)
@@ -238,23 +240,26 @@ class Watch:
             return self._runner.platform.root_of(flow).local
         return None
 
-    def _read_again(self) -> None:
-        """Take changed project files that two looks have found alike; while the settings have errors, what was read before goes on."""
+    def _reload_project(self) -> None:
+        """Use changed project files once two checks have found them alike.
+
+        While the settings have errors, the project before the change stays in use.
+        """
         folder = self._project.folder
-        self._files, is_due = self._files.looked_at(_state_of(folder))
+        self._files, is_due = self._files.looked_at(_file_states(folder))
         if not is_due:
             return
         try:
             project = load_project(folder)
             _ = project.settings
-            self._take(project)
+            self._use_project(project)
             self._files = self._files.taken()
         except StrandlineError as error:
             self._files = self._files.with_errors()
             self._say_once("platform.yaml", error.message)
 
-    def _take(self, project: Project) -> None:
-        """Watch the dataflows of a project as its files are now. What they read upstream is read anew: they may do something else with it."""
+    def _use_project(self, project: Project) -> None:
+        """Watch the dataflows of a project's present files; their upstream is read again."""
         self._project, flows = project, project.dataflows
         for name in project.broken:
             self._say_once(name, "its file has errors; run `strandline validate`")
@@ -264,11 +269,11 @@ class Watch:
         self._runner = Runner(project, list(self._flows.values()), self.instance)
         self._versions += 1
 
-    def _say_once(self, name: str, what: str) -> None:
-        """Say something of a dataflow, unless it was the last that was said of it."""
-        if self._said.get(name) != what:
-            self._said[name] = what
-            say(f"{name}: {self._project.hide(what)}")
+    def _say_once(self, name: str, line: str) -> None:
+        """Print a line about a dataflow, unless it was the last line about it."""
+        if self._last_lines.get(name) != line:
+            self._last_lines[name] = line
+            print_progress(f"{name}: {self._project.hide(line)}")
 
 
 def _problem(error: Exception) -> str:
@@ -281,7 +286,7 @@ def _progress(entry: Entry | None) -> str:
     return entry.id if entry and entry.why not in NO_PROGRESS else ""
 
 
-def _state_of(folder: Path) -> tuple[tuple[str, int, int], ...]:
+def _file_states(folder: Path) -> tuple[tuple[str, int, int], ...]:
     states = []
     for file in [folder / "platform.yaml", *sorted((folder / "dataflows").glob("**/*.yaml"))]:
         with suppress(OSError):  # removed just now, or missing

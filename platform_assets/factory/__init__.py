@@ -1,1 +1,1 @@
-"""A dataflow becomes what Dagster shows and runs: assets, checks, a job, a sensor. One module per Dagster concept."""
+"""The Dagster definitions of a dataflow: assets, checks, jobs, sensors. One module for each concept."""

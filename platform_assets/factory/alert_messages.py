@@ -1,4 +1,4 @@
-"""The message of a scan: Slack's form to Slack, else plain JSON (docs/how-to/alerts.md)."""
+"""The message of an alert scan: in Slack's form for Slack, otherwise plain JSON (docs/alerts.md)."""
 
 from __future__ import annotations
 
@@ -11,65 +11,65 @@ from partitions.alerts.changes import AlertChanges
 from platform_assets.project import Project
 
 _TEXTS, _LONG, _SHORT = 20, 1000, 100
-"""Alerts that a message tells at length, and the characters of those, and of the others."""
+"""The most alerts with a long text in a message, the length of a long text, and that of a short one."""
 
 _NAMED = 50
-"""Dataflows that a text for people names of those that it tells no more of."""
+"""The most dataflows that a message names where it gives no texts."""
 
 _WELL, _REMOVED = "well again", "removed from the project"
-"""How an alert is over."""
+"""The two ways in which an alert ends."""
 
 
-def message(changes: AlertChanges, host: str, project: Project, now: datetime) -> dict[str, Any]:
-    """Return what is posted to a host."""
+def alert_message(changes: AlertChanges, host: str, project: Project, now: datetime) -> dict[str, Any]:
+    """Return the message to post to a host."""
     began = [(alert, project.hide(alert.text)) for alert in changes.began]
     existing = {*project.dataflows, *project.broken}
-    over = {key: _WELL if dataflow_of(key) in existing else _REMOVED for key in changes.ended}
+    endings = {key: _WELL if dataflow_of(key) in existing else _REMOVED for key in changes.ended}
     if host == "hooks.slack.com":
-        return {"text": "\n".join(map(_for_slack, _lines(project.folder.name, began, over)))}
+        return {"text": "\n".join(map(_escape_for_slack, _lines(project.folder.name, began, endings)))}
     ended = [
         {"dataflow": dataflow_of(key), "condition": condition_of(key), "how": how}
-        for key, how in over.items()
+        for key, how in endings.items()
     ]
     return {
         "project": project.folder.name,
         "time": now.isoformat(),
         "began": [
-            {"dataflow": alert.dataflow, "condition": alert.condition, "text": _cut(text, number)}
+            {"dataflow": alert.dataflow, "condition": alert.condition, "text": _shorten(text, number)}
             for number, (alert, text) in enumerate(began)
         ],
         "ended": ended,
     }
 
 
-def _lines(project: str, began: Sequence[tuple[Alert, str]], over: Mapping[str, str]) -> Iterator[str]:
-    """Yield the lines of a message for people, in Slack's form: it takes 40,000 characters."""
+def _lines(project: str, began: Sequence[tuple[Alert, str]], endings: Mapping[str, str]) -> Iterator[str]:
+    """Yield the lines of a message in Slack's form, which takes 40,000 characters."""
     for number, (alert, text) in enumerate(began[:_TEXTS]):
-        yield f":red_circle: *{alert.dataflow}* ({project}) {alert.condition}: {_cut(text, number)}"
+        yield f":red_circle: *{alert.dataflow}* ({project}) {alert.condition}: {_shorten(text, number)}"
     more = [f"{alert.dataflow} {alert.condition}" for alert, _ in began[_TEXTS:]]
     if more:
-        yield f":red_circle: and {len(more)} more ({project}): {_some(more)}"
-    if len(over) <= _TEXTS:
+        yield f":red_circle: and {len(more)} more ({project}): {_first_names(more)}"
+    if len(endings) <= _TEXTS:
         yield from (
             f":large_green_circle: *{dataflow_of(key)}* ({project}) {condition_of(key)}: {how}"
-            for key, how in over.items()
+            for key, how in endings.items()
         )
     else:
         for how_over in (_WELL, _REMOVED):
-            keys = [key.replace(":", " ") for key, how in over.items() if how == how_over]
+            keys = [key.replace(":", " ") for key, how in endings.items() if how == how_over]
             if keys:
-                yield f":large_green_circle: {how_over} ({project}): {len(keys)}: {_some(keys)}"
+                yield f":large_green_circle: {how_over} ({project}): {len(keys)}: {_first_names(keys)}"
 
 
-def _some(names: Sequence[str]) -> str:
+def _first_names(names: Sequence[str]) -> str:
     return ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
 
 
-def _cut(text: str, number: int) -> str:
-    most = _LONG if number < _TEXTS else _SHORT
-    return text if len(text) <= most else f"{text[:most]} …"
+def _shorten(text: str, number: int) -> str:
+    longest = _LONG if number < _TEXTS else _SHORT
+    return text if len(text) <= longest else f"{text[:longest]} …"
 
 
-def _for_slack(line: str) -> str:
-    """Escape what Slack reads as more than text: an error may hold `<!channel>`."""
+def _escape_for_slack(line: str) -> str:
+    """Escape the characters of Slack's markup: an error may hold `<!channel>`."""
     return line.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

@@ -1,11 +1,11 @@
-"""The sensor that tells people of dataflows that need them, by one message a scan at most (docs/how-to/alerts.md)."""
+"""The alerts sensor: at most one message a scan about dataflows that need people (docs/alerts.md)."""
 
 from __future__ import annotations
 
 import json
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Annotated
 
@@ -25,7 +25,7 @@ from partitions.alerts.conditions import broken_file_alert
 from partitions.alerts.delivery import DeliveryState
 from partitions.errors import StrandlineError, in_one_line
 from partitions.plan import counted, lasting
-from platform_assets.factory.alert_messages import message
+from platform_assets.factory.alert_messages import alert_message
 from platform_assets.factory.sensors import Clock
 from platform_assets.project import Project
 from resources.alerts.last_loads import LastLoads
@@ -40,12 +40,12 @@ _INTERVAL = 60
 
 @dataclass(frozen=True)
 class AlertCursor:
-    """What a scan leaves for the next one.
+    """The state that a scan leaves for the next one.
 
     Attributes:
-        states: of alerts, by their keys.
+        states: the states of alerts by their keys.
         resume: the dataflow that the next scan begins with; "" is the first.
-        delivery: how the last message went.
+        delivery: the outcome of the last message.
     """
 
     states: Mapping[str, str] = field(default_factory=dict)
@@ -54,105 +54,113 @@ class AlertCursor:
 
     @classmethod
     def read(cls, text: str | None) -> AlertCursor:
-        """Return the cursor of a text; an empty one if the text is none: what is wrong is then reported again."""
+        """Return the cursor in a text; an empty one if it cannot be read, so that all alerts are sent again."""
         try:
             stored = _STORED.validate_json(text or "{}")
         except ValidationError:
             return cls()
-        states = {key: state for state, keys in stored.known.items() for key in keys}
-        return cls(states, stored.resume, stored.posting)
+        states = {key: state for state, keys in stored.keys_by_state.items() for key in keys}
+        return cls(states, stored.resume, stored.delivery)
 
     def write(self) -> str:
-        """Return JSON text, with each state once: every tick keeps a copy."""
+        """Return JSON text with each state once: Dagster keeps a copy for every tick."""
         keys: dict[str, list[str]] = {}
         for key, state in self.states.items():
             keys.setdefault(state, []).append(key)
-        return json.dumps(asdict(_Stored(keys, self.resume, self.delivery)))
+        return json.dumps(
+            _STORED.dump_python(_StoredCursor(keys, self.resume, self.delivery), mode="json", by_alias=True)
+        )
+
+
+_Key = Annotated[str, Field(pattern="^[^:]+:[^:]+$")]
+"""``dataflow:condition``."""
 
 
 @dataclass(frozen=True)
-class _Stored:
-    """A cursor as Dagster keeps it, with the keys by state."""
+class _StoredCursor:
+    """A cursor in the form that Dagster stores, with the keys grouped by state."""
 
-    known: Mapping[str, Sequence[Annotated[str, Field(pattern="^[^:]+:[^:]+$")]]] = field(
-        default_factory=dict
-    )
+    keys_by_state: Annotated[Mapping[str, Sequence[_Key]], Field(alias="known")] = field(default_factory=dict)
     resume: str = ""
-    posting: DeliveryState = field(default_factory=DeliveryState)
+    delivery: Annotated[DeliveryState, Field(alias="posting")] = field(default_factory=DeliveryState)
 
 
-_STORED = TypeAdapter(_Stored)
+_STORED = TypeAdapter(_StoredCursor)
 
 
 def alerts_sensor(project: Project, platform: Platform, clock: Clock = time.time) -> SensorDefinition | None:
-    """Return the sensor; None if the project has no ``alerts``.
+    """Return the alerts sensor; None if the project has no ``alerts``.
 
     Args:
-        project: loaded.
+        project: a loaded project.
         platform: its resources.
-        clock: epoch seconds.
+        clock: returns epoch seconds.
     """
     settings = project.settings.alerts if project.valid_settings else None
     if settings is None:
         return None
-    on, flows = settings.on, sorted(project.dataflows.values(), key=lambda flow: flow.name)
+    conditions, flows = settings.on, sorted(project.dataflows.values(), key=lambda flow: flow.name)
     evaluator, successful, loads = AlertEvaluator(), SuccessfulRuns(), LastLoads()
-    tells_failures = "failed" in on
+    reports_failures = "failed" in conditions
 
     @sensor(
         name=NAME,
         minimum_interval_seconds=_INTERVAL,
         default_status=DefaultSensorStatus.RUNNING,
-        description=f"Tells of dataflows that need you, once, and once more when they are well again: {', '.join(on)}.",
+        description=f"Sends one message when a dataflow needs you and one when it is well again: {', '.join(conditions)}.",
     )
     def tick(context: SensorEvaluationContext) -> SensorResult:
         cursor, seconds = AlertCursor.read(context.cursor), clock()
         now = datetime.fromtimestamp(seconds, UTC)
-        if tells_failures:
+        if reports_failures:
             successful.look(context.instance, project.dataflows)
-        scan = AlertScan(platform, on, context.instance, now, successful, loads)
+        scan = AlertScan(platform, conditions, context.instance, now, successful, loads)
         result = evaluator.run(scan, flows, cursor.resume, context.log.warning)
-        # Of a file with errors nothing else can be judged.
+        # A file with errors has no definition to evaluate further.
         broken = [
-            broken_file_alert(name, list(map(str, of_file))) for name, of_file in project.broken.items()
+            broken_file_alert(name, list(map(str, file_errors)))
+            for name, file_errors in project.broken.items()
         ]
-        before = {key: state for key, state in cursor.states.items() if condition_of(key) in on}
-        removed = set(map(dataflow_of, before)) - {*project.dataflows, *project.broken}
-        alerts = [*(broken if tells_failures else ()), *result.alerts]
-        changes = compare(before, alerts, result.judged | removed)
+        previous_states = {
+            key: state for key, state in cursor.states.items() if condition_of(key) in conditions
+        }
+        removed = set(map(dataflow_of, previous_states)) - {*project.dataflows, *project.broken}
+        alerts = [*(broken if reports_failures else ()), *result.alerts]
+        changes = compare(previous_states, alerts, result.judged | removed)
         states, delivery, problem = _deliver(project, changes, seconds, cursor.delivery)
         lines = [_summary(changes, states, result.count + len(broken))]
         if problem:
             lines.append(problem)
             context.log.warning(problem)
-        after = AlertCursor(states, result.resume, delivery)
-        return SensorResult(skip_reason=SkipReason("; ".join(lines)), cursor=after.write())
+        new_cursor = AlertCursor(states, result.resume, delivery)
+        return SensorResult(skip_reason=SkipReason("; ".join(lines)), cursor=new_cursor.write())
 
     return tick
 
 
 def _deliver(
-    project: Project, changes: AlertChanges, seconds: float, before: DeliveryState
+    project: Project, changes: AlertChanges, seconds: float, last_delivery: DeliveryState
 ) -> tuple[Mapping[str, str], DeliveryState, str]:
-    """Post what has changed, if a message may be posted now.
+    """Post the changes if a message may be posted now.
 
-    An address that is down, or takes messages too slowly to say so, must not get the same one each minute.
+    An address that is down, or accepts messages too slowly to answer, must not get the same message each
+    minute.
 
     Args:
-        project: with the address.
-        changes: of a scan.
-        seconds: of the scan, epoch.
-        before: how the last message went.
+        project: the project with the address.
+        changes: the changes of a scan.
+        seconds: the time of the scan, epoch seconds.
+        last_delivery: the outcome of the last message.
 
     Returns:
-        the states of the alerts, how the last message went, and why people were not told, or "".
+        the states of the alerts, the outcome of the last message, and why nothing was sent, or "".
     """
     if not changes.any:
-        return changes.reported, before, ""
-    delivery, problem = before, "not told yet"
-    if not before.rest(seconds):
+        return changes.reported, last_delivery, ""
+    delivery, problem = last_delivery, "not sent yet"
+    if not last_delivery.rest(seconds):
         problem = _post(project, changes, seconds)
-        delivery = before.after(seconds, taken=not problem)
+        delivery = last_delivery.after(seconds, taken=not problem)
     if not problem:
         return changes.reported, delivery, ""
     wait = lasting(delivery.rest(seconds))
@@ -160,10 +168,10 @@ def _deliver(
 
 
 def _post(project: Project, changes: AlertChanges, seconds: float) -> str:
-    """Post a message at a time, epoch seconds; return why it was not taken, or ""."""
+    """Post a message; return why it was not accepted, or "". ``seconds`` are epoch seconds."""
     try:
         webhook = project.webhook()
-        webhook.post(message(changes, webhook.host, project, datetime.fromtimestamp(seconds, UTC)))
+        webhook.post(alert_message(changes, webhook.host, project, datetime.fromtimestamp(seconds, UTC)))
     except StrandlineError as error:
         return in_one_line(error.message)
     return ""
@@ -171,4 +179,4 @@ def _post(project: Project, changes: AlertChanges, seconds: float) -> str:
 
 def _summary(changes: AlertChanges, states: Mapping[str, str], count: int) -> str:
     reported = sum(1 for state in states.values() if state == TOLD)
-    return f"{counted(count, 'dataflow')} looked at: {len(changes.began)} began, {len(changes.ended)} ended, {reported} told and not over"
+    return f"{counted(count, 'dataflow')} checked: {len(changes.began)} began, {len(changes.ended)} ended, {reported} reported and still open"

@@ -1,6 +1,7 @@
-"""The checks that every kind has: one that each run evaluates, and one of the whole table, on request.
+"""The checks that every kind has: those that each run evaluates, and one of the whole table.
 
-What only some kinds can check belongs to these kinds (``platform_assets.kinds``).
+The operator requests the latter. Checks of single kinds belong to these kinds
+(``platform_assets.factory.kinds``).
 """
 
 from __future__ import annotations
@@ -29,11 +30,11 @@ from resources.platform.platform import Platform
 
 @dataclass(frozen=True)
 class RunCheck:
-    """A check that every run of a dataflow evaluates, or several by one look.
+    """One or more checks that every run of a dataflow evaluates together.
 
     Attributes:
-        specs: names and assets.
-        evaluate: the results of a run that did not fail, one for each.
+        specs: the names and assets.
+        evaluate: returns the results, one for each spec, of a run that did not fail.
     """
 
     specs: tuple[AssetCheckSpec, ...]
@@ -45,9 +46,9 @@ class TableCheck:
     """A check of a dataflow's whole table.
 
     Attributes:
-        name: of the check.
+        name: the name of the check.
         define: returns its definition.
-        with_runs: whether the dataflow's job runs it, too; else the operator requests it.
+        with_runs: whether the dataflow's job runs it, too; otherwise only the operator requests it.
     """
 
     name: str
@@ -56,13 +57,13 @@ class TableCheck:
 
 
 UP_TO_DATE = "up_to_date"
-"""The check that sensors tell of, too."""
+"""The name of the check that sensors report, too."""
 
 _NOTHING_NEW = "Checked, nothing new: "
 
 
 def common_run_checks(dataflow: Dataflow) -> Sequence[RunCheck]:
-    """Return the checks of a run that every kind has."""
+    """Return the run checks that every kind has."""
     monotone = AssetCheckSpec(
         "watermark_monotone",
         asset=watermark_key(dataflow.name),
@@ -71,21 +72,21 @@ def common_run_checks(dataflow: Dataflow) -> Sequence[RunCheck]:
     accounted = AssetCheckSpec(
         "rows_accounted",
         asset=table_key(dataflow),
-        description="The rows of this run's commits are the rows of its entries, and each row of a stream is in one place.",
+        description="This run's commits and its entries count the same rows; each row of a stream is in one place.",
     )
     fresh = AssetCheckSpec(
         UP_TO_DATE,
         asset=table_key(dataflow),
-        description="The last look, of a run or of the sensor, found nothing that waits to be loaded.",
+        description="The last check by a run or a sensor found nothing left to load.",
     )
     return (
-        RunCheck((monotone,), _monotone),
-        RunCheck((accounted,), _rows_accounted),
-        RunCheck((fresh,), _up_to_date),
+        RunCheck((monotone,), _check_monotone),
+        RunCheck((accounted,), _check_rows_accounted),
+        RunCheck((fresh,), _check_up_to_date),
     )
 
 
-def _monotone(dataflow: Dataflow, platform: Platform, outcome: Outcome) -> Sequence[AssetCheckResult]:
+def _check_monotone(dataflow: Dataflow, platform: Platform, outcome: Outcome) -> Sequence[AssetCheckResult]:
     before, after = serialise(outcome.before), serialise(outcome.after)
     result = AssetCheckResult(
         passed=platform.kind(dataflow).planning.covers(after, before),
@@ -99,7 +100,7 @@ def _monotone(dataflow: Dataflow, platform: Platform, outcome: Outcome) -> Seque
     return (result,)
 
 
-def _rows_accounted(dataflow: Dataflow, _: Platform, outcome: Outcome) -> Sequence[AssetCheckResult]:
+def _check_rows_accounted(dataflow: Dataflow, _: Platform, outcome: Outcome) -> Sequence[AssetCheckResult]:
     start = outcome.committed[0].entry.total_rows - outcome.committed[0].grown if outcome.committed else 0
     logged = outcome.newest.total_rows - start if outcome.committed and outcome.newest else 0
     grown = sum(commit.grown for commit in outcome.committed)
@@ -112,11 +113,13 @@ def _rows_accounted(dataflow: Dataflow, _: Platform, outcome: Outcome) -> Sequen
     return (result,)
 
 
-def _up_to_date(dataflow: Dataflow, _: Platform, outcome: Outcome) -> Sequence[AssetCheckResult]:
+def _check_up_to_date(dataflow: Dataflow, _: Platform, outcome: Outcome) -> Sequence[AssetCheckResult]:
     if outcome.committed:
         description = f"Loaded up to {in_words(dataflow.kind, outcome.after)}"
     else:
-        description = nothing_new(outcome.plan.why if outcome.plan else "the last run left nothing")
+        description = nothing_new_text(
+            outcome.plan.why if outcome.plan else "the last run found nothing to load"
+        )
     result = AssetCheckResult(
         passed=True,
         check_name=UP_TO_DATE,
@@ -127,24 +130,27 @@ def _up_to_date(dataflow: Dataflow, _: Platform, outcome: Outcome) -> Sequence[A
     return (result,)
 
 
-def nothing_new(why: str) -> str:
-    """Return what a look says that found nothing to load."""
-    return f"{_NOTHING_NEW}{why}"
+def nothing_new_text(reason: str) -> str:
+    """Return the description of a check result that found nothing to load."""
+    return f"{_NOTHING_NEW}{reason}"
 
 
-def names_passed_over(description: str | None) -> str | None:
-    """Return which names a look that found nothing to load has passed over, as a result says, or ""; None of other results."""
+def passed_over_names(description: str | None) -> str | None:
+    """Return the names that a result with nothing to load reports as passed over, or "".
+
+    None for any other result.
+    """
     text = description or ""
     return text.partition(f"; {PASSED_OVER}")[2] if text.startswith(_NOTHING_NEW) else None
 
 
 def up_to_date_key(dataflow: Dataflow) -> AssetCheckKey:
-    """Return the key of the check that nothing waits."""
+    """Return the key of the check ``up_to_date``."""
     return AssetCheckKey(table_key(dataflow), UP_TO_DATE)
 
 
-def up_to_date(dataflow: Dataflow, description: str, *, passed: bool) -> AssetCheckEvaluation:
-    """Return the result of the check that nothing waits, as a sensor tells it."""
+def up_to_date_evaluation(dataflow: Dataflow, description: str, *, passed: bool) -> AssetCheckEvaluation:
+    """Return a result of the check ``up_to_date`` for a sensor to report."""
     return AssetCheckEvaluation(
         asset_key=table_key(dataflow),
         check_name=UP_TO_DATE,
@@ -154,8 +160,11 @@ def up_to_date(dataflow: Dataflow, description: str, *, passed: bool) -> AssetCh
     )
 
 
-def row_accounting(dataflow: Dataflow, platform: Platform) -> AssetChecksDefinition:
-    """Return the check that the table's rows, as its file statistics count them, are the rows of all entries. No data is scanned."""
+def row_accounting_check(dataflow: Dataflow, platform: Platform) -> AssetChecksDefinition:
+    """Return the check that the table and the log count the same rows.
+
+    The table's rows come from its file statistics; no data is scanned.
+    """
 
     @asset_check(
         asset=table_key(dataflow),
@@ -174,4 +183,4 @@ def row_accounting(dataflow: Dataflow, platform: Platform) -> AssetChecksDefinit
     return accounting
 
 
-ROW_ACCOUNTING = TableCheck("row_accounting", row_accounting)
+ROW_ACCOUNTING = TableCheck("row_accounting", row_accounting_check)

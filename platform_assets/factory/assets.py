@@ -44,50 +44,54 @@ from resources.kinds.window.partitions import WindowAssetPartitions
 from resources.platform.platform import Platform
 
 _ICONS = {"delta": "deltalake"}
-"""Formats whose icon in Dagster has another name."""
+"""Names of Dagster's icons for formats where they differ."""
 
 
 def dataflow_assets(
     dataflow: Dataflow, platform: Platform, partitions: WindowAssetPartitions | None = None
 ) -> AssetsDefinition:
-    """Return the table and the watermark, in this order: the watermark's manager runs only after the table's succeeded.
+    """Return a dataflow's table and watermark assets, in this order.
 
-    Selected alone, the table is loaded, and the watermark only shown.
+    The watermark's manager then runs only after the table's succeeded. If the watermark is selected alone,
+    nothing is
+    loaded and the watermark is only shown.
 
     Args:
         dataflow: the definition.
         platform: the resources.
-        partitions: of both; None for a kind without partitions.
+        partitions: the partitions of both assets; None for a kind without partitions.
     """
-    of_kind = definitions_of(dataflow)
-    checks = [*common_run_checks(dataflow), *of_kind.run_checks(dataflow)]
+    kind = definitions_of(dataflow)
+    checks = [*common_run_checks(dataflow), *kind.run_checks(dataflow)]
     table, watermark = table_key(dataflow), watermark_key(dataflow.name)
-    beside = side_table_of(of_kind, dataflow)
+    side_table = side_table_of(kind, dataflow)
 
     def load(context: AssetExecutionContext) -> Iterator[Any]:
         if table not in context.selected_asset_keys:
-            yield AssetObservation(watermark, metadata=_watermarks(context).described(dataflow))
+            yield AssetObservation(watermark, metadata=_watermark_manager(context).described(dataflow))
             return
         run = Load(dataflow)
-        _tables(context).load(context, run)
-        yield from _events(context, run, beside)
+        _table_manager(context).load(context, run)
+        yield from _run_events(context, run, side_table)
         run.on_stored()
         if run.outcome is not None and run.outcome.error is not None:
             raise failure(run.outcome.error)
         for check in checks:
-            asked = {spec.name for spec in check.specs if spec.key in context.selected_asset_check_keys}
-            if run.outcome is not None and asked:
+            requested_checks = {
+                spec.name for spec in check.specs if spec.key in context.selected_asset_check_keys
+            }
+            if run.outcome is not None and requested_checks:
                 results = check.evaluate(dataflow, platform, run.outcome)
-                yield from (result for result in results if result.check_name in asked)
+                yield from (result for result in results if result.check_name in requested_checks)
 
-    load.__annotations__["context"] = AssetExecutionContext  # the type itself: Dagster takes no text for it
+    load.__annotations__["context"] = AssetExecutionContext  # Dagster needs the type, not its name as text
     decorate = multi_asset(
         name=dataflow.name,
-        outs=_outs(dataflow, platform, beside),
+        outs=_outs(dataflow, platform, side_table),
         check_specs=[spec for check in checks for spec in check.specs],
         deps=_deps(dataflow, platform),
         pool=pool(dataflow.name),
-        can_subset=not of_kind.one_step,
+        can_subset=not kind.materialised_together,
         required_resource_keys={TABLE_MANAGER, WATERMARK_MANAGER},
         partitions_def=partitions.definition if partitions else None,
         backfill_policy=BackfillPolicy.single_run() if partitions and partitions.definition else None,
@@ -95,35 +99,41 @@ def dataflow_assets(
     return decorate(load)
 
 
-def _events(context: AssetExecutionContext, run: Load, beside: SideTable | None) -> Iterator[Any]:
-    """Yield what a run has loaded; of one that had nothing to do an observation, which wakes nothing downstream."""
+def _run_events(context: AssetExecutionContext, run: Load, side_table: SideTable | None) -> Iterator[Any]:
+    """Yield the outputs of a run; an observation, which wakes nothing downstream, if it did nothing."""
     dataflow = run.dataflow
     if run.had_nothing_to_do:
         yield AssetObservation(table_key(dataflow), metadata=run.metadata)
         return
     yield Output(run, "table")
-    if beside is not None and run.outcome is not None and (shown := beside.shown(run.outcome)):
-        yield Output(replace(run, metadata=shown), beside.output)
+    if (
+        side_table is not None
+        and run.outcome is not None
+        and (side_metadata := side_table.metadata_of(run.outcome))
+    ):
+        yield Output(replace(run, metadata=side_metadata), side_table.output)
     if run.outcome is None or run.outcome.error is not None:
         return
     watermark = watermark_key(dataflow.name)
     if watermark in context.selected_asset_keys:
         yield Output(run, "watermark")
-    else:  # it has moved all the same
-        yield from _tables(context).materialisations(run, watermark, _watermarks(context).described(dataflow))
+    else:  # the watermark moved although its asset was not selected
+        yield from _table_manager(context).materialisations(
+            run, watermark, _watermark_manager(context).described(dataflow)
+        )
 
 
-def _tables(context: AssetExecutionContext) -> TableIOManager:
+def _table_manager(context: AssetExecutionContext) -> TableIOManager:
     manager: TableIOManager = getattr(context.resources, TABLE_MANAGER)
     return manager
 
 
-def _watermarks(context: AssetExecutionContext) -> WatermarkIOManager:
+def _watermark_manager(context: AssetExecutionContext) -> WatermarkIOManager:
     manager: WatermarkIOManager = getattr(context.resources, WATERMARK_MANAGER)
     return manager
 
 
-def _outs(dataflow: Dataflow, platform: Platform, beside: SideTable | None) -> dict[str, AssetOut]:
+def _outs(dataflow: Dataflow, platform: Platform, side_table: SideTable | None) -> dict[str, AssetOut]:
     freshness = dataflow.freshness and FreshnessPolicy.time_window(
         fail_window=dataflow.freshness.fail, warn_window=dataflow.freshness.warn
     )
@@ -143,7 +153,7 @@ def _outs(dataflow: Dataflow, platform: Platform, beside: SideTable | None) -> d
             description=dataflow.description or loaded,
             kinds=kinds,
             tags=dataflow.tags,
-            metadata=_place(dataflow.table, dataflow.target.format, platform)
+            metadata=_table_facts(dataflow.table, dataflow.target.format, platform)
             | _sharing(dataflow, platform)
             | yaml,
             **common,
@@ -157,21 +167,21 @@ def _outs(dataflow: Dataflow, platform: Platform, beside: SideTable | None) -> d
             **common,
         ),
     }
-    if beside is not None:
-        outs[beside.output] = AssetOut(
-            key=asset_key(beside.asset),
+    if side_table is not None:
+        outs[side_table.output] = AssetOut(
+            key=asset_key(side_table.asset),
             io_manager_key=TABLE_MANAGER,
-            description=beside.description,
+            description=side_table.description,
             kinds=kinds,
             tags=dataflow.tags,
-            metadata=_place(beside.table, dataflow.target.format, platform) | yaml,
+            metadata=_table_facts(side_table.table, dataflow.target.format, platform) | yaml,
             **{**common, "freshness_policy": None},
         )
     return outs
 
 
-def _place(table: str, format_: str, platform: Platform) -> dict[str, str]:
-    """Return what Dagster's own pages show of a table: its name, where it lies, and its format."""
+def _table_facts(table: str, format_: str, platform: Platform) -> dict[str, str]:
+    """Return a table's name, location and format under Dagster's own metadata keys."""
     return {
         "dagster/table_name": table.replace("/", "."),
         "dagster/uri": str(platform.lake.child(table)),
@@ -180,34 +190,42 @@ def _place(table: str, format_: str, platform: Platform) -> dict[str, str]:
 
 
 def _code_reference(file: Path, line: int | None = None) -> dict[str, Any]:
-    """Return the link that opens a dataflow's file at a line, by default at its source; nothing if the file is not there."""
+    """Return the link that opens a dataflow's file at a line; nothing if the file is missing.
+
+    The default line is that of ``source:``.
+    """
     try:
         lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
         return {}
     line = line or next((number for number, text in enumerate(lines, 1) if text.startswith("source:")), 1)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", BetaWarning)  # the test of these links tells if Dagster changes them
+        warnings.simplefilter("ignore", BetaWarning)  # a test of these links fails if Dagster changes them
         reference = LocalFileCodeReference(file_path=str(file), line_number=line, label=file.name)
         return {"dagster/code_references": CodeReferencesMetadataValue(code_references=[reference])}
 
 
 def _sharing(dataflow: Dataflow, platform: Platform) -> dict[str, str]:
-    """Return the table of a dataflow and who else loads it, if several dataflows share it."""
+    """Return a shared table and the other dataflows that load it; nothing if it is not shared."""
     if not dataflow.target.shared:
         return {}
-    others = [maker.name for maker in platform.lineage.makers(dataflow.table) if maker.name != dataflow.name]
-    return {"table": dataflow.table, "shared_with": ", ".join(others) or "no other dataflow"}
+    sharing_dataflows = [
+        maker.name for maker in platform.lineage.makers(dataflow.table) if maker.name != dataflow.name
+    ]
+    return {"table": dataflow.table, "shared_with": ", ".join(sharing_dataflows) or "no other dataflow"}
 
 
 def _deps(dataflow: Dataflow, platform: Platform) -> list[AssetDep]:
-    """Return the tables that a dataflow reads, with all partitions: a row's window or unit there says nothing about its window here."""
-    above = platform.lineage.upstream_assets(dataflow)
-    return [AssetDep(asset_key(asset), partition_mapping=AllPartitionMapping()) for asset in above]
+    """Return the tables that a dataflow reads, with all their partitions.
+
+    The window or unit of an upstream row says nothing about the row's window here.
+    """
+    upstream = platform.lineage.upstream_assets(dataflow)
+    return [AssetDep(asset_key(asset), partition_mapping=AllPartitionMapping()) for asset in upstream]
 
 
 def broken_asset(layer: str, name: str, errors: Sequence[ProjectError], folder: Path) -> AssetsDefinition:
-    """Return the asset of a dataflow whose file, in this project, has errors: its materialisation fails with them."""
+    """Return an asset for a dataflow whose file has errors; its materialisation fails with them."""
     text = "\n".join(str(error) for error in errors)
 
     @multi_asset(

@@ -1,4 +1,4 @@
-"""What Dagster calls the parts of a project: the keys of assets and resources, pools, and the tags of runs."""
+"""The names of a project's parts in Dagster: keys of assets and resources, pools, tags of runs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ WATERMARKS, SPARK = "strandline_watermarks", "strandline_spark"
 
 
 def asset_key(name: str) -> AssetKey:
-    """Return the key of an asset that is named ``<layer>/<name>``."""
+    """Return the key of an asset named ``<layer>/<name>``."""
     return AssetKey(name.split("/"))
 
 

@@ -1,4 +1,4 @@
-"""An operator's decisions, and views of a state, as jobs with typed config, to be launched from the UI (docs/reference/dagster.md).
+"""Jobs for an operator's decisions and views of a state, launched from the UI (docs/dagster.md).
 
 Without ``confirm`` a job only shows the effect of the decision; with it, the entry is appended.
 """
@@ -26,7 +26,7 @@ from partitions.errors import StrandlineError
 from platform_assets.factory.dagster_names import watermark_key
 from platform_assets.project import Project
 from platform_assets.run_metadata import watermark_metadata
-from platform_assets.state_views import changes_between, exported
+from platform_assets.state_views import changes_between, export_lines
 from platform_assets.words import stored_in_words
 from resources.dagster.io_managers import failure
 from resources.dagster.run_options import RunOptions
@@ -43,12 +43,12 @@ from resources.watermarks.quarantine_list import read_quarantine
 class DecisionConfig(Config):
     """The fields of every decision."""
 
-    dataflow: str = Field(description="Its name.")
+    dataflow: str = Field(description="Name of the dataflow.")
     reason: str = Field(description="Reason for the decision; stored in the log. Not empty.")
-    confirm: bool = Field(default=False, description="Append the entry; else only show the effect.")
+    confirm: bool = Field(default=False, description="Append the entry; otherwise only show the effect.")
 
 
-class Replacing(DecisionConfig):
+class ReplacingConfig(DecisionConfig):
     """A decision after which rows may be loaded again."""
 
     replace: bool = Field(
@@ -57,146 +57,146 @@ class Replacing(DecisionConfig):
     )
 
 
-class Rewinding(Replacing):
+class RewindConfig(ReplacingConfig):
     """``state rewind``."""
 
     to: int = Field(description="Go back to the watermark of the entry with this number; 0 is the beginning.")
 
 
-class Setting(DecisionConfig):
+class SetConfig(DecisionConfig):
     """``state set``."""
 
     watermark: str = Field(description="Sentinel JSON, not below the current watermark.")
 
 
-class Importing(DecisionConfig):
+class ImportConfig(DecisionConfig):
     """``state import``."""
 
     lines: list[str] = Field(description="The lines of `strandline state export`.")
 
 
-class Looking(Config):
+class ViewConfig(Config):
     """``state history``, ``state diff`` and ``state export``."""
 
-    dataflow: str = Field(description="Its name.")
+    dataflow: str = Field(description="Name of the dataflow.")
 
 
-class History(Looking):
+class HistoryConfig(ViewConfig):
     """``state history``."""
 
     limit: int = Field(default=100, description="How many entries, newest first.")
 
 
-class Diff(Looking):
+class DiffConfig(ViewConfig):
     """``state diff``."""
 
     before: int | None = Field(default=None, description="An entry's number; by default the one before.")
     after: int | None = Field(default=None, description="An entry's number; by default the newest.")
 
 
-class Paths(DecisionConfig):
+class PathsConfig(DecisionConfig):
     """``files release`` and ``files unprocess``."""
 
     paths: list[str] = Field(description="Relative to the root of the source.")
 
 
-class SplitsRemoval(DecisionConfig):
+class SplitsConfig(DecisionConfig):
     """``splits remove``."""
 
     splits: list[str] = Field(
-        description="Names of splits of the stream, as `strandline state show` has them."
+        description="Names of the stream's splits, as `strandline state show` lists them."
     )
 
 
-class Flushing(DecisionConfig):
+class FlushConfig(DecisionConfig):
     """``stream flush``."""
 
     before: str = Field(
         default="",
-        description="Only what lies below this event time, such as 2026-01-31T12:00Z; empty: all that waits.",
+        description="Flush only rows below this event time, such as 2026-01-31T12:00Z; empty: all buffered rows.",
     )
 
 
-class Merging(SplitsRemoval):
+class MergeSplitsConfig(SplitsConfig):
     """``splits merge``."""
 
-    into: str = Field(description="The name of the split that they become.")
+    into: str = Field(description="Name of the merged split.")
 
 
 _DECISIONS: dict[str, tuple[type[DecisionConfig], Callable[[Any], DraftBuilder], str]] = {
     "state_accept": (
         DecisionConfig,
-        lambda given: decisions.accept(given.reason),
+        lambda config: decisions.accept(config.reason),
         "Accept a changed definition.",
     ),
     "state_adopt": (
         DecisionConfig,
-        lambda given: decisions.adopt(given.reason),
+        lambda config: decisions.adopt(config.reason),
         "Take the watermark derived from the table.",
     ),
     "state_reset": (
-        Replacing,
-        lambda given: decisions.reset(given.reason, replace=given.replace),
+        ReplacingConfig,
+        lambda config: decisions.reset(config.reason, replace=config.replace),
         "Start again: the next run loads everything in the source.",
     ),
     "state_rewind": (
-        Rewinding,
-        lambda given: decisions.rewind(given.reason, given.to, replace=given.replace),
+        RewindConfig,
+        lambda config: decisions.rewind(config.reason, config.to, replace=config.replace),
         "Go back to an older entry: data above it is read again.",
     ),
     "state_set": (
-        Setting,
-        lambda given: decisions.set_watermark(given.reason, given.watermark),
-        "Put the watermark higher; files that it passes over are not loaded.",
+        SetConfig,
+        lambda config: decisions.set_watermark(config.reason, config.watermark),
+        "Raise the watermark; files that it passes over are not loaded.",
     ),
     "state_import": (
-        Importing,
-        lambda given: decisions.import_entries(given.reason, given.lines),
+        ImportConfig,
+        lambda config: decisions.import_entries(config.reason, config.lines),
         "Take the watermark of an export.",
     ),
     "files_release": (
-        Paths,
-        lambda given: decisions.release(given.reason, given.paths),
+        PathsConfig,
+        lambda config: decisions.release(config.reason, config.paths),
         "Take files out of quarantine: the next run loads them.",
     ),
     "files_unprocess": (
-        Paths,
-        lambda given: decisions.unprocess(given.reason, given.paths),
+        PathsConfig,
+        lambda config: decisions.unprocess(config.reason, config.paths),
         "Mark ingested files for another read (tracking: set).",
     ),
     "splits_remove": (
-        SplitsRemoval,
-        lambda given: remove_splits(given.reason, given.splits),
-        "Remove splits of a stream: its global watermark does not wait for them any more.",
+        SplitsConfig,
+        lambda config: remove_splits(config.reason, config.splits),
+        "Remove splits of a stream: its global watermark no longer waits for them.",
     ),
     "stream_flush": (
-        Flushing,
-        lambda given: flush(given.reason, given.before or None),
-        "Let out what waits in a stream: the next run emits it. Rows below it that come later are late.",
+        FlushConfig,
+        lambda config: flush(config.reason, config.before or None),
+        "Flush a stream's buffered rows: the next run emits them. Rows below them that arrive later are late.",
     ),
     "splits_merge": (
-        Merging,
-        lambda given: merge_splits(given.reason, given.splits, given.into),
-        "Make one split of several, with the maximum of their watermarks.",
+        MergeSplitsConfig,
+        lambda config: merge_splits(config.reason, config.splits, config.into),
+        "Merge several splits into one, with the maximum of their watermarks.",
     ),
 }
 
 
-_VIEWS: dict[str, tuple[type[Looking], Callable[[WatermarkLog, Any], Any], str]] = {
+_VIEWS: dict[str, tuple[type[ViewConfig], Callable[[WatermarkLog, Any], Any], str]] = {
     "state_history": (
-        History,
-        lambda log, given: [entry.as_json() for entry in log.history(given.dataflow, given.limit)],
+        HistoryConfig,
+        lambda log, config: [entry.as_json() for entry in log.history(config.dataflow, config.limit)],
         "Show the entries of a state, newest first, as metadata of the run.",
     ),
     "state_diff": (
-        Diff,
-        lambda log, given: changes_between(log, given.dataflow, given.before, given.after),
+        DiffConfig,
+        lambda log, config: changes_between(log, config.dataflow, config.before, config.after),
         "Show what changed between two entries of a state.",
     ),
     "state_export": (
-        Looking,
-        lambda log, given: [json.loads(line) for line in exported(log, given.dataflow)],
-        "Show all entries of a state, oldest first: what state_import takes.",
+        ViewConfig,
+        lambda log, config: [json.loads(line) for line in export_lines(log, config.dataflow)],
+        "Show all entries of a state, oldest first, in the form that state_import takes.",
     ),
 }
 
@@ -213,25 +213,29 @@ _EMPTY: dict[str, Any] = {
     "end": "",
     "into": "",
 }
-"""Values in a form for fields that only an operator can fill in."""
+"""Placeholders in the launchpad for fields that only an operator can fill in."""
 
 
 def decision_jobs(project: Project, platform: Platform, options: RunOptions) -> list[JobDefinition]:
-    """Return a job per decision and a job per view of the state, for all dataflows of the project."""
+    """Return a job for each decision and each view of a state, for all dataflows of the project."""
 
-    def deciding(made: Callable[[Any], DraftBuilder]) -> Callable[[OpExecutionContext, Any], None]:
-        return lambda context, given: _decide(context, given, made(given), project, platform, options)
+    def decision_step(
+        build_draft: Callable[[Any], DraftBuilder],
+    ) -> Callable[[OpExecutionContext, Any], None]:
+        return lambda context, config: _preview_or_append(
+            context, config, build_draft(config), project, platform, options
+        )
 
-    def showing(view: Callable[[WatermarkLog, Any], Any]) -> Callable[[OpExecutionContext, Any], None]:
-        return lambda context, given: _show(context, given, view, project, platform)
+    def view_step(view: Callable[[WatermarkLog, Any], Any]) -> Callable[[OpExecutionContext, Any], None]:
+        return lambda context, config: _show_view(context, config, view, project, platform)
 
     return [
         *(
-            config_job(name, config, deciding(made), text, project)
-            for name, (config, made, text) in _DECISIONS.items()
+            config_job(name, config, decision_step(build_draft), text, project)
+            for name, (config, build_draft, text) in _DECISIONS.items()
         ),
         *(
-            config_job(name, config, showing(view), text, project)
+            config_job(name, config, view_step(view), text, project)
             for name, (config, view, text) in _VIEWS.items()
         ),
     ]
@@ -244,11 +248,11 @@ def config_job(
     description: str,
     project: Project,
 ) -> JobDefinition:
-    """Return a job of one op with a form to be filled in."""
+    """Return a job with one op and a config form."""
 
-    def decide(context: OpExecutionContext, given: Any) -> None:
+    def decide(context: OpExecutionContext, config_values: Any) -> None:
         try:
-            act(context, given)
+            act(context, config_values)
         except StrandlineError as error:
             raise failure(error) from error
 
@@ -267,7 +271,7 @@ def config_job(
 
 
 def _form(step: str, config: type[Config], project: Project) -> dict[str, Any]:
-    """Return the config that the launchpad shows to be filled in; the job refuses empty fields."""
+    """Return the config that the launchpad shows as a form; the job refuses empty fields."""
     names = list(project.dataflows)
     empty = {**_EMPTY, "dataflow": names[0] if len(names) == 1 else ""}
     form = {
@@ -280,7 +284,10 @@ def _form(step: str, config: type[Config], project: Project) -> dict[str, Any]:
 def _with_config(
     decide: Callable[[OpExecutionContext, Any], None], config: type[Config]
 ) -> Callable[..., None]:
-    """Return a function whose parameter ``config`` has the type from which Dagster makes the launchpad's form."""
+    """Return a function whose parameter ``config`` is annotated with a type.
+
+    Dagster makes the launchpad's form from that type.
+    """
 
     def step(context: OpExecutionContext, config: Any) -> None:
         decide(context, config)
@@ -289,7 +296,7 @@ def _with_config(
     return step
 
 
-def _decide(
+def _preview_or_append(
     context: OpExecutionContext,
     config: DecisionConfig,
     build_draft: DraftBuilder,
@@ -300,13 +307,13 @@ def _decide(
     (flow,) = project.named([config.dataflow])
     words = partial(stored_in_words, flow.kind)
     try:
-        shown = decisions.preview(
+        preview = decisions.preview(
             platform, flow, build_draft, options.now or clock(), options.run_is_live, words
         )
-    except NothingWaits as nothing:
-        context.log.info(nothing.message)
+    except NothingWaits as refusal:
+        context.log.info(refusal.message)
         return
-    say(context, [f"{flow.name}: {shown.draft.entry.why}", *shown.lines])
+    log_lines(context, [f"{flow.name}: {preview.draft.entry.why}", *preview.lines])
     if not config.confirm:
         context.log.warning("nothing was appended: set confirm to true to append this entry")
         return
@@ -315,31 +322,31 @@ def _decide(
     metadata = {
         **watermark_metadata(entry, read_quarantine(platform.log, entry)),
         "reason": config.reason,
-        "effect": MetadataValue.md(listed(shown.lines)),
+        "effect": MetadataValue.md(markdown_list(preview.lines)),
     }
     context.log_event(AssetObservation(watermark_key(flow.name), metadata=metadata))
 
 
-def _show(
+def _show_view(
     context: OpExecutionContext,
-    given: Looking,
+    config: ViewConfig,
     view: Callable[[WatermarkLog, Any], Any],
     project: Project,
     platform: Platform,
 ) -> None:
-    (flow,) = project.named([given.dataflow])
-    state = view(platform.log, given)
+    (flow,) = project.named([config.dataflow])
+    state = view(platform.log, config)
     context.log_event(
         AssetObservation(watermark_key(flow.name), metadata={"state": MetadataValue.json(state)})
     )
 
 
-def say(context: OpExecutionContext, lines: Sequence[str]) -> None:
+def log_lines(context: OpExecutionContext, lines: Sequence[str]) -> None:
     """Log lines."""
     for line in lines:
         context.log.info(line)
 
 
-def listed(lines: Sequence[str]) -> str:
-    """Return lines as a list in Markdown."""
+def markdown_list(lines: Sequence[str]) -> str:
+    """Return lines as a Markdown list."""
     return "\n".join(f"- {line}" for line in lines)

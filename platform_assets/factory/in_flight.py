@@ -1,6 +1,7 @@
-"""Runs of a dataflow that Dagster has as in flight: which of them is, and which died without a report.
+"""Runs that Dagster lists as in flight: which ones run, and which died without a report.
 
-A run whose process is gone stays "started" in Dagster for ever. On this machine the process shows it. For a run on another machine
+A run whose process is gone stays "started" in Dagster for ever. On this machine the process shows it. For
+a run on another machine
 its lease in the watermark log does: the sensor watches it from tick to tick, by its own clock alone.
 """
 
@@ -31,12 +32,12 @@ _STATUSES = [
 
 
 @dataclass(frozen=True)
-class Sign:
-    """What was seen of the lease of a run on another machine.
+class ObservedLease:
+    """The last observation of the lease of a run on another machine.
 
     Attributes:
-        text: identifies this sign.
-        at: when it was seen first, epoch seconds of the sensor's clock.
+        text: identifies this sign of life.
+        at: when it was first observed, epoch seconds of the sensor's clock.
     """
 
     text: str = ""
@@ -44,104 +45,108 @@ class Sign:
 
 
 @dataclass(frozen=True)
-class Busy:
-    """A run that is in flight.
+class RunInFlight:
+    """A run in flight.
 
     Attributes:
-        reason: for people.
-        sign: of its lease, for the next tick.
+        reason: why it counts as in flight, for people.
+        lease: its observed lease, for the next tick.
     """
 
     reason: str
-    sign: Sign = field(default_factory=Sign)
+    lease: ObservedLease = field(default_factory=ObservedLease)
 
 
-Records = Mapping[str, Sequence[RunRecord]]
-"""By dataflow, its runs that Dagster has as in flight."""
+RunRecords = Mapping[str, Sequence[RunRecord]]
+"""By dataflow, the runs that Dagster lists as in flight."""
 
 
-def records_in_flight(instance: DagsterInstance, dataflows: Iterable[str]) -> Records:
-    """Return the runs of some dataflows that Dagster has as in flight, by one question."""
-    found: dict[str, list[RunRecord]] = defaultdict(list)
+def records_in_flight(instance: DagsterInstance, dataflows: Iterable[str]) -> RunRecords:
+    """Return the runs that Dagster lists as in flight for some dataflows, in one query."""
+    records: dict[str, list[RunRecord]] = defaultdict(list)
     filters = RunsFilter(tags={DATAFLOW_TAG: sorted(dataflows)}, statuses=_STATUSES)
     for record in instance.get_run_records(filters):
-        found[record.dagster_run.tags[DATAFLOW_TAG]].append(record)
-    return found
+        records[record.dagster_run.tags[DATAFLOW_TAG]].append(record)
+    return records
 
 
-def in_flight(
+def find_run_in_flight(
     instance: DagsterInstance,
     log: WatermarkLog,
     dataflow: str,
     now: float,
-    records: Records | None = None,
-    seen: Sign | None = None,
-) -> Busy | None:
-    """Return a run of the dataflow that is in flight, or None. A dead run is reported as failed, which also frees its pool.
+    records: RunRecords | None = None,
+    observed: ObservedLease | None = None,
+) -> RunInFlight | None:
+    """Return a run of the dataflow that is in flight, or None; report a dead run as failed.
+
+    The report also frees the dead run's pool.
 
     Args:
-        instance: with the runs.
-        log: with the leases.
+        instance: the Dagster instance with the runs.
+        log: the log with the leases.
         dataflow: its name.
         now: epoch seconds.
-        records: of the dataflow, and maybe of others; None asks for them.
-        seen: the sign of the last tick; without it no lease is dead.
+        records: runs of the dataflow, and maybe of others; None queries Dagster.
+        observed: the lease at the last tick; without it no lease counts as dead.
     """
     if records is None:
         records = records_in_flight(instance, [dataflow])
     for record in records.get(dataflow, ()):
-        busy, death = _judged(record, log, dataflow, now, seen or Sign())
+        busy, death = _judge_run(record, log, dataflow, now, observed or ObservedLease())
         if busy is not None:
             return busy
         instance.report_run_failed(record.dagster_run, f"{death}. The next run finishes what it had begun")
     return None
 
 
-def runs_in_flight(
-    records: Records, log: WatermarkLog, dataflows: Iterable[str], now: float
+def describe_runs_in_flight(
+    records: RunRecords, log: WatermarkLog, dataflows: Iterable[str], now: float
 ) -> dict[str, str]:
-    """Return the ids of the runs of some dataflows that are in flight, each with its state for people. Reports nothing.
+    """Return the ids of some dataflows' runs in flight, each with its state for people. Reports nothing.
 
-    A run that died on another machine counts as long as the sensors of its own dataflow do not report it.
+    A run that died on another machine counts until the sensors of its own dataflow report it.
     """
-    found: dict[str, str] = {}
+    runs: dict[str, str] = {}
     for name in sorted(dataflows):
         for record in records.get(name, ()):
-            busy, _ = _judged(record, log, name, now, Sign())
+            busy, _ = _judge_run(record, log, name, now, ObservedLease())
             if busy is not None:
-                found[record.dagster_run.run_id] = f"{name}, {busy.reason}"
-    return found
+                runs[record.dagster_run.run_id] = f"{name}, {busy.reason}"
+    return runs
 
 
-class _Judged(NamedTuple):
-    busy: Busy | None
+class _Verdict(NamedTuple):
+    busy: RunInFlight | None
     death: str = ""
 
 
-def _judged(record: RunRecord, log: WatermarkLog, dataflow: str, now: float, seen: Sign) -> _Judged:
+def _judge_run(
+    record: RunRecord, log: WatermarkLog, dataflow: str, now: float, observed: ObservedLease
+) -> _Verdict:
     run = record.dagster_run
     name, holder = f"run {run.run_id[:8]}", holder_of(run)
     alive = process_is_alive(holder) if holder else True
     if holder is not None and alive is False:
-        return _Judged(
+        return _Verdict(
             None, f"the process of this run is gone (killed?): process {holder.pid} on {host_name(holder)}"
         )
     if alive or holder is None:
-        return _Judged(Busy(f"{name} is in flight"))
+        return _Verdict(RunInFlight(f"{name} is in flight"))
     where = f"{name} is in flight on {host_name(holder)} (process {holder.pid}), since {_time(record)}"
-    held = log.open_intent(dataflow, log.newest(dataflow))
-    if held is None or held.holder.run_id != run.run_id:
+    intent = log.open_intent(dataflow, log.newest(dataflow))
+    if intent is None or intent.holder.run_id != run.run_id:
         no_lease = "it holds no number now, so no lease shows whether it is alive; if that machine is gone, mark the run as failed in the UI"
-        return _Judged(Busy(f"{where}: {no_lease}"))
-    text = lease.sign(log, held)
-    if text != seen.text or now < seen.at:
-        renewed = "its lease was renewed" if seen.text.startswith(f"{held.id} ") else "it has a lease"
-        look = f"{renewed} (number {held.number}), and is looked at again at the next tick"
-        return _Judged(Busy(f"{where}: {look}", Sign(text, now)))
-    still = f"its lease (number {held.number}) was not renewed for {now - seen.at:.0f} s"
-    if now - seen.at < lease.PATIENCE_SECONDS:
-        return _Judged(Busy(f"{where}: {still}", seen))
-    return _Judged(None, f"{where}, as Dagster has it, but {still}")
+        return _Verdict(RunInFlight(f"{where}: {no_lease}"))
+    text = lease.sign(log, intent)
+    if text != observed.text or now < observed.at:
+        renewed = "its lease was renewed" if observed.text.startswith(f"{intent.id} ") else "it has a lease"
+        renewal = f"{renewed} (number {intent.number}), and is checked again at the next tick"
+        return _Verdict(RunInFlight(f"{where}: {renewal}", ObservedLease(text, now)))
+    no_renewal = f"its lease (number {intent.number}) was not renewed for {now - observed.at:.0f} s"
+    if now - observed.at < lease.PATIENCE_SECONDS:
+        return _Verdict(RunInFlight(f"{where}: {no_renewal}", observed))
+    return _Verdict(None, f"{where}, as Dagster has it, but {no_renewal}")
 
 
 def _time(record: RunRecord) -> str:

@@ -1,4 +1,4 @@
-"""Replays that stand aside, made, promoted or dropped from the UI by jobs with typed config (docs/reference/replay.md, Aside).
+"""Jobs that start, promote or drop an isolated replay from the UI (docs/replay.md).
 
 Without ``confirm`` a promote or a drop only shows what it would do.
 """
@@ -15,7 +15,7 @@ from pydantic import Field
 
 from partitions.dataflow import Dataflow
 from platform_assets.factory.dagster_names import watermark_key
-from platform_assets.factory.decisions import DecisionConfig, config_job, listed, say
+from platform_assets.factory.decisions import DecisionConfig, config_job, log_lines, markdown_list
 from platform_assets.project import Project
 from platform_assets.run_metadata import chunks_metadata, watermark_metadata
 from resources.dagster.run_options import RunOptions
@@ -29,19 +29,20 @@ from resources.replay.options import ReplayOptions
 from resources.watermarks.quarantine_list import read_quarantine
 
 
-class Replaying(Config):
+class ReplayConfig(Config):
     """``replay``."""
 
-    dataflow: str = Field(description="Its name.")
+    dataflow: str = Field(description="Name of the dataflow.")
     start: str = Field(description="First value of the range: a date, a time or a whole number.")
-    end: str = Field(description="The value that ends it, which is not part of it.")
+    end: str = Field(description="End of the range, exclusive.")
     every: str = Field(default="", description="Length of a chunk, such as 1 month; empty: one chunk.")
-    column: str = Field(default="", description="The column that is cut; empty: the first watermark column.")
+    column: str = Field(default="", description="Column of the range; empty: the first watermark column.")
     into: str = Field(
-        default="", description="A table aside, <layer>/<name>; empty: the dataflow's own table."
+        default="", description="Isolated table, <layer>/<name>; empty: the dataflow's own table."
     )
     save_watermark: bool = Field(
-        default=False, description="Raise the watermark to the end of each chunk with rows; not beside into."
+        default=False,
+        description="Raise the watermark to the end of each chunk with rows; not together with into.",
     )
     replace: bool = Field(
         default=False, description="Delete the rows of each chunk in the commit that loads it."
@@ -51,33 +52,43 @@ class Replaying(Config):
 Preview = Callable[[Platform, Dataflow, str], Sequence[str]]
 
 
-class Ending(DecisionConfig):
+class EndReplayConfig(DecisionConfig):
     """``promote`` and ``drop``."""
 
-    table: str = Field(description="Of the replay, <layer>/<name>.")
-    confirm: bool = Field(default=False, description="Do it; else only show what would be done.")
+    table: str = Field(description="Table of the replay, <layer>/<name>.")
+    confirm: bool = Field(default=False, description="Do it; otherwise only show what would be done.")
 
 
-def aside_jobs(project: Project, platform: Platform, options: RunOptions) -> list[JobDefinition]:
-    """Return the jobs ``replay``, ``promote`` and ``drop``, for all dataflows of the project."""
-    jobs = _AsideJobs(project, platform, options)
+def isolated_replay_jobs(project: Project, platform: Platform, options: RunOptions) -> list[JobDefinition]:
+    """Return the jobs ``replay``, ``promote`` and ``drop`` for all dataflows of the project."""
+    jobs = _ReplayJobs(project, platform, options)
     return [
         config_job(
-            "replay", Replaying, jobs.replay, "Read a range again, in place or into a table aside.", project
+            "replay",
+            ReplayConfig,
+            jobs.replay,
+            "Read a range again, in place or into an isolated table.",
+            project,
         ),
         config_job(
-            "promote", Ending, jobs.promote, "Put the rows of a replay aside into the live table.", project
+            "promote",
+            EndReplayConfig,
+            jobs.promote,
+            "Promote an isolated replay: put its rows in place of the live table's.",
+            project,
         ),
-        config_job("drop", Ending, jobs.drop, "Remove a replay aside, its table and its log.", project),
+        config_job(
+            "drop", EndReplayConfig, jobs.drop, "Remove an isolated replay, its table and its log.", project
+        ),
     ]
 
 
 @dataclass(frozen=True)
-class _AsideJobs:
-    """What the jobs do.
+class _ReplayJobs:
+    """The bodies of the jobs.
 
     Attributes:
-        project: of the dataflows.
+        project: the project with the dataflows.
         platform: its resources.
         options: how runs behave.
     """
@@ -86,7 +97,7 @@ class _AsideJobs:
     platform: Platform
     options: RunOptions
 
-    def replay(self, context: OpExecutionContext, config: Replaying) -> None:
+    def replay(self, context: OpExecutionContext, config: ReplayConfig) -> None:
         (flow,) = self.project.named([config.dataflow])
         options = ReplayOptions(
             config.start,
@@ -97,8 +108,8 @@ class _AsideJobs:
             config.save_watermark,
             config.replace,
         )
-        begin = replay_in_place if options.table is None else replay_aside
-        done = begin(
+        run_replay = replay_in_place if options.table is None else replay_aside
+        result = run_replay(
             self.platform.loading([flow]),
             flow,
             options,
@@ -108,16 +119,16 @@ class _AsideJobs:
             run_is_live=self.options.run_is_live,
             hold_wait=self.options.hold_wait,
             observer=lambda step, line: context.log.info("%s: %s", step, line),
-            on_progress=lambda reports: _show(context, flow, reports),
+            on_progress=lambda reports: _log_chunks(context, flow, reports),
         )
-        if done.outcome.error is not None:
-            raise done.outcome.error
+        if result.outcome.error is not None:
+            raise result.outcome.error
 
-    def promote(self, context: OpExecutionContext, config: Ending) -> None:
+    def promote(self, context: OpExecutionContext, config: EndReplayConfig) -> None:
         flow, lines = self._preview(context, config, preview_promote)
         if not config.confirm:
             return
-        done = promote(
+        result = promote(
             self.platform,
             flow,
             config.table,
@@ -128,46 +139,46 @@ class _AsideJobs:
             run_is_live=self.options.run_is_live,
             hold_wait=self.options.hold_wait,
         )
-        quarantine = read_quarantine(self.platform.log, done.entry)
-        _tell(context, flow, config, lines, watermark_metadata(done.entry, quarantine))
+        quarantine = read_quarantine(self.platform.log, result.entry)
+        _log_result(context, flow, config, lines, watermark_metadata(result.entry, quarantine))
 
-    def drop(self, context: OpExecutionContext, config: Ending) -> None:
+    def drop(self, context: OpExecutionContext, config: EndReplayConfig) -> None:
         flow, lines = self._preview(context, config, preview_drop)
         if not config.confirm:
             return
         run_is_live = self.options.run_is_live
         drop(self.platform, flow, config.table, config.reason, self._now, run_is_live=run_is_live)
         context.log.info("the replay into %s is removed", config.table)
-        _tell(context, flow, config, lines, {})
+        _log_result(context, flow, config, lines, {})
 
     @property
     def _now(self) -> datetime:
         return self.options.now or clock()
 
     def _preview(
-        self, context: OpExecutionContext, config: Ending, preview: Preview
+        self, context: OpExecutionContext, config: EndReplayConfig, preview: Preview
     ) -> tuple[Dataflow, Sequence[str]]:
-        """Show what a job would do; return the dataflow, and the lines."""
+        """Log what a job would do; return the dataflow and the lines."""
         (flow,) = self.project.named([config.dataflow])
         lines = preview(self.platform, flow, config.table)
-        say(context, [f"{flow.name}: {context.job_name} {config.table}", *lines])
+        log_lines(context, [f"{flow.name}: {context.job_name} {config.table}", *lines])
         if not config.confirm:
             context.log.warning("nothing was done: set confirm to true to do it")
         return flow, lines
 
 
-def _show(context: OpExecutionContext, flow: Dataflow, reports: Sequence[Mapping[str, Any]]) -> None:
-    """Show the chunks on the page of the watermark, as they are now."""
+def _log_chunks(context: OpExecutionContext, flow: Dataflow, reports: Sequence[Mapping[str, Any]]) -> None:
+    """Log the present state of the chunks to the watermark's page."""
     context.log_event(AssetObservation(watermark_key(flow.name), metadata=chunks_metadata(reports)))
 
 
-def _tell(
+def _log_result(
     context: OpExecutionContext,
     flow: Dataflow,
-    config: Ending,
+    config: EndReplayConfig,
     lines: Sequence[str],
     metadata: Mapping[str, Any],
 ) -> None:
-    """Show on the page of the watermark what was done, and why."""
-    metadata = {**metadata, "reason": config.reason, "effect": MetadataValue.md(listed(lines))}
+    """Log what was done, and why, to the watermark's page."""
+    metadata = {**metadata, "reason": config.reason, "effect": MetadataValue.md(markdown_list(lines))}
     context.log_event(AssetObservation(watermark_key(flow.name), metadata=metadata))

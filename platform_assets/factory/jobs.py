@@ -1,4 +1,4 @@
-"""The job that loads one dataflow: the CLI and the sensor run it."""
+"""The job that loads one dataflow, for the CLI and the sensors."""
 
 from __future__ import annotations
 
@@ -19,19 +19,22 @@ def job_name(name: str) -> str:
 
 
 def dataflow_job(dataflow: Dataflow) -> Any:
-    """Return a job of all of its assets and the checks of what its runs change; the operator requests the other checks."""
-    beside = map(asset_key, dataflow.tables_beside)
-    assets = AssetSelection.assets(table_key(dataflow), *beside, watermark_key(dataflow.name))
+    """Return the job of a dataflow's assets and of the checks that its runs evaluate.
+
+    The operator requests the other checks.
+    """
+    side_tables = map(asset_key, dataflow.tables_beside)
+    assets = AssetSelection.assets(table_key(dataflow), *side_tables, watermark_key(dataflow.name))
     return define_asset_job(
         job_name(dataflow.name),
-        assets - _of_the_whole_table(dataflow),
+        assets - _requested_checks(dataflow),
         tags={DATAFLOW_TAG: dataflow.name},
-        description=f"Loads what is new of {dataflow.name}.",
+        description=f"Loads new data of {dataflow.name}.",
         executor_def=in_process_executor,
     )
 
 
-def _of_the_whole_table(dataflow: Dataflow) -> AssetSelection:
+def _requested_checks(dataflow: Dataflow) -> AssetSelection:
     checks = [ROW_ACCOUNTING, *definitions_of(dataflow).table_checks(dataflow)]
     keys = (AssetCheckKey(table_key(dataflow), check.name) for check in checks if not check.with_runs)
     return AssetSelection.checks(*keys)

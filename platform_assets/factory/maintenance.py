@@ -1,4 +1,4 @@
-"""The job and the schedule that care for a dataflow's table (docs/how-to/maintenance.md)."""
+"""The job and the schedule that maintain a dataflow's table (docs/maintenance.md)."""
 
 from datetime import UTC
 
@@ -29,29 +29,29 @@ from resources.platform.platform import Platform
 
 _CONFIG = {
     "tasks": Field(
-        [str], is_required=False, description="optimize, vacuum; by default what the dataflow names."
+        [str], is_required=False, description="optimize, vacuum; default: the tasks that the dataflow names."
     )
 }
-_LOOKS = "17 * * * *"
-"""Once an hour, beside the full hour when most else starts."""
+_HOURLY = "17 * * * *"
+"""Once an hour, off the full hour when most schedules start."""
 
 
 def maintenance_job(dataflow: Dataflow, platform: Platform, options: RunOptions) -> JobDefinition:
-    """Return a job that does all that the dataflow's ``maintenance`` names, whether its time has come or not."""
+    """Return a job that does all tasks of the dataflow's ``maintenance``, whether due or not."""
     tasks = tuple(dataflow.maintenance.periods()) if dataflow.maintenance else ()
-    description = f"Cares for the table of {dataflow.name}: {' and '.join(tasks)}."
+    description = f"Maintains the table of {dataflow.name}: {' and '.join(tasks)}."
 
     @op(name=f"maintain_{dataflow.name}_step", description=description, config_schema=_CONFIG)
     def step(context: OpExecutionContext) -> None:
-        chosen = [task for task in tasks if task in (context.op_config.get("tasks") or tasks)]
+        chosen_tasks = [task for task in tasks if task in (context.op_config.get("tasks") or tasks)]
         patience = Patience(options.hold_wait, options.run_is_live)
         try:
-            done = maintain(platform.loading([dataflow]), dataflow, chosen, patience)
+            result = maintain(platform.loading([dataflow]), dataflow, chosen_tasks, patience)
         except StrandlineError as error:
             raise failure(error) from error
-        for line, count in done.as_json().items():
-            context.log.info("%s: %s", line, count)
-        context.log_event(AssetObservation(table_key(dataflow), metadata=done.as_json()))
+        for name, count in result.as_json().items():
+            context.log.info("%s: %s", name, count)
+        context.log_event(AssetObservation(table_key(dataflow), metadata=result.as_json()))
 
     @job(name=f"maintain_{dataflow.name}", description=description, executor_def=in_process_executor)
     def run() -> None:
@@ -60,15 +60,17 @@ def maintenance_job(dataflow: Dataflow, platform: Platform, options: RunOptions)
     return run
 
 
-def maintenance_schedule(dataflow: Dataflow, platform: Platform, made: JobDefinition) -> ScheduleDefinition:
-    """Return a schedule that requests the job for what is due."""
+def maintenance_schedule(
+    dataflow: Dataflow, platform: Platform, job_to_run: JobDefinition
+) -> ScheduleDefinition:
+    """Return a schedule that requests the job for the due tasks."""
 
     @schedule(
         name=f"{dataflow.name}_maintenance",
-        job=made,
-        cron_schedule=_LOOKS,
+        job=job_to_run,
+        cron_schedule=_HOURLY,
         default_status=DefaultScheduleStatus.RUNNING,
-        description=f"Asks for the care of the table of {dataflow.name} when its time has come.",
+        description=f"Requests maintenance of the table of {dataflow.name} when it is due.",
     )
     def due(context: ScheduleEvaluationContext) -> RunRequest | SkipReason:
         tasks = due_tasks(platform, dataflow, context.scheduled_execution_time.astimezone(UTC))

@@ -1,6 +1,6 @@
-"""The shell of every schedule: it requests nothing while a run of the dataflow is under way.
+"""The shell of every schedule: it requests nothing while a run of the dataflow is in flight.
 
-What a schedule requests belongs to its kind (``platform_assets.kinds``).
+What a schedule requests belongs to its kind (``platform_assets.factory.kinds``).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dagster import (
 )
 
 from partitions.dataflow import Dataflow
-from platform_assets.factory.in_flight import in_flight
+from platform_assets.factory.in_flight import find_run_in_flight
 from resources.platform.platform import Platform
 
 
@@ -36,10 +36,10 @@ def build_schedule(
     Args:
         dataflow: the definition; ``schedule`` is its cron text.
         platform: the resources.
-        job: that the runs are of.
-        timezone: of the cron text.
+        job: the job to run.
+        timezone: the zone of the cron text.
         description: for people.
-        requests: gets the time of the tick, in UTC; returns the runs that are requested, or why none is.
+        requests: returns the runs to request, or why there are none, given the time of the tick in UTC.
     """
 
     @schedule(
@@ -52,7 +52,7 @@ def build_schedule(
     )
     def due(context: ScheduleEvaluationContext) -> Any:
         now = context.scheduled_execution_time.astimezone(UTC)
-        busy = in_flight(context.instance, platform.log, dataflow.name, now.timestamp())
+        busy = find_run_in_flight(context.instance, platform.log, dataflow.name, now.timestamp())
         return SkipReason(busy.reason) if busy is not None else requests(context.instance, now)
 
     return due

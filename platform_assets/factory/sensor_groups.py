@@ -1,7 +1,9 @@
-"""Sensors of many dataflows: above a hundred, one sensor looks for up to fifty of them.
+"""Sensors of many dataflows: above a hundred dataflows, one sensor serves up to fifty of them.
 
-A sensor costs Dagster a thread, a call of the code server and a row of its storage at each tick, whether or not there is work: a thousand of
-them need two processor cores. A group costs little more than one of them. Each dataflow keeps its own cursor, attempts and pauses.
+A sensor costs Dagster a thread, a call of the code server and a row of its storage at each tick, whether
+or not there is work: a thousand of
+them need two processor cores. A group costs little more than one of them. Each dataflow keeps its own
+cursor, attempts and pauses.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ import time
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
 
 from dagster import (
     DagsterInstance,
@@ -22,42 +24,42 @@ from dagster import (
     SensorResult,
     SkipReason,
 )
-from pydantic import TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 
 from partitions.errors import in_one_line
 from partitions.plan import counted
-from platform_assets.factory.in_flight import Records, records_in_flight
+from platform_assets.factory.in_flight import RunRecords, records_in_flight
 from platform_assets.factory.sensors import DataflowSensor
 
-MOST_ALONE, MOST_TOGETHER = 100, 50
-"""Dataflows of a project with a sensor for each, and dataflows of a group."""
+MOST_SINGLE, GROUP_SIZE = 100, 50
+"""The most dataflows with a sensor of their own, and the most dataflows in a group."""
 
 _BUDGET = 30.0
-"""Seconds that a tick looks; Dagster gives it 60. The next tick goes on behind the last dataflow that was looked at."""
+"""Seconds of work in a tick, which Dagster ends after 60. The next tick continues with the next dataflow."""
 
 _RUNS = 25
-"""Runs that a tick requests, before it leaves the others to the next one."""
+"""The runs after which a tick leaves the other dataflows to the next tick."""
 
 _FRESH = 5.0
-"""Seconds that what Dagster has said of runs in flight holds for the next dataflows of a tick."""
+"""Seconds for which a tick reuses Dagster's answer about runs in flight."""
 
 _NAMED = 3
 
 
-def grouped(sensors: Iterable[SensorDefinition]) -> list[SensorDefinition]:
-    """Return the sensors as they are, or, of more than a hundred dataflows, groups of those that do the same."""
+def group_sensors(sensors: Iterable[SensorDefinition]) -> list[SensorDefinition]:
+    """Return the sensors, or, above a hundred dataflows, groups of sensors that do the same."""
     all_sensors = list(sensors)
-    single = [sensor for sensor in all_sensors if isinstance(sensor, DataflowSensor)]
-    if len({sensor.dataflow for sensor in single}) <= MOST_ALONE:
+    dataflow_sensors = [sensor for sensor in all_sensors if isinstance(sensor, DataflowSensor)]
+    if len({sensor.dataflow for sensor in dataflow_sensors}) <= MOST_SINGLE:
         return all_sensors
     by_name: dict[str, list[DataflowSensor]] = defaultdict(list)
-    for sensor in sorted(single, key=lambda sensor: sensor.dataflow):
+    for sensor in sorted(dataflow_sensors, key=lambda sensor: sensor.dataflow):
         by_name[sensor.shell.name].append(sensor)
-    others = [sensor for sensor in all_sensors if not isinstance(sensor, DataflowSensor)]
-    return others + [
-        _group(f"strandline_{name}_{1 + start // MOST_TOGETHER}", members[start : start + MOST_TOGETHER])
+    other_sensors = [sensor for sensor in all_sensors if not isinstance(sensor, DataflowSensor)]
+    return other_sensors + [
+        _group(f"strandline_{name}_{1 + start // GROUP_SIZE}", members[start : start + GROUP_SIZE])
         for name, members in by_name.items()
-        for start in range(0, len(members), MOST_TOGETHER)
+        for start in range(0, len(members), GROUP_SIZE)
     ]
 
 
@@ -65,28 +67,28 @@ def _group(name: str, members: Sequence[DataflowSensor]) -> SensorDefinition:
     first, last = members[0], members[-1]
 
     def tick(context: SensorEvaluationContext) -> SensorResult:
-        return _Look(members, _Cursors.read(context.cursor)).result(context)
+        return _GroupTick(members, _Cursors.read(context.cursor)).result(context)
 
     return SensorDefinition(
         name=name,
         jobs=[member.job for member in members],
         minimum_interval_seconds=first.shell.interval,
         default_status=DefaultSensorStatus.RUNNING,
-        description=f"Of {counted(len(members), 'dataflow')}, from {first.dataflow} to {last.dataflow}, as `NAME_{first.shell.name}` of a smaller project does for one.",
+        description=f"Does for {counted(len(members), 'dataflow')}, from {first.dataflow} to {last.dataflow}, what `NAME_{first.shell.name}` does for one in a smaller project.",
         evaluation_fn=tick,
     )
 
 
 @dataclass(frozen=True)
 class _Cursors:
-    """What a tick of a group leaves for the next.
+    """The state that a tick of a group leaves for the next one.
 
     Attributes:
-        of: by dataflow, the cursor of its own.
+        by_dataflow: the cursor of each dataflow.
         resume: the dataflow that the next tick begins with; "" is the first.
     """
 
-    of: Mapping[str, str] = field(default_factory=dict)
+    by_dataflow: Annotated[Mapping[str, str], Field(alias="of")] = field(default_factory=dict)
     resume: str = ""
 
     @classmethod
@@ -97,35 +99,38 @@ class _Cursors:
             return cls()
 
     def write(self) -> str:
-        return json.dumps({"of": self.of, "resume": self.resume})
+        return json.dumps({"of": self.by_dataflow, "resume": self.resume})
 
 
 _STORED = TypeAdapter(_Cursors)
 
 
-class _Runs:
-    """The runs in flight of a group, and of the dataflows upstream: one question for each dataflow would be most of a tick's work."""
+class _RunsInFlight:
+    """The runs in flight of a group and its upstream.
+
+    They are queried together: one query for each dataflow would take most of a tick.
+    """
 
     def __init__(self, instance: DagsterInstance, members: Sequence[DataflowSensor]) -> None:
-        self._instance, self._names = instance, {name for member in members for name in member.awaits}
-        self._records: Records = {}
-        self._read = -math.inf
+        self._instance, self._names = instance, {name for member in members for name in member.watched}
+        self._records: RunRecords = {}
+        self._read_at = -math.inf
 
-    def in_flight(self) -> Records:
-        if time.monotonic() - self._read > _FRESH:
+    def in_flight(self) -> RunRecords:
+        if time.monotonic() - self._read_at > _FRESH:
             self._records = records_in_flight(self._instance, self._names)
-            self._read = time.monotonic()
+            self._read_at = time.monotonic()
         return self._records
 
 
-class _Look:
-    """One tick of a group."""
+class _GroupTick:
+    """One tick of a group of sensors."""
 
     def __init__(self, members: Sequence[DataflowSensor], cursors: _Cursors) -> None:
-        behind = [member for member in members if member.dataflow >= cursors.resume]
-        self._order = [*behind, *members[: len(members) - len(behind)]]
+        from_resume = [member for member in members if member.dataflow >= cursors.resume]
+        self._order = [*from_resume, *members[: len(members) - len(from_resume)]]
         dataflows = {member.dataflow for member in members}
-        self._cursors = {name: text for name, text in cursors.of.items() if name in dataflows}
+        self._cursors = {name: text for name, text in cursors.by_dataflow.items() if name in dataflows}
         self._requests: list[Any] = []
         self._keys: list[Any] = []
         self._events: list[Any] = []
@@ -133,37 +138,38 @@ class _Look:
         self._failed: list[tuple[str, Exception]] = []
 
     def result(self, context: SensorEvaluationContext) -> SensorResult:
-        """Look at each dataflow in turn. What one of them raises fails the tick only if no other has an answer.
+        """Evaluate each dataflow in turn. A failure fails the tick only if all dataflows fail.
 
         Raises:
-            Exception: of the first dataflow, if all failed. If some are left, the next tick must begin with those, and of a tick that failed
-                Dagster keeps no cursor.
+            Exception: the first dataflow's, if all failed. If a tick stops early it must not fail: the
+            next one begins with the
+                remaining dataflows, and Dagster keeps no cursor of a failed tick.
         """
         started, resume = time.monotonic(), ""
-        runs = _Runs(context.instance, self._order)
+        runs = _RunsInFlight(context.instance, self._order)
         for number, member in enumerate(self._order):
             if number and (time.monotonic() - started > _BUDGET or len(self._requests) >= _RUNS):
                 resume = member.dataflow
                 break
             try:
                 cursor = self._cursors.get(member.dataflow)
-                self._take(member, member.evaluate(context.instance, cursor, runs.in_flight()))
-            except Exception as error:  # noqa: BLE001 - a source that is down must not keep the others waiting
+                self._add_result(member, member.evaluate(context.instance, cursor, runs.in_flight()))
+            except Exception as error:  # noqa: BLE001 - a source that is down must not block the other dataflows
                 self._failed.append((member.dataflow, error))
-        for name, raised in self._failed:
-            context.log.error("%s: %s", name, in_one_line(str(raised)))
+        for name, failure in self._failed:
+            context.log.error("%s: %s", name, in_one_line(str(failure)))
         if len(self._failed) == len(self._order):
             raise self._failed[0][1]
         return SensorResult(
             run_requests=self._requests,
-            skip_reason=None if self._requests else SkipReason(self._why()),
+            skip_reason=None if self._requests else SkipReason(self._skip_reason()),
             cursor=_Cursors(self._cursors, resume).write(),
             dynamic_partitions_requests=self._keys,
             asset_events=self._events,
         )
 
-    def _take(self, member: DataflowSensor, result: SensorResult) -> None:
-        """Add the answer of one dataflow."""
+    def _add_result(self, member: DataflowSensor, result: SensorResult) -> None:
+        """Add the result of one dataflow."""
         cursor = result.cursor or "{}"
         self._cursors.pop(member.dataflow, None)
         if cursor != "{}":
@@ -175,8 +181,8 @@ class _Look:
         if isinstance(result.skip_reason, SkipReason):
             self._skipped[str(result.skip_reason.skip_message)].append(member.dataflow)
 
-    def _why(self) -> str:
-        """Return why nothing was requested: each reason once, with some of those that it holds for, errors first."""
+    def _skip_reason(self) -> str:
+        """Return why nothing was requested: each reason once with some of its dataflows, errors first."""
         reasons = [f"{name} failed: {in_one_line(str(error))}" for name, error in self._failed]
         for reason, names in sorted(self._skipped.items(), key=lambda item: len(item[1])):
             more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""

@@ -1,9 +1,9 @@
-"""The shell of every sensor: one run at a time, after those of its upstream, and unfinished work is requested again after growing pauses.
+"""The shell of every sensor: one run at a time, after the upstream's runs, with growing pauses.
 
-The watermark log alone decides. A run made progress if it appended an entry; an entry that only abandons a number
+The watermark log alone decides. A run made progress if it appended an entry; an entry that only abandons a
+number
 is no progress. So a file that stays bad does not start a run every half minute for two weeks.
-
-What a sensor looks at, and what it requests, belongs to its kind (``platform_assets.kinds``).
+What a sensor checks, and what it requests, belongs to its kind (``platform_assets.factory.kinds``).
 """
 
 from __future__ import annotations
@@ -30,11 +30,22 @@ from dagster import (
 
 from partitions.dataflow import Dataflow
 from partitions.errors import SourceError
-from platform_assets.factory.asset_checks import names_passed_over, nothing_new, up_to_date, up_to_date_key
+from platform_assets.factory.asset_checks import (
+    nothing_new_text,
+    passed_over_names,
+    up_to_date_evaluation,
+    up_to_date_key,
+)
 from platform_assets.factory.cursor import SensorCursor
 from platform_assets.factory.dagster_names import table_key
-from platform_assets.factory.in_flight import Records, Sign, in_flight, records_in_flight, runs_in_flight
-from platform_assets.factory.last_told import LastTold
+from platform_assets.factory.in_flight import (
+    ObservedLease,
+    RunRecords,
+    describe_runs_in_flight,
+    find_run_in_flight,
+    records_in_flight,
+)
+from platform_assets.factory.last_reported import LastReported
 from platform_assets.run_metadata import error_metadata
 from resources.notes.last_run import last_attempt
 from resources.platform.platform import Platform
@@ -42,9 +53,9 @@ from resources.watermarks.entry import NO_PROGRESS, Entry, Why
 from resources.watermarks.log import WatermarkLog
 
 Clock = Callable[[], float]
-"""Epoch seconds."""
+"""A function that returns epoch seconds."""
 
-_FAR = 100
+_MOST_ENTRIES = 100
 """The most entries to read in search of the newest entry with progress; from tick to tick only new entries are read."""
 
 
@@ -53,10 +64,10 @@ class Tick:
     """One evaluation of a sensor.
 
     Attributes:
-        instance: Dagster's.
+        instance: the Dagster instance.
         seconds: epoch seconds of the sensor's clock.
         resume: where the listing of the last tick ran out of its budget, or "".
-        handled: the changes of upstream tables that need no run any more, or "".
+        handled: the changes of upstream tables that need no further run, or "".
     """
 
     instance: DagsterInstance
@@ -77,7 +88,7 @@ class NoWork:
     Attributes:
         why: for people.
         resume: where the next tick's listing continues, or "".
-        handled: the changes of upstream tables that need no run any more, or "".
+        handled: the changes of upstream tables that need no further run, or "".
         events: what the tick reports.
     """
 
@@ -92,13 +103,15 @@ class Work:
     """The work that a tick has found.
 
     Attributes:
-        entry: the newest.
+        entry: the newest entry.
         digest: identifies the work: see :func:`digest`.
-        requests: returns the runs of an attempt, given a text of its own: Dagster runs a key once for ever, also if the run fails.
+        requests: returns the runs of an attempt, given a text that no other attempt has: Dagster runs a
+        key only once, even if the run fails.
         new_keys: partitions to add to Dagster first.
         events: what the tick reports.
-        no_progress: kinds of entries that make no progress with the work.
-        unfinished: the reason to skip during the pause after an attempt, formatted with its number and the seconds left.
+        no_progress: the reasons of entries that are no progress with this work.
+        unfinished: the skip reason during the pause after an attempt, formatted with its number and the
+        seconds left.
     """
 
     entry: Entry | None
@@ -112,102 +125,122 @@ class Work:
 
 @dataclass(frozen=True)
 class SensorShell:
-    """A sensor without its look.
+    """The parts of a sensor that do not depend on its work.
 
     Attributes:
-        name: the part behind the dataflow's name.
+        name: the part after the dataflow's name.
         description: for people.
-        interval: seconds between two ticks, at least, if the project names none.
-        clock: epoch seconds.
-        paced: whether that holds whatever the project names.
-        tells: whether it looks for all that is new, and tells of the check that nothing waits.
+        interval: the least seconds between two ticks, if the project sets none.
+        clock: returns epoch seconds.
+        has_fixed_interval: whether ``interval`` holds whatever the project sets.
+        reports_up_to_date: whether it searches for all new data, and reports the check ``up_to_date``.
     """
 
     name: str
     description: str
     interval: int = 30
     clock: Clock = time.time
-    paced: bool = False
-    tells: bool = True
+    has_fixed_interval: bool = False
+    reports_up_to_date: bool = True
 
     def build(
-        self, dataflow: Dataflow, platform: Platform, job: Any, look: Callable[[Tick], NoWork | Work]
+        self, dataflow: Dataflow, platform: Platform, job: Any, find_work: Callable[[Tick], NoWork | Work]
     ) -> DataflowSensor:
-        """Return the sensor, which requests runs of ``job`` for the work that ``look`` finds; what ``look`` raises fails the tick."""
-        last = LastTold(up_to_date_key(dataflow), lambda told: names_passed_over(told.description))
+        """Return the sensor that requests runs of ``job`` for the work that ``find_work`` returns.
+
+        An exception of ``find_work`` fails the tick.
+        """
+        last_reported = LastReported(
+            up_to_date_key(dataflow), lambda evaluation: passed_over_names(evaluation.description)
+        )
         upstream = (
             platform.lineage.all_upstream_dataflows(dataflow.name) if dataflow.run_after_upstream else ()
         )
 
-        def evaluate(instance: DagsterInstance, text: str | None, records: Records) -> SensorResult:
+        def evaluate(instance: DagsterInstance, text: str | None, records: RunRecords) -> SensorResult:
             cursor, seconds = SensorCursor.read(text), self.clock()
-            busy = in_flight(instance, platform.log, dataflow.name, seconds, records, cursor.sign)
+            busy = find_run_in_flight(instance, platform.log, dataflow.name, seconds, records, cursor.lease)
             if busy is not None:
-                return _skip(busy.reason, replace(cursor, sign=busy.sign))
-            waits = _awaited(runs_in_flight(records, platform.log, upstream, seconds), cursor)
-            cursor = replace(cursor, awaited=tuple(waits))
-            if waits:
-                return _skip(f"waits for its upstream: {next(iter(waits.values()))}", cursor)
-            work = _looked(look, Tick(instance, seconds, cursor.resume, cursor.handled), dataflow, platform)
+                return _skip(busy.reason, replace(cursor, lease=busy.lease))
+            awaited = _runs_to_await(
+                describe_runs_in_flight(records, platform.log, upstream, seconds), cursor
+            )
+            cursor = replace(cursor, awaited=tuple(awaited))
+            if awaited:
+                return _skip(f"waits for its upstream: {next(iter(awaited.values()))}", cursor)
+            work = _find_work_or_wait(
+                find_work, Tick(instance, seconds, cursor.resume, cursor.handled), dataflow, platform
+            )
             if isinstance(work, NoWork):
-                seen_all = self.tells and not work.resume
-                said = nothing_new(work.why)
-                is_news = seen_all and last.is_news(instance, names_passed_over(said), seconds)
-                told = [up_to_date(dataflow, said, passed=True)] if is_news else []
-                after = cursor.after_nothing(work.resume, work.handled)
-                return _skip(work.why, after, [*work.events, *told])
-            last.forget()  # the run will tell of it
+                has_seen_all = self.reports_up_to_date and not work.resume
+                description = nothing_new_text(work.why)
+                is_reportable = has_seen_all and last_reported.should_report(
+                    instance, passed_over_names(description), seconds
+                )
+                evaluations = (
+                    [up_to_date_evaluation(dataflow, description, passed=True)] if is_reportable else []
+                )
+                next_cursor = cursor.after_nothing(work.resume, work.handled)
+                return _skip(work.why, next_cursor, [*work.events, *evaluations])
+            last_reported.forget()  # the run reports it
             progress = _progress(platform.log, dataflow.name, cursor, work)
             return _request(dataflow, platform.log, cursor, work, progress, seconds)
 
-        shell, awaits = replace(self, interval=self._interval(platform)), {dataflow.name, *upstream}
-        return DataflowSensor(shell, dataflow.name, awaits, job, evaluate)
+        shell, watched = replace(self, interval=self._interval(platform)), {dataflow.name, *upstream}
+        return DataflowSensor(shell, dataflow.name, watched, job, evaluate)
 
     def _interval(self, platform: Platform) -> int:
-        """Return the project's interval, unless this sensor takes steps of its own length."""
-        asked = platform.sensor_interval
-        return self.interval if asked is None or self.paced else int(asked.total_seconds())
+        """Return the project's interval, unless this sensor has a fixed one."""
+        project_interval = platform.sensor_interval
+        return (
+            self.interval
+            if project_interval is None or self.has_fixed_interval
+            else int(project_interval.total_seconds())
+        )
 
 
-def _looked(
-    look: Callable[[Tick], NoWork | Work], tick: Tick, dataflow: Dataflow, platform: Platform
+def _find_work_or_wait(
+    find_work: Callable[[Tick], NoWork | Work], tick: Tick, dataflow: Dataflow, platform: Platform
 ) -> NoWork | Work:
-    """Look; a table that its own dataflow has yet to make is no failure, but a reason to wait, whether or not the look has missed it."""
+    """Return the work, or no work while an upstream dataflow has yet to create its table.
+
+    It waits whether or not the search fails because of the missing table.
+    """
     try:
-        found = look(tick)
+        work = find_work(tick)
     except SourceError as error:
         waits = platform.waits_for_upstream(dataflow)
         if error.code != "source_missing" or not waits:
             raise
         return NoWork(waits)
-    if isinstance(found, NoWork) or not dataflow.run_after_upstream:
-        return found
+    if isinstance(work, NoWork) or not dataflow.run_after_upstream:
+        return work
     waits = platform.waits_for_upstream(dataflow)
-    return NoWork(waits) if waits else found
+    return NoWork(waits) if waits else work
 
 
-Evaluate = Callable[[DagsterInstance, str | None, Records], SensorResult]
-"""Looks once: gets Dagster, the cursor that the last look left, and the runs in flight."""
+Evaluate = Callable[[DagsterInstance, str | None, RunRecords], SensorResult]
+"""Evaluates a sensor once, given Dagster, the cursor of the last tick, and the runs in flight."""
 
 
 class DataflowSensor(SensorDefinition):
-    """The sensor of one dataflow, which a group may look for instead.
+    """The sensor of one dataflow; a group may evaluate it instead.
 
     Attributes:
-        shell: its name behind the dataflow's, and its interval.
+        shell: its name, without the dataflow's, and its interval.
         dataflow: its name.
-        awaits: the dataflows whose runs in flight a look must know.
-        evaluate: one look.
+        watched: the dataflows whose runs in flight an evaluation needs.
+        evaluate: one evaluation.
     """
 
     def __init__(
-        self, shell: SensorShell, dataflow: str, awaits: Collection[str], job: Any, evaluate: Evaluate
+        self, shell: SensorShell, dataflow: str, watched: Collection[str], job: Any, evaluate: Evaluate
     ) -> None:
-        """Make it, running."""
-        self.shell, self.dataflow, self.awaits, self.evaluate = shell, dataflow, awaits, evaluate
+        """Create a running sensor."""
+        self.shell, self.dataflow, self.watched, self.evaluate = shell, dataflow, watched, evaluate
 
         def tick(context: SensorEvaluationContext) -> SensorResult:
-            records = records_in_flight(context.instance, awaits)
+            records = records_in_flight(context.instance, watched)
             return evaluate(context.instance, context.cursor, records)
 
         super().__init__(
@@ -225,8 +258,8 @@ def digest(*parts: object) -> str:
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
 
 
-def _awaited(runs: Mapping[str, str], cursor: SensorCursor) -> Mapping[str, str]:
-    """Return the runs of upstream dataflows to wait for. Of runs that began while others were waited for none holds a sensor up."""
+def _runs_to_await(runs: Mapping[str, str], cursor: SensorCursor) -> Mapping[str, str]:
+    """Return the upstream runs to wait for; runs that began during a wait do not prolong it."""
     return {run: reason for run, reason in runs.items() if not cursor.awaited or run in cursor.awaited}
 
 
@@ -235,38 +268,41 @@ def _request(
 ) -> SensorResult:
     """Return the request for runs, or a skip during the pause after the last attempt."""
     number = work.entry.number if work.entry else 0
-    cursor = replace(cursor, seen=number, resume="", sign=Sign())
-    left = cursor.attempts.wait(progress, work.digest, now)
-    if left > 0:
-        reason = work.unfinished.format(cursor.attempts.count, int(left))
-        is_told = cursor.paused == cursor.attempts.name
-        told = () if is_told else _pause(dataflow, log, reason, now + left)
-        return _skip(reason, replace(cursor, paused=cursor.attempts.name), [*work.events, *told])
-    after = cursor.attempts.next(progress, work.digest, now)
-    requests = list(work.requests(after.name))
+    cursor = replace(cursor, entry_number=number, resume="", lease=ObservedLease())
+    seconds_left = cursor.attempts.wait(progress, work.digest, now)
+    if seconds_left > 0:
+        reason = work.unfinished.format(cursor.attempts.count, int(seconds_left))
+        is_reported = cursor.paused == cursor.attempts.name
+        pause_events = () if is_reported else _pause_events(dataflow, log, reason, now + seconds_left)
+        return _skip(reason, replace(cursor, paused=cursor.attempts.name), [*work.events, *pause_events])
+    next_attempt = cursor.attempts.next(progress, work.digest, now)
+    requests = list(work.requests(next_attempt.name))
     return SensorResult(
         run_requests=requests,
         skip_reason=None
         if requests
-        else SkipReason("partitions are added; the next tick asks for runs over them"),
-        cursor=(replace(cursor, attempts=after) if requests else cursor).write(),
+        else SkipReason("partitions are added; the next tick requests runs over them"),
+        cursor=(replace(cursor, attempts=next_attempt) if requests else cursor).write(),
         dynamic_partitions_requests=list(work.new_keys),
         asset_events=work.events,
     )
 
 
-def _pause(dataflow: Dataflow, log: WatermarkLog, reason: str, until: float) -> Sequence[Any]:
-    """Return the events that say on the table's page why nothing runs, how the last attempt failed, and when the next one is; given once for each pause."""
-    shown: dict[str, Any] = {
+def _pause_events(dataflow: Dataflow, log: WatermarkLog, reason: str, until: float) -> Sequence[Any]:
+    """Return the events that show on the table's page why nothing runs; called once for each pause.
+
+    They include the error of the last attempt and the time of the next one.
+    """
+    metadata: dict[str, Any] = {
         "why_nothing_runs": reason,
         "next_attempt": MetadataValue.timestamp(datetime.fromtimestamp(until, UTC)),
     }
     attempt = last_attempt(log, dataflow.name)
     if attempt is not None and attempt.error is not None:
-        shown |= error_metadata(attempt.error["message"], attempt.error["choices"])
-        shown |= {"failing_since": attempt.failing_since} if attempt.failing_since else {}
-    waits = up_to_date(dataflow, f"Something new waits: {reason}", passed=False)
-    return AssetObservation(table_key(dataflow), metadata=shown), waits
+        metadata |= error_metadata(attempt.error["message"], attempt.error["choices"])
+        metadata |= {"failing_since": attempt.failing_since} if attempt.failing_since else {}
+    waits = up_to_date_evaluation(dataflow, f"New data waits: {reason}", passed=False)
+    return AssetObservation(table_key(dataflow), metadata=metadata), waits
 
 
 def _skip(reason: str, cursor: SensorCursor, events: Sequence[Any] = ()) -> SensorResult:
@@ -274,14 +310,17 @@ def _skip(reason: str, cursor: SensorCursor, events: Sequence[Any] = ()) -> Sens
 
 
 def _progress(log: WatermarkLog, dataflow: str, cursor: SensorCursor, work: Work) -> str:
-    """Return the id of the newest entry with progress, or "". Entries up to the last tick are known from its cursor."""
+    """Return the id of the newest entry with progress, or "".
+
+    Only entries since the last tick are read; the cursor has the rest.
+    """
     entry = work.entry
     if entry is None:
         return ""
     if entry.why not in work.no_progress:
         return entry.id
-    for older in log.history(dataflow, _FAR):
-        if older.number <= cursor.seen:
+    for older in log.history(dataflow, _MOST_ENTRIES):
+        if older.number <= cursor.entry_number:
             break
         if older.why not in work.no_progress:
             return older.id

@@ -1,7 +1,8 @@
-"""The sensor of upstream tables: requests a run when a table that a dataflow reads has changed (docs/how-to/chains.md).
+"""The sensor of upstream tables: it requests a run when a table that a dataflow reads has changed.
 
-The watermark log tells whether a dataflow has loaded something into its table: a run that found nothing, or that was started outside of
-Dagster, has the same effect on dataflows downstream either way. Of a table that no dataflow makes its version tells.
+The watermark log tells whether a dataflow has loaded something into its table (docs/chains.md), whether or
+not its run
+was started by Dagster. For a table that no dataflow loads, its version tells.
 """
 
 from __future__ import annotations
@@ -24,13 +25,13 @@ from resources.watermarks.entry import LOADS, Entry
 from resources.watermarks.log import WatermarkLog
 
 CHANGES_TAG = "strandline/upstream"
-"""On runs that changed upstream tables have asked for: identifies these changes."""
+"""The tag of runs that upstream changes requested; its value identifies the changes."""
 
 _ATTEMPT_TAG = "strandline/upstream_attempt"
-"""On the same runs: identifies those that one tick requested."""
+"""The tag of the same runs; its value identifies the tick that requested them."""
 
-_FAR = 100
-"""The most entries to read in search of the newest that loaded something."""
+_MOST_ENTRIES = 100
+"""The most entries to read when searching for the newest one that loaded something."""
 
 _RUNS = 50
 """The most runs of one attempt: a tick requests fewer."""
@@ -45,58 +46,63 @@ def upstream_sensor(
     dataflow: Dataflow,
     platform: Platform,
     job: Any,
-    due: Callable[[Tick], NoWork | Work],
+    find_due_work: Callable[[Tick], NoWork | Work],
     clock: Clock = time.time,
     *,
-    alone: bool = False,
-    also: Callable[[Tick], bool] = lambda _: False,
+    is_only_sensor: bool = False,
+    is_due_anyway: Callable[[Tick], bool] = lambda _: False,
 ) -> SensorDefinition:
-    """Return a sensor that requests runs of ``job`` for what is due once a table that the dataflow reads has changed.
+    """Return a sensor that requests runs of ``job`` once a table that the dataflow reads has changed.
 
     Args:
         dataflow: the definition.
         platform: the resources.
-        job: that the runs are of.
-        due: returns all that is due, whether or not it would wake a run by itself.
-        clock: epoch seconds.
-        alone: whether no other sensor looks for what is new.
-        also: whether something is due although no table has changed.
+        job: the job to run.
+        find_due_work: returns all that is due, whether or not it would start a run by itself.
+        clock: returns epoch seconds.
+        is_only_sensor: whether no other sensor searches for new data.
+        is_due_anyway: returns whether something is due although no table has changed.
     """
     tables = _UpstreamTables(dataflow, platform)
 
-    def look(tick: Tick) -> NoWork | Work:
-        versions = tables.loaded()
+    def find_work(tick: Tick) -> NoWork | Work:
+        versions = tables.newest_loads()
         changes = digest(sorted(versions.items()))
-        if also(tick):
-            return due(tick)
+        if is_due_anyway(tick):
+            return find_due_work(tick)
         if not versions or changes == tick.handled:
             return NoWork("no table that it reads has changed", handled=tick.handled)
-        if _is_read(tick.instance, platform.log, dataflow, changes):
-            return NoWork("a run has read what its upstream tables hold", handled=changes)
-        work = due(tick)
+        if _are_read(tick.instance, platform.log, dataflow, changes):
+            return NoWork("a run has already read these changes of upstream tables", handled=changes)
+        work = find_due_work(tick)
         if isinstance(work, NoWork):
             return replace(work, handled=changes)
         return replace(work, digest=changes, requests=_tagged(work, changes))
 
     names = ", ".join(platform.lineage.upstream_tables(dataflow))
-    description = f"Asks for a run of {dataflow.name} when {names} changed."
-    return SensorShell("upstream", description, clock=clock, tells=alone).build(dataflow, platform, job, look)
+    description = f"Requests a run of {dataflow.name} when {names} changes."
+    return SensorShell("upstream", description, clock=clock, reports_up_to_date=is_only_sensor).build(
+        dataflow, platform, job, find_work
+    )
 
 
 class _UpstreamTables:
-    """What the tables that a dataflow reads hold; of each log only new entries are read."""
+    """The newest loads of the tables that a dataflow reads; only new entries of each log are read."""
 
     def __init__(self, dataflow: Dataflow, platform: Platform) -> None:
         self._tables, self._platform = platform.lineage.upstream_tables(dataflow), platform
-        self._known: dict[str, tuple[str, str | None]] = {}
+        self._newest_loads: dict[str, tuple[str, str | None]] = {}
 
-    def loaded(self) -> Mapping[str, Version]:
-        """Return by table the newest entry that loaded something into it, or its version; tables without either are missing."""
-        found = {
-            table: self._loads(makers) if makers else self._version(table)
+    def newest_loads(self) -> Mapping[str, Version]:
+        """Return by table the newest entry that loaded something, or the version of a foreign table.
+
+        Tables without either are left out.
+        """
+        versions = {
+            table: self._loads_of(makers) if makers else self._version(table)
             for table, makers in self._tables.items()
         }
-        return {table: version for table, version in found.items() if version is not None}
+        return {table: version for table, version in versions.items() if version is not None}
 
     def _version(self, table: str) -> Version | None:
         try:
@@ -106,38 +112,39 @@ class _UpstreamTables:
                 raise
             return None
 
-    def _loads(self, makers: Sequence[str]) -> str | None:
-        """The newest load of each dataflow that shares a table; None if none has loaded anything."""
-        loads = [load for maker in makers if (load := self._load(maker)) is not None]
+    def _loads_of(self, makers: Sequence[str]) -> str | None:
+        """Return the newest loads of the dataflows that share a table; None if none has loaded anything."""
+        loads = [load for maker in makers if (load := self._load_of(maker)) is not None]
         return " ".join(loads) or None
 
-    def _load(self, maker: str) -> str | None:
-        """The id of the entry: a log that was restored uses its numbers again."""
+    def _load_of(self, maker: str) -> str | None:
+        """Return the id of a dataflow's newest load: ids, since a restored log uses its numbers again."""
         log = self._platform.log
         newest = log.newest(maker)
         if newest is None:
             return None
-        if self._known.get(maker, ("", None))[0] != newest.id:
-            self._known[maker] = newest.id, _newest_load(log, maker, newest)
-        return self._known[maker][1]
+        if self._newest_loads.get(maker, ("", None))[0] != newest.id:
+            self._newest_loads[maker] = newest.id, _newest_load(log, maker, newest)
+        return self._newest_loads[maker][1]
 
 
 def _newest_load(log: WatermarkLog, maker: str, newest: Entry) -> str | None:
-    if _loads(newest):
+    if _has_loaded(newest):
         return newest.id
-    return next((entry.id for entry in log.history(maker, _FAR) if _loads(entry)), None)
+    return next((entry.id for entry in log.history(maker, _MOST_ENTRIES) if _has_loaded(entry)), None)
 
 
-def _loads(entry: Entry) -> bool:
-    """Return whether an entry is of a commit that changed rows: a window may have been replaced by none."""
+def _has_loaded(entry: Entry) -> bool:
+    """Return whether an entry's commit changed rows; a window replaced by no rows counts."""
     return entry.why in LOADS and bool(entry.rows or entry.work_units)
 
 
-def _is_read(instance: DagsterInstance, log: WatermarkLog, dataflow: Dataflow, changes: str) -> bool:
-    """Return whether all runs of the newest attempt to read some changes succeeded, or have loaded something.
+def _are_read(instance: DagsterInstance, log: WatermarkLog, dataflow: Dataflow, changes: str) -> bool:
+    """Return whether the newest attempt to read some changes has succeeded or loaded something.
 
-    What failed of a run that has loaded something is for the dataflow's other sensors, which know how long to wait: a work unit that always
-    fails must not have all others read again.
+    The dataflow's other sensors retry the failed part of a run that has loaded something, after their own
+    pauses: a work
+    unit that always fails must not make all others be read again.
     """
     filters = RunsFilter(tags={DATAFLOW_TAG: dataflow.name, CHANGES_TAG: changes})
     runs = [record.dagster_run for record in instance.get_run_records(filters, limit=_RUNS)]
@@ -146,16 +153,16 @@ def _is_read(instance: DagsterInstance, log: WatermarkLog, dataflow: Dataflow, c
     newest = runs[0].tags.get(_ATTEMPT_TAG)
     failed = {run.run_id for run in runs if run.tags.get(_ATTEMPT_TAG) == newest and not run.is_success}
     if failed:
-        failed -= {entry.run_id for entry in log.history(dataflow.name, _FAR) if entry.why in LOADS}
+        failed -= {entry.run_id for entry in log.history(dataflow.name, _MOST_ENTRIES) if entry.why in LOADS}
     return not failed
 
 
 def _tagged(work: Work, changes: str) -> Callable[[str], list[RunRequest]]:
     def requests(attempt: str) -> list[RunRequest]:
-        more = {CHANGES_TAG: changes, _ATTEMPT_TAG: attempt}
+        tags = {CHANGES_TAG: changes, _ATTEMPT_TAG: attempt}
         return [
             request.with_replaced_attrs(
-                run_key=f"{request.run_key}:upstream:{changes}", tags={**request.tags, **more}
+                run_key=f"{request.run_key}:upstream:{changes}", tags={**request.tags, **tags}
             )
             for request in work.requests(attempt)
         ]

@@ -1,8 +1,10 @@
-"""The kinds of watermark as this layer shows them: a package a kind, and the one place that maps names to them.
+"""The kinds of watermark as this layer shows them: one package for each, and their registry.
 
-Belongs here: whatever differs between kinds in Dagster and on the command line. Does not belong here: what all kinds share
-(``factory``, ``cli``), and what a run does (``resources.kinds``). To add a kind: a package beside ``path`` and ``window``, and a line
-below.
+Belongs here: whatever differs between kinds in Dagster and on the command line. Does not belong here: what
+all kinds share
+(``factory``, ``cli``), and what a run does (``resources.kinds``). To add a kind, add a package beside
+``path`` and
+``window``, and a line below.
 """
 
 from __future__ import annotations
@@ -32,22 +34,22 @@ def profile_of(dataflow: Dataflow) -> KindProfile:
     return PROFILES[dataflow.kind]
 
 
-def required(dataflow: Dataflow, contract: type[ContractT], instead: Sequence[str] = ()) -> ContractT:
-    """Return the profile of a dataflow's kind as a contract that only some kinds have.
+def require_profile(dataflow: Dataflow, contract: type[ContractT], instead: Sequence[str] = ()) -> ContractT:
+    """Return the profile of a dataflow's kind, which must implement a contract.
 
     Args:
-        dataflow: that something is asked of.
-        contract: what it takes.
-        instead: commands for those that lack it.
+        dataflow: the dataflow.
+        contract: a protocol that only some kinds implement.
+        instead: commands to offer for kinds without it.
 
     Raises:
-        ConfigurationError: if its kind does not have it.
+        ConfigurationError: if its kind does not implement it.
     """
     profile = profile_of(dataflow)
     if isinstance(profile, contract):
         return profile
-    fitting = " or ".join(kind for kind, profile in PROFILES.items() if isinstance(profile, contract))
+    fitting_kinds = " or ".join(kind for kind, profile in PROFILES.items() if isinstance(profile, contract))
     raise ConfigurationError(
-        f"dataflow {dataflow.name}: expected a watermark of type {fitting}, found {dataflow.kind}",
+        f"dataflow {dataflow.name}: expected a watermark of type {fitting_kinds}, found {dataflow.kind}",
         choices=instead,
     )

@@ -1,4 +1,4 @@
-"""The servers that a command has asked: one that did not answer is not asked again."""
+"""A memory of servers that did not answer, so that one command asks each of them once."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from partitions.errors import SourceUnreachable
 from resources.connections.places import Place
 
 
-class Servers:
-    """The servers of sources. A server that did not answer is not asked again for the other dataflows that read from it."""
+class UnreachableServers:
+    """The servers that did not answer this command. Other dataflows that read from them fail at once."""
 
     def __init__(self) -> None:
         self._silent: dict[str, str] = {}
 
     @contextmanager
-    def answering_for(self, place: Place) -> Iterator[None]:
-        """Ask the server of a place, and remember if it does not answer.
+    def fail_fast(self, place: Place) -> Iterator[None]:
+        """Run the block, which asks a place's server; remember the server if it does not answer.
 
         Raises:
-            SourceUnreachable: if it did not answer now, or before.
+            SourceUnreachable: if it does not answer now, or did not before.
         """
         connection = place.connection
         server = (connection and connection.endpoint) or place.url.partition("://")[0]

@@ -1,7 +1,9 @@
-"""The part of a kind of watermark that this layer shows: in words, in numbers, and as commands. Imports no Dagster.
+"""How a kind of watermark is shown: in words, in numbers, and as commands. Imports no Dagster.
 
-:class:`KindProfile` is what every kind has. Features of some kinds are small contracts below it, requested by type
-(:func:`platform_assets.kinds.required`). What a kind shows in Dagster is in ``platform_assets.factory.kinds``.
+:class:`KindProfile` is what every kind has. Features of some kinds are small contracts below it, requested
+by type
+(:func:`platform_assets.kinds.require_profile`). What a kind shows in Dagster is in
+``platform_assets.factory.kinds``.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, runtime_c
 
 from partitions.plan import counted
 from partitions.sentinels import Watermark, encode
-from platform_assets.kinds.dead_servers import Servers
+from platform_assets.kinds.dead_servers import UnreachableServers
 
 if TYPE_CHECKING:
     from partitions.dataflow import Dataflow
@@ -28,9 +30,9 @@ if TYPE_CHECKING:
 
 
 class PlanRow(NamedTuple):
-    """A row of the table that Dagster shows of a plan: one slice, or one of its work units."""
+    """A row of Dagster's table of a plan: one slice, or one of its work units."""
 
-    what: str
+    summary: str
     files: int
     why: str
 
@@ -40,11 +42,11 @@ class LedgerPage(NamedTuple):
 
     Attributes:
         heading: how far the dataflow is loaded.
-        lines: below the heading.
-        commands: that lead on, below the lines.
+        lines: the lines below the heading.
+        commands: the commands that help, below the lines.
         columns: the header of a table; empty: no table.
-        rows: of the table, a text a column.
-        more_lines: below the table.
+        rows: the rows of the table, one text for each column.
+        more_lines: the lines below the table.
     """
 
     heading: str
@@ -59,8 +61,9 @@ class KindProfile(ABC):
     """How one kind of watermark is shown.
 
     Attributes:
-        slices_noun: what a plan's slices are counted in.
-        unknown_waiting: the kind's keys of ``waiting`` in ``strandline list --json``, with their values if unknown.
+        slices_noun: the noun for a plan's slices.
+        unknown_waiting: the kind's keys of ``waiting`` in ``strandline list --json``, with their values if
+        unknown.
     """
 
     slices_noun: ClassVar[str]
@@ -68,27 +71,27 @@ class KindProfile(ABC):
 
     @abstractmethod
     def watermark_in_words(self, watermark: Mapping[str, Any]) -> str:
-        """Return a watermark that is not empty in a few words, from its JSON form or from its values."""
+        """Return a watermark, which is not empty, in a few words, from its JSON form or its values."""
 
     def watermark_document(self, watermark: Watermark) -> Mapping[str, Any] | None:
-        """Return a watermark's values as JSON that people can read; None if its words, and the ledger, tell more than its values."""
+        """Return a watermark's values as readable JSON; None if words or the ledger say more."""
         document: dict[str, Any] = encode(watermark)
         return document
 
     @abstractmethod
     def entry_watermark(self, entry: Entry) -> str:
-        """Return the watermark of an entry as ``strandline state`` shows it: as it is stored, or what a long one comes to."""
+        """Return an entry's watermark as ``strandline state`` shows it: as stored, or summarised if long."""
 
     @abstractmethod
     def entry_amount(self, entry: Entry) -> str:
-        """Return how much the slice of an entry has loaded, in words."""
+        """Return how much an entry's slice has loaded, in words."""
 
     @abstractmethod
     def outcome_amount(self, outcome: Outcome) -> str:
-        """Return how much a run has loaded, in words; "" if its rows say it all."""
+        """Return how much a run has loaded, in words; "" if its row count says it all."""
 
-    def outcome_aside(self, outcome: Outcome) -> str:
-        """Return how much a run has put aside, in words; "" if nothing."""
+    def amount_set_aside(self, outcome: Outcome) -> str:
+        """Return how much a run has set aside, in words; "" if nothing."""
         return f"{counted(outcome.quarantined, 'file')} put in quarantine" if outcome.quarantined else ""
 
     @abstractmethod
@@ -97,7 +100,10 @@ class KindProfile(ABC):
 
     @abstractmethod
     def plan_line(self, number: int, described: Mapping[str, Any]) -> str:
-        """Return a slice of a plan's JSON form in a line of ``strandline plan``, with the number that its entry will have if nothing comes between."""
+        """Return a slice of a plan's JSON form as a line of ``strandline plan``.
+
+        ``number`` is the number that its entry gets if no other commit comes first.
+        """
 
     @abstractmethod
     def plan_row(self, described: Mapping[str, Any], why: str) -> PlanRow:
@@ -105,9 +111,16 @@ class KindProfile(ABC):
 
     @abstractmethod
     def waiting(
-        self, platform: Platform, dataflow: Dataflow, entry: Entry | None, now: datetime, servers: Servers
+        self,
+        platform: Platform,
+        dataflow: Dataflow,
+        entry: Entry | None,
+        now: datetime,
+        servers: UnreachableServers,
     ) -> dict[str, Any]:
-        """Return what the next run would find, as far as a short look shows: the known keys of ``unknown_waiting``.
+        """Return what the next run would load, as far as a short check shows.
+
+        The keys are those of ``unknown_waiting``.
 
         Raises:
             StrandlineError: if it is unknown, with the reason.
@@ -118,8 +131,12 @@ class KindProfile(ABC):
         """Return the result of :meth:`waiting` in words; None if it is unknown."""
 
     @abstractmethod
-    def worth_a_run(self, platform: Platform, dataflow: Dataflow, entry: Entry | None, now: datetime) -> str:
-        """Return what is worth a run of its own, as a text that other work does not have; "" if nothing is. What sensors find, all at once.
+    def work_fingerprint(
+        self, platform: Platform, dataflow: Dataflow, entry: Entry | None, now: datetime
+    ) -> str:
+        """Return a text that identifies the work worth a run, as all sensors together see it; "" if none.
+
+        Other work has another text.
 
         Raises:
             StrandlineError: if it is unknown, with the reason.
@@ -127,7 +144,7 @@ class KindProfile(ABC):
 
     @abstractmethod
     def ledger(self, platform: Platform, dataflow: Dataflow, now: datetime) -> dict[str, Any]:
-        """Return what is loaded and what is missing, in the public JSON form: docs/reference/cli.md. Starts no Spark.
+        """Return what is loaded and what is missing, as public JSON (docs/cli.md). Starts no Spark.
 
         Raises:
             NeedsDecision: as a run would.
@@ -140,16 +157,16 @@ class KindProfile(ABC):
 
 @runtime_checkable
 class FindsLateFiles(Protocol):
-    """A kind whose files can come below its watermark."""
+    """A kind whose files can arrive below its watermark."""
 
     def late_files(
         self, log: WatermarkLog, dataflow: Dataflow, entry: Entry | None, now: datetime
     ) -> LateFiles:
-        """Return the late files that the sweep has found and that no entry has handled."""
+        """Return the late files that the sweep has found and no entry has handled."""
         ...
 
     def late_step(self, platform: Platform, dataflow: Dataflow, now: datetime) -> LateStep:
-        """Make one step of the sweep, and apply the policy."""
+        """Make one step of the sweep, and apply the policy for late files."""
         ...
 
     def why_none_is_late(self, dataflow: Dataflow) -> str | None:
@@ -164,40 +181,40 @@ class ListsNewFiles(Protocol):
     def list_new_files(
         self, platform: Platform, dataflow: Dataflow, entry: Entry | None, now: datetime, budget: Budget
     ) -> Listing:
-        """Return the files that the next run would load, as far as the budget goes."""
+        """Return the files that the next run would load, within a budget."""
         ...
 
 
 @runtime_checkable
-class CountsRowsAside(Protocol):
-    """A kind that puts single rows aside."""
+class CountsRowsSetAside(Protocol):
+    """A kind that sets single rows aside."""
 
-    def rows_aside(self, entry: Entry) -> tuple[int, int]:
-        """Return how many rows were late, and how many were quarantined, since the start."""
+    def rows_set_aside(self, entry: Entry) -> tuple[int, int]:
+        """Return how many rows were late and how many were quarantined since the start."""
         ...
 
 
 @runtime_checkable
 class BuffersRows(Protocol):
-    """A kind in which rows that were read wait before they are in the table."""
+    """A kind whose rows wait in a buffer before they reach the table."""
 
     def rows_buffered(self, entry: Entry) -> int:
-        """Return how many rows wait."""
+        """Return how many rows wait in the buffer."""
         ...
 
 
 @runtime_checkable
 class HasOwnState(Protocol):
-    """A kind whose state is shown in another form than it is stored."""
+    """A kind that shows its state in another form than the stored one."""
 
     def state_document(
         self, platform: Platform, dataflow: Dataflow, entry: Entry, *, full: bool
     ) -> Mapping[str, Any]:
-        """Return the state in the public JSON form: docs/reference/cli.md; ``full``: with all of its parts, however many."""
+        """Return the state as public JSON (docs/cli.md); with all parts, however many, if ``full``."""
         ...
 
     def state_lines(self, dataflow: Dataflow, entry: Entry) -> Sequence[str]:
-        """Return what people see of the state below its entry, a line each."""
+        """Return the lines about the state that people see below its entry."""
         ...
 
 
@@ -205,10 +222,12 @@ class HasOwnState(Protocol):
 class CanForce(Protocol):
     """A kind that can read a range again, whatever its watermark says."""
 
-    def forced(
+    def forced_request(
         self, platform: Platform, dataflow: Dataflow, force: str, unit: str | None, now: datetime
     ) -> Forced:
-        """Return what ``--force`` and ``--unit`` of ``strandline run`` ask for; instants are read as those of the definition.
+        """Return the request of ``strandline run --force`` and ``--unit``.
+
+        Instants are read in the definition's zone.
 
         Raises:
             ConfigurationError: for another form, an inverted range, or an unknown unit.
@@ -218,17 +237,17 @@ class CanForce(Protocol):
 
 @runtime_checkable
 class CanSimulate(Protocol):
-    """A kind with a grace, and observations of what each grace would have caught."""
+    """A kind with a grace, and observations that show what each grace would have caught."""
 
     def simulate(self, log: WatermarkLog, dataflow: Dataflow, graces: Sequence[int]) -> dict[str, Any]:
-        """Return what each grace would have caught and read again, in the public JSON form: docs/reference/cli.md."""
+        """Return what each grace would have caught and read again, as public JSON (docs/cli.md)."""
         ...
 
 
 @runtime_checkable
 class LoadsAheadOfTime(Protocol):
-    """A kind for which a clock that is ahead of time loads what does not exist yet."""
+    """A kind that loads future windows if the clock is ahead."""
 
     def loads_ahead(self, names: Sequence[str]) -> str:
-        """Return what would happen to these dataflows, in words."""
+        """Return what would happen to these dataflows if the clock were ahead, in words."""
         ...

@@ -1,6 +1,6 @@
 """The project files: ``platform.yaml`` and ``dataflows/*.yaml`` (docs/reference/project-files.md).
 
-Belongs here: reading them, their models, and saying what is wrong with file, line and key. It is the only
+Belongs here: reading them, their models, and reporting errors with file, line and key. It is the only
 place that reads the environment. Does not belong here: opening what the files name (``strandline doctor``
 does that), Dagster, Spark.
 """

@@ -1,4 +1,4 @@
-"""One project file: from its bytes to a checked model, with all its errors."""
+"""One project file, from its bytes to a checked model with all its errors."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from partitions.model import Model
 from platform_assets.project.document import Key, YamlDocument, value_at
 from platform_assets.project.env_reference import FromEnvironment
 from platform_assets.project.errors import ProjectError
-from platform_assets.project.resolving import hidden, resolved
-from platform_assets.project.secret_keys import literal_secrets, shown
+from platform_assets.project.resolving import hide_texts, resolve_values
+from platform_assets.project.secret_keys import display_value, literal_secrets
 from platform_assets.project.settings import Settings
-from platform_assets.project.translate import escaped, masked, translated
+from platform_assets.project.translate import mask_texts, translate_errors, translate_escaped
 
 M = TypeVar("M", bound=Model)
 
 NAME = re.compile(r"[a-z][a-z0-9_]*")
-"""What a dataflow may be called."""
+"""The form of a dataflow's name."""
 
 
 @dataclass
@@ -32,10 +32,10 @@ class Checked(Generic[M]):
     """A file and its model.
 
     Attributes:
-        document: as the user wrote it.
-        value: its root with the environment's texts in place.
-        texts: what came from the environment.
-        model: the file's contents; None if they do not fit the model.
+        document: the file as the user wrote it.
+        value: its root mapping, with texts from the environment put in.
+        texts: the texts from the environment, by key.
+        model: the model of the file; None if its contents do not fit.
         errors: all errors so far.
     """
 
@@ -44,7 +44,7 @@ class Checked(Generic[M]):
     texts: dict[Key, FromEnvironment] = field(default_factory=dict)
     model: M | None = None
     errors: list[ProjectError] = field(default_factory=list)
-    _blamed: set[str] = field(default_factory=set)
+    _keys_with_errors: set[str] = field(default_factory=set)
 
     @property
     def valid(self) -> M | None:
@@ -56,27 +56,27 @@ class Checked(Generic[M]):
         value = value_at(self.value, key)
         return value if isinstance(value, str) and value else None
 
-    def shown(self, *key: str | int) -> str:
-        """Return what a user wrote at a key, for an error."""
-        return shown(self.document.get(key), key)
+    def written_text(self, *key: str | int) -> str:
+        """Return the value that the user wrote at a key, in the form for an error."""
+        return display_value(self.document.get(key), key)
 
-    def refuse(self, key: Key, found: str, expected: str, nearest: str | None = None) -> None:
-        """Note an error, unless the key or one above it is blamed already."""
-        self.add([masked(self.document.error(key, found, expected, nearest), key, self.texts)])
+    def refuse(self, key: Key, actual: str, expected: str, nearest: str | None = None) -> None:
+        """Add an error, unless the key or a key above it already has one."""
+        self.add([mask_texts(self.document.error(key, actual, expected, nearest), key, self.texts)])
 
     def add(self, errors: list[ProjectError]) -> None:
-        """Note errors of one check; later errors at their keys are dropped."""
-        new = [error for error in errors if not self._is_blamed(error.key or "")]
-        self.errors += new
-        self._blamed |= {error.key for error in new if error.key}
+        """Add the errors of one check; later errors at their keys are dropped."""
+        new_errors = [error for error in errors if not self._has_error(error.key or "")]
+        self.errors += new_errors
+        self._keys_with_errors |= {error.key for error in new_errors if error.key}
 
-    def _is_blamed(self, key: str) -> bool:
+    def _has_error(self, key: str) -> bool:
         parts = key.split(".")
-        return any(".".join(parts[: end + 1]) in self._blamed for end in range(len(parts)))
+        return any(".".join(parts[: end + 1]) in self._keys_with_errors for end in range(len(parts)))
 
 
 def read_settings(path: Path, environment: Mapping[str, str]) -> Checked[Settings]:
-    """Read ``platform.yaml``; an absent file has the defaults."""
+    """Read ``platform.yaml``; a missing file has all defaults."""
     document = _document(path, path.name) if path.exists() else YamlDocument(path.name)
     return _checked(Checked(document), Settings, environment, {})
 
@@ -90,10 +90,10 @@ def read_dataflow(
     """Read one file of ``dataflows``.
 
     Args:
-        path: where it is.
-        file: the same relative to the project folder, for errors.
-        environment: what ``{env: NAME}`` refers to.
-        complete: adds what the dataflow takes from the settings.
+        path: the path of the file.
+        file: the path relative to the project folder, for errors.
+        environment: the variables that ``{env: NAME}`` refers to.
+        complete: adds the values that the dataflow takes from the settings.
     """
     checked: Checked[Dataflow] = Checked(_document(path, file))
     if checked.document.has(("name",)):
@@ -118,11 +118,14 @@ def _checked(
     unwritten: Mapping[str, Any],
     complete: Callable[[dict[str, Any]], dict[str, Any]] = dict,
 ) -> Checked[M]:
-    """Check one file alone; ``unwritten`` are the model's fields that no user writes, ``complete`` adds what it takes from other files."""
+    """Check one file by itself.
+
+    ``unwritten`` are the model's fields that no user writes; ``complete`` adds values from other files.
+    """
     document = checked.document
     checked.add(document.errors)
     if document.readable:
-        values = resolved(document, model, environment)
+        values = resolve_values(document, model, environment)
         checked.value, checked.texts = complete(values.value), values.texts
         checked.add(literal_secrets(document) + values.errors)
         _validate(checked, model, unwritten)
@@ -132,15 +135,14 @@ def _checked(
 def _validate(checked: Checked[M], model: type[M], unwritten: Mapping[str, Any]) -> None:
     try:
         value = model.model_validate({**checked.value, **unwritten})
-    except ValidationError as refused:
-        checked.add(translated(refused, checked.document, model, checked.texts, set(unwritten)))
-    except ConfigurationError as refused:
-        key, error = escaped(refused, checked.document, checked.value, checked.texts)
-        checked.add([error])
-        if (
-            key
-        ):  # pydantic stopped there: continue with a value that no field accepts, to find the other errors
+    except ValidationError as error:
+        checked.add(translate_errors(error, checked.document, model, checked.texts, set(unwritten)))
+    except ConfigurationError as error:
+        key, project_error = translate_escaped(error, checked.document, checked.value, checked.texts)
+        checked.add([project_error])
+        if key:
+            # pydantic stopped at this key: put a value there that no field accepts, to find the other errors.
             value_at(checked.value, key[:-1])[key[-1]] = ...
             _validate(checked, model, unwritten)
     else:
-        checked.model = hidden(value, checked.texts)
+        checked.model = hide_texts(value, checked.texts)

@@ -1,7 +1,9 @@
-"""Cron texts that Dagster takes, told without importing Dagster, which takes a second.
+"""Recognises the cron texts that Dagster accepts, without importing Dagster, which takes a second.
 
-Libraries take more than Dagster's private copy of croniter: croniter 7 ``2W``, cronsim ``FRI,5L``, and both times that each process draws anew, or that never come.
-A text that is taken here and not by Dagster breaks the whole code location.
+Libraries accept more than Dagster's private copy of croniter: croniter 7 ``2W``, cronsim ``FRI,5L``, and
+both times that each
+process draws anew, or that never occur. A text that passes here but not in Dagster breaks the whole code
+location.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ _FIELDS = (
 
 
 def is_cron(text: str) -> bool:
-    """Return whether a text is a cron expression of five fields (or ``@daily`` and its like) that has a time at all."""
+    """Return whether a text is a cron expression of five fields, or a shorthand, with a time that occurs."""
     if text.strip().casefold() in _SHORTHANDS:
         return True
     fields = text.casefold().split()
@@ -49,16 +51,16 @@ def is_cron(text: str) -> bool:
 
 
 def _numbers(text: str, field: _Field) -> set[int]:
-    """Return the numbers that a field has; none if one of its items does not fit."""
+    """Return the numbers in a field; none if an item does not fit."""
     items = [_item(item, field) for item in text.split(",")]
     return {number for item in items for number in item} if all(items) else set()
 
 
 def _item(item: str, field: _Field) -> range:
     """Return the numbers of an item such as ``1-5/2``; none if it does not fit."""
-    match, nothing = _ITEM.fullmatch(item), range(0)
+    match, no_numbers = _ITEM.fullmatch(item), range(0)
     if match is None or (match["step"] is not None and not 1 <= int(match["step"]) <= field.highest):
-        return nothing
+        return no_numbers
     if match["low"] is None:
         low, high = field.lowest, field.highest
     else:
@@ -67,10 +69,10 @@ def _item(item: str, field: _Field) -> range:
     return (
         range(low, high + 1, int(match["step"] or 1))
         if field.lowest <= low <= high <= field.highest
-        else nothing
+        else no_numbers
     )
 
 
 def _number(text: str, field: _Field) -> int:
-    """Return the number of a text or name; -1, which no field has, if it is neither."""
+    """Return the number that a digit text or name stands for; -1, which no field allows, for neither."""
     return int(text) if text.isdecimal() else field.names.get(text, -1)

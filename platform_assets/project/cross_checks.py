@@ -1,7 +1,6 @@
-"""Checks of a dataflow that its model cannot make: against settings, other dataflows, and Dagster's rules.
+"""Checks of a dataflow against settings, other dataflows, and Dagster's rules.
 
-They look at the file's values, not at the model, so that a file with one mistake shows its others at
-once.
+They use the file's values, not the model, so that a file with one mistake shows its other mistakes, too.
 """
 
 from __future__ import annotations
@@ -27,9 +26,9 @@ from platform_assets.project.cron import is_cron
 from platform_assets.project.document import Key, value_at
 from platform_assets.project.places import (
     PLACES,
-    check_apart,
     check_connection,
     check_database,
+    check_not_own_output,
     check_place,
     place_key,
     source_keys,
@@ -38,21 +37,21 @@ from platform_assets.project.settings import Settings
 from resources.connections.api import is_secret_parameter
 from resources.connections.postgres import is_database
 
-# Dagster refuses these while it loads definitions, and then loads none. Refused here, only one file is broken.
+# Dagster refuses these while it loads definitions, and then loads none. Refused here, they break only one file.
 _OWNER = re.compile(r"[A-Za-z0-9._%+-]+@[A-Za-z0-9.-]+\.[A-Za-z|]{2,7}|team:.+", re.DOTALL)
 _TAG = re.compile(r"([A-Za-z0-9_.-]{1,63}/|dagster/kind/)?[A-Za-z0-9_.-]{1,63}")
 _TAG_VALUE = re.compile(r"[A-Za-z0-9_.-]{0,63}")
 _SHORTEST = timedelta(minutes=1)
 _NESTED = ("array", "map", "struct")
 _CATALOG_CONNECTIONS = {"jdbc": "jdbc", "rest": "iceberg_rest"}
-"""By catalog of Iceberg tables: the type of its connection."""
+"""The type of connection that a catalog of Iceberg tables needs."""
 
 
 def check_settings(settings: Checked[Settings]) -> None:
     """Refuse a state or lake whose address or connection is wrong."""
-    for which in PLACES:
-        key, connection = place_key(settings, which), (which, "connection")
-        if which == "state" and is_database(settings.text(*key) or ""):
+    for name in PLACES:
+        key, connection = place_key(settings, name), (name, "connection")
+        if name == "state" and is_database(settings.text(*key) or ""):
             check_database(settings, key, connection)
         else:
             check_place(settings, key, connection, connection_types(settings))
@@ -60,22 +59,27 @@ def check_settings(settings: Checked[Settings]) -> None:
 
 
 def _check_catalog(settings: Checked[Settings]) -> None:
-    """Refuse a catalog of Iceberg tables without what it needs, or with what it has no use for."""
+    """Refuse a catalog of Iceberg tables with a missing or a superfluous connection."""
     key, name = ("iceberg", "connection"), settings.text("iceberg", "connection")
     catalog = settings.text("iceberg", "catalog") or "hadoop"
     if (connection_type := _CATALOG_CONNECTIONS.get(catalog)) is None:
         if name is not None and catalog == "hadoop":
             expected = "no such key beside catalog: hadoop, or catalog: jdbc or rest"
-            settings.refuse(key, settings.shown(*key), expected)
+            settings.refuse(key, settings.written_text(*key), expected)
     elif name is None:
-        whose = "jdbc, to PostgreSQL," if connection_type == "jdbc" else connection_type
-        settings.refuse(key, "nothing", f"the name of a connection of type {whose} beside catalog: {catalog}")
+        type_text = "jdbc, to PostgreSQL," if connection_type == "jdbc" else connection_type
+        settings.refuse(
+            key, "nothing", f"the name of a connection of type {type_text} beside catalog: {catalog}"
+        )
     else:
         check_connection(settings, key, connection_types(settings), connection_type)
 
 
 def _check_iceberg(flow: Checked[Dataflow], settings: Checked[Settings]) -> None:
-    """Refuse Iceberg tables on an object store whose folders are their catalog: two writers could take the same version."""
+    """Refuse Iceberg tables on an object store without a catalog.
+
+    Folders cannot be the catalog there: two writers could commit the same version.
+    """
     lake = settings.text(*map(str, place_key(settings, "lake"))) or ""
     by_folders = (settings.text("iceberg", "catalog") or "hadoop") == "hadoop"
     if flow.text("target", "format") == "iceberg" and "://" in lake and by_folders:
@@ -89,48 +93,50 @@ def _check_iceberg(flow: Checked[Dataflow], settings: Checked[Settings]) -> None
 
 def check_dataflow(flow: Checked[Dataflow], settings: Checked[Settings], folder: Path) -> None:
     """Check one file against the settings and Dagster's rules."""
-    _name(flow)
-    _source(flow, connection_types(settings))
-    check_apart(flow, settings, folder)
+    _check_name(flow)
+    _check_sources(flow, connection_types(settings))
+    check_not_own_output(flow, settings, folder)
     _check_iceberg(flow, settings)
-    schema = _schema(flow)
+    schema = _check_schema(flow)
     for key in ("partition_by", "cluster_by"):
-        _single_columns(flow, key, schema)
-    _clustered(flow, schema)
-    _for_dagster(flow)
+        _check_single_columns(flow, key, schema)
+    _check_clustering(flow, schema)
+    _check_dagster_rules(flow)
 
 
-def _source(flow: Checked[Dataflow], connections: Mapping[str, str] | None) -> None:
-    kinds = [_reached(flow, where, connections) for where in source_keys(flow)]
+def _check_sources(flow: Checked[Dataflow], connections: Mapping[str, str] | None) -> None:
+    source_types = [_check_connection_of(flow, where, connections) for where in source_keys(flow)]
     inputs = value_at(flow.value, ("watermark", "secondary_input"), [])
     for index, entry in enumerate(inputs if isinstance(inputs, list) else ()):
         if isinstance(value_at(entry, ("source",)), dict):
-            _reached(flow, ("watermark", "secondary_input", index, "source"), connections)
+            _check_connection_of(flow, ("watermark", "secondary_input", index, "source"), connections)
     on_spark = (
         flow.text("watermark", "engine") == "structured_streaming"
-    )  # of which the model says what it reads
-    for kind in () if on_spark else kinds:
-        refused = source_refusal(flow.text("watermark", "type") or "", kind or "")
+    )  # the model says what that engine reads
+    for source_type in () if on_spark else source_types:
+        refused = source_refusal(flow.text("watermark", "type") or "", source_type or "")
         if refused is not None:
             flow.refuse(refused.key, refused.found, refused.expected)
 
 
-def _reached(flow: Checked[Dataflow], where: Key, connections: Mapping[str, str] | None) -> str | None:
-    """Check how the source at a key is reached; return its type."""
-    kind, key = flow.text(*where, "type"), (*where, "connection")
-    source = SOURCES.get(kind or "", FilesSource)
-    if kind is not None and kind not in SOURCES:
-        pass  # the model says so, and nobody knows which connection it should have
+def _check_connection_of(
+    flow: Checked[Dataflow], where: Key, connections: Mapping[str, str] | None
+) -> str | None:
+    """Check the connection or place of the source at a key; return the source's type."""
+    source_type, key = flow.text(*where, "type"), (*where, "connection")
+    source = SOURCES.get(source_type or "", FilesSource)
+    if source_type is not None and source_type not in SOURCES:
+        pass  # the model reports the type; its connection cannot be checked
     elif source.holds_files:
         check_place(flow, (*where, "path"), key, connections)
     elif source.connection_type is not None:
         check_connection(flow, key, connections, source.connection_type)
-    _no_secrets(flow, where)
-    return kind
+    _refuse_secrets(flow, where)
+    return source_type
 
 
-def _no_secrets(flow: Checked[Dataflow], where: Key) -> None:
-    """Refuse secrets among the parameters of a source, wherever they come from: its definition is kept in the state."""
+def _refuse_secrets(flow: Checked[Dataflow], where: Key) -> None:
+    """Refuse secrets among a source's parameters, even from the environment: the state stores them."""
     for part in ("params", "body"):
         parameters = value_at(flow.value, (*where, part), {})
         for name in parameters if isinstance(parameters, dict) else ():
@@ -140,83 +146,89 @@ def _no_secrets(flow: Checked[Dataflow], where: Key) -> None:
 
 
 def check_tables(flows: Sequence[Checked[Dataflow]]) -> None:
-    """Refuse dataflows that write the same table, unless each of them says so, and they lay it out alike."""
-    by_table: dict[str, list[Checked[Dataflow]]] = {}
+    """Refuse dataflows that write one table, unless all declare it shared and lay it out alike."""
+    users: dict[str, list[Checked[Dataflow]]] = {}
     for flow in flows:
         if flow.model is not None:
-            by_table.setdefault(flow.model.table, []).append(flow)
-            beside = [bad_records_table(flow.model), *(name for name, _ in side_tables(flow.model).values())]
-            for table in filter(None, beside):
-                by_table.setdefault(table, []).append(flow)
-    for table, sharing in by_table.items():
+            users.setdefault(flow.model.table, []).append(flow)
+            more_tables = [
+                bad_records_table(flow.model),
+                *(name for name, _ in side_tables(flow.model).values()),
+            ]
+            for table in filter(None, more_tables):
+                users.setdefault(table, []).append(flow)
+    for table, sharing in users.items():
         for flow in sharing if len(sharing) > 1 else ():
-            _share(flow, table, [other for other in sharing if other is not flow])
+            _check_sharing(flow, table, [user for user in sharing if user is not flow])
 
 
 def check_assets(flows: Sequence[Checked[Dataflow]]) -> None:
-    """Refuse a dataflow that is named like the asset of another one's late rows: Dagster has each asset once, and would load none."""
-    named = {flow.model.asset: flow for flow in flows if flow.model is not None}
+    """Refuse a dataflow whose asset is also another one's asset of late rows.
+
+    Dagster would load no definitions with an asset twice.
+    """
+    by_asset = {flow.model.asset: flow for flow in flows if flow.model is not None}
     for flow in flows:
         for asset in flow.model.tables_beside if flow.model is not None else ():
-            if (other := named.get(asset)) is not None:
+            if (namesake := by_asset.get(asset)) is not None:
                 flow.refuse(
                     ("watermark", "late"),
-                    f"the asset {asset} of its late rows, which is also {_where(other)}",
+                    f"the asset {asset} of its late rows, which is also {_location(namesake)}",
                     "another name or layer there, or late: drop or fail",
                 )
-                other.refuse(
+                namesake.refuse(
                     ("layer",),
-                    f"the asset {asset}, which is also that of the late rows of {_where(flow)}",
+                    f"the asset {asset}, which is also the asset of the late rows of {_location(flow)}",
                     "another name of the file, or another layer",
                 )
 
 
-def _share(flow: Checked[Dataflow], table: str, others: Sequence[Checked[Dataflow]]) -> None:
-    """Check one of several dataflows with the same table."""
+def _check_sharing(flow: Checked[Dataflow], table: str, sharing: Sequence[Checked[Dataflow]]) -> None:
+    """Check one of several dataflows that share a table."""
     assert flow.model is not None
     target = flow.model.target
-    alone = [other for other in (flow, *others) if other.model and not other.model.target.shared]
+    alone = [user for user in (flow, *sharing) if user.model and not user.model.target.shared]
     if alone:
         flow.refuse(
             ("target", "table"),
-            f"the table {table}, which is also that of {', '.join(map(_where, others))}",
+            f"the table {table}, which is also the table of {', '.join(map(_location, sharing))}",
             "a table of its own, or target.shared: true in each of these files",
         )
         return
-    for other in others:
-        if other.model is None:
+    for sharer in sharing:
+        if sharer.model is None:
             continue
-        alike = (
-            ("format", target.format, other.model.target.format),
-            ("partition_by", _listed(target.partition_by), _listed(other.model.target.partition_by)),
+        shared_keys = (
+            ("format", target.format, sharer.model.target.format),
+            ("partition_by", _joined(target.partition_by), _joined(sharer.model.target.partition_by)),
         )
-        for key, value, other_value in alike:
-            if value != other_value:
+        for key, value, sharer_value in shared_keys:
+            if value != sharer_value:
                 flow.refuse(
                     ("target", key),
-                    f"{value}, and {other_value} in {_where(other)}",
+                    f"{value}, and {sharer_value} in {_location(sharer)}",
                     f"the same in each file whose table is {table}",
                 )
                 return
-        clustered = other.model.target.cluster_by
+        clustered = sharer.model.target.cluster_by
         if clustered and target.cluster_by not in ((), clustered):
             flow.refuse(
                 ("target", "cluster_by"),
-                f"{_listed(target.cluster_by)}, and {_listed(clustered)} in {_where(other)}",
+                f"{_joined(target.cluster_by)}, and {_joined(clustered)} in {_location(sharer)}",
                 f"the same in each file whose table is {table} and that has the key",
             )
             return
-        # One that keeps its columns would be refused once another has widened them.
-        if (other.model.target.schema_mode == "merge") != (target.schema_mode == "merge"):
+        # A dataflow with fixed columns would be refused once another has widened them.
+        if (sharer.model.target.schema_mode == "merge") != (target.schema_mode == "merge"):
             flow.refuse(
                 ("target", "schema_mode"),
-                f"{target.schema_mode}, and {other.model.target.schema_mode} in {_where(other)}",
+                f"{target.schema_mode}, and {sharer.model.target.schema_mode} in {_location(sharer)}",
                 f"schema_mode: merge in each file whose table is {table}, or in none",
             )
             return
 
 
-def _listed(names: Sequence[str]) -> str:
+def _joined(names: Sequence[str]) -> str:
     return ", ".join(names) or "nothing"
 
 
@@ -232,138 +244,156 @@ def check_cycles(flows: Sequence[Checked[Dataflow]]) -> None:
                     "another table: a run would load its own output",
                 )
             else:
-                problem = f"made by {maker}, into which rows of {name} come"
+                problem = f"loaded by {maker}, which reads rows of {name}"
                 expected = "no cycle of dataflows: none of them could run first"
             flow.refuse(table.key, f"{table.name}, {problem}", expected)
 
 
 def check_waiting(flows: Sequence[Checked[Dataflow]]) -> None:
-    """Refuse windows that wait for the watermark of a stream whose table they do not read. A maker whose file has errors is not judged."""
+    """Refuse windows that wait for the watermark of a stream whose table they do not read.
+
+    Skipped if the file of the stream has errors.
+    """
     for flow in flows:
         reader = flow.model
         if reader is None or not isinstance(reader.watermark, WindowWatermark):
             continue
         table = reader.source.lake_table
-        if any(other.model is None and _table(other) == table for other in flows):
+        if any(candidate.model is None and _table_of(candidate) == table for candidate in flows):
             continue
-        makers = tuple(other.model for other in flows if other.model and other.model.table == table)
+        makers = tuple(
+            candidate.model for candidate in flows if candidate.model and candidate.model.table == table
+        )
         if (refusal := refused(reader, makers)) is not None:
             flow.refuse(refusal.key, refusal.found, refusal.expected)
 
 
-def _table(flow: Checked[Dataflow]) -> str:
-    """Return the table of a file that may have errors."""
+def _table_of(flow: Checked[Dataflow]) -> str:
+    """Return the table that a file names, even if it has errors."""
     stem = Path(flow.document.file).stem
     return flow.text("target", "table") or f"{flow.text('layer') or 'bronze'}/{stem}"
 
 
 def connection_types(settings: Checked[Settings]) -> Mapping[str, str] | None:
-    """Return the types of all connections by name, also of connections with mistakes; None if the settings cannot be read."""
+    """Return the types of all connections by name; None if the settings cannot be read.
+
+    Connections with mistakes are included.
+    """
     connections = settings.value.get("connections", {})
     if not settings.document.readable or not isinstance(connections, dict):
         return None
     return {name: str(value_at(fields, ("type",), "s3")) for name, fields in connections.items()}
 
 
-def _where(flow: Checked[Dataflow]) -> str:
+def _location(flow: Checked[Dataflow]) -> str:
     return f"{flow.document.file}:{flow.document.line(('target', 'table'))}"
 
 
-def _name(flow: Checked[Dataflow]) -> None:
+def _check_name(flow: Checked[Dataflow]) -> None:
     path = Path(flow.document.file)
     if not NAME.fullmatch(path.stem):
-        fitting = re.sub(r"[^a-z0-9_]+", "_", path.stem.lower()).strip("_0123456789")
+        valid_name = re.sub(r"[^a-z0-9_]+", "_", path.stem.lower()).strip("_0123456789")
         expected = "a name of the letters a-z, digits and underscores that starts with a letter"
-        flow.refuse((), f"the file name {path.name}", expected, f"{fitting}.yaml" if fitting else None)
+        flow.refuse((), f"the file name {path.name}", expected, f"{valid_name}.yaml" if valid_name else None)
     if flow.text("layer") == "watermark":
         flow.refuse(
             ("layer",), "watermark", "another layer: watermark/<name> are the assets of the watermarks"
         )
 
 
-def _schema(flow: Checked[Dataflow]) -> list[Column]:
+def _check_schema(flow: Checked[Dataflow]) -> list[Column]:
     columns: list[Column] = []
     for where in source_keys(flow):
         text = flow.text(*where, "schema")
         try:
-            of_source = parse_ddl(text) if text is not None else []
+            source_columns = parse_ddl(text) if text is not None else []
         except DdlError as error:
             flow.refuse((*where, "schema"), error.found, error.expected, error.nearest)
             continue
-        required = next((column.name for column in of_source if column.is_required), None)
+        required = next((column.name for column in source_columns if column.is_required), None)
         if required is not None and flow.text(*where, "type") != "files":
             flow.refuse(
                 (*where, "schema"),
                 f"{required} NOT NULL",
-                "columns that may be NULL (only files are held against NOT NULL; `sql` with a WHERE leaves records out)",
+                "nullable columns (NOT NULL is checked for files only; a WHERE in `sql` drops records)",
             )
-        columns += of_source
+        columns += source_columns
     return columns
 
 
-def _single_columns(flow: Checked[Dataflow], name_of_key: str, schema: Sequence[Column]) -> None:
-    """Check the columns in a key of ``target``. A column outside the schema may be a hive folder or come from a transform."""
-    listed = value_at(flow.value, ("target", name_of_key), [])
+def _check_single_columns(flow: Checked[Dataflow], name_of_key: str, schema: Sequence[Column]) -> None:
+    """Check that the columns in a key of ``target`` hold single values and occur once.
+
+    A column that is not in the schema may be a hive folder, or come from a transform.
+    """
+    names = value_at(flow.value, ("target", name_of_key), [])
     nested = {column.name.casefold() for column in schema if column.type in _NESTED}
-    changed = flow.document.has(("transform",)) or flow.document.has(("sql",))
-    seen: set[str] = set()
-    for index, name in enumerate(_texts(listed)):
+    is_transformed = flow.document.has(("transform",)) or flow.document.has(("sql",))
+    seen_names: set[str] = set()
+    for index, name in enumerate(_texts(names)):
         key: Key = ("target", name_of_key, index)
         if not name:
             flow.refuse(key, "no name", "the name of a column")
-        elif name.casefold() in seen:
+        elif name.casefold() in seen_names:
             flow.refuse(key, f"the column {name} again", "each column once")
-        elif name.casefold() in nested and not changed:
+        elif name.casefold() in nested and not is_transformed:
             flow.refuse(
                 key,
                 f"{name}, which the schema makes an array, a map or a struct",
                 "a column with single values",
             )
-        seen.add(name.casefold())
+        seen_names.add(name.casefold())
 
 
-def _clustered(flow: Checked[Dataflow], schema: Sequence[Column]) -> None:
-    """Refuse to cluster by columns that the table will not have. Of files a folder may bring one, which a run finds out, or ``maintain``."""
+def _check_clustering(flow: Checked[Dataflow], schema: Sequence[Column]) -> None:
+    """Refuse to cluster by columns that the table will not have.
+
+    A folder of files may add a column; then a run, or ``maintain``, finds the mistake.
+    """
     model = flow.model
     if model is None or not schema or any(source.holds_files for source in model.source.parts.values()):
         return
     if model.has_step or model.target.schema_mode != "strict" or model.watermark.type == "stream":
         return
     names = [column.name for column in schema]
-    cut = model.source.row_columns
-    column_names = {name.casefold() for name in (*names, cut.window or "", *dict(cut.units).values())}
+    row_columns = model.source.row_columns
+    column_names = {
+        name.casefold() for name in (*names, row_columns.window or "", *dict(row_columns.units).values())
+    }
     for index, name in enumerate(model.target.cluster_by):
-        # Loading adds columns whose names begin so.
+        # Names of columns that loading adds start with an underscore.
         if name and not name.startswith("_") and name.casefold() not in column_names:
             flow.refuse(
                 ("target", "cluster_by", index),
                 f"{name}, which source.schema lacks",
-                f"columns of the table, such as {', '.join(names[:3])}; or sql or transform that makes it",
+                f"columns of the table, such as {', '.join(names[:3])}; or sql or transform that adds it",
                 nearest(name, names),
             )
 
 
-def _for_dagster(flow: Checked[Dataflow]) -> None:
+def _check_dagster_rules(flow: Checked[Dataflow]) -> None:
     for index, owner in enumerate(_texts(flow.value.get("owners"))):
         if not _OWNER.fullmatch(owner):
-            flow.refuse(("owners", index), flow.shown("owners", index), "an e-mail address or team:NAME")
+            flow.refuse(
+                ("owners", index), flow.written_text("owners", index), "an e-mail address or team:NAME"
+            )
     tags = flow.value.get("tags")
     for name, value in tags.items() if isinstance(tags, dict) else ():
         if not _TAG.fullmatch(name) or not _TAG_VALUE.fullmatch(str(value)):
             expected = "up to 63 of the letters A-Z and a-z, digits, _ . and - on either side"
-            flow.refuse(("tags", name), f"the tag {name}: {flow.shown('tags', name)}", expected)
+            flow.refuse(("tags", name), f"the tag {name}: {flow.written_text('tags', name)}", expected)
     schedule = flow.value.get("schedule")
     if isinstance(schedule, str) and schedule and not is_cron(schedule):
-        expected = 'a cron text of five fields (minute, hour, day, month, weekday) with a time that occurs, such as "0 6 * * *" or "*/15 * * * *"; or @daily and its like'
-        flow.refuse(("schedule",), flow.shown("schedule"), expected)
+        expected = 'a cron expression of five fields (minute, hour, day, month, weekday) with a time that occurs, such as "0 6 * * *" or "*/15 * * * *"; or a shorthand such as @daily'
+        flow.refuse(("schedule",), flow.written_text("schedule"), expected)
     freshness = flow.model.freshness if flow.model else None
     if freshness and min(freshness.fail, freshness.warn or freshness.fail) < _SHORTEST:
         flow.refuse(("freshness",), "less than a minute", "durations of at least PT1M")
     if freshness and freshness.warn and freshness.warn >= freshness.fail:
         flow.refuse(
             ("freshness", "warn"),
-            flow.shown("freshness", "warn"),
-            f"less than fail, {flow.shown('freshness', 'fail')}",
+            flow.written_text("freshness", "warn"),
+            f"less than fail, {flow.written_text('freshness', 'fail')}",
         )
 
 

@@ -19,11 +19,11 @@ class YamlDocument:
     """One file.
 
     Attributes:
-        file: relative to the project folder.
+        file: its path relative to the project folder.
         value: the root mapping; empty if the file is empty or cannot be read.
-        positions: of every key, and of every item of a list.
-        errors: what is wrong with it as YAML.
-        readable: False if the text is not YAML at all, so that nothing can be said about its keys.
+        positions: the positions of all keys and list items.
+        errors: its mistakes as YAML.
+        readable: False if the text is not YAML at all, so that no key can be checked.
     """
 
     file: str
@@ -34,12 +34,12 @@ class YamlDocument:
 
     @classmethod
     def read(cls, file: str, content: bytes) -> YamlDocument:
-        """Read a file's bytes; what is wrong is in ``errors``."""
+        """Return the document of a file's bytes; its ``errors`` hold the mistakes."""
         document = cls(file)
         try:
             parsed = parse(content)
         except Unreadable as error:
-            document.refuse(error.line, error.found, error.expected)
+            document.refuse(error.line, error.actual, error.expected)
             return document
         document.value, document.positions = parsed.value, parsed.positions
         for key, line in parsed.repeated:
@@ -47,9 +47,9 @@ class YamlDocument:
             document.errors.append(ProjectError(file, line, dotted(key), problem, "each key once"))
         return document
 
-    def refuse(self, line: int, found: str, expected: str) -> None:
-        """Note that the file as a whole cannot be read."""
-        self.errors.append(ProjectError(self.file, line, None, found, expected))
+    def refuse(self, line: int, actual: str, expected: str) -> None:
+        """Record that the file as a whole cannot be read."""
+        self.errors.append(ProjectError(self.file, line, None, actual, expected))
         self.readable = False
 
     def line(self, key: Key) -> int:
@@ -66,9 +66,9 @@ class YamlDocument:
         """Return whether a user wrote the key."""
         return self.get(key, _ABSENT) is not _ABSENT
 
-    def error(self, key: Key, found: str, expected: str, nearest: str | None = None) -> ProjectError:
+    def error(self, key: Key, actual: str, expected: str, nearest: str | None = None) -> ProjectError:
         """Return an error at a key."""
-        return ProjectError(self.file, self.line(key), dotted(key), found, expected, nearest)
+        return ProjectError(self.file, self.line(key), dotted(key), actual, expected, nearest)
 
 
 def leaves(value: Any, key: Key = ()) -> Iterator[tuple[Key, Any]]:
@@ -81,12 +81,12 @@ def leaves(value: Any, key: Key = ()) -> Iterator[tuple[Key, Any]]:
 
 
 def dotted(key: Key) -> str | None:
-    """Return a key as text, ``watermark.checkpoint.interval_files``; None for the root."""
+    """Return a key as text, such as ``watermark.checkpoint.interval_files``; None for the root."""
     return ".".join(str(part) for part in key) or None
 
 
 def value_at(value: Any, key: Key, default: Any = None) -> Any:
-    """Return the value at a key of plain values."""
+    """Return the value at a key in plain values."""
     for part in key:
         inside = (
             part in value

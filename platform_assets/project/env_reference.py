@@ -1,9 +1,11 @@
 """``{env: NAME}``: texts that come from the environment (docs/reference/project-files.md).
 
-There are two ways; the models' types choose. If a model says ``str``, the text is looked up when the project
-is loaded (:func:`resolved`), and the model's repr shows the variable's name instead of it (:func:`hidden`).
-If it says :data:`Text`, the reference itself is kept, and looked up when it is used, so that a machine
-without the secrets can still check the project.
+A model's type chooses when a text is looked up. If the model says ``str``, that is when the project is
+loaded
+(:func:`resolve_values`), and the model's repr then shows the variable's name (:func:`hide_texts`). If it
+says
+:data:`Text`, the reference is kept until it is used, so that a machine without the secrets can still check
+the project.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from platform_assets.installation import SETTINGS
 
 @dataclass(frozen=True)
 class EnvRef:
-    """A variable of the environment, not its value."""
+    """The name of an environment variable, without its value."""
 
     name: str
 
@@ -30,7 +32,7 @@ class EnvRef:
 
     @classmethod
     def of(cls, value: Any) -> EnvRef | None:
-        """Return the reference of the form ``{env: NAME}``; None for anything else."""
+        """Return the reference in ``{env: NAME}``; None for anything else."""
         if (
             isinstance(value, Mapping)
             and list(value) == ["env"]
@@ -41,7 +43,7 @@ class EnvRef:
         return None
 
     def look_up(self, environment: Mapping[str, str]) -> str | None:
-        """Return the value; None if it is not set, or empty."""
+        """Return the variable's value; None if it is unset or empty."""
         return environment.get(self.name) or None
 
 
@@ -51,13 +53,13 @@ class FromEnvironment(str):
     name: str
 
     def __new__(cls, text: str, name: str = "") -> Self:
-        """Keep the text and the variable that it came from."""
+        """Create the text with the name of its variable."""
         value = super().__new__(cls, text)
         value.name = name
         return value
 
     def __repr__(self) -> str:
-        """Return the variable, not the text."""
+        """Return the variable's name, not the text."""
         return f"{{env: {self.name}}}"
 
 
@@ -74,12 +76,12 @@ Text = Annotated[str | EnvRef, PlainValidator(_text)]
 """A text that is looked up when it is used."""
 
 
-def used(text: str | EnvRef | None, what: str, environment: Mapping[str, str]) -> str | None:
-    """Return the text itself, at the moment of use.
+def resolve_text(text: str | EnvRef | None, setting: str, environment: Mapping[str, str]) -> str | None:
+    """Return the text itself, when it is needed.
 
     Args:
         text: the text or its reference.
-        what: the setting, for the error: ``connections.land.secret_access_key``.
+        setting: the setting, for the error: ``connections.land.secret_access_key``.
         environment: where references are looked up.
 
     Raises:
@@ -90,6 +92,6 @@ def used(text: str | EnvRef | None, what: str, environment: Mapping[str, str]) -
     value = text.look_up(environment)
     if value is None:
         raise ConfigurationError(
-            f"{SETTINGS}: {what}: expected the environment variable {text.name} to be set, found it unset or empty: set it, or correct {text!r} there"
+            f"{SETTINGS}: {setting}: expected the environment variable {text.name} to be set, found it unset or empty: set it, or correct {text!r} there"
         )
     return value

@@ -1,4 +1,4 @@
-"""What is wrong with a project file: where, what was found, what is expected (docs/reference/project-files.md)."""
+"""Errors in project files: where, what the file has, and what is expected (docs/project-files.md)."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ class ProjectError:
     Attributes:
         file: relative to the project folder.
         line: counts from 1.
-        key: dotted, such as ``watermark.checkpoint.interval_files``; None if the whole file is meant.
-        found: in words; never a secret.
-        expected: in words.
-        nearest: the known name that may have been meant.
+        key: dotted, such as ``watermark.checkpoint.interval_files``; None for the whole file.
+        actual: what the file has, in words; never a secret.
+        expected: what it should have, in words.
+        nearest: the known name that the user may have meant.
     """
 
     file: str
     line: int
     key: str | None
-    found: str
+    actual: str
     expected: str
     nearest: str | None = None
 
@@ -34,15 +34,16 @@ class ProjectError:
         """Return the line that people read."""
         key = f"{self.key}: " if self.key else ""
         hint = f" (did you mean {self.nearest}?)" if self.nearest else ""
-        return f"{self.file}:{self.line}: {key}found {self.found}, expected {self.expected}{hint}"
+        return f"{self.file}:{self.line}: {key}found {self.actual}, expected {self.expected}{hint}"
 
     def __str__(self) -> str:
         """Return the message."""
         return self.message
 
     def as_json(self) -> dict[str, Any]:
-        """Return the six fields of `strandline validate --json` (docs/reference/cli.md)."""
-        return asdict(self)
+        """Return the six fields of `strandline validate --json` (docs/cli.md)."""
+        fields = asdict(self)
+        return {"found" if name == "actual" else name: value for name, value in fields.items()}
 
 
 class InvalidProject(ConfigurationError):
@@ -55,11 +56,11 @@ class InvalidProject(ConfigurationError):
     code = "project"
 
     def __init__(self, errors: Sequence[ProjectError]) -> None:
-        """Keep the errors; the message has a line for each."""
+        """Create it with a message that has a line for each error."""
         super().__init__("\n".join(error.message for error in errors), choices=["strandline validate"])
         self.errors = tuple(errors)
 
 
-def in_order(errors: Iterable[ProjectError]) -> list[ProjectError]:
-    """Return the errors by file and line, each once."""
+def sorted_errors(errors: Iterable[ProjectError]) -> list[ProjectError]:
+    """Return the errors sorted by file and line, each once."""
     return sorted(dict.fromkeys(errors), key=lambda error: (error.file, error.line, error.key or ""))

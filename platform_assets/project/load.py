@@ -1,4 +1,4 @@
-"""Loads a project folder: every file is read and checked, and a file with errors leaves the others usable."""
+"""Loads a project folder: reads and checks every file; a file with errors leaves the others usable."""
 
 from __future__ import annotations
 
@@ -20,25 +20,27 @@ from platform_assets.project.cross_checks import (
     check_tables,
     check_waiting,
 )
-from platform_assets.project.errors import ProjectError, in_order
+from platform_assets.project.errors import ProjectError, sorted_errors
 from platform_assets.project.look_backs import look_backs_of, with_look_back
-from platform_assets.project.project import Made, Project
+from platform_assets.project.project import DataflowNames, Project
 from platform_assets.project.settings import Settings
 from platform_assets.project.table_formats import with_format
 
 PROJECT = "STRANDLINE_PROJECT"
-"""The variable with the project folder."""
+"""The environment variable that names the project folder."""
 
 
 def load_project(folder: Path | None = None, *, environment: Mapping[str, str] | None = None) -> Project:
     """Load a project; errors in its files are part of the result and are not raised.
 
     Args:
-        folder: by default ``STRANDLINE_PROJECT``, else the working folder; in a checkout its ``platform_assets``, if the working folder is no project.
-        environment: what ``{env: NAME}`` refers to, by default the process's.
+        folder: the project folder; None: ``STRANDLINE_PROJECT``, else the working folder. In a checkout, a
+        working folder
+            without a project means ``platform_assets``.
+        environment: the variables that ``{env: NAME}`` refers to; None: those of the process.
 
     Raises:
-        ConfigurationError: if there is no such folder, or it holds no project.
+        ConfigurationError: if the folder does not exist or holds no project.
     """
     environment = os.environ if environment is None else environment
     folder = _folder(folder, environment)
@@ -71,15 +73,15 @@ def _project(
     dataflows = {flow.valid.name: flow.valid for flow in flows if flow.valid}
     file_errors = [*misplaced, *(error for flow in flows for error in flow.errors)]
     broken: dict[str, list[ProjectError]] = {}
-    for error in in_order(file_errors):
+    for error in sorted_errors(file_errors):
         broken.setdefault(_asset_name(error.file), []).append(error)
     return Project(
         folder=folder,
         dataflows=dict(sorted(dataflows.items())),
         broken={name: errors for name, errors in sorted(broken.items()) if name not in dataflows},
-        errors=in_order([*settings.errors, *file_errors]),
+        errors=sorted_errors([*settings.errors, *file_errors]),
         _settings=settings.valid,
-        _made={made.name: made for made in map(_made, flows)},
+        _names_by_dataflow={names.name: names for names in map(_names_of, flows)},
         _environment=environment,
     )
 
@@ -107,16 +109,16 @@ def _dataflow_files(folder: Path) -> tuple[list[Path], list[ProjectError]]:
     files = sorted(
         path for path in top.rglob("*") if path.suffix.lower() in (".yaml", ".yml") and not _hidden(path, top)
     )
-    good = [path for path in files if path.suffix == ".yaml" and path.parent == top]
-    deep = [
+    valid_paths = [path for path in files if path.suffix == ".yaml" and path.parent == top]
+    nested_errors = [
         ProjectError(
             _relative(path, folder), 1, None, "a file in a sub-folder", f"all files in {DATAFLOWS}/ itself"
         )
         for path in files
         if path.parent != top
     ]
-    return good, deep + _wrong_endings(
-        (path for path in files if path.parent == top and path not in good), folder
+    return valid_paths, nested_errors + _wrong_endings(
+        (path for path in files if path.parent == top and path not in valid_paths), folder
     )
 
 
@@ -136,7 +138,7 @@ def _wrong_endings(paths: Iterable[Path], folder: Path) -> list[ProjectError]:
 
 
 def _hidden(path: Path, top: Path) -> bool:
-    """Return whether a name on the path starts with a dot: editors leave such locks and copies."""
+    """Return whether a name in the path starts with a dot, as locks and copies of editors do."""
     return any(part.startswith(".") for part in path.relative_to(top).parts)
 
 
@@ -145,17 +147,17 @@ def _relative(path: Path, folder: Path) -> str:
 
 
 def _asset_name(file: str) -> str:
-    """Return a name that Dagster accepts, whatever the file is called."""
+    """Return a name for a file that Dagster accepts."""
     return re.sub(r"[^A-Za-z0-9_]", "_", Path(file).stem) or "_"
 
 
-def _made(flow: Checked[Dataflow]) -> Made:
+def _names_of(flow: Checked[Dataflow]) -> DataflowNames:
     name = _asset_name(flow.document.file)
     asset = f"{_layer(flow)}/{name}"
-    return Made(name, asset, flow.text("target", "table") or asset)
+    return DataflowNames(name, asset, flow.text("target", "table") or asset)
 
 
 def _layer(flow: Checked[Dataflow]) -> str:
-    """Return the layer that a file asks for, even if it has other errors."""
+    """Return the layer that a file names, even if it has other errors."""
     layer = flow.text("layer") or ""
     return layer if NAME.fullmatch(layer) and layer != "watermark" else "bronze"

@@ -1,4 +1,4 @@
-"""Checks of where things lie: paths, their connections, and that no dataflow loads its own output."""
+"""Checks of places: paths, their connections, and that no dataflow loads its own output."""
 
 from __future__ import annotations
 
@@ -11,41 +11,41 @@ from partitions.path.hidden import hidden
 from partitions.spelling import nearest
 from platform_assets.project.checked_file import Checked
 from platform_assets.project.document import Key
-from platform_assets.project.secret_keys import shown
+from platform_assets.project.secret_keys import display_value
 from platform_assets.project.settings import Settings
 from resources.connections.postgres import SCHEMES, AddressError, Database
 
 PLACES: tuple[Literal["state", "lake"], ...] = ("state", "lake")
-"""The places that the settings name."""
+"""The keys of places in the settings."""
 
-_WANTED = "a folder or s3://bucket/prefix"
+_EXPECTED = "a folder or s3://bucket/prefix"
 _STATE_TOO = " or postgresql://host/database"
 _OTHER_STORES = ("gs", "az", "abfs", "abfss")
-_NOT_YET = " (other object stores are not there yet, see ROADMAP.md)"
+_NOT_SUPPORTED = " (other object stores are not supported yet, see ROADMAP.md)"
 
 
 def check_place(
     checked: Checked[Any], path: Key, connection: Key, connections: Mapping[str, str] | None
 ) -> None:
-    """Refuse a path with an unknown scheme, or with a connection that does not exist or fit.
+    """Refuse a path with an unknown scheme, or a connection that does not exist or fit.
 
     Args:
         checked: the file.
         path: the key of the path.
         connection: the key of the connection's name.
-        connections: their types by name; None if the settings are too broken to tell.
+        connections: their types by name; None if the settings cannot be read.
     """
     text, name = checked.text(*path), checked.text(*connection)
     scheme, remote, rest = (text or "").partition("://")
     if remote and (scheme not in ("s3", "file") or not rest.strip("/")):
-        wanted = _WANTED.replace(" or", ",") + _STATE_TOO if path[0] == "state" else _WANTED
-        not_yet = _NOT_YET if scheme in _OTHER_STORES else ""
-        checked.refuse(path, checked.shown(*path), f"{wanted}{not_yet}", _nearest(scheme, path))
-    known = connections is None or name in connections
-    if name is not None and text and scheme != "s3" and known:
+        expected = _EXPECTED.replace(" or", ",") + _STATE_TOO if path[0] == "state" else _EXPECTED
+        not_yet = _NOT_SUPPORTED if scheme in _OTHER_STORES else ""
+        checked.refuse(path, checked.written_text(*path), f"{expected}{not_yet}", _nearest(scheme, path))
+    is_known = connections is None or name in connections
+    if name is not None and text and scheme != "s3" and is_known:
         checked.refuse(
             connection,
-            f"the connection {checked.shown(*connection)} beside a folder",
+            f"the connection {checked.written_text(*connection)} beside a folder",
             "no connection, or a path s3://bucket/prefix",
         )
     else:
@@ -53,40 +53,40 @@ def check_place(
 
 
 def check_connection(
-    checked: Checked[Any], key: Key, connections: Mapping[str, str] | None, wanted: str
+    checked: Checked[Any], key: Key, connections: Mapping[str, str] | None, connection_type: str
 ) -> None:
-    """Refuse a connection that does not exist, or is of another type.
+    """Refuse a connection that does not exist or has another type.
 
     Args:
         checked: the file.
-        key: of the connection's name.
-        connections: their types by name; None if the settings are too broken to tell.
-        wanted: the type.
+        key: the key of the connection's name.
+        connections: their types by name; None if the settings cannot be read.
+        connection_type: the required type.
     """
     name = checked.text(*key)
     if name is None or connections is None:
         return
     if name not in connections:
-        fitting = sorted(known_name for known_name, kind in connections.items() if kind == wanted) or sorted(
-            connections
-        )
-        known = ", ".join(fitting) or "none: platform.yaml has no connections"
+        candidates = sorted(
+            known_name for known_name, kind in connections.items() if kind == connection_type
+        ) or sorted(connections)
+        names = ", ".join(candidates) or "none: platform.yaml has no connections"
         checked.refuse(
             key,
-            checked.shown(*key),
-            f"one of the connections of platform.yaml: {known}",
-            nearest(name, fitting),
+            checked.written_text(*key),
+            f"one of the connections of platform.yaml: {names}",
+            nearest(name, candidates),
         )
-    elif connections[name] != wanted:
+    elif connections[name] != connection_type:
         checked.refuse(
             key,
-            f"{checked.shown(*key)}, of type {connections[name]}",
-            f"a connection of type {wanted}",
+            f"{checked.written_text(*key)}, of type {connections[name]}",
+            f"a connection of type {connection_type}",
         )
 
 
 def check_database(checked: Checked[Any], path: Key, connection: Key) -> None:
-    """Refuse an address that is no database's, and a connection beside it. Opens nothing.
+    """Refuse an address that is no database's, or a connection beside it. Opens nothing.
 
     Args:
         checked: the file.
@@ -100,55 +100,59 @@ def check_database(checked: Checked[Any], path: Key, connection: Key) -> None:
     if checked.text(*connection) is not None:
         checked.refuse(
             connection,
-            f"the connection {checked.shown(*connection)} beside a database",
-            "no connection: what the address leaves out comes from libpq's PG* variables",
+            f"the connection {checked.written_text(*connection)} beside a database",
+            "no connection: libpq's PG* variables complete the address",
         )
 
 
-def check_apart(checked: Checked[Any], settings: Checked[Settings], folder: Path) -> None:
-    """Refuse a source inside state or lake, or around them if a listing would see them.
+def check_not_own_output(checked: Checked[Any], settings: Checked[Settings], folder: Path) -> None:
+    """Refuse a source inside state or lake, or around them if its listing would include them.
 
     Args:
         checked: a dataflow's file.
         settings: the file with state and lake.
-        folder: where relative paths count from.
+        folder: the base of relative paths.
     """
     for where in source_keys(checked):
-        _check_apart(checked, settings, folder, (*where, "path"))
+        _check_source_place(checked, settings, folder, (*where, "path"))
 
 
 def source_keys(checked: Checked[Any]) -> list[Key]:
-    """Return the keys of a dataflow's sources: one, or each of a list."""
-    given = checked.value.get("source")
-    return [("source", index) for index in range(len(given))] if isinstance(given, list) else [("source",)]
+    """Return the keys of a dataflow's sources: one, or one for each item of a list."""
+    sources = checked.value.get("source")
+    return (
+        [("source", index) for index in range(len(sources))] if isinstance(sources, list) else [("source",)]
+    )
 
 
-def _check_apart(checked: Checked[Any], settings: Checked[Settings], folder: Path, key: Key) -> None:
+def _check_source_place(checked: Checked[Any], settings: Checked[Settings], folder: Path, key: Key) -> None:
     text = checked.text(*key)
     if text is None or settings.valid is None:
         return
-    own = _address(text, folder)
-    for what in PLACES:
-        there = _address(settings.valid.place(what).path, folder)
-        other = shown(settings.document.get(place_key(settings, what), settings.valid.place(what).path))
-        if _below(own, there) is not None:
+    source_address = _address(text, folder)
+    for name in PLACES:
+        address = _address(settings.valid.place(name).path, folder)
+        written = display_value(
+            settings.document.get(place_key(settings, name), settings.valid.place(name).path)
+        )
+        if _below(source_address, address) is not None:
             checked.refuse(
                 key,
-                f"{checked.shown(*key)}, inside the {what} ({other})",
+                f"{checked.written_text(*key)}, inside the {name} ({written})",
                 "a place outside: a run would load its own output",
             )
-        inner = _below(there, own)
+        inner = _below(address, source_address)
         if inner and not hidden(inner):
             checked.refuse(
                 key,
-                f"{checked.shown(*key)}, with the {what} ({other}) inside it",
+                f"{checked.written_text(*key)}, with the {name} ({written}) inside it",
                 "a place beside it: a run would load its own output",
             )
 
 
-def place_key(settings: Checked[Settings], what: str) -> Key:
-    """Return the key of a place's path, however it is written."""
-    return (what, "path") if settings.document.has((what, "path")) else (what,)
+def place_key(settings: Checked[Settings], name: str) -> Key:
+    """Return the key of a place's path, which may stand alone or in a mapping."""
+    return (name, "path") if settings.document.has((name, "path")) else (name,)
 
 
 def _nearest(scheme: str, path: Key) -> str | None:

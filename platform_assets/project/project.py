@@ -1,4 +1,4 @@
-"""A loaded project: its settings, its dataflows, and what is wrong with either."""
+"""A loaded project: its settings, its dataflows, and the errors in either."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from partitions.errors import ConfigurationError
 from partitions.inputs import Input
 from partitions.lineage import Lineage
 from partitions.spelling import nearest
-from platform_assets.project.env_reference import EnvRef, used
+from platform_assets.project.env_reference import EnvRef, resolve_text
 from platform_assets.project.errors import InvalidProject, ProjectError
 from platform_assets.project.settings import PlaceSettings, Settings, SparkSettings
 from platform_assets.sources import place_of
@@ -26,13 +26,13 @@ from resources.connections.webhook import Webhook
 from resources.user_functions import UserCode
 
 SPARK_REMOTE = "STRANDLINE_SPARK_REMOTE"
-"""The variable with a Connect server's address; it wins over ``spark`` of the settings."""
+"""The environment variable with a Connect server's address; it wins over ``spark`` in the settings."""
 
 ConnectionT = TypeVar("ConnectionT")
 
 
-class Made(NamedTuple):
-    """What a file is about, even if it has errors: the names of a dataflow, of its asset and of its table."""
+class DataflowNames(NamedTuple):
+    """The names that a file, even with errors, stands for: a dataflow, its asset and its table."""
 
     name: str
     asset: str
@@ -46,9 +46,10 @@ class Project:
     """The contents of a project folder. Holds no secret: connections keep the names of variables.
 
     Attributes:
-        folder: absolute; relative paths in its files count from here.
-        dataflows: the valid ones, sorted by name.
-        broken: the errors of each dataflow file that has some, by a name that Dagster accepts: the file's stem,
+        folder: absolute; the base of relative paths in its files.
+        dataflows: the valid dataflows, sorted by name.
+        broken: the errors of each dataflow file with errors, by a name that Dagster accepts: the file's
+        stem,
             or a form of it. Never a name of ``dataflows``.
         errors: all errors, sorted by file and line.
     """
@@ -58,7 +59,7 @@ class Project:
     broken: Mapping[str, Sequence[ProjectError]]
     errors: Sequence[ProjectError]
     _settings: Settings | None = None
-    _made: Mapping[str, Made] = field(default_factory=dict)
+    _names_by_dataflow: Mapping[str, DataflowNames] = field(default_factory=dict)
     _environment: Mapping[str, str] = field(default_factory=lambda: os.environ, repr=False)
 
     @property
@@ -79,7 +80,7 @@ class Project:
         return self._settings is not None
 
     def webhook(self) -> Webhook:
-        """Return where alerts are posted, with its address, at the moment of use.
+        """Return the webhook for alerts, with its address looked up.
 
         Raises:
             ConfigurationError: if there is none, its variable is not set, or the address has another form.
@@ -87,28 +88,28 @@ class Project:
         alerts = self.settings.alerts
         if alerts is None:
             raise ConfigurationError("expected alerts in platform.yaml, found none")
-        return Webhook(str(self._used(alerts.webhook, "alerts.webhook")))
+        return Webhook(str(self._resolve_setting(alerts.webhook, "alerts.webhook")))
 
     @property
     def lineage(self) -> Lineage:
-        """Return which dataflow reads which table; what a broken dataflow reads is not known."""
-        broken = [self._made[name] for name in self.broken if name in self._made]
+        """Return which dataflow reads which table; inputs of a broken dataflow are unknown."""
+        broken = [self._names_by_dataflow[name] for name in self.broken if name in self._names_by_dataflow]
         return Lineage([*broken, *self.dataflows.values()])
 
     @property
     def state(self) -> Place | Database:
-        """Return where the watermark log is."""
+        """Return the place of the watermark log."""
         place = self.settings.place("state")
         return Database.parse(place.path) if is_database(place.path) else self._at(place)
 
     @property
     def lake(self) -> Place:
-        """Return where tables are."""
+        """Return the place of the tables."""
         return replace(self._at(self.settings.place("lake")), catalog=self._catalog)
 
     @property
     def _catalog(self) -> JdbcConnection | RestCatalogServer | None:
-        """Where Iceberg tables are known; None: in their folders."""
+        """Return the catalog of Iceberg tables; None if their folders are the catalog."""
         settings = self.settings.iceberg
         if settings.connection is None:
             return None
@@ -120,12 +121,12 @@ class Project:
         return database
 
     def source_place(self, dataflow: Dataflow) -> Place | JdbcConnection | ApiConnection | UserCode:
-        """Return where a dataflow's rows are: the root of its files, a table of the lake, a database, an API, code of the user."""
+        """Return the place of a dataflow's rows: a root of files, a table, a database, an API or user code."""
         return place_of(self, dataflow)
 
     @property
     def spark_settings(self) -> SparkSettings:
-        """Return how Spark is reached; ``STRANDLINE_SPARK_REMOTE`` wins over the settings.
+        """Return the address of Spark; ``STRANDLINE_SPARK_REMOTE`` wins over the settings.
 
         Raises:
             ConfigurationError: if that variable holds no ``sc://`` address.
@@ -137,60 +138,64 @@ class Project:
             raise ConfigurationError(f"{SPARK_REMOTE}: expected sc://host:port, found something else")
         return SparkSettings(remote=remote)
 
-    def connection(self, name: str, wanted: type[ConnectionT]) -> ConnectionT:
-        """Return a connection with its secrets, at the moment of use.
+    def connection(self, name: str, connection_type: type[ConnectionT]) -> ConnectionT:
+        """Return a connection with its secrets looked up.
 
         Raises:
-            ConfigurationError: if the name is unknown, the connection is of another type, a variable is not set, or
+            ConfigurationError: if the name is unknown, the connection is of another type, a variable is
+            not set, or
                 the URL has another form.
         """
         settings = self.settings.connections.get(name)
         if settings is None:
             raise ConfigurationError(f"expected a connection of platform.yaml, found {name!r}")
         fields = {
-            key: self._used(value, f"connections.{name}.{key}") for key, value in settings.address().items()
+            key: self._resolve_setting(value, f"connections.{name}.{key}")
+            for key, value in settings.address().items()
         }
         connection = settings.open(f"connections.{name}", fields)
-        if not isinstance(connection, wanted):
-            raise ConfigurationError(f"connections.{name}: found type {settings.type}, expected another")
+        if not isinstance(connection, connection_type):
+            raise ConfigurationError(
+                f"connections.{name}: expected a connection of another type, found {settings.type}"
+            )
         return connection
 
-    def _used(self, value: Any, what: str) -> Any:
-        """A setting with its variables looked up, those in a mapping, too."""
+    def _resolve_setting(self, value: Any, key: str) -> Any:
+        """Return a setting with its variables looked up, also inside mappings."""
         if isinstance(value, Mapping):
-            return {name: self._used(inner, f"{what}.{name}") for name, inner in value.items()}
-        return used(value, what, self._environment) if isinstance(value, str | EnvRef) else value
+            return {name: self._resolve_setting(inner, f"{key}.{name}") for name, inner in value.items()}
+        return resolve_text(value, key, self._environment) if isinstance(value, str | EnvRef) else value
 
     def named(self, names: Sequence[str]) -> list[Dataflow]:
-        """Return the dataflows of these names, in this order; without names all valid dataflows.
+        """Return the dataflows with these names, in this order; without names all valid dataflows.
 
         Raises:
             InvalidProject: if platform.yaml or a named file has errors.
             ConfigurationError: if a name is unknown.
         """
         _ = self.settings
-        known = [*self.dataflows, *self.broken]
+        known_names = [*self.dataflows, *self.broken]
         for name in names:
-            if name not in known:
-                close = nearest(name, known)
+            if name not in known_names:
+                close = nearest(name, known_names)
                 hint = (
                     f"did you mean {close}?"
                     if close
-                    else f"project {self.folder} has {', '.join(known) or 'none'}"
+                    else f"project {self.folder} has {', '.join(known_names) or 'none'}"
                 )
                 raise ConfigurationError(
                     f"expected the name of a dataflow, found {name!r}: {hint}",
                     code="unknown_dataflow",
                     choices=["strandline list"],
                 )
-        wrong = [error for name in dict.fromkeys(names) for error in self.broken.get(name, ())]
-        if wrong:
-            raise InvalidProject(wrong)
+        errors = [error for name in dict.fromkeys(names) for error in self.broken.get(name, ())]
+        if errors:
+            raise InvalidProject(errors)
         return [self.dataflows[name] for name in dict.fromkeys(names or self.dataflows)]
 
     def layer(self, name: str) -> str:
-        """Return the first part of a dataflow's asset key, also of a broken dataflow."""
-        flow = self.dataflows.get(name) or self._made.get(name)
+        """Return the first part of a dataflow's asset key, even if the dataflow is broken."""
+        flow = self.dataflows.get(name) or self._names_by_dataflow.get(name)
         return flow.asset.partition("/")[0] if flow else "bronze"
 
     def hide(self, text: str) -> str:
@@ -205,7 +210,7 @@ class Project:
         return Database.parse(state).hide(text) if is_database(state) else text
 
     def place(self, path: str, connection: str | None) -> Place:
-        """Return a place by its path, which counts from the project's folder, and the name of its connection."""
+        """Return the place at a path, relative to the project's folder, with a connection by name."""
         return self._at(PlaceSettings(path=path, connection=connection))
 
     def _at(self, place: PlaceSettings) -> Place:

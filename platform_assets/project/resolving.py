@@ -1,4 +1,4 @@
-"""Puts the environment's texts into a document's values, and hides them again in the model."""
+"""Puts texts of the environment into a document's values, and hides them again in the model."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from platform_assets.project.shapes import Shapes, alternatives, below, takes_te
 
 @dataclass
 class Resolved:
-    """A document's values, with each reference replaced if its model wants a text.
+    """A document's values, with each reference replaced where its model has a text.
 
     Attributes:
         value: the root mapping.
-        texts: what was replaced, and where.
+        texts: the texts put in, by key.
         errors: the variables that are not set.
     """
 
@@ -30,7 +30,9 @@ class Resolved:
     errors: list[ProjectError] = field(default_factory=list)
 
 
-def resolved(document: YamlDocument, model: type[BaseModel], environment: Mapping[str, str]) -> Resolved:
+def resolve_values(
+    document: YamlDocument, model: type[BaseModel], environment: Mapping[str, str]
+) -> Resolved:
     """Return a document's values with every ``{env: NAME}`` looked up where the model has a text."""
     result = Resolved({})
 
@@ -47,8 +49,8 @@ def resolved(document: YamlDocument, model: type[BaseModel], environment: Mappin
     def look_up(reference: EnvRef, key: Key) -> Any:
         text = reference.look_up(environment)
         if text is None:
-            wanted = f"the environment variable {reference.name} to be set and not empty"
-            result.errors.append(document.error(key, repr(reference), wanted))
+            expected = f"the environment variable {reference.name} to be set and not empty"
+            result.errors.append(document.error(key, repr(reference), expected))
             return document.get(key)
         result.texts[key] = FromEnvironment(text, reference.name)
         return text
@@ -57,24 +59,24 @@ def resolved(document: YamlDocument, model: type[BaseModel], environment: Mappin
     return result
 
 
-def hidden(value: Any, texts: Mapping[Key, FromEnvironment]) -> Any:
-    """Return a checked value whose repr names the variables instead of showing their texts."""
+def hide_texts(value: Any, texts: Mapping[Key, FromEnvironment]) -> Any:
+    """Return a checked value whose repr shows variables' names instead of their texts."""
     if not texts:
         return value
     if isinstance(value, Model) and value.written_as is not None:
         whole = value.written_as
-        return value.model_copy(update={whole: hidden(getattr(value, whole), texts)})
+        return value.model_copy(update={whole: hide_texts(getattr(value, whole), texts)})
     if isinstance(value, BaseModel):
         names = {field.alias or name: name for name, field in type(value).model_fields.items()}
         inner = {names[str(part)]: below for part, below in _by_part(texts).items()}
         return value.model_copy(
-            update={name: hidden(getattr(value, name), below) for name, below in inner.items()}
+            update={name: hide_texts(getattr(value, name), below) for name, below in inner.items()}
         )
     if isinstance(value, Mapping):
-        return {**value, **{part: hidden(value[part], below) for part, below in _by_part(texts).items()}}
+        return {**value, **{part: hide_texts(value[part], below) for part, below in _by_part(texts).items()}}
     if isinstance(value, tuple):
         inner_items = _by_part(texts)
-        return tuple(hidden(item, inner_items.get(index, {})) for index, item in enumerate(value))
+        return tuple(hide_texts(item, inner_items.get(index, {})) for index, item in enumerate(value))
     return FromEnvironment(value, texts[()].name) if isinstance(value, str) else value
 
 

@@ -1,4 +1,4 @@
-"""Secrets are accepted as ``{env: NAME}`` only: finds others, and keeps them out of messages."""
+"""Finds secrets in plain text, which only ``{env: NAME}`` may give, and keeps them out of messages."""
 
 from __future__ import annotations
 
@@ -18,16 +18,19 @@ _USER_INFO = re.compile(r"^[A-Za-z][\w+.:-]*?://[^/@\s]*:[^/@\s]+@")
 _PARAMETER = re.compile(
     r"(?i)^[A-Za-z][\w+.:-]*?://[^\s]*[?&;](\w*password|passwd|pwd|token|access_token|secret\w*|sig|signature|api_?key)=[^&;\s]"
 )
-_NOT_SHOWN = "a secret in plain text"
-_WANTED = "{env: NAME}, a variable of the environment"
-_SHOWN_CHARACTERS = 60
+_NOT_DISPLAYED = "a secret in plain text"
+_EXPECTED = "{env: NAME}, a variable of the environment"
+_MOST_CHARACTERS = 60
 
 
 def is_secret(key: Key) -> bool:
-    """Return whether a key's value is a secret by its name: in a connection, reader options, Spark's settings."""
+    """Return whether a key's name marks its value as a secret.
+
+    Such keys are in connections, reader options and Spark's settings.
+    """
     match key:
         case ("alerts", "webhook"):
-            return True  # whoever knows the address can post
+            return True  # the address alone allows posting
         case ("connections", _, "headers" | "params" | "token_params" | "settings", str(name)):
             return bool(_HEADERS.match(name) or is_secret_parameter(name) or _NAMES.search(name))
         case (
@@ -41,17 +44,21 @@ def is_secret(key: Key) -> bool:
 
 
 def literal_secrets(document: YamlDocument) -> list[ProjectError]:
-    """Return an error for each secret in the file itself; the errors do not show the secrets."""
+    """Return an error for each secret in plain text; the errors do not show the secrets."""
     written = ((key, value) for key, value in leaves(document.value) if not _is_reference(document, key))
-    return [document.error(key, _NOT_SHOWN, _WANTED) for key in (_refused(*leaf) for leaf in written) if key]
+    return [
+        document.error(key, _NOT_DISPLAYED, _EXPECTED)
+        for key in (_secret_key(*leaf) for leaf in written)
+        if key
+    ]
 
 
-def shown(value: Any, key: Key = ()) -> str:
-    """Return a user's value for an error: short, and never a secret."""
+def display_value(value: Any, key: Key = ()) -> str:
+    """Return a user's value in the form for an error: short, and never a secret."""
     if reference := EnvRef.of(value):
         return repr(reference)
     if is_secret(key):
-        return _NOT_SHOWN
+        return _NOT_DISPLAYED
     match value:
         case None:
             return "nothing"
@@ -66,12 +73,15 @@ def shown(value: Any, key: Key = ()) -> str:
     return str(value)
 
 
-def _refused(key: Key, value: Any) -> Key | None:
-    """Return the key to blame if a value is a secret, else None; inside a secret's mapping or list it is the secret's own key."""
+def _secret_key(key: Key, value: Any) -> Key | None:
+    """Return the key to report if a value is a secret, else None.
+
+    For a value inside a secret mapping or list it is the key of that mapping or list.
+    """
     if value is None:
         return None
-    own = next((key[:length] for length in range(1, len(key) + 1) if is_secret(key[:length])), None)
-    return own or (key if _in_url(value) else None)
+    secret_key = next((key[:length] for length in range(1, len(key) + 1) if is_secret(key[:length])), None)
+    return secret_key or (key if _has_secret_in_url(value) else None)
 
 
 def _is_reference(document: YamlDocument, key: Key) -> bool:
@@ -79,12 +89,12 @@ def _is_reference(document: YamlDocument, key: Key) -> bool:
 
 
 def _text(value: str) -> str:
-    if _in_url(value):
+    if _has_secret_in_url(value):
         return "a URL with a secret in it"
-    cut = value if len(value) <= _SHOWN_CHARACTERS else value[: _SHOWN_CHARACTERS - 1] + "…"
+    cut = value if len(value) <= _MOST_CHARACTERS else value[: _MOST_CHARACTERS - 1] + "…"
     plain = re.fullmatch(r"([^\W\d]|[./~*%])[^\s,'\"]*", cut) is not None
     return cut if plain and cut not in ("true", "false", "null") else f"'{cut}'"
 
 
-def _in_url(value: Any) -> bool:
+def _has_secret_in_url(value: Any) -> bool:
     return isinstance(value, str) and bool(_USER_INFO.match(value) or _PARAMETER.match(value))

@@ -1,4 +1,7 @@
-"""The models of ``platform.yaml`` (docs/reference/project-files.md). Every key has a default; an absent file means all of them."""
+"""The models of ``platform.yaml`` (docs/project-files.md).
+
+Every key has a default, and the file is optional.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ from resources.connections.places import S3Connection
 from resources.spark.settings import ANSI, TIME_ZONE
 from resources.user_functions import FunctionConnection
 
-_SHORTEST_HIDDEN = 4
+_SHORTEST_SECRET = 4
 
 
 def _remote(text: str) -> str:
@@ -33,25 +36,25 @@ def _remote(text: str) -> str:
 
 
 def _conf_text(value: object) -> object:
-    """Return numbers and true/false as Spark writes them."""
+    """Return numbers and booleans in Spark's spelling."""
     if isinstance(value, bool):
         return str(value).lower()
     return str(value) if isinstance(value, int | float) else value
 
 
-_KEPT_SETTINGS = {
+_FIXED_SETTINGS = {
     TIME_ZONE: ("UTC", "times are read, written and compared in UTC (in sql: from_utc_timestamp)"),
     ANSI: (
         "true",
-        "without it a value that does not fit its type becomes another one, or NULL, in silence (in sql: try_cast of the values that may be NULL)",
+        "without it a value that does not fit its type silently becomes another one, or NULL (in sql: try_cast of the values that may be NULL)",
     ),
 }
-"""Settings that sessions always have: the value, and why."""
+"""Settings that every session has: the value, and the reason."""
 
 
-def _without_kept_settings(conf: dict[str, str]) -> dict[str, str]:
-    """Raise if sessions are to have another value of a setting that all of them have."""
-    for key, (expected, why) in _KEPT_SETTINGS.items():
+def _refuse_fixed_settings(conf: dict[str, str]) -> dict[str, str]:
+    """Raise if Spark's settings give another value to a setting that every session has."""
+    for key, (expected, why) in _FIXED_SETTINGS.items():
         value = conf.get(key, expected)
         if value.strip().casefold() != expected.casefold():
             raise ValueError(f"expected {key}: {expected}, or none, since {why}, found {value}")
@@ -59,7 +62,7 @@ def _without_kept_settings(conf: dict[str, str]) -> dict[str, str]:
 
 
 class SparkSettings(Model):
-    """Spark inside the process (or on a cluster) by ``master``, or a Connect server by ``remote``.
+    """Spark in the process or on a cluster, by ``master``; or a Connect server, by ``remote``.
 
     Attributes:
         master: used if ``remote`` is None.
@@ -68,14 +71,14 @@ class SparkSettings(Model):
 
     master: Annotated[str, Field(min_length=1)] = "local[*]"
     conf: Annotated[
-        dict[str, Annotated[str, BeforeValidator(_conf_text)]], AfterValidator(_without_kept_settings)
+        dict[str, Annotated[str, BeforeValidator(_conf_text)]], AfterValidator(_refuse_fixed_settings)
     ] = Field(default_factory=dict)
     remote: Annotated[str, AfterValidator(_remote)] | None = None
 
     @model_validator(mode="after")
-    def _one_way(self) -> SparkSettings:
-        given = self.model_fields_set
-        if "remote" in given and given & {"master", "conf"}:
+    def _refuse_remote_with_master(self) -> SparkSettings:
+        written_keys = self.model_fields_set
+        if "remote" in written_keys and written_keys & {"master", "conf"}:
             raise ValueError("expected master and conf, or remote alone, found both")
         return self
 
@@ -88,23 +91,23 @@ class PlaceSettings(Model):
 
 
 class ConnectionModel(Model):
-    """What all connections have in common: some of their keys hold secrets."""
+    """The base of all connections: some of their keys hold secrets."""
 
-    _opens_nothing: ClassVar[frozenset[str]] = frozenset({"type"})
+    _not_address_keys: ClassVar[frozenset[str]] = frozenset({"type"})
 
     def address(self) -> dict[str, Any]:
-        """Return the keys that say where something is and who asks, with their values as written."""
-        return {key: value for key, value in self if key not in self._opens_nothing}
+        """Return the keys that give address and credentials, with their values as written."""
+        return {key: value for key, value in self if key not in self._not_address_keys}
 
     def hide(self, text: str, environment: Mapping[str, str]) -> str:
         """Return a text with the values of the connection's secrets replaced."""
-        for key, reference in self._texts():
+        for key, reference in self._leaves():
             value = reference.look_up(environment) if isinstance(reference, EnvRef) else None
-            if value and len(value) >= _SHORTEST_HIDDEN and is_secret(("connections", "", *key)):
+            if value and len(value) >= _SHORTEST_SECRET and is_secret(("connections", "", *key)):
                 text = text.replace(value, repr(reference))
         return text
 
-    def _texts(self) -> Iterator[tuple[Key, Any]]:
+    def _leaves(self) -> Iterator[tuple[Key, Any]]:
         for key, value in self:
             if isinstance(value, Mapping):
                 yield from (((key, name), inner) for name, inner in value.items())
@@ -123,25 +126,25 @@ class S3Settings(ConnectionModel):
     session_token: Text | None = None
 
     def open(self, _: str, fields: Mapping[str, Any]) -> S3Connection:
-        """Return the connection with these values, all of them looked up."""
+        """Return the connection with these values, which are all looked up."""
         return S3Connection(**fields)
 
 
-class LooksBack(ConnectionModel):
-    """A connection whose dataflows above a column watermark may read rows again.
+class LookBackConnection(ConnectionModel):
+    """A connection with a look-back for its dataflows with a column watermark.
 
     Attributes:
-        backward: the look-back of each such dataflow that has none of its own.
+        backward: the look-back of each such dataflow without one of its own.
     """
 
-    _opens_nothing: ClassVar[frozenset[str]] = frozenset({"type", "backward"})
+    _not_address_keys: ClassVar[frozenset[str]] = frozenset({"type", "backward"})
 
     backward: LookBack | None = None
 
     @model_validator(mode="before")
     @classmethod
-    def _flat_look_back(cls, given: Any) -> Any:
-        return as_nested(given)
+    def _flat_look_back(cls, values: Any) -> Any:
+        return as_nested(values)
 
 
 def _jdbc_url(text: str | EnvRef) -> str | EnvRef:
@@ -150,11 +153,12 @@ def _jdbc_url(text: str | EnvRef) -> str | EnvRef:
     return text
 
 
-class JdbcSettings(LooksBack):
+class JdbcSettings(LookBackConnection):
     """A database; Strandline brings the driver.
 
     Attributes:
-        url: ``jdbc:postgresql://host:port/database``, or MariaDB's or MySQL's; the driver's parameters may follow.
+        url: ``jdbc:postgresql://host:port/database``, or MariaDB's or MySQL's; the driver's parameters may
+        follow.
     """
 
     type: Literal["jdbc"]
@@ -163,7 +167,7 @@ class JdbcSettings(LooksBack):
     password: Text | None = None
 
     def open(self, key: str, fields: Mapping[str, Any]) -> JdbcConnection:
-        """Return the connection with these values, all of them looked up.
+        """Return the connection with these values, which are all looked up.
 
         Raises:
             ConfigurationError: if the URL has another form; ``key`` is the connection's.
@@ -174,7 +178,7 @@ class JdbcSettings(LooksBack):
             raise ConfigurationError(f"{key}.url: {error.message}") from error
 
     def hide(self, text: str, environment: Mapping[str, str]) -> str:
-        """Return a text with the values of the connection's secrets replaced, those in its URL, too."""
+        """Return a text with the values of the connection's secrets replaced, also those in its URL."""
         url = self.url.look_up(environment) if isinstance(self.url, EnvRef) else None
         if url:
             with suppress(ConfigurationError):  # the error is reported when the URL is used
@@ -192,21 +196,21 @@ class ApiSettings(ConnectionModel):
     """An HTTP API.
 
     Attributes:
-        base_url: that the paths of sources are below.
-        headers: of each request.
-        params: of the query of each request, such as an API key.
+        base_url: the base of the sources' paths.
+        headers: sent with each request.
+        params: sent in the query of each request, such as an API key.
         user: for basic authentication.
         password: for basic authentication.
         token: for ``Authorization: Bearer``.
-        token_url: who gives such tokens for ``client_id`` and ``client_secret`` (OAuth 2.0, client credentials).
-        client_id: of the client.
-        client_secret: of the client.
-        client_auth: how the client says who it is: by basic authentication, or in the body.
-        scope: that tokens are asked for with.
-        token_params: more that tokens are asked for with, such as ``audience``.
-        hosts: others that next links and redirects may lead to, with the same credentials.
-        timeout: for one page.
-        retry_for: how long a page that fails in passing is asked for again.
+        token_url: the URL that issues such tokens for ``client_id`` and ``client_secret`` (OAuth 2.0, client credentials).
+        client_id: the client's id.
+        client_secret: the client's secret.
+        client_auth: where the client sends its credentials: in basic authentication, or in the body.
+        scope: the scope of requested tokens.
+        token_params: further parameters of a token request, such as ``audience``.
+        hosts: other hosts that next links and redirects may lead to, with the same credentials.
+        timeout: the longest wait for one page.
+        retry_for: how long to retry a page that fails temporarily.
     """
 
     type: Literal["api"]
@@ -227,13 +231,13 @@ class ApiSettings(ConnectionModel):
     retry_for: Duration = timedelta(minutes=5)
 
     def open(self, key: str, fields: Mapping[str, Any]) -> ApiConnection:
-        """Return the connection with these values, all of them looked up.
+        """Return the connection with these values, which are all looked up.
 
         Raises:
             ConfigurationError: if one of them has another form; ``key`` is the connection's.
         """
-        named = {**self.headers, **self.params, **self.token_params}
-        hidden = frozenset(name for name, value in named.items() if isinstance(value, EnvRef))
+        named_texts = {**self.headers, **self.params, **self.token_params}
+        hidden = frozenset(name for name, value in named_texts.items() if isinstance(value, EnvRef))
         try:
             return ApiConnection(**fields, hidden=hidden)
         except ConfigurationError as error:
@@ -241,20 +245,20 @@ class ApiSettings(ConnectionModel):
 
 
 class PythonSettings(ConnectionModel):
-    """What a function of the user is given: any settings, by name."""
+    """The settings of a user's function: any texts, by name."""
 
     type: Literal["python"]
     settings: dict[Annotated[str, Field(min_length=1)], Text] = Field(default_factory=dict)
 
     def open(self, _: str, fields: Mapping[str, Any]) -> FunctionConnection:
-        """Return the connection with these values, all of them looked up."""
+        """Return the connection with these values, which are all looked up."""
         return FunctionConnection(**fields)
 
     def hide(self, text: str, environment: Mapping[str, str]) -> str:
-        """Return a text without what the environment gives: which of it is secret is the function's to know."""
+        """Return a text without any value from the environment: only the function knows which are secret."""
         for reference in self.settings.values():
             value = reference.look_up(environment) if isinstance(reference, EnvRef) else None
-            if value and len(value) >= _SHORTEST_HIDDEN:
+            if value and len(value) >= _SHORTEST_SECRET:
                 text = text.replace(value, repr(reference))
         return text
 
@@ -263,12 +267,12 @@ class IcebergRestSettings(ConnectionModel):
     """A server that knows Iceberg tables, and speaks Iceberg's REST protocol.
 
     Attributes:
-        uri: that ``/v1/config`` is below.
-        warehouse: which of the server's catalogs is meant.
+        uri: the base of ``/v1/config``.
+        warehouse: the name of the server's catalog.
         token: for ``Authorization: Bearer``.
-        credential: ``id:secret``, for which tokens are given.
-        oauth2_server_uri: who gives them, if it is not the server.
-        scope: of the tokens.
+        credential: ``id:secret``, exchanged for tokens.
+        oauth2_server_uri: the server that issues tokens, if it is another one.
+        scope: the scope of the tokens.
     """
 
     type: Literal["iceberg_rest"]
@@ -280,7 +284,7 @@ class IcebergRestSettings(ConnectionModel):
     scope: Text | None = None
 
     def open(self, key: str, fields: Mapping[str, Any]) -> RestCatalogServer:
-        """Return the connection with these values, all of them looked up.
+        """Return the connection with these values, which are all looked up.
 
         Raises:
             ConfigurationError: if one of them has another form; ``key`` is the connection's.
@@ -298,7 +302,7 @@ ConnectionSettings = Annotated[
 
 
 class HistorySettings(Model):
-    """Retention of a watermark log: an entry beyond both limits is deleted. The newest is always kept.
+    """The retention of a watermark log: entries beyond both limits are deleted, never the newest.
 
     Attributes:
         entries: the number of newest entries to keep.
@@ -314,7 +318,7 @@ class IcebergSettings(Model):
 
     Attributes:
         catalog: ``hadoop``: the folders of the lake; ``jdbc``: a PostgreSQL database; ``rest``: a server.
-        connection: of the database or the server.
+        connection: the connection to the database or the server.
     """
 
     catalog: Literal["hadoop", "jdbc", "rest"] = "hadoop"
@@ -325,41 +329,41 @@ class AlertSettings(Model):
     """Who is told of dataflows that need somebody.
 
     Attributes:
-        webhook: the address, a secret; Slack's gets Slack's form, any other plain JSON.
-        on: what is told.
+        webhook: the address, a secret; Slack gets Slack's form, any other host plain JSON.
+        on: the conditions that are reported.
     """
 
     webhook: Text
     on: Annotated[tuple[Condition, ...], Field(min_length=1)] = CONDITIONS
 
 
-def _something(given: Any) -> Any:
-    if given is None:
-        raise ConfigurationError("expected webhook and maybe on, or no alerts at all, found nothing")
-    return given
+def _require_alerts(alerts: Any) -> Any:
+    if alerts is None:
+        raise ConfigurationError("expected webhook (and optionally on), or no alerts key, found nothing")
+    return alerts
 
 
 class SensorSettings(Model):
     """How often sensors look.
 
     Attributes:
-        interval: between two looks, at least; None: 30 s, a minute for rows above a column. The sweep for late files has its own.
+        interval: the least time between two ticks; None: 30 s, a minute for rows above a column. The sweep for late files has its own.
     """
 
     interval: Annotated[Duration, Field(ge=timedelta(seconds=1))] | None = None
 
 
 class Settings(Model):
-    """The whole file.
+    """The contents of ``platform.yaml``.
 
     Attributes:
-        state: where the watermark log is.
-        lake: tables lie at ``<lake>/<layer>/<name>``.
+        state: the place of the watermark log.
+        lake: the place of tables, ``<lake>/<layer>/<name>``.
         format: the default of all targets.
         iceberg: the catalog of Iceberg tables.
         history: the retention of each watermark log.
-        sensors: of Dagster.
-        alerts: None: people are told nothing.
+        sensors: the settings of Dagster's sensors.
+        alerts: who gets messages; None: nobody.
         connections: by name, for sources, state and lake.
     """
 
@@ -370,10 +374,10 @@ class Settings(Model):
     spark: SparkSettings = SparkSettings()
     history: HistorySettings = HistorySettings()
     sensors: SensorSettings = SensorSettings()
-    alerts: Annotated[AlertSettings | None, BeforeValidator(_something)] = None
+    alerts: Annotated[AlertSettings | None, BeforeValidator(_require_alerts)] = None
     connections: dict[str, ConnectionSettings] = Field(default_factory=dict)
 
-    def place(self, which: Literal["state", "lake"]) -> PlaceSettings:
-        """Return state or lake, however it was written."""
-        place: str | PlaceSettings = getattr(self, which)
+    def place(self, name: Literal["state", "lake"]) -> PlaceSettings:
+        """Return the place of state or lake, which may be written in two forms."""
+        place: str | PlaceSettings = getattr(self, name)
         return place if isinstance(place, PlaceSettings) else PlaceSettings(path=place)

@@ -1,6 +1,7 @@
-"""What may stand at a key, read from the models' annotations.
+"""The values that a key may have, read from the models' annotations.
 
-Belongs here: questions to annotations, so that neither ``{env: NAME}`` nor an error's wording needs a list of
+Belongs here: questions to annotations, so that neither ``{env: NAME}`` nor an error's wording needs a list
+of
 keys that must be kept up to date when a model gains a field.
 """
 
@@ -31,12 +32,12 @@ _WORDS: dict[Any, str] = {
 
 
 def shapes_at(root: Any, key: Key, value: Any = None) -> Shapes:
-    """Return what may stand at a key below ``root``; empty if the key is unknown.
+    """Return the shapes that a key below ``root`` may have; empty if the key is unknown.
 
     Args:
         root: a model.
-        key: of the place.
-        value: what a user wrote at the root; of several models, those with its ``type`` count.
+        key: the key.
+        value: the user's value at the root; its ``type`` chooses among several models.
     """
     shapes = of_type(alternatives(root), value)
     for part in key:
@@ -46,23 +47,27 @@ def shapes_at(root: Any, key: Key, value: Any = None) -> Shapes:
 
 
 def of_type(shapes: Shapes, value: Any) -> Shapes:
-    """Return those of several models that have the ``type`` of the value; all of them if its type is unknown."""
+    """Return the models that have the ``type`` of the value; all shapes if its type is unknown."""
     if not is_choice(shapes):
         return shapes
-    named = value_at(value, ("type",))
+    type_name = value_at(value, ("type",))
     return (
-        tuple(shape for shape in shapes if _is_model(shape) and named in get_args(_fields(shape).get("type")))
+        tuple(
+            shape
+            for shape in shapes
+            if _is_model(shape) and type_name in get_args(_fields(shape).get("type"))
+        )
         or shapes
     )
 
 
 def is_choice(shapes: Shapes) -> bool:
-    """Return whether several models may stand there."""
+    """Return whether the shapes include several models."""
     return sum(map(_is_model, shapes)) > 1
 
 
 def below(shapes: Shapes, part: str | int) -> Shapes:
-    """Return what may stand one level deeper."""
+    """Return the shapes one level deeper."""
     return tuple(
         alternative
         for shape in shapes
@@ -72,7 +77,10 @@ def below(shapes: Shapes, part: str | int) -> Shapes:
 
 
 def alternatives(annotation: Any) -> Shapes:
-    """Return the members of a union, looking through Annotated and Optional; of a model that is written as one of its fields, that field."""
+    """Return the members of a union, inside Annotated and Optional.
+
+    A model that is written as one of its fields stands for that field.
+    """
     origin = get_origin(annotation)
     if hasattr(annotation, "__metadata__"):  # Annotated
         return alternatives(get_args(annotation)[0])
@@ -84,19 +92,19 @@ def alternatives(annotation: Any) -> Shapes:
 
 
 def known_keys(shapes: Shapes) -> list[str]:
-    """Return the keys of the models among them, sorted."""
+    """Return the keys of all models among the shapes, sorted."""
     return sorted({name for shape in shapes if _is_model(shape) for name in _fields(shape)})
 
 
 def places_of(root: Any, name: str) -> list[Key]:
-    """Return where a model has a key of this name, at its top or one level below."""
+    """Return the keys with this name in a model, at its top or one level below."""
     tops = {top: alternatives(annotation) for top, annotation in _fields(root).items()}
     places: list[Key] = [(name,)] if name in tops else []
     return places + [(top, name) for top, shapes in tops.items() if name in known_keys(shapes)]
 
 
 def takes_text(shapes: Shapes) -> bool:
-    """Return whether ``{env: NAME}`` stands for a text there: not if a mapping may have a key ``env``.
+    """Return whether ``{env: NAME}`` is a text here; False if a mapping may have a key ``env``.
 
     ``tags: {env: production}`` is a tag, not a variable.
     """
@@ -106,7 +114,7 @@ def takes_text(shapes: Shapes) -> bool:
 
 
 def in_words(shapes: Shapes) -> str:
-    """Return the shapes in words, ``text, a number or true or false``; a Literal as its values."""
+    """Return the shapes in words, such as ``text, a number or true or false``; a Literal as its values."""
     return any_of(dict.fromkeys(word for shape in shapes for word in _words(shape)))
 
 

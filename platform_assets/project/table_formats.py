@@ -1,4 +1,4 @@
-"""The format of tables that ``platform.yaml`` names for all dataflows that name none."""
+"""The default table format in ``platform.yaml`` for dataflows that name none."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ from partitions.supported import FORMATS
 
 
 def with_format(settings: Mapping[str, Any], value: dict[str, Any]) -> dict[str, Any]:
-    """Return a dataflow's values with the project's format of tables, if they name none. A word that is no format is the settings' mistake.
+    """Return a dataflow's values, with the project's table format if they name none.
+
+    The settings' own check reports an unknown format.
 
     Args:
         settings: the values of ``platform.yaml``.
-        value: the dataflow's.
+        value: the dataflow's values.
     """
     table_format, target = settings.get("format"), value.get("target", {})
     if (

@@ -1,4 +1,4 @@
-"""pydantic's errors in the words of a project file: key and line, found, expected, nearest."""
+"""Translates pydantic's errors for a project file: key and line, found, expected, nearest."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from partitions.spelling import nearest
 from platform_assets.project.document import Key, YamlDocument, leaves, within
 from platform_assets.project.env_reference import FromEnvironment
 from platform_assets.project.errors import ProjectError
-from platform_assets.project.secret_keys import shown
+from platform_assets.project.secret_keys import display_value
 from platform_assets.project.shapes import any_of, in_words, is_choice, known_keys, places_of, shapes_at
 
 _LIMITS = {
@@ -33,57 +33,68 @@ _VALIDATOR_TEXT = re.compile(
 )
 
 
-def translated(
-    refused: ValidationError,
+def translate_errors(
+    validation: ValidationError,
     document: YamlDocument,
     model: type[BaseModel],
     texts: Mapping[Key, FromEnvironment],
-    given: Collection[str] = (),
+    unwritten: Collection[str] = (),
 ) -> list[ProjectError]:
     """Return the errors of one validation, each key once.
 
-    A union reports an error for each of its members; of these the ones deepest in the file count.
+    A union reports an error for each of its members; only the errors deepest in the file count.
 
     Args:
-        refused: what pydantic says.
+        validation: pydantic's error.
         document: the file as it was written.
-        model: what it was validated as.
-        texts: what came from the environment and must not be shown.
-        given: fields of the model that no user writes.
+        model: the model of the validation.
+        texts: the texts from the environment, which must not be shown.
+        unwritten: fields of the model that no user writes.
     """
-    errors = refused.errors()
+    errors = validation.errors()
     fits = [error for error in errors if not isinstance(_cause(error), PartsDoNotFit)]
     if not fits:
-        return [masked(refusal, key, texts) for error in errors for key, refusal in _unfit(error, document)]
+        return [
+            mask_texts(refusal, key, texts)
+            for error in errors
+            for key, refusal in _refused_combinations(error, document)
+        ]
     by_key = {_key(error, document, model): error for error in reversed(fits)}
     deepest = [
-        key for key in reversed(by_key) if not any(within(other, key) and other != key for other in by_key)
+        key
+        for key in reversed(by_key)
+        if not any(within(other_key, key) and other_key != key for other_key in by_key)
     ]
-    return [masked(_error(key, by_key[key], document, model, given), key, texts) for key in deepest]
+    return [
+        mask_texts(_project_error(key, by_key[key], document, model, unwritten), key, texts)
+        for key in deepest
+    ]
 
 
-def escaped(
-    refused: ConfigurationError,
+def translate_escaped(
+    error: ConfigurationError,
     document: YamlDocument,
     value: Mapping[str, Any],
     texts: Mapping[Key, FromEnvironment],
 ) -> tuple[Key, ProjectError]:
-    """Return the key and the error of an exception that pydantic passes on unchanged: the key of the value that it quotes.
+    """Return the key and error of an exception that pydantic passes on unchanged.
 
-    pydantic collects a validator's ValueErrors only, not Strandline's own errors.
+    pydantic collects only a validator's ValueErrors, not Strandline's own errors. The key is that of the
+    value quoted
+    in the message.
     """
-    said = refused.message
-    key = next((key for key, leaf in leaves(value) if isinstance(leaf, str) and f"'{leaf}'" in said), ())
-    return key, masked(_validator_error(key, said, document.get(key), document), key, texts)
+    message = error.message
+    key = next((key for key, leaf in leaves(value) if isinstance(leaf, str) and f"'{leaf}'" in message), ())
+    return key, mask_texts(_validator_error(key, message, document.get(key), document), key, texts)
 
 
 def _cause(error: ErrorDetails) -> Any:
-    """Return the error that one of Strandline's validators raised, or None."""
+    """Return the error that a validator of Strandline raised, or None."""
     return error.get("ctx", {}).get("error")
 
 
-def _unfit(error: ErrorDetails, document: YamlDocument) -> Iterator[tuple[Key, ProjectError]]:
-    """Yield each refused combination, at its own key, or at the nearest key above it that a user wrote."""
+def _refused_combinations(error: ErrorDetails, document: YamlDocument) -> Iterator[tuple[Key, ProjectError]]:
+    """Yield each refused combination with its key."""
     cause = _cause(error)
     for refusal in cause.refusals if isinstance(cause, PartsDoNotFit) else ():
         yield refusal.key, document.error(refusal.key, refusal.found, refusal.expected)
@@ -92,7 +103,7 @@ def _unfit(error: ErrorDetails, document: YamlDocument) -> Iterator[tuple[Key, P
 def _key(error: ErrorDetails, document: YamlDocument, model: type[BaseModel]) -> Key:
     """Return the error's key in the file: pydantic's location without the names of union members.
 
-    The name of a chosen member is its ``type``, and may also be the name of a key.
+    A member is named by its ``type``, which may also be the name of a key.
     """
     key: Key = ()
     tag: Key | None = None
@@ -106,37 +117,37 @@ def _key(error: ErrorDetails, document: YamlDocument, model: type[BaseModel]) ->
     return (*key, error["loc"][-1]) if error["type"] == "missing" else key
 
 
-def _error(
+def _project_error(
     key: Key, error: ErrorDetails, document: YamlDocument, model: type[BaseModel], unwritten: Collection[str]
 ) -> ProjectError:
-    value, shapes, kind = document.get(key), shapes_at(model, key, document.value), error["type"]
+    value, shapes, error_type = document.get(key), shapes_at(model, key, document.value), error["type"]
     context = error.get("ctx", {})
-    if kind == "extra_forbidden":
+    if error_type == "extra_forbidden":
         allowed = known_keys(shapes_at(model, key[:-1], document.value))
         allowed = [name for name in allowed if key[1:] or name not in unwritten]
         elsewhere = _elsewhere(key, model, unwritten)
         close = None if elsewhere else nearest(str(key[-1]), allowed)
         return document.error(key, "an unknown key", f"one of {', '.join(allowed)}{elsewhere}", close)
-    if kind in ("missing", "union_tag_not_found"):
+    if error_type in ("missing", "union_tag_not_found"):
         return document.error(key, "nothing", f"{in_words(shapes)} (this key is required)")
-    if kind in ("literal_error", "union_tag_invalid"):
+    if error_type in ("literal_error", "union_tag_invalid"):
         values = re.findall(r"'([^']*)'", context.get("expected") or context["expected_tags"])
         close = nearest(value, values) if isinstance(value, str) else None
         return document.error(
-            key, shown(value, key), any_of(values) if values else context["expected"], close
+            key, display_value(value, key), any_of(values) if values else context["expected"], close
         )
-    if kind == "value_error":
-        said = context["error"]
-        return _validator_error(key, str(said), value, document, getattr(said, "nearest", None))
-    limit = _LIMITS.get(kind)
+    if error_type == "value_error":
+        cause = context["error"]
+        return _validator_error(key, str(cause), value, document, getattr(cause, "nearest", None))
+    limit = _LIMITS.get(error_type)
     expected = limit.format(**context) if limit else in_words(shapes) + _hint(value, shapes, key)
-    return document.error(key, shown(value, key), expected)
+    return document.error(key, display_value(value, key), expected)
 
 
-def _elsewhere(key: Key, model: type[BaseModel], given: Collection[str]) -> str:
-    """Say where a key that is unknown at its place stands; empty if nowhere."""
+def _elsewhere(key: Key, model: type[BaseModel], unwritten: Collection[str]) -> str:
+    """Return where an unknown key would be valid, in words; "" if nowhere."""
     name = str(key[-1])
-    places = [place for place in places_of(model, name) if place != key and place[0] not in given]
+    places = [place for place in places_of(model, name) if place != key and place[0] not in unwritten]
     where = [f"in {place[0]}" if place[1:] else "at the top of the file, not indented" for place in places]
     return f"; {name} stands {any_of(where)}" if where else ""
 
@@ -144,29 +155,34 @@ def _elsewhere(key: Key, model: type[BaseModel], given: Collection[str]) -> str:
 def _validator_error(
     key: Key, text: str, value: Any, document: YamlDocument, close: str | None = None
 ) -> ProjectError:
-    """Return the error of a text from Strandline's validators, ``why: expected this, found that``; "why" and "that" may be missing.
+    """Return the error of a validator's text, ``why: expected this, found that``.
 
-    If it speaks of a mapping as a whole, the first of the mapping's keys in the text is to blame.
+    "why" and "that" may be missing. If the text is about a whole mapping, the first key that it names is
+    reported.
     """
-    said = _VALIDATOR_TEXT.fullmatch(text)
-    why, expected, found = said.group("why", "expected", "found") if said else (None, text, None)
+    match = _VALIDATOR_TEXT.fullmatch(text)
+    why, expected, actual = match.group("why", "expected", "found") if match else (None, text, None)
     if isinstance(value, dict):
-        named = [word for word in dict.fromkeys(re.findall(r"\w+", text)) if word in value]
-        key, found = (*key, *named[:1]), found or " and ".join(named)
-    return document.error(key, found or shown(value, key), f"{expected} ({why})" if why else expected, close)
+        named_keys = [word for word in dict.fromkeys(re.findall(r"\w+", text)) if word in value]
+        key, actual = (*key, *named_keys[:1]), actual or " and ".join(named_keys)
+    return document.error(
+        key, actual or display_value(value, key), f"{expected} ({why})" if why else expected, close
+    )
 
 
 def _hint(value: Any, shapes: Iterable[Any], key: Key) -> str:
     if str in shapes and isinstance(value, bool | int | float):
         return " (put it in quotes)"
     lists = [get_origin(shape) in (tuple, list) for shape in shapes]
-    return f" such as [{shown(value, key)}]" if lists and all(lists) and isinstance(value, str) else ""
+    return (
+        f" such as [{display_value(value, key)}]" if lists and all(lists) and isinstance(value, str) else ""
+    )
 
 
-def masked(error: ProjectError, key: Key, texts: Mapping[Key, FromEnvironment]) -> ProjectError:
-    """Return the error with the environment's texts replaced by the names of their variables."""
-    found, expected = error.found, error.expected
+def mask_texts(error: ProjectError, key: Key, texts: Mapping[Key, FromEnvironment]) -> ProjectError:
+    """Return the error with texts from the environment replaced by their variables' names."""
+    actual, expected = error.actual, error.expected
     for place, text in texts.items():
         if within(place, key):
-            found, expected = found.replace(text, repr(text)), expected.replace(text, repr(text))
-    return ProjectError(error.file, error.line, error.key, found, expected, error.nearest)
+            actual, expected = actual.replace(text, repr(text)), expected.replace(text, repr(text))
+    return ProjectError(error.file, error.line, error.key, actual, expected, error.nearest)

@@ -1,6 +1,7 @@
 """YAML text as plain values, each key with its line.
 
-Only what JSON has too becomes a value: mappings, lists, text, whole and decimal numbers, ``true``, ``false``,
+Only values that JSON has, too, are read as such: mappings, lists, text, whole and decimal numbers,
+``true``, ``false``,
 null. YAML 1.1's surprises stay text: ``on``, ``no``, ``2017-01-02``, ``12:30``, ``0777``, ``0x1f``,
 ``1_000``.
 """
@@ -19,7 +20,7 @@ except ImportError:  # PyYAML without libyaml is several times slower, and other
     from yaml import SafeLoader as _Base  # type: ignore[assignment]
 
 Key = tuple[str | int, ...]
-"""Where a value stands: the keys and list indexes that lead to it."""
+"""The path of a value: the keys and list indexes that lead to it."""
 
 _TAG = "tag:yaml.org,2002:"
 _SCALARS = {
@@ -31,7 +32,7 @@ _SCALARS = {
 
 
 class TextPosition(NamedTuple):
-    """Both count from 1."""
+    """Line and column of a value; both count from 1."""
 
     line: int
     column: int
@@ -42,14 +43,14 @@ class Unreadable(Exception):
 
     Attributes:
         line: counts from 1.
-        found: in words.
-        expected: in words.
+        actual: what the text has, in words.
+        expected: what it should have, in words.
     """
 
-    def __init__(self, line: int, found: str, expected: str) -> None:
-        """Keep the parts that an error of a project file is made of."""
-        super().__init__(f"line {line}: found {found}, expected {expected}")
-        self.line, self.found, self.expected = line, found, expected
+    def __init__(self, line: int, actual: str, expected: str) -> None:
+        """Create it with the parts of a project file's error."""
+        super().__init__(f"line {line}: found {actual}, expected {expected}")
+        self.line, self.actual, self.expected = line, actual, expected
 
 
 @dataclass
@@ -58,8 +59,8 @@ class Parsed:
 
     Attributes:
         value: the root mapping; empty for an empty text.
-        positions: of every key, and of every item of a list.
-        repeated: keys that occur again, with the line of the repetition; their first value counts.
+        positions: the positions of all keys and list items.
+        repeated: keys that occur again, with the line of the repetition; the first value counts.
     """
 
     value: dict[str, Any] = field(default_factory=dict)
@@ -80,12 +81,12 @@ def parse(content: bytes) -> Parsed:
             _line(node), "a list" if isinstance(node, yaml.SequenceNode) else "text", "a mapping (key: value)"
         )
     if node is not None:
-        parsed.value = _Reader(parsed).mapping(node, ())
+        parsed.value = _NodeReader(parsed).mapping(node, ())
     return parsed
 
 
 class _Loader(_Base):
-    """The parser with a shorter list of what is not text."""
+    """The YAML parser with fewer values that are not text."""
 
     yaml_implicit_resolvers = {  # noqa: RUF012  PyYAML declares it so
         first: [
@@ -97,11 +98,11 @@ class _Loader(_Base):
     }
 
 
-class _Reader:
-    """Makes plain values of YAML's nodes, and notes positions and repeated keys."""
+class _NodeReader:
+    """Converts YAML's nodes to plain values, and records positions and repeated keys."""
 
-    def __init__(self, into: Parsed) -> None:
-        self._into = into
+    def __init__(self, parsed: Parsed) -> None:
+        self._parsed = parsed
         self._open: list[yaml.Node] = []
 
     def mapping(self, node: yaml.MappingNode, key: Key) -> dict[str, Any]:
@@ -110,16 +111,16 @@ class _Reader:
         for name, value in node.value:
             if not isinstance(name, yaml.ScalarNode):
                 raise Unreadable(_line(name), "a key that is a mapping or a list", "a key that is text")
-            here = (*key, name.value)
+            item_key = (*key, name.value)
             if name.value in values:
-                self._into.repeated.append((here, _line(name)))
+                self._parsed.repeated.append((item_key, _line(name)))
                 continue
-            self._into.positions[here] = _position(name)
-            values[name.value] = self._value(value, here)
+            self._parsed.positions[item_key] = _position(name)
+            values[name.value] = self._value(value, item_key)
         return values
 
     def _value(self, node: yaml.Node, key: Key) -> Any:
-        if any(node is other for other in self._open):
+        if any(node is ancestor for ancestor in self._open):
             raise Unreadable(_line(node), "an anchor that contains itself", "a value")
         if isinstance(node, yaml.ScalarNode):
             return _scalar(node)
@@ -132,7 +133,7 @@ class _Reader:
     def _items(self, node: yaml.Node, key: Key) -> list[Any]:
         _expect_tag(node, "seq")
         for index, item in enumerate(node.value):
-            self._into.positions[(*key, index)] = _position(item)
+            self._parsed.positions[(*key, index)] = _position(item)
         return [self._value(item, (*key, index)) for index, item in enumerate(node.value)]
 
 
@@ -172,23 +173,23 @@ def _compose(text: str) -> yaml.Node | None:
     try:
         return yaml.compose(text, Loader=_Loader)  # type: ignore[no-any-return,unused-ignore]
     except yaml.MarkedYAMLError as error:
-        line = _blamed(error)
-        raise Unreadable(line, *_syntax(text, line, error)) from None
+        line = _error_line(error)
+        raise Unreadable(line, *_describe_syntax_error(text, line, error)) from None
     except yaml.reader.ReaderError as error:
         line = text.encode()[: error.position].count(b"\n") + 1
         raise Unreadable(line, "a control character", "text without control characters") from None
 
 
-def _syntax(text: str, line: int, error: yaml.MarkedYAMLError) -> tuple[str, str]:
-    written = text.splitlines()[line - 1 : line] or [""]
-    if "\t" in written[0][: len(written[0]) - len(written[0].lstrip())]:
+def _describe_syntax_error(text: str, line: int, error: yaml.MarkedYAMLError) -> tuple[str, str]:
+    line_text = text.splitlines()[line - 1 : line] or [""]
+    if "\t" in line_text[0][: len(line_text[0]) - len(line_text[0].lstrip())]:
         return "a tab in front of the first word", "spaces"
     if "single document" in str(error):
         return "a second document (---)", "one document a file"
     return f"broken YAML: {(error.problem or str(error)).removeprefix('found ')}", "valid YAML"
 
 
-def _blamed(error: yaml.MarkedYAMLError) -> int:
+def _error_line(error: yaml.MarkedYAMLError) -> int:
     """Return the line of the mistake; for a text or key that does not end, the line of its start."""
     scanning = (error.context or "").startswith("while scanning")
     mark = error.context_mark if scanning and error.context_mark else error.problem_mark

@@ -1,4 +1,4 @@
-"""The text of a dataflow for files that were looked at, with what was found as comments."""
+"""The text of a dataflow for surveyed files, with the findings as comments."""
 
 from __future__ import annotations
 
@@ -15,51 +15,51 @@ from resources.sources.files.survey import Dataset
 
 _WIDTH = 110
 _UNREAD = {
-    "bad": "The first run does not load these files, and stops at the first (`on_bad_file: quarantine` passes over it):",
-    "empty": "Files without a record, of which nothing is loaded:",
-    "long": "Files whose beginning does not tell their columns, as the first run does:",
+    "bad": "The first run cannot load these files, and stops at the first one (`on_bad_file: quarantine` skips it):",
+    "empty": "Files without records; nothing is loaded from them:",
+    "long": "Files whose beginning does not show their columns; the first run finds them:",
 }
-"""What a run does with files that were looked at in vain."""
+"""How a run treats files whose columns the survey could not find."""
 
 _NAMED = 8
-"""Columns that the line for people names."""
+"""The most columns that the line for people names."""
 
 
-def draft(seen: Dataset, path: str, today: date) -> str:
-    """Return the text.
+def draft_dataflow(files: Surveyed, path: str, today: date) -> str:
+    """Return the text of a dataflow.
 
     Args:
-        seen: the files.
-        path: as the dataflow names it.
-        today: for the comment that says when they were looked at.
+        files: the survey of the files.
+        path: the path in the dataflow's spelling.
+        today: the day of the survey, for a comment.
     """
-    lines = [*_head(seen, today), *_unread(seen), "", "layer: bronze", "", "source:", "  type: files"]
-    lines += [f"  path: {_text(path)}", f"  format: {seen.form}"]
-    if seen.endings:
-        lines.append(f"  extensions: [{', '.join(map(_text, seen.endings))}]")
-    lines += [f"  # {line}" for line in textwrap.wrap(_record(seen), _WIDTH, break_on_hyphens=False)]
-    if seen.options:
-        options = ", ".join(f"{name}: {_text(str(value))}" for name, value in seen.options.items())
+    lines = [*_head(files, today), *_unread(files), "", "layer: bronze", "", "source:", "  type: files"]
+    lines += [f"  path: {_yaml_text(path)}", f"  format: {files.form}"]
+    if files.endings:
+        lines.append(f"  extensions: [{', '.join(map(_yaml_text, files.endings))}]")
+    lines += [f"  # {line}" for line in textwrap.wrap(_record(files), _WIDTH, break_on_hyphens=False)]
+    if files.options:
+        options = ", ".join(f"{name}: {_yaml_text(str(value))}" for name, value in files.options.items())
         lines.append(f"  options: {{{options}}}")
-    lines += [*_locale(seen), *_schema(seen)]
-    lines += ["", "watermark:", "  type: path", *_tracking(seen), "", "target:", "  load: append"]
-    if seen.dated:
-        lines.append(f"  partition_by: [{', '.join(seen.dated)}]")
+    lines += [*_locale(files), *_schema(files)]
+    lines += ["", "watermark:", "  type: path", *_tracking(files), "", "target:", "  load: append"]
+    if files.dated:
+        lines.append(f"  partition_by: [{', '.join(files.dated)}]")
     return "\n".join(lines) + "\n"
 
 
-def _head(seen: Dataset, today: date) -> list[str]:
-    skipped = f" Skipped, by their endings: {counts}." if (counts := _skipped(seen)) else ""
+def _head(files: Surveyed, today: date) -> list[str]:
+    skipped = f" Skipped, by their endings: {counts}." if (counts := _skipped(files)) else ""
     return [
-        f"# {_amount(seen, 'file')}, as they were on {today.isoformat()}.{skipped}",
+        f"# {_amount(files, 'file')}, as they were on {today.isoformat()}.{skipped}",
         "# `strandline validate` checks this file, `strandline plan` shows what a run would do.",
     ]
 
 
-def _unread(seen: Dataset) -> Iterator[str]:
-    """Say which of the files that were looked at tell no columns, and what a run does with them."""
+def _unread(files: Surveyed) -> Iterator[str]:
+    """Yield comments about the surveyed files without columns, and how a run treats them."""
     for effect, title in _UNREAD.items():
-        lines = [f"  {each}" for each in seen.unread if each.effect == effect]
+        lines = [f"  {file}" for file in files.unread if file.effect == effect]
         for text in [title, *lines] if lines else []:
             for line in textwrap.wrap(
                 text, _WIDTH, break_on_hyphens=False, break_long_words=False, subsequent_indent="    "
@@ -67,105 +67,119 @@ def _unread(seen: Dataset) -> Iterator[str]:
                 yield f"# {line}"
 
 
-def _schema(seen: Dataset) -> list[str]:
-    """The columns that were found, to be declared: what a first run infers from a larger sample is mostly better."""
-    if not seen.columns:
+def _schema(files: Surveyed) -> list[str]:
+    """Return the surveyed columns as a schema, as a comment unless they must be declared.
+
+    A first run infers from a larger sample, which is mostly better.
+    """
+    if not files.columns:
         return []
-    columns = [*((name, "string" if name not in seen.dated else "date") for name in seen.partitions)]
-    folders = {name.lower() for name in seen.partitions}
-    columns += [column for column in seen.columns if column[0].lower() not in folders]
-    if seen.codes:  # nothing widens a declared type later
+    columns = [*((name, "string" if name not in files.dated else "date") for name in files.partitions)]
+    folders = {name.lower() for name in files.partitions}
+    columns += [column for column in files.columns if column[0].lower() not in folders]
+    if files.codes:  # a declared type never widens
         columns = [(name, "long" if data_type == "int" else data_type) for name, data_type in columns]
-    wrapped = _wrapped([f"{column_name(name)} {data_type}" for name, data_type in columns])
+    wrapped = _wrap_columns([f"{column_name(name)} {data_type}" for name, data_type in columns])
     untyped = (
-        f" Without a value so far, and without a type: {_some(seen.valueless)}." if seen.valueless else ""
+        f" Without a value so far, and without a type: {_first_names(files.valueless)}."
+        if files.valueless
+        else ""
     )
-    if seen.codes:
+    if files.codes:
         return [
-            f"  # Declared, since {_some(seen.codes)} would lose digits as a number. The types are those of the first file's beginning.",
+            f"  # Declared, since {_first_names(files.codes)} would lose digits as a number. The types are those of the first file's beginning.",
             "  schema: >-",
             *(f"    {line}" for line in wrapped),
         ]
     return [
-        f"  # Without a schema the first run infers one from a sample, and pins it. As the first file begins it is:{untyped}",
+        f"  # Without a schema the first run infers one from a sample, and pins it. By the beginning of the first file it is:{untyped}",
         "  # schema: >-",
         *(f"  #   {line}" for line in wrapped),
     ]
 
 
-def _locale(seen: Dataset) -> list[str]:
-    """What to set for numbers and dates that only a locale reads."""
-    says = {"locale: de-DE": (seen.commas, "decimal(12,2)"), "dateFormat: dd.MM.yyyy": (seen.days, "date")}
-    found = {option: (names, kind) for option, (names, kind) in says.items() if names}
-    if not found:
+def _locale(files: Surveyed) -> list[str]:
+    """Return comments with the settings for numbers and dates that need a locale."""
+    column_types = {
+        "locale: de-DE": (files.commas, "decimal(12,2)"),
+        "dateFormat: dd.MM.yyyy": (files.days, "date"),
+    }
+    locale_options = {option: (names, kind) for option, (names, kind) in column_types.items() if names}
+    if not locale_options:
         return []
-    columns = ", ".join(f"{name} {kind}" for names, kind in found.values() for name in names)
-    given = [f"{name}: {_text(str(value))}" for name, value in seen.options.items()]
+    columns = ", ".join(f"{name} {kind}" for names, kind in locale_options.values() for name in names)
+    set_options = [f"{name}: {_yaml_text(str(value))}" for name, value in files.options.items()]
     lines = [
         f"Numbers with a decimal comma, and dates with the day first, are text unless schema declares them: {columns}",
-        f"and options read them: {{{', '.join([*given, *found])}}}",
+        f"and options read them: {{{', '.join([*set_options, *locale_options])}}}",
     ]
     return [f"  # {line}" for text in lines for line in textwrap.wrap(text, _WIDTH, break_on_hyphens=False)]
 
 
-def found_in_words(seen: Dataset, flow: str) -> str:
-    """Return a line for people that says what was found for a dataflow."""
-    names = [*seen.partitions, *(name for name, _ in seen.columns if name not in seen.partitions)]
-    columns = f", {counted(len(names), 'column')}: {_some(names)}" if names else ""
-    tracked = (
-        "; names do not sort by time, so each file is remembered (tracking: set)" if seen.unsorted else ""
+def survey_in_words(files: Surveyed, flow: str) -> str:
+    """Return the survey of a dataflow's files as a line for people."""
+    names = [*files.partitions, *(name for name, _ in files.columns if name not in files.partitions)]
+    columns = f", {counted(len(names), 'column')}: {_first_names(names)}" if names else ""
+    tracking = (
+        "; names do not sort by time, so each file is remembered (tracking: set)" if files.unsorted else ""
     )
-    skipped = f"; skipped, by their endings: {counts}" if (counts := _skipped(seen)) else ""
-    record = f"; {said[0].lower()}{said[1:]}" if (said := _record(seen)) else ""
-    return f"{flow}: {_amount(seen, f'{seen.form} file')}{columns}{record}{tracked}{skipped}"
+    skipped = f"; skipped, by their endings: {counts}" if (counts := _skipped(files)) else ""
+    record = f"; {record_text[0].lower()}{record_text[1:]}" if (record_text := _record(files)) else ""
+    return f"{flow}: {_amount(files, f'{files.form} file')}{columns}{record}{tracking}{skipped}"
 
 
-def _record(seen: Dataset) -> str:
-    """Say which element of XML, or sheet of a workbook, is taken for the records, and what stands beside it; "" of another format."""
-    if len(seen.sheets) > 1:
-        others = [name for name in seen.sheets if name != (seen.sheet or seen.sheets[0])]
-        below = f"Records are rows of the sheet {seen.sheet or seen.sheets[0]} (sheet)"
-        empty = "" if seen.sheet else ", though no sheet has a header and a row below it"
-        return f"{below} of the first file{empty}; its other sheets are passed over: {_some(others)}"
-    if not seen.elements:
+def _record(files: Surveyed) -> str:
+    """Return which XML element or workbook sheet holds the records, and what is left out.
+
+    "" for other formats.
+    """
+    if len(files.sheets) > 1:
+        other_sheets = [name for name in files.sheets if name != (files.sheet or files.sheets[0])]
+        record_source = f"Records are rows of the sheet {files.sheet or files.sheets[0]} (sheet)"
+        empty = "" if files.sheet else ", though no sheet has a header and a row below it"
+        return f"{record_source} of the first file{empty}; its other sheets are passed over: {_first_names(other_sheets)}"
+    if not files.elements:
         return ""
-    tag = str(seen.options["rowTag"])
-    others = [f"{name} {count:,}" for name, count in seen.elements.items() if name != tag]
-    more = f"; of the others no row is made: {_some(others)}" if others else ""
-    return f"A record is an element {tag} (rowTag), with {seen.elements[tag]:,} inside the root where the first file begins{more}"
+    tag = str(files.options["rowTag"])
+    other_elements = [f"{name} {count:,}" for name, count in files.elements.items() if name != tag]
+    more = f"; other elements make no rows: {_first_names(other_elements)}" if other_elements else ""
+    return f"A record is an element {tag} (rowTag), with {files.elements[tag]:,} inside the root where the first file begins{more}"
 
 
-def _amount(seen: Dataset, noun: str) -> str:
-    more = "" if seen.complete else " or more"
-    return f"{counted(seen.count, noun)}{more}, {_size(seen.size)}"
+def _amount(files: Surveyed, noun: str) -> str:
+    more = "" if files.complete else " or more"
+    return f"{counted(files.count, noun)}{more}, {_size_in_words(files.size)}"
 
 
-def _skipped(seen: Dataset) -> str:
-    """The files of other endings, counted by ending."""
-    return ", ".join(f"{count} {ending}" for ending, count in seen.skipped.items())
+def _skipped(files: Surveyed) -> str:
+    """Return the number of skipped files by ending, in words."""
+    return ", ".join(f"{count} {ending}" for ending, count in files.skipped.items())
 
 
-def _some(names: Sequence[str]) -> str:
-    shown = ", ".join(names[:_NAMED])
-    return shown if len(names) <= _NAMED else f"{shown} and {len(names) - _NAMED} more"
+def _first_names(names: Sequence[str]) -> str:
+    shown_names = ", ".join(names[:_NAMED])
+    return shown_names if len(names) <= _NAMED else f"{shown_names} and {len(names) - _NAMED} more"
 
 
-def _tracking(seen: Dataset) -> list[str]:
-    if not seen.unsorted:
+def _tracking(files: Surveyed) -> list[str]:
+    if not files.unsorted:
         return ["  # Names sort by time, so the last one says what is loaded."]
-    found: Sequence[str] = [
+    reasons: Sequence[str] = [
         line
-        for finding in seen.unsorted
+        for finding in files.unsorted
         for line in textwrap.wrap(finding, _WIDTH, break_long_words=False, break_on_hyphens=False)
     ]
     return [
         "  tracking: set                     # remembers every file, since:",
-        *(f"  #   {line}" for line in found),
+        *(f"  #   {line}" for line in reasons),
     ]
 
 
-def _wrapped(columns: Sequence[str]) -> list[str]:
-    """Return a schema in lines that break between columns only: a name may hold spaces, and the fold of a line is one of them."""
+def _wrap_columns(columns: Sequence[str]) -> list[str]:
+    """Return a schema in lines that break between columns only.
+
+    A name may hold spaces, and YAML folds a line break to a space.
+    """
     lines = [""]
     for number, column in enumerate(columns):
         part = column if number == len(columns) - 1 else f"{column},"
@@ -176,14 +190,14 @@ def _wrapped(columns: Sequence[str]) -> list[str]:
     return lines
 
 
-def _text(value: str) -> str:
-    """A text as YAML: in quotes if it could be taken for something else."""
+def _yaml_text(value: str) -> str:
+    """Return a text as YAML, in quotes if it could be read as another type."""
     plain = value.replace("/", "").replace(".", "").replace("-", "").replace("_", "")
     is_plain = plain.isalnum() and not value[0].isdigit() and yaml.safe_load(value) == value
     return value if is_plain else json.dumps(value, ensure_ascii=False)
 
 
-def _size(count: int) -> str:
+def _size_in_words(count: int) -> str:
     size, unit = float(count), "bytes"
     for larger in ("KiB", "MiB", "GiB", "TiB"):
         if size < 1024:

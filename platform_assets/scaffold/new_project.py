@@ -1,4 +1,4 @@
-"""Writes the files of a new project, and none that is there already."""
+"""Writes the files of a new project; existing files stay as they are."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ TEMPLATES = ("path", "column", "window", "stream")
 """The kinds of watermark that a first dataflow can have."""
 
 _LANDING = "path: ./landing"
-"""In a text: its files arrive in a folder of the project, which is made, too."""
+"""Marks a dataflow whose files arrive in a folder of the project, which is then created."""
 
 _ERP = ("connections:\n", "  erp:")
-"""Lines of platform.yaml that only a dataflow over its connection needs; else they are a comment."""
+"""The lines of platform.yaml that become comments unless a dataflow uses this connection."""
 
-_HERE = Path(__file__).resolve().parent
-_PUBLIC = "strandline" if INSTALLED else "platform_assets.public"
+_TEMPLATES_FOLDER = Path(__file__).resolve().parent
+_PUBLIC_MODULE = "strandline" if INSTALLED else "platform_assets.public"
 
 _DEFINITIONS = f'''"""Dagster's way into this project: `dagster dev` in this folder loads it by workspace.yaml."""
 
 from pathlib import Path
 
-from {_PUBLIC} import build_definitions
+from {_PUBLIC_MODULE} import build_definitions
 
 defs = build_definitions(Path(__file__).parent)
 '''
@@ -37,7 +37,7 @@ load_from:
   - python_file: {{relative_path: definitions.py, location_name: {name}}}
 """
 
-_IGNORED = """\
+_GITIGNORE = """\
 # State, tables and Dagster's runs, where platform.yaml leaves them in this folder.
 .strandline/
 __pycache__/
@@ -46,15 +46,15 @@ __pycache__/
 
 def template(kind: str) -> str:
     """Return the text of a first dataflow of a kind."""
-    return (_HERE / f"{kind}.yaml").read_text()
+    return (_TEMPLATES_FOLDER / f"{kind}.yaml").read_text()
 
 
 def project_files(folder: Path, dataflows: Mapping[str, str]) -> dict[str, str]:
     """Return the texts of a project's files, by their paths in it.
 
     Args:
-        folder: of the project.
-        dataflows: their texts, by name.
+        folder: the project folder.
+        dataflows: the dataflows' texts, by name.
     """
     name = dataflow_name(folder.resolve().name, "strandline")
     return {
@@ -62,19 +62,22 @@ def project_files(folder: Path, dataflows: Mapping[str, str]) -> dict[str, str]:
         **{f"dataflows/{flow}.yaml": text for flow, text in dataflows.items()},
         "definitions.py": _DEFINITIONS,
         "workspace.yaml": _WORKSPACE.format(name=name),
-        ".gitignore": _IGNORED,
+        ".gitignore": _GITIGNORE,
     }
 
 
 def _settings(dataflows: Mapping[str, str]) -> str:
-    text = (_HERE / "platform.yaml").read_text()
+    text = (_TEMPLATES_FOLDER / "platform.yaml").read_text()
     if any("connection: erp" in flow for flow in dataflows.values()):
         return text
     return "".join(f"# {line}" if line.startswith(_ERP) else line for line in text.splitlines(keepends=True))
 
 
 def write_new(folder: Path, files: Mapping[str, str]) -> list[str]:
-    """Write files, and the folder in which those of a dataflow arrive; return the paths of files that were not there yet."""
+    """Write files that do not exist yet, and return their paths.
+
+    Also creates the folder in which a template's files arrive.
+    """
     written = []
     for name, text in files.items():
         path = folder / name
@@ -91,16 +94,21 @@ def write_new(folder: Path, files: Mapping[str, str]) -> list[str]:
 
 
 def dataflow_name(text: str, fallback: str) -> str:
-    """Return a text as the name of a dataflow."""
-    bare = "".join(each for each in unicodedata.normalize("NFKD", text) if not unicodedata.combining(each))
-    name = re.sub(r"[^a-z0-9_]+", "_", bare.lower()).strip("_")
+    """Return a text in the form of a dataflow's name."""
+    plain = "".join(
+        character for character in unicodedata.normalize("NFKD", text) if not unicodedata.combining(character)
+    )
+    name = re.sub(r"[^a-z0-9_]+", "_", plain.lower()).strip("_")
     return name if re.match(r"[a-z]", name) else fallback
 
 
-def distinct(names: Iterable[str]) -> list[str]:
-    """Return names in their order, each with a number behind it if it is taken: two folders can have one name once they are spelt as names."""
-    found: list[str] = []
+def number_duplicates(names: Iterable[str]) -> list[str]:
+    """Return names in their order, with a number after each name that occurred before.
+
+    Two folders can have one name once they are spelt as names.
+    """
+    distinct_names: list[str] = []
     for name in names:
         spellings = chain([name], (f"{name}_{number}" for number in count(2)))
-        found.append(next(each for each in spellings if each not in found))
-    return found
+        distinct_names.append(next(spelling for spelling in spellings if spelling not in distinct_names))
+    return distinct_names

@@ -26,7 +26,7 @@ from platform_assets.project import load_project
 from resources.spark.connect_server import free_port
 from scripts.airports import PUBLISHED, Airports, answering
 from scripts.demo import Stopped, loaded, measured, prepared, read_back
-from scripts.landing import arrive, days, flights_by_day, made
+from scripts.landing import arrive, days, flights_by_day, make_files
 from tests.support.environment import clean_environment
 
 # Two demos, each of which takes minutes beside other tests.
@@ -391,7 +391,7 @@ class TestLanding:
 
     def test_every_flight_is_in_one_file_of_its_day_and_its_four_hours(self, tmp_path: Path) -> None:
         rows = []
-        for file in made(tmp_path, days(0, 2)):
+        for file in make_files(tmp_path, days(0, 2)):
             closed = datetime.fromtimestamp(int(file.name.partition("-")[0]), UTC)
             for line in gzip.decompress(file.read_bytes()).decode().splitlines():
                 rows.append(json.loads(line))
@@ -406,19 +406,21 @@ class TestLanding:
         )
 
     def test_whole_numbers_are_written_as_such_and_missing_values_as_null(self, tmp_path: Path) -> None:
-        text = "".join(gzip.decompress(file.read_bytes()).decode() for file in made(tmp_path, days(0, 2)))
+        text = "".join(
+            gzip.decompress(file.read_bytes()).decode() for file in make_files(tmp_path, days(0, 2))
+        )
         assert '"dep_time": null' in text
         assert not re.search(r'"NA"|NaN|: -?\d+\.\d', text)
 
     def test_the_same_rows_always_make_the_same_files_and_the_cache_keeps_them(self, tmp_path: Path) -> None:
-        first, again = made(tmp_path / "a", days(0, 1)), made(tmp_path / "b", days(0, 1))
+        first, again = make_files(tmp_path / "a", days(0, 1)), make_files(tmp_path / "b", days(0, 1))
         assert [file.read_bytes() for file in first] == [file.read_bytes() for file in again]
         assert [file.name for file in first] == [file.name for file in again]
         before = [file.stat().st_mtime_ns for file in first]
-        assert [file.stat().st_mtime_ns for file in made(tmp_path / "a", days(0, 1))] == before
+        assert [file.stat().st_mtime_ns for file in make_files(tmp_path / "a", days(0, 1))] == before
 
     def test_files_appear_complete_and_leave_nothing_beside_them(self, tmp_path: Path) -> None:
-        files = made(tmp_path / "cache", days(0, 1))
+        files = make_files(tmp_path / "cache", days(0, 1))
         arrive(files, tmp_path / "landing")
         there = sorted(path for path in (tmp_path / "landing").rglob("*") if path.is_file())
         assert [path.name for path in there] == [file.name for file in files]
@@ -426,5 +428,5 @@ class TestLanding:
 
     def test_names_of_a_landing_zone_sort_by_arrival(self, project: Path, tmp_path: Path) -> None:
         assert load_project(project).errors == []
-        stamps = [int(file.name.partition("-")[0]) for file in made(tmp_path, days(29, 5))]
+        stamps = [int(file.name.partition("-")[0]) for file in make_files(tmp_path, days(29, 5))]
         assert stamps == sorted(stamps)

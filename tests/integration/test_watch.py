@@ -19,7 +19,7 @@ from deltalake import DeltaTable
 from partitions.errors import Held
 from platform_assets.cli.context import Context
 from platform_assets.cli.watching import Watch
-from platform_assets.dagster_home import opening
+from platform_assets.dagster_home import lock_dagster_home
 from platform_assets.installation import cache_folder
 from platform_assets.project.project import SPARK_REMOTE
 from resources.dagster.unreported_entries import DATAFLOW_TAG
@@ -65,7 +65,7 @@ def runs(feed: Feed) -> list[Any]:
     """The runs that Dagster keeps for the project, newest first."""
     home = feed.folder / ".strandline" / "dagster"
     home.mkdir(parents=True, exist_ok=True)
-    with opening(home):
+    with lock_dagster_home(home):
         instance = DagsterInstance.from_config(str(home))
     with instance:
         return list(instance.get_runs())
@@ -311,7 +311,7 @@ def in_this_process(feed: Feed, monkeypatch: pytest.MonkeyPatch) -> Iterator[tup
 
 def look_until(watch: Watch, condition: Callable[[], bool]) -> None:
     def looked() -> bool:
-        watch.look()
+        watch.run_new_work()
         return condition()
 
     until(looked)
@@ -325,7 +325,7 @@ def test_never_started(
     with in_this_process(short, monkeypatch) as (watch, instance):
         queued = create_run_for_test(instance, status=DagsterRunStatus.NOT_STARTED, tags={DATAFLOW_TAG: NAME})
         short.put("2.ndjson", 2)
-        told = f"run {queued.run_id[:8]} is in flight, and what is new waits for its end"
+        told = f"run {queued.run_id[:8]} is in flight, and new data waits for its end"
         look_until(watch, lambda: told in capsys.readouterr().err)
         assert short.ids == [1]
         instance.report_run_canceled(queued)

@@ -186,7 +186,7 @@ def test_the_sensor_wakes_for_a_day_that_is_over_and_not_for_the_grace_alone(mak
     first = dagster.asks()
     assert dagster.asked(first).success
     assert dagster.waits() == (
-        "2 work units of 3 windows x 2 units due: 2 grace; nothing of it is worth waking a run"
+        "2 work units of 3 windows x 2 units due: 2 grace; none of it is worth a run of its own"
     )
     dagster.now += timedelta(days=1)
     second = dagster.asks()
@@ -495,7 +495,7 @@ class TestAFailingUnit:
         assert feed.ids == [10, 20]
         # it is too early to try again
         assert dagster.waits().endswith(
-            "nothing of it is worth waking a run; what failed is tried again in 1 min"
+            "none of it is worth a run of its own; failed work units are retried in 1 min"
         )
         table.ask("CREATE OR REPLACE VIEW {s}.feed AS SELECT * FROM {s}.events")
         dagster.now += timedelta(minutes=2)

@@ -33,7 +33,7 @@ from deltalake import DeltaTable, write_deltalake
 from partitions.dataflow import Dataflow
 from partitions.errors import NeedsDecision, StrandlineError
 from platform_assets.cli.main import strandline
-from platform_assets.state_views import exported
+from platform_assets.state_views import export_lines
 from resources.connections.places import Place
 from resources.kinds import all_decisions as decisions
 from resources.kinds.path.late import late_step
@@ -342,7 +342,7 @@ class World:
                 return decisions.accept("any")
             case do.Import(ago):
                 lines = self._exported(ago)
-                return decisions.import_entries("any", lines) if lines else "nothing was exported"
+                return decisions.import_entries("any", lines) if lines else "nothing was export_lines"
             case do.Release():
                 self._named = sorted(self.oracle.held)
                 return decisions.release("any", self._named)
@@ -364,7 +364,7 @@ class World:
         then = self.backups.get(self._step - ago)
         if then is None or not (then.folder / "state").exists():
             return []
-        return list(exported(WatermarkLog(open_blobs(Place(str(then.folder / "state")))), NAME))
+        return list(export_lines(WatermarkLog(open_blobs(Place(str(then.folder / "state")))), NAME))
 
     def _decided(
         self, making: decisions.DraftBuilder, kill: do.Kill | do.Meanwhile | None = None
@@ -419,7 +419,7 @@ class World:
         match action:
             case do.LoseState():
                 if self.log.newest(NAME) is not None:
-                    self.export = list(exported(self.log, NAME))
+                    self.export = list(export_lines(self.log, NAME))
                 shutil.rmtree(self.state, ignore_errors=True)
                 self.oracle.forget()
                 return "the state is gone"

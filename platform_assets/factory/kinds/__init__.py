@@ -1,7 +1,8 @@
-"""The Dagster definitions of each kind of watermark: a package a kind, and the one place that maps names to them.
+"""The Dagster definitions of each kind of watermark: one package for each, and their registry.
 
-Importing it imports Dagster, which takes a second. What people read of a kind is in ``platform_assets.kinds``. To add a kind: a package
-beside ``path`` and ``window``, and a line below.
+Importing it imports Dagster, which takes a second. What people read about a kind is in
+``platform_assets.kinds``. To add a
+kind, add a package beside ``path`` and ``window``, and a line below.
 """
 
 from __future__ import annotations

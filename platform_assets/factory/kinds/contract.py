@@ -1,4 +1,4 @@
-"""What a kind of watermark adds to its dataflows in Dagster, beside the two assets and the job that all of them have."""
+"""What a kind of watermark adds to its dataflows in Dagster, beside the two assets and their job."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from resources.platform.platform import Platform
 
 @dataclass(frozen=True)
 class Triggers:
-    """The sensors and schedules that start runs of a dataflow, and the jobs that only such a sensor runs."""
+    """The sensors and schedules that start runs of a dataflow, and the jobs that only these sensors run."""
 
     sensors: Sequence[SensorDefinition] = ()
     schedules: Sequence[ScheduleDefinition] = ()
@@ -29,31 +29,31 @@ class Triggers:
 
 @dataclass(frozen=True)
 class SideTable:
-    """A table that a dataflow's runs write beside its own, and that is an asset.
+    """A second table that a dataflow's runs write, shown as an asset.
 
     Attributes:
-        output: its name among the outputs of the step.
+        output: the name of the step's output.
         asset: ``<layer>/<name>``.
-        table: in the lake, ``<layer>/<name>``.
+        table: its path in the lake, ``<layer>/<name>``.
         description: for people.
-        shown: returns the metadata of a run that has changed it; nothing of one that has not.
+        metadata_of: returns the table's metadata for a run; empty if the run did not change the table.
     """
 
     output: str
     asset: str
     table: str
     description: str
-    shown: Callable[[Outcome], Mapping[str, Any]]
+    metadata_of: Callable[[Outcome], Mapping[str, Any]]
 
 
 class KindDefinitions(ABC):
     """The Dagster definitions of one kind.
 
     Attributes:
-        one_step: whether its assets are materialised together only.
+        materialised_together: whether its assets can only be materialised together.
     """
 
-    one_step: ClassVar[bool] = False
+    materialised_together: ClassVar[bool] = False
 
     @abstractmethod
     def run_checks(self, dataflow: Dataflow) -> Sequence[RunCheck]:
@@ -65,7 +65,7 @@ class KindDefinitions(ABC):
 
     @abstractmethod
     def triggers(self, dataflow: Dataflow, platform: Platform, options: RunOptions, job: Any) -> Triggers:
-        """Return what starts runs of ``job``, the one that loads the dataflow."""
+        """Return what starts runs of ``job``, which loads the dataflow."""
 
 
 @runtime_checkable
@@ -79,26 +79,26 @@ class HasPartitions(Protocol):
 
 @runtime_checkable
 class HasSideTable(Protocol):
-    """A kind whose dataflows may have another table beside their own."""
+    """A kind whose dataflows may have a side table."""
 
     def side_table(self, dataflow: Dataflow) -> SideTable | None:
-        """Return it; None if the dataflow has none."""
+        """Return the side table; None if the dataflow has none."""
         ...
 
 
 def side_table_of(kind: KindDefinitions, dataflow: Dataflow) -> SideTable | None:
-    """Return a dataflow's other table; None if it has none."""
+    """Return a dataflow's side table; None if it has none."""
     return kind.side_table(dataflow) if isinstance(kind, HasSideTable) else None
 
 
 @runtime_checkable
 class HasPicture(Protocol):
-    """A kind whose watermark shows a picture: of what is loaded and missing, or of what came when."""
+    """A kind whose watermark shows a picture, such as of the loaded and the missing windows."""
 
     def picture_metadata(self, platform: Platform, dataflow: Dataflow, now: datetime) -> Mapping[str, Any]:
-        """Return the picture, and what belongs to it, as metadata of the watermark.
+        """Return the picture and its related values as metadata of the watermark.
 
         Raises:
-            StrandlineError: if it cannot be read now.
+            StrandlineError: if they cannot be read now.
         """
         ...

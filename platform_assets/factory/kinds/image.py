@@ -1,4 +1,7 @@
-"""A grid of cells as a PNG in a data URI, by the standard library alone: Dagster's pages show it, whatever fonts the viewer has."""
+"""A grid of cells as a PNG in a data URI, made with the standard library alone.
+
+Dagster's pages show it whatever fonts the viewer has.
+"""
 
 from __future__ import annotations
 
@@ -8,37 +11,41 @@ from base64 import b64encode
 from collections.abc import Sequence
 
 FULL, PART, FAILED, NONE = 0, 1, 2, 3
-"""What a cell says, and its place in the palette."""
+"""The values of a cell, which are indexes into the palette."""
 
 _PALETTE = bytes.fromhex("2da44ee3b341cf222ed0d7de")
 _SIZE, _WIDEST = 12, 720
-"""Pixels of a cell's side, and of a row of many cells at most."""
+"""The side of a cell and the widest row, in pixels."""
 
 
-def image_of(rows: Sequence[Sequence[int]]) -> str:
-    """Return an image with a palette of four colours, two bits a pixel: 40 x 60 cells are 1,000 to 2,000 characters.
+def png_data_uri(rows: Sequence[Sequence[int]]) -> str:
+    """Return an image of cells in four colours, two bits a pixel.
+
+    40 x 60 cells take 1,000 to 2,000 characters.
 
     Args:
-        rows: of equal length, from the top; one of the four constants a cell.
+        rows: rows of equal length, from the top; each cell is one of the four constants.
     """
     size = max(1, min(_SIZE, _WIDEST // len(rows[0])))
-    lines = b"".join((b"\0" + _packed([cell for cell in row for _ in range(size)])) * size for row in rows)
+    lines = b"".join(
+        (b"\0" + _pack_pixels([cell for cell in row for _ in range(size)])) * size for row in rows
+    )
     header = struct.pack(">IIBBBBB", len(rows[0]) * size, len(rows) * size, 2, 3, 0, 0, 0)
     chunks = (
-        _chunk(b"IHDR", header),
-        _chunk(b"PLTE", _PALETTE),
-        _chunk(b"IDAT", zlib.compress(lines, 9)),
-        _chunk(b"IEND", b""),
+        _png_chunk(b"IHDR", header),
+        _png_chunk(b"PLTE", _PALETTE),
+        _png_chunk(b"IDAT", zlib.compress(lines, 9)),
+        _png_chunk(b"IEND", b""),
     )
     return "data:image/png;base64," + b64encode(b"\x89PNG\r\n\x1a\n" + b"".join(chunks)).decode()
 
 
-def _packed(pixels: list[int]) -> bytes:
-    """Four pixels a byte, the first in the highest bits."""
+def _pack_pixels(pixels: list[int]) -> bytes:
+    """Return four pixels a byte, the first in the highest bits."""
     pixels += [0] * (-len(pixels) % 4)
     quads = zip(*(iter(pixels),) * 4, strict=True)
     return bytes(a << 6 | b << 4 | c << 2 | d for a, b, c, d in quads)
 
 
-def _chunk(name: bytes, data: bytes) -> bytes:
+def _png_chunk(name: bytes, data: bytes) -> bytes:
     return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))

@@ -13,7 +13,7 @@ from partitions.dataflow import Dataflow
 from partitions.errors import SourceError
 from partitions.plan import counted
 from partitions.sentinels import deserialise, encode
-from platform_assets.kinds.dead_servers import Servers
+from platform_assets.kinds.dead_servers import UnreachableServers
 from platform_assets.kinds.profile import KindProfile, LedgerPage, PlanRow
 from resources.kinds.column.opening import column_look
 from resources.kinds.column.writing import WITHOUT
@@ -38,20 +38,22 @@ class ColumnProfile(KindProfile):
         return values_in_words(deserialise(entry.watermark))
 
     def entry_amount(self, entry: Entry) -> str:
-        """Return the bound above which rows were read; a decision reads none."""
+        """Return the lower bound of the rows read; "none read" for a decision."""
         if entry.why not in LOADS:
             return "none read"
         lower = values_in_words(deserialise(entry.lower)) if entry.lower else "the beginning"
         return f"read from {lower}"
 
     def outcome_amount(self, _: Outcome) -> str:
-        """Return nothing: rows and slices are shown for every kind."""
+        """Return "": rows and slices are shown for every kind."""
         return ""
 
     def amounts(self, outcome: Outcome) -> dict[str, Any]:
         """Return how many rows had no value in any watermark column."""
-        without = [stats[WITHOUT][0] for committed in outcome.committed if (stats := committed.stats)]
-        return {"rows_without_value": sum(without)}
+        rows_without_value = [
+            stats[WITHOUT][0] for committed in outcome.committed if (stats := committed.stats)
+        ]
+        return {"rows_without_value": sum(rows_without_value)}
 
     def plan_line(self, number: int, described: Mapping[str, Any]) -> str:
         """Return the rows of a slice, as a condition."""
@@ -68,9 +70,9 @@ class ColumnProfile(KindProfile):
         dataflow: Dataflow,
         entry: Entry | None,
         now: datetime,
-        servers: Servers,
+        servers: UnreachableServers,
     ) -> dict[str, Any]:
-        """Return whether rows lie above the watermark, unless only a read of the source tells that."""
+        """Return whether rows lie above the watermark; raise SourceError if only a run can tell."""
         if not dataflow.source.asked_above.tells_what_is_new:
             raise SourceError(f"only a run reads {dataflow.source.shown}, and tells whether it has new rows")
         return {"new_rows": column_look(platform, dataflow).has_new_rows(entry, now)}
@@ -81,8 +83,10 @@ class ColumnProfile(KindProfile):
             return None
         return "new rows" if waiting["new_rows"] else "nothing"
 
-    def worth_a_run(self, platform: Platform, dataflow: Dataflow, entry: Entry | None, now: datetime) -> str:
-        """Return that rows lie above the watermark; for a source that only a run reads, never."""
+    def work_fingerprint(
+        self, platform: Platform, dataflow: Dataflow, entry: Entry | None, now: datetime
+    ) -> str:
+        """Return a text that identifies the new rows; "" if none, or if only a run can tell."""
         if not dataflow.source.asked_above.tells_what_is_new:
             return ""
         look = column_look(platform, dataflow)
@@ -93,7 +97,7 @@ class ColumnProfile(KindProfile):
         """Return the values up to which rows are loaded. Opens no source."""
         entry = platform.log.newest(dataflow.name)
         check_definition(dataflow, entry, platform.log)
-        none = {"count": 0}
+        no_files = {"count": 0}
         return {
             "dataflow": dataflow.name,
             "now": now.isoformat(),
@@ -105,8 +109,8 @@ class ColumnProfile(KindProfile):
                 "files": 0,
                 "rows": entry.total_rows if entry else 0,
             },
-            "late": none | {"paths": []},
-            "quarantined": none | {"files": []},
+            "late": no_files | {"paths": []},
+            "quarantined": no_files | {"files": []},
             "verified_up_to": None,
             "verified_at": None,
         }

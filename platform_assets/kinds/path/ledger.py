@@ -9,7 +9,7 @@ from typing import Any
 from partitions.dataflow import Dataflow
 from partitions.plan import counted
 from partitions.sentinels import deserialise, encode
-from platform_assets.file_views import files_aside
+from platform_assets.file_views import late_and_quarantined_files
 from platform_assets.kinds.path.words import path_in_words, verified_in_words
 from platform_assets.kinds.profile import LedgerPage
 from resources.kinds.path.sweep import Sweep, unhandled
@@ -18,7 +18,9 @@ from resources.platform.platform import Platform
 
 
 def file_ledger(platform: Platform, dataflow: Dataflow, now: datetime) -> dict[str, Any]:
-    """Return what a path watermark covers, and what is missing below it. Starts no Spark, opens no source.
+    """Return what a path watermark covers and what is missing below it. Starts no Spark.
+
+    Opens no source.
 
     Raises:
         NeedsDecision: as a run would.
@@ -38,7 +40,7 @@ def file_ledger(platform: Platform, dataflow: Dataflow, now: datetime) -> dict[s
             "files": entry.total_files if entry else 0,
             "rows": entry.total_rows if entry else 0,
         },
-        **files_aside(log, entry, unhandled(log, dataflow, entry, now)),
+        **late_and_quarantined_files(log, entry, unhandled(log, dataflow, entry, now)),
         "verified_up_to": sweep.verified_path,
         "verified_at": sweep.verified_at,
     }
@@ -60,7 +62,7 @@ def file_ledger_page(
     elif why_none_is_late:
         lines = [f"  {why_none_is_late}"]
     else:
-        lines = ["  not verified yet: no round of the sweep is over. It goes a step with"]
+        lines = ["  not verified yet: the sweep has not finished a round. Advance it one step:"]
         commands = [f"strandline late {dataflow.name}"]
     files = [*_late_lines(document["late"]), *_quarantined_lines(document["quarantined"])]
     return LedgerPage(f"{dataflow.name}: {_covered(document['covered'])}", lines, commands, more_lines=files)
@@ -83,5 +85,5 @@ def _quarantined_lines(quarantined: Mapping[str, Any]) -> list[str]:
     return lines + _hidden_line(quarantined["count"] - len(lines), "quarantined file")
 
 
-def _hidden_line(hidden: int, what: str) -> list[str]:
-    return [f"  … and {counted(hidden, f'more {what}')}"] if hidden > 0 else []
+def _hidden_line(hidden: int, noun: str) -> list[str]:
+    return [f"  … and {counted(hidden, f'more {noun}')}"] if hidden > 0 else []

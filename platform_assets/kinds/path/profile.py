@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from partitions.dataflow import Dataflow
 from partitions.plan import counted
-from platform_assets.kinds.dead_servers import Servers
+from platform_assets.kinds.dead_servers import UnreachableServers
 from platform_assets.kinds.path.ledger import file_ledger, file_ledger_page
 from platform_assets.kinds.path.words import path_in_words
 from platform_assets.kinds.profile import FindsLateFiles, KindProfile, LedgerPage, ListsNewFiles, PlanRow
@@ -41,7 +41,7 @@ class PathProfile(KindProfile, FindsLateFiles, ListsNewFiles):
         return path_in_words(watermark)
 
     def entry_watermark(self, entry: Entry) -> str:
-        """Return the path, or the open partitions as they are stored; above 1,000 how many they are."""
+        """Return the path, or the open partitions as stored; above 1,000 only their number."""
         watermark = json.loads(entry.watermark)
         if not watermark:
             return "none"
@@ -61,7 +61,7 @@ class PathProfile(KindProfile, FindsLateFiles, ListsNewFiles):
         return counted(outcome.files, "file")
 
     def amounts(self, outcome: Outcome) -> dict[str, Any]:
-        """Return files, late and quarantined ones, their bytes, and what listing them took."""
+        """Return the files, late and quarantined files, bytes, and listing calls."""
         return {
             "files": outcome.files,
             "late": outcome.late,
@@ -71,22 +71,30 @@ class PathProfile(KindProfile, FindsLateFiles, ListsNewFiles):
         }
 
     def plan_line(self, number: int, described: Mapping[str, Any]) -> str:
-        """Return the files of a slice from the first to the last."""
+        """Return a slice's first and last file."""
         files = described["files"]
         return f"slice {number}: {counted(len(files), 'file')}, {_first_to_last(files)}"
 
     def plan_row(self, described: Mapping[str, Any], why: str) -> PlanRow:
-        """Return the files of a slice from the first to the last; the reason is that of the plan."""
+        """Return a slice's first and last file, with the plan's reason."""
         files = described["files"]
         return PlanRow(_first_to_last(files), len(files), why)
 
     def waiting(
-        self, platform: Platform, dataflow: Dataflow, entry: Entry | None, now: datetime, servers: Servers
+        self,
+        platform: Platform,
+        dataflow: Dataflow,
+        entry: Entry | None,
+        now: datetime,
+        servers: UnreachableServers,
     ) -> dict[str, Any]:
-        """Return how many files the next run would load, and how many new ones ``settle`` holds back; late ones are counted elsewhere."""
+        """Return how many files the next run would load, and how many wait for ``settle``.
+
+        Late files are counted elsewhere.
+        """
         root = platform.root_of(dataflow)
         budget = _OF_A_FOLDER if root.local is not None else _OF_A_STORE
-        with servers.answering_for(root):
+        with servers.fail_fast(root):
             listing = self.list_new_files(platform, dataflow, entry, now, budget)
         return {
             "files": len(listing.listed.files),
@@ -95,16 +103,18 @@ class PathProfile(KindProfile, FindsLateFiles, ListsNewFiles):
         }
 
     def waiting_in_words(self, waiting: Mapping[str, Any]) -> str | None:
-        """Return the number of files, and of those that settle; None if unknown."""
+        """Return the number of files, and of settling ones; None if unknown."""
         if waiting["files"] is None:
             return None
         more = " or more" if waiting["more"] else ""
-        found = [f"{counted(waiting['files'], 'file')}{more}"] if waiting["files"] else []
+        new_files = [f"{counted(waiting['files'], 'file')}{more}"] if waiting["files"] else []
         settling = [f"{waiting['settling']:,} settling"] if waiting["settling"] else []
-        return ", ".join([*found, *settling]) or "nothing"
+        return ", ".join([*new_files, *settling]) or "nothing"
 
-    def worth_a_run(self, platform: Platform, dataflow: Dataflow, entry: Entry | None, now: datetime) -> str:
-        """Return the first file above the watermark, or the first released one."""
+    def work_fingerprint(
+        self, platform: Platform, dataflow: Dataflow, entry: Entry | None, now: datetime
+    ) -> str:
+        """Return a text that identifies the first new or released file; "" if there is none."""
         files = self.list_new_files(platform, dataflow, entry, now, _OF_A_RUN).listed.files
         return repr((files[0].path, files[0].size, files[0].version)) if files else ""
 
@@ -119,11 +129,11 @@ class PathProfile(KindProfile, FindsLateFiles, ListsNewFiles):
     def late_files(
         self, log: WatermarkLog, dataflow: Dataflow, entry: Entry | None, now: datetime
     ) -> LateFiles:
-        """Return the late files that the sweep has found and that no entry has handled."""
+        """Return the late files that the sweep has found and no entry has handled."""
         return unhandled(log, dataflow, entry, now)
 
     def late_step(self, platform: Platform, dataflow: Dataflow, now: datetime) -> LateStep:
-        """Make one step of the sweep, and apply the policy."""
+        """Make one step of the sweep, and apply the policy for late files."""
         return late_step(platform, dataflow, now)
 
     def why_none_is_late(self, dataflow: Dataflow) -> str | None:
@@ -134,7 +144,7 @@ class PathProfile(KindProfile, FindsLateFiles, ListsNewFiles):
     def list_new_files(
         self, platform: Platform, dataflow: Dataflow, entry: Entry | None, now: datetime, budget: Budget
     ) -> Listing:
-        """Return the files above the watermark, and released ones, as far as the budget goes."""
+        """Return the files above the watermark, and released ones, within a budget."""
         return path_planning(platform, dataflow).peek(entry, now, budget, None)
 
 

@@ -21,8 +21,8 @@ def verified_in_words(up_to: str | Mapping[str, Any], at: str) -> str:
     """Return how far the sweep has verified that nothing is missing.
 
     Args:
-        up_to: a path, or the whole watermark of scope partition, in its JSON form.
-        at: when the round began, ISO.
+        up_to: a path, or the watermark of scope partition in its JSON form.
+        at: the start of the round, ISO.
     """
     path = up_to if isinstance(up_to, str) else path_in_words(up_to)
     return f"all paths up to {path} verified at {time_in_words(at)}"

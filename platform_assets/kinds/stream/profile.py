@@ -16,9 +16,14 @@ from partitions.sentinels import Watermark, encode
 from partitions.stream.ending import CLOSED, FLUSHED
 from partitions.stream.side_table_names import BUFFER, CARRY
 from partitions.stream.state import Split, StreamState
-from platform_assets.kinds.dead_servers import Servers
+from platform_assets.kinds.dead_servers import UnreachableServers
 from platform_assets.kinds.profile import KindProfile, LedgerPage, PlanRow
-from platform_assets.kinds.stream.words import short, state_in_words, time_in_words, watermark_in_words
+from platform_assets.kinds.stream.words import (
+    short_watermark,
+    state_in_words,
+    time_in_words,
+    watermark_in_words,
+)
 from resources.loop.definition_guard import check_definition
 from resources.outcome import Outcome
 from resources.platform.platform import Platform
@@ -39,14 +44,14 @@ class StreamProfile(KindProfile):
 
     def watermark_document(self, watermark: Watermark) -> Mapping[str, Any] | None:
         """Return epoch and global watermark."""
-        return short(watermark)
+        return short_watermark(watermark)
 
     def entry_watermark(self, entry: Entry) -> str:
         """Return how far the global watermark is."""
         return state_in_words(StreamState.of(entry.state()))
 
-    def rows_aside(self, entry: Entry) -> tuple[int, int]:
-        """Return rows that were late, and rows that were quarantined."""
+    def rows_set_aside(self, entry: Entry) -> tuple[int, int]:
+        """Return how many rows were late and how many were quarantined."""
         state = StreamState.of(entry.state())
         return state.late, state.quarantined
 
@@ -57,12 +62,12 @@ class StreamProfile(KindProfile):
     def state_document(
         self, platform: Platform, dataflow: Dataflow, entry: Entry, *, full: bool
     ) -> Mapping[str, Any]:
-        """Return splits, totals and the buffer."""
+        """Return the splits, totals and buffer."""
         state = StreamState.of(entry.state())
         if dataflow.streams_with_spark:
-            return {**short(state.watermark()), "splits": None, "totals": None, "buffer": None}
+            return {**short_watermark(state.watermark()), "splits": None, "totals": None, "buffer": None}
         definition = dataflow.stream
-        asleep = sum(1 for split in state.splits.values() if split.idle >= definition.idle_after)
+        idle_splits = sum(1 for split in state.splits.values() if split.idle >= definition.idle_after)
         awaited = {name for name, split in state.splits.items() if split.watermark is None}
         awaited |= set(definition.splits) - set(state.splits)
         splits = {
@@ -71,9 +76,9 @@ class StreamProfile(KindProfile):
         }
         lowest = min((segment.lowest for segment in state.segments), default=None)
         return {
-            **short(state.watermark()),
+            **short_watermark(state.watermark()),
             "splits": splits if full or len(splits) <= _MOST_SPLITS else None,
-            "totals": {"splits": len(splits), "idle": asleep, "waiting": len(awaited)},
+            "totals": {"splits": len(splits), "idle": idle_splits, "waiting": len(awaited)},
             "buffer": {
                 "rows": state.buffered,
                 "bytes": _buffer_bytes(platform, dataflow),
@@ -83,7 +88,7 @@ class StreamProfile(KindProfile):
         }
 
     def state_lines(self, dataflow: Dataflow, entry: Entry) -> Sequence[str]:
-        """Return a line for each split, first those that the global watermark waits for, then the slowest."""
+        """Return a line for each split: those that the global watermark waits for, then the slowest."""
         state = StreamState.of(entry.state())
         if dataflow.streams_with_spark:
             return ()
@@ -91,60 +96,64 @@ class StreamProfile(KindProfile):
         idle_after = definition.idle_after
 
         def line(name: str, split: Split) -> str:
-            at = (
+            reach = (
                 "awaited: no row yet"
                 if split.watermark is None
                 else f"up to {time_in_words(split.watermark)}"
             )
             silent = f", no rows for {counted(split.idle, 'epoch')}" if split.idle else ""
-            asleep = f", idle ({definition.idle})" if split.idle >= idle_after else ""
-            return f"split {name or '(all rows)'}: {at}{silent}{asleep}"
+            idle = f", idle ({definition.idle})" if split.idle >= idle_after else ""
+            return f"split {name or '(all rows)'}: {reach}{silent}{idle}"
 
         declared = {name: Split() for name in definition.splits if name not in state.splits}
-        found = sorted(
+        splits = sorted(
             {**state.splits, **declared}.items(),
-            key=lambda each: (each[1].watermark is not None, each[1].watermark or 0, each[0]),
+            key=lambda item: (item[1].watermark is not None, item[1].watermark or 0, item[0]),
         )
-        rest = len(found) - _LINES
-        more = [f"… and {counted(rest, 'more split')} (--json --full shows all)"] if rest > 0 else []
-        return [*(line(name, split) for name, split in found[:_LINES]), *more]
+        hidden = len(splits) - _LINES
+        more = [f"… and {counted(hidden, 'more split')} (--json --full shows all)"] if hidden > 0 else []
+        return [*(line(name, split) for name, split in splits[:_LINES]), *more]
 
     def entry_amount(self, _: Entry) -> str:
-        """Return nothing: the watermark's words say how many rows wait."""
+        """Return "": the watermark's words say how many rows wait."""
         return ""
 
     def outcome_amount(self, _: Outcome) -> str:
-        """Return nothing: rows and epochs are shown for every kind."""
+        """Return "": rows and epochs are shown for every kind."""
         return ""
 
-    def outcome_aside(self, outcome: Outcome) -> str:
-        """Return how many rows were late or went into quarantine, or how many Spark says that it has dropped."""
+    def amount_set_aside(self, outcome: Outcome) -> str:
+        """Return how many rows were late or quarantined, or how many Spark reports as dropped."""
         dropped = sum(batch.dropped_by_watermark for batch in outcome.batches or ())
         if dropped:
             return f"{counted(dropped, 'row')} dropped below Spark's watermark"
-        told = [f"{counted(outcome.late, 'late row')}"] if outcome.late else []
-        told += [f"{counted(outcome.quarantined, 'row')} put in quarantine"] if outcome.quarantined else []
-        return ", ".join(told)
+        parts = [f"{counted(outcome.late, 'late row')}"] if outcome.late else []
+        parts += [f"{counted(outcome.quarantined, 'row')} put in quarantine"] if outcome.quarantined else []
+        return ", ".join(parts)
 
     def amounts(self, outcome: Outcome) -> dict[str, Any]:
-        """Return epoch, global watermark, what became of the rows, and the slowest splits."""
-        state, told = StreamState.of(outcome.after), outcome.stream or {}
+        """Return the epoch, the global watermark, the row counts, and the slowest splits."""
+        state, statistics = StreamState.of(outcome.after), outcome.stream or {}
         reach = "undefined" if state.value is None else time_in_words(state.value)
-        shown: dict[str, Any] = {"epoch": state.epoch, "global_watermark": reach}
-        if "batches" in told:
-            return shown | _of_batches(told["batches"])
-        sums = {name: told[name] for name in ("rows_in", "emitted", "late", "quarantined") if name in told}
+        metadata: dict[str, Any] = {"epoch": state.epoch, "global_watermark": reach}
+        if "batches" in statistics:
+            return metadata | _batch_metadata(statistics["batches"])
+        sums = {
+            name: statistics[name]
+            for name in ("rows_in", "emitted", "late", "quarantined")
+            if name in statistics
+        }
         slowest = {"splits": _slowest(state)} if state.splits else {}
-        return shown | sums | {"buffered": state.buffered} | slowest
+        return metadata | sums | {"buffered": state.buffered} | slowest
 
     @override
     def plan_line(self, number: int, described: Mapping[str, Any]) -> str:
-        """Return the input of an epoch, under the number that its rows will have."""
-        return f"epoch {described['epoch']}: {_input(described)}"
+        """Return an epoch's input, under the number that its rows will have."""
+        return f"epoch {described['epoch']}: {_input_in_words(described)}"
 
     def plan_row(self, described: Mapping[str, Any], why: str) -> PlanRow:
-        """Return the input of an epoch."""
-        return PlanRow(_input(described), 0, why)
+        """Return an epoch's input."""
+        return PlanRow(_input_in_words(described), 0, why)
 
     @override
     def waiting(
@@ -153,7 +162,7 @@ class StreamProfile(KindProfile):
         dataflow: Dataflow,
         entry: Entry | None,
         now: datetime,
-        servers: Servers,
+        servers: UnreachableServers,
     ) -> dict[str, Any]:
         """Return whether there is new input."""
         return {"new_input": platform.kind(dataflow).planning.plan(entry, now).due}
@@ -164,8 +173,10 @@ class StreamProfile(KindProfile):
             return None
         return "new input" if waiting["new_input"] else "nothing"
 
-    def worth_a_run(self, platform: Platform, dataflow: Dataflow, entry: Entry | None, now: datetime) -> str:
-        """Return up to where new input goes."""
+    def work_fingerprint(
+        self, platform: Platform, dataflow: Dataflow, entry: Entry | None, now: datetime
+    ) -> str:
+        """Return a text that identifies the upper end of new input; "" if there is none."""
         plan = platform.kind(dataflow).planning.plan(entry, now)
         return repr((entry.watermark if entry else None, plan.slices[-1].upper)) if plan.slices else ""
 
@@ -181,7 +192,7 @@ class StreamProfile(KindProfile):
             "units": None,
             "covered": {
                 "after": None,
-                "up_to": short(state.watermark()) if entry else None,
+                "up_to": short_watermark(state.watermark()) if entry else None,
                 "files": 0,
                 "rows": entry.total_rows if entry else 0,
             },
@@ -199,7 +210,10 @@ class StreamProfile(KindProfile):
 
 
 def _buffer_bytes(platform: Platform, dataflow: Dataflow) -> int | None:
-    """Return the bytes of the buffer's files, also of those that the next epoch deletes; None if the table does not tell."""
+    """Return the bytes of the buffer's files; None if the tables do not tell.
+
+    Files that the next epoch deletes count, too.
+    """
     tables = [table for name, table in platform.side_tables(dataflow).items() if name in (BUFFER, CARRY)]
     with suppress(StrandlineError):
         sizes = [table.contents.count_bytes() for table in tables]
@@ -207,8 +221,8 @@ def _buffer_bytes(platform: Platform, dataflow: Dataflow) -> int | None:
     return None
 
 
-def _of_batches(batches: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return what Spark says of a run's batches: sums, and a table of the last hundred."""
+def _batch_metadata(batches: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return Spark's report on a run's batches: sums, and a table of the last hundred."""
     from dagster import MetadataValue, TableColumn, TableRecord, TableSchema
 
     if not batches:
@@ -228,7 +242,7 @@ def _of_batches(batches: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _slowest(state: StreamState) -> Any:
-    """Return the splits that are furthest behind as a table of Dagster's."""
+    """Return the splits that are furthest behind, as a Dagster table."""
     from dagster import MetadataValue, TableColumn, TableRecord, TableSchema
 
     awaited = [name for name, split in state.splits.items() if split.watermark is None]
@@ -250,14 +264,14 @@ def _slowest(state: StreamState) -> Any:
     return MetadataValue.table(records, TableSchema(columns))
 
 
-def _input(described: Mapping[str, Any]) -> str:
+def _input_in_words(described: Mapping[str, Any]) -> str:
     versions, files = described["versions"], described["files"]
     if files is not None:
         last = f", the last is {files[-1]}" if len(files) > 1 else f": {files[0]}"
         return f"{counted(len(files), 'file')}{last}"
     if described["reason"] in (FLUSHED, CLOSED):
-        return "no input: what waits leaves"
-    if versions is None:  # Spark knows what it has read
+        return "no input: buffered rows leave"
+    if versions is None:  # only Spark knows what a batch reads
         return "new input" if described["reason"] == "new input" else "a batch of Spark's"
     first, last = versions["first"], versions["last"]
     return f"version {first}" if first == last else f"versions {first} to {last}"

@@ -12,7 +12,7 @@ from partitions.stream.state import StreamState
 
 
 def state_in_words(state: StreamState) -> str:
-    """Return how far the global watermark is, and what waits below it."""
+    """Return how far the global watermark is, and how much waits below it."""
     if not state.splits and state.epoch == 0:
         return "none"
     reach = "no global watermark yet" if state.value is None else f"up to {time_in_words(state.value)}"
@@ -28,7 +28,7 @@ def state_in_words(state: StreamState) -> str:
 
 
 def watermark_in_words(watermark: Mapping[str, Any]) -> str:
-    """Return :func:`state_in_words` of a watermark's JSON form, short or whole, or of its values."""
+    """Return :func:`state_in_words` for a watermark's JSON form, short or whole, or its values."""
     values = _values(watermark)
     if "splits" not in values:
         at = values.get("global")
@@ -36,8 +36,8 @@ def watermark_in_words(watermark: Mapping[str, Any]) -> str:
     return state_in_words(StreamState.of(values))
 
 
-def short(watermark: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the watermark in its short public form, ``{"epoch", "global"}`` (docs/reference/cli.md)."""
+def short_watermark(watermark: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the watermark in its short public form, ``{"epoch", "global"}`` (docs/cli.md)."""
     state = StreamState.of(watermark)
     document: dict[str, Any] = encode({"epoch": state.epoch, "global": state.value})
     return document

@@ -15,8 +15,10 @@ from resources.kinds.window.opening import units_of
 from resources.platform.platform import Platform
 
 
-def forced(platform: Platform, dataflow: Dataflow, force: str, unit: str | None, now: datetime) -> Forced:
-    """Return what ``--force`` and ``--unit`` ask for; instants are read as those of the definition.
+def forced_request(
+    platform: Platform, dataflow: Dataflow, force: str, unit: str | None, now: datetime
+) -> Forced:
+    """Return the request of ``--force`` and ``--unit``; instants are read in the definition's zone.
 
     Raises:
         ConfigurationError: for another form, an inverted range, or an unknown unit.
@@ -40,13 +42,13 @@ def forced(platform: Platform, dataflow: Dataflow, force: str, unit: str | None,
 def _known_unit(platform: Platform, dataflow: Dataflow, text: str) -> str:
     units = units_of(platform, dataflow)
     try:
-        wanted = identity(json.loads(text))
+        unit_identity = identity(json.loads(text))
     except (ValueError, TypeError) as error:
         such_as = units[0] if units else '{"airport": "LGA"}'
         raise ConfigurationError(f"--unit: expected JSON such as {such_as}, found {text!r}") from error
-    unit = Listed(units, dataflow.window.zone).spelling_of(wanted)
+    unit = Listed(units, dataflow.window.zone).spelling_of(unit_identity)
     if unit is None:
         raise ConfigurationError(
-            f"--unit: expected a unit of {dataflow.name}, such as {', '.join(units[:5]) or 'none'}, found {wanted}"
+            f"--unit: expected a unit of {dataflow.name}, such as {', '.join(units[:5]) or 'none'}, found {unit_identity}"
         )
     return unit

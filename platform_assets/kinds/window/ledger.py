@@ -10,11 +10,11 @@ from partitions.plan import counted
 from platform_assets.kinds.profile import LedgerPage
 
 _UNITS, _RANGES = 50, 3
-"""How many are shown."""
+"""The most units of a page, and the most ranges of a unit."""
 
 
 def unit_ledger_page(dataflow: Dataflow, document: Mapping[str, Any]) -> LedgerPage:
-    """Return a ledger in its public JSON form for people, a row for each unit."""
+    """Return a ledger's public JSON form as a page for people, with a row for each unit."""
     units, complete = document["units"], document["complete_up_to"]
     gaps = sum(len(unit["gaps"]) for unit in units)
     up_to = f"complete up to {complete}" if complete else "nothing is complete"
@@ -36,14 +36,14 @@ def unit_ledger_page(dataflow: Dataflow, document: Mapping[str, Any]) -> LedgerP
 
 
 def _unit_in_words(unit: Mapping[str, Any]) -> str:
-    named = ", ".join(f"{name} {value}" for name, value in unit["unit"].items()) or "-"
-    return f"{named} (gone)" if unit["gone"] else named
+    text = ", ".join(f"{name} {value}" for name, value in unit["unit"].items()) or "-"
+    return f"{text} (gone)" if unit["gone"] else text
 
 
 def _ranges_in_words(ranges: Sequence[Mapping[str, Any]]) -> str:
-    shown = [
+    texts = [
         f"[{range_['start']}, {range_['end']}){': ' + range_['why'] if 'why' in range_ else ''}"
         for range_ in ranges[:_RANGES]
     ]
     more = [f"and {len(ranges) - _RANGES:,} more"] if len(ranges) > _RANGES else []
-    return "\n".join([*shown, *more]) or "-"
+    return "\n".join([*texts, *more]) or "-"

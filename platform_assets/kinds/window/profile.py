@@ -16,7 +16,7 @@ from partitions.sentinels import Watermark
 from partitions.window.simulate import simulate
 from partitions.window.state import WindowState
 from partitions.window.wake_rule import worth_a_run
-from platform_assets.kinds.dead_servers import Servers
+from platform_assets.kinds.dead_servers import UnreachableServers
 from platform_assets.kinds.profile import (
     CanForce,
     CanSimulate,
@@ -42,11 +42,11 @@ class WindowProfile(KindProfile, CanForce, CanSimulate, LoadsAheadOfTime):
     unknown_waiting: ClassVar[Mapping[str, Any]] = {"work_units": None, "failed_units": None}
 
     def watermark_in_words(self, watermark: Mapping[str, Any]) -> str:
-        """Return how far all units are loaded, and how far the furthest."""
+        """Return how far all units are loaded, and how far the furthest one."""
         return reach_in_words(watermark)
 
     def watermark_document(self, _: Watermark) -> None:
-        """Return nothing: the values are intervals in milliseconds."""
+        """Return None: the values are intervals in milliseconds."""
 
     def entry_watermark(self, entry: Entry) -> str:
         """Return how far the watermark reaches, in words."""
@@ -54,7 +54,7 @@ class WindowProfile(KindProfile, CanForce, CanSimulate, LoadsAheadOfTime):
         return reach_in_words(watermark) if watermark else "none"
 
     def entry_amount(self, entry: Entry) -> str:
-        """Return the number of work units, and of those that failed."""
+        """Return the number of work units, and of failed ones."""
         failed = f", {counted(entry.failed_units, 'failed work unit')}" if entry.failed_units else ""
         return f"{counted(entry.work_units, 'work unit')}{failed}"
 
@@ -63,12 +63,12 @@ class WindowProfile(KindProfile, CanForce, CanSimulate, LoadsAheadOfTime):
         return counted(outcome.work_units, "work unit")
 
     def amounts(self, outcome: Outcome) -> dict[str, Any]:
-        """Return work units, and those that failed."""
+        """Return the work units, and the failed ones."""
         return {"work_units": outcome.work_units, "failed_units": outcome.failed_units}
 
     @override
     def plan_line(self, number: int, described: Mapping[str, Any]) -> str:
-        """Return a window of a unit, what of it is read unless that is all, and why."""
+        """Return a unit's window, the part that is read if not all, and the reason."""
         unit = ", ".join(f"{name} {value}" for name, value in described["unit"].items())
         span, read_from = _span(described)
         part = f"{read_from} on" if read_from else ""
@@ -76,7 +76,7 @@ class WindowProfile(KindProfile, CanForce, CanSimulate, LoadsAheadOfTime):
 
     @override
     def plan_row(self, described: Mapping[str, Any], why: str) -> PlanRow:
-        """Return a window of a unit, what of it is read unless that is all, and why."""
+        """Return a unit's window, the part that is read if not all, and the reason."""
         unit = json.dumps(described["unit"], ensure_ascii=False) if described["unit"] else ""
         span, read_from = _span(described)
         return PlanRow(f"{span} {unit}{read_from}".strip(), 0, described["reason"])
@@ -88,9 +88,12 @@ class WindowProfile(KindProfile, CanForce, CanSimulate, LoadsAheadOfTime):
         dataflow: Dataflow,
         entry: Entry | None,
         now: datetime,
-        servers: Servers,
+        servers: UnreachableServers,
     ) -> dict[str, Any]:
-        """Return work units that are new, grown, failed or deferred; those that grace reads again wait for nothing."""
+        """Return the work units that are new, grown, failed or deferred.
+
+        Work units that grace reads again wait for nothing.
+        """
         plan = platform.kind(dataflow).planning.plan(entry, now)
         due = [work for slice_ in plan.slices for work in slice_.works if work.reason != "grace"]
         failed = (entry.state() if entry else {}).get("failed", {})
@@ -102,38 +105,40 @@ class WindowProfile(KindProfile, CanForce, CanSimulate, LoadsAheadOfTime):
         if waiting["work_units"] is None:
             return None
         failed = f", {waiting['failed_units']:,} failed" if waiting["failed_units"] else ""
-        known = waiting["work_units"] or failed
-        return f"{counted(waiting['work_units'], 'work unit')}{failed}" if known else "nothing"
+        is_waiting = waiting["work_units"] or failed
+        return f"{counted(waiting['work_units'], 'work unit')}{failed}" if is_waiting else "nothing"
 
-    def worth_a_run(self, platform: Platform, dataflow: Dataflow, entry: Entry | None, now: datetime) -> str:
-        """Return the work units that are over, or have failed and may be tried again."""
+    def work_fingerprint(
+        self, platform: Platform, dataflow: Dataflow, entry: Entry | None, now: datetime
+    ) -> str:
+        """Return the keys of the work units that are over, or have failed and may be retried."""
         plan = platform.plan(dataflow, now)
         due = [work for slice_ in plan.slices for work in slice_.works]
         state = WindowState.of(entry.state() if entry else None)
         return " ".join(map(str, (work.key for work in worth_a_run(dataflow.window, state, due, now))))
 
     def ledger(self, platform: Platform, dataflow: Dataflow, now: datetime) -> dict[str, Any]:
-        """Return what is covered and missing of each unit."""
+        """Return what is covered and what is missing for each unit."""
         return unit_ledger(platform, dataflow, now).as_json()
 
     def ledger_page(self, dataflow: Dataflow, document: Mapping[str, Any]) -> LedgerPage:
         """Return how far all units are complete, and a row for each unit."""
         return unit_ledger_page(dataflow, document)
 
-    def forced(
+    def forced_request(
         self, platform: Platform, dataflow: Dataflow, force: str, unit: str | None, now: datetime
     ) -> Forced:
         """Return every window that intersects a range, of one unit or of all."""
-        from platform_assets.kinds.window.forcing import forced
+        from platform_assets.kinds.window.forcing import forced_request
 
-        return forced(platform, dataflow, force, unit, now)
+        return forced_request(platform, dataflow, force, unit, now)
 
     def simulate(self, log: WatermarkLog, dataflow: Dataflow, graces: Sequence[int]) -> dict[str, Any]:
-        """Return what each grace would have caught of late changes, and what it would have read again."""
+        """Return what each grace would have caught of late changes, and would have read again."""
         return simulate(observations(log, dataflow.name), graces, dataflow=dataflow.name).as_json()
 
     def loads_ahead(self, names: Sequence[str]) -> str:
-        """Return that windows count as loaded before their time."""
+        """Return a warning that windows would count as loaded before their time."""
         return (
             f"windows of {', '.join(names)} that are still to come would count as loaded, and be read again"
             " only once they are over"
@@ -141,7 +146,7 @@ class WindowProfile(KindProfile, CanForce, CanSimulate, LoadsAheadOfTime):
 
 
 def _span(described: Mapping[str, Any]) -> tuple[str, str]:
-    """Return a work unit's window, and from where it is read; each "" if there is nothing to say."""
+    """Return a work unit's window and the start of its read; each "" if there is nothing to say."""
     window, read = described["window"], described["read"]
     span = f"[{window['start']}, {window['end']})" if window["start"] else ""
     return span, f", read from {read['start']}" if read["start"] != window["start"] else ""

@@ -12,42 +12,45 @@ _WITHOUT_UNITS = ["{}"]
 
 
 def reach_in_words(watermark: Mapping[str, Any]) -> str:
-    """Return how far all units are loaded, and how far the furthest: a unit that fails, or waits, has not got there."""
+    """Return how far all units are loaded, and how far the furthest one.
+
+    A unit that fails or waits holds the first back.
+    """
     loaded, failed = watermark["units"], watermark.get("failed", {})
     units = {**loaded, **failed}
     failures = sum(1 for of_unit in failed.values() for failure in of_unit.values() if failure[0])
     reached = [_reached(loaded.get(unit, ()), failed.get(unit, {})) for unit in units]
     ends = [run[1] for runs in loaded.values() for run in runs]
-    named = list(units) != _WITHOUT_UNITS
-    parts = [_up_to(max(ends), reached, named)] if ends else []
-    if named and not (ends and _behind(max(ends), reached)):
+    has_units = list(units) != _WITHOUT_UNITS
+    parts = [_up_to(max(ends), reached, has_units)] if ends else []
+    if has_units and not (ends and _behind(max(ends), reached)):
         parts.append(counted(len(units), "unit"))
     parts += [f"{counted(failures, 'work unit')} failed"] if failures else []
     return ", ".join(parts) or "none"
 
 
-def _up_to(furthest: int, reached: Sequence[int | None], named: bool) -> str:
+def _up_to(furthest: int, reached: Sequence[int | None], has_units: bool) -> str:
     up_to = f"up to {as_datetime(furthest).isoformat()}"
     behind = _behind(furthest, reached)
     if not behind:
         return up_to
-    whole = [end for end in reached if end is not None]
+    ends = [end for end in reached if end is not None]
     complete = (
-        f"complete up to {as_datetime(min(whole)).isoformat()}"
-        if len(whole) == len(reached)
-        else "not all is begun"
+        f"complete up to {as_datetime(min(ends)).isoformat()}"
+        if len(ends) == len(reached)
+        else "some units are not started"
     )
-    of_units = f" ({behind:,} of {counted(len(reached), 'unit')} behind)" if named else ""
+    of_units = f" ({behind:,} of {counted(len(reached), 'unit')} behind)" if has_units else ""
     return f"{complete}, at most {up_to}{of_units}"
 
 
 def _behind(furthest: int, reached: Sequence[int | None]) -> int:
-    """Return how many units have not got to the furthest end."""
+    """Return how many units end before the furthest end."""
     return sum(1 for end in reached if end is None or end < furthest)
 
 
 def _reached(runs: Any, failed: Mapping[str, Any]) -> int | None:
-    """Return up to where a unit is loaded without a gap or a failure; None if nothing is."""
+    """Return the end up to which a unit is loaded without gap or failure; None if nothing is."""
     if not runs:
         return None
     end: int = runs[0][1]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from dagster import AssetKey, DagsterRun
 
-from platform_assets.build import loaded_by
+from platform_assets.build import dataflows_loaded_by
 from platform_assets.platform import build_platform
 from platform_assets.project import Project, load_project
 from resources.spark_runtime import AVRO_PACKAGE, DELTA_PACKAGE, POSTGRESQL_PACKAGE
@@ -68,4 +68,4 @@ def test_a_run_of_dagster_loads_the_dataflows_of_its_assets_or_of_its_job(
 ) -> None:
     keys = None if selection is None else frozenset(map(AssetKey.from_user_string, selection))
     run = DagsterRun(job_name=job, asset_selection=keys)
-    assert [flow.name for flow in loaded_by(run, list(project.dataflows.values()))] == names
+    assert [flow.name for flow in dataflows_loaded_by(run, list(project.dataflows.values()))] == names

@@ -18,7 +18,7 @@ class ColumnDefinitions(KindDefinitions):
     """The Dagster definitions of column watermarks."""
 
     def run_checks(self, _: Dataflow) -> Sequence[RunCheck]:
-        """Return no check: a run of rows is checked as every run is."""
+        """Return no check: the checks of every run are enough."""
         return ()
 
     def table_checks(self, _: Dataflow) -> Sequence[TableCheck]:
@@ -26,7 +26,7 @@ class ColumnDefinitions(KindDefinitions):
         return ()
 
     def triggers(self, dataflow: Dataflow, platform: Platform, _: RunOptions, job: Any) -> Triggers:
-        """Return the sensor of new rows, that of upstream tables, and a schedule, as far as the definition has them."""
+        """Return the sensors of new rows and of upstream tables, and a schedule, where they apply."""
         sensors = (
             [rows_sensor(dataflow, platform, job)] if dataflow.source.asked_above.tells_what_is_new else []
         )

@@ -1,7 +1,8 @@
 """The sensors and the schedule of a column watermark (docs/reference/dagster.md).
 
-The sensor of rows requests a run if rows lie above the stored values. The schedule requests one at each of its times: a look-back also reads
-rows again that are not above them.
+The sensor of rows requests a run if rows lie above the stored values. The schedule requests one at each of
+its times: a
+look-back also reads rows again that do not lie above them.
 """
 
 from __future__ import annotations
@@ -24,15 +25,15 @@ from resources.platform.platform import Platform
 from resources.watermarks.entry import Entry
 
 _INTERVAL = 60
-"""Seconds: each tick asks the source."""
+"""Seconds between ticks; each one queries the source."""
 
 
 def rows_sensor(
     dataflow: Dataflow, platform: Platform, job: Any, clock: Clock = time.time
 ) -> SensorDefinition:
-    """Return a sensor that looks above the stored values and requests runs of ``job``."""
+    """Return a sensor that checks for rows above the stored values and requests runs of ``job``."""
 
-    def look(tick: Tick) -> NoWork | Work:
+    def find_work(tick: Tick) -> NoWork | Work:
         entry = platform.log.newest(dataflow.name)
         column = column_look(platform, dataflow)
         if not _is_due(column, entry, tick.now):
@@ -43,12 +44,15 @@ def rows_sensor(
             lambda attempt: [run_request(dataflow, f"{dataflow.name}:{attempt}")],
         )
 
-    description = f"Finds rows of {dataflow.name} above its watermark, and asks for a run."
-    return SensorShell("rows", description, _INTERVAL, clock).build(dataflow, platform, job, look)
+    description = f"Requests a run when rows of {dataflow.name} lie above its watermark."
+    return SensorShell("rows", description, _INTERVAL, clock).build(dataflow, platform, job, find_work)
 
 
 def _is_due(look: ColumnLook, entry: Entry | None, now: datetime) -> bool:
-    """Whether a run has rows to read, or has to say that the source was set back: a run that fails is seen, and a look is not."""
+    """Return whether a run has rows to read, or must fail because the source was set back.
+
+    People see a run that fails, but not a check that does.
+    """
     try:
         return look.has_new_rows(entry, now)
     except NeedsDecision:
@@ -58,9 +62,12 @@ def _is_due(look: ColumnLook, entry: Entry | None, now: datetime) -> bool:
 def column_upstream_sensor(
     dataflow: Dataflow, platform: Platform, job: Any, clock: Clock = time.time
 ) -> SensorDefinition:
-    """Return a sensor that requests a run of ``job`` when an upstream table has changed and rows are due, also those of a look-back."""
+    """Return a sensor that requests a run of ``job`` when an upstream table has changed and rows are due.
 
-    def due(tick: Tick) -> NoWork | Work:
+    Rows of a look-back count as due.
+    """
+
+    def find_due_work(tick: Tick) -> NoWork | Work:
         plan = platform.plan(dataflow, tick.now)
         if not plan.slices:
             return NoWork(plan.why)
@@ -71,14 +78,14 @@ def column_upstream_sensor(
             lambda attempt: [run_request(dataflow, f"{dataflow.name}:{attempt}")],
         )
 
-    return upstream_sensor(dataflow, platform, job, due, clock)
+    return upstream_sensor(dataflow, platform, job, find_due_work, clock)
 
 
 def column_schedule(dataflow: Dataflow, platform: Platform, job: Any) -> ScheduleDefinition:
-    """Return a schedule that requests a run at each of its times, unless one is under way."""
+    """Return a schedule that requests a run at each of its times, unless one is in flight."""
 
     def requests(_: DagsterInstance, now: datetime) -> RunRequest:
         return run_request(dataflow, f"{dataflow.name}:{now.isoformat()}")
 
-    description = f"Asks for a run of {dataflow.name}."
+    description = f"Requests a run of {dataflow.name}."
     return build_schedule(dataflow, platform, job, dataflow.column.timezone, description, requests)

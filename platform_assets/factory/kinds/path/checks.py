@@ -34,11 +34,11 @@ _SHOWN = 50
 
 
 def naming_check(dataflow: Dataflow) -> RunCheck:
-    """Return the check that names of the files of a run sort by time."""
+    """Return the check that the names of a run's files sort by time."""
     spec = AssetCheckSpec(
         "names_sort_by_time",
         asset=table_key(dataflow),
-        description="Names of a sample of the new files sort by time.",
+        description="In a sample of the new files, names sort by time.",
     )
     return RunCheck((spec,), _naming)
 
@@ -57,28 +57,28 @@ def _naming(dataflow: Dataflow, _: Platform, outcome: Outcome) -> Sequence[Asset
     return (result,)
 
 
-def quarantined_files(dataflow: Dataflow, platform: Platform) -> AssetChecksDefinition:
-    """Return the check that no file is in quarantine; it shows the files in quarantine, with their reasons."""
+def quarantined_files_check(dataflow: Dataflow, platform: Platform) -> AssetChecksDefinition:
+    """Return the check that no file is in quarantine; it lists those files with their reasons."""
 
     @asset_check(
         asset=table_key(dataflow),
         name=QUARANTINED_FILES,
-        description="Files that Strandline has set aside and that are not released.",
+        description="Files in quarantine that are not released.",
     )
     def quarantined() -> AssetCheckResult:
-        held = read_quarantine(platform.log, platform.log.newest(dataflow.name)).held
-        files = "; ".join(f"{file.file.path}: {file.reason}" for file in held[:_SHOWN])
+        quarantined = read_quarantine(platform.log, platform.log.newest(dataflow.name)).held
+        files = "; ".join(f"{file.file.path}: {file.reason}" for file in quarantined[:_SHOWN])
         return AssetCheckResult(
-            passed=not held,
+            passed=not quarantined,
             severity=AssetCheckSeverity.WARN,
-            metadata={"quarantined_files": len(held), "files": files or "none"},
+            metadata={"quarantined_files": len(quarantined), "files": files or "none"},
         )
 
     return quarantined
 
 
-def late_files(dataflow: Dataflow, platform: Platform) -> AssetChecksDefinition:
-    """Return the check that no late file waits, as far as the sweep has looked; it says how far that is."""
+def late_files_check(dataflow: Dataflow, platform: Platform) -> AssetChecksDefinition:
+    """Return the check that no late file waits, as far as the sweep has got; it shows how far."""
 
     @asset_check(
         asset=table_key(dataflow),
@@ -86,15 +86,15 @@ def late_files(dataflow: Dataflow, platform: Platform) -> AssetChecksDefinition:
         description="Files at or below the watermark that were never ingested and that no entry has handled.",
     )
     def late() -> AssetCheckResult:
-        passed, metadata = late_findings(dataflow, platform, clock())
+        passed, metadata = check_late_files(dataflow, platform, clock())
         return AssetCheckResult(passed=passed, severity=AssetCheckSeverity.WARN, metadata=metadata)
 
     return late
 
 
 def late_evaluation(dataflow: Dataflow, platform: Platform, now: datetime) -> AssetCheckEvaluation:
-    """Return the result of the check of late files, as the sensor reports it."""
-    passed, metadata = late_findings(dataflow, platform, now)
+    """Return a result of the check of late files for a sensor to report."""
+    passed, metadata = check_late_files(dataflow, platform, now)
     return AssetCheckEvaluation(
         asset_key=table_key(dataflow),
         check_name=LATE_FILES,
@@ -104,27 +104,27 @@ def late_evaluation(dataflow: Dataflow, platform: Platform, now: datetime) -> As
     )
 
 
-def told_of_late_files(told: AssetCheckEvaluation) -> tuple[Any, bool]:
-    """Return what makes a result of the check another one: how many files are late, and whether that is well."""
-    count = told.metadata.get("late_files")
-    return count.value if count is not None else None, told.passed
+def late_result(evaluation: AssetCheckEvaluation) -> tuple[Any, bool]:
+    """Return the parts of a result that make it worth a report: the number of late files, and success."""
+    count = evaluation.metadata.get("late_files")
+    return count.value if count is not None else None, evaluation.passed
 
 
-def late_findings(dataflow: Dataflow, platform: Platform, now: datetime) -> tuple[bool, dict[str, Any]]:
-    """Return whether no late file waits, and the metadata of the check."""
+def check_late_files(dataflow: Dataflow, platform: Platform, now: datetime) -> tuple[bool, dict[str, Any]]:
+    """Return whether no late file waits, with the metadata of the check."""
     entry = platform.log.newest(dataflow.name)
     late = unhandled(platform.log, dataflow, entry, now)
     metadata: dict[str, Any] = {
         "late_files": late.count,
         "policy": f"{dataflow.late_files}: {LATE_POLICIES[dataflow.late_files]}",
         "paths": ", ".join(late.first(_SHOWN)) or "none",
-        **completeness(Sweep.read(platform.log, dataflow.name, entry.era if entry else 0)),
+        **completeness_metadata(Sweep.read(platform.log, dataflow.name, entry.era if entry else 0)),
     }
     return not late.count or dataflow.late_files == "ignore", metadata
 
 
-def completeness(sweep: Sweep) -> dict[str, Any]:
+def completeness_metadata(sweep: Sweep) -> dict[str, Any]:
     """Return how far the sweep has verified that nothing is missing."""
     if sweep.verified_at is None:
-        return {"completeness": "no round of the sweep is over yet"}
+        return {"completeness": "the sweep has not finished a round yet"}
     return {"completeness": verified_in_words(sweep.verified_path, sweep.verified_at)}

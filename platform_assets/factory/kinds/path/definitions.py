@@ -1,4 +1,4 @@
-"""What path watermarks add in Dagster: a sensor of new files, the sweep for late ones, and checks of files."""
+"""What path watermarks add in Dagster: a sensor of new files, the sweep for late files, and checks."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from platform_assets.factory.kinds.contract import HasPicture, KindDefinitions, 
 from platform_assets.factory.kinds.path.checks import (
     LATE_FILES,
     QUARANTINED_FILES,
-    late_files,
+    late_files_check,
     naming_check,
-    quarantined_files,
+    quarantined_files_check,
 )
 from platform_assets.factory.kinds.path.late import late_job, late_sensor
 from platform_assets.factory.kinds.path.new_files_sensor import files_sensor
@@ -32,15 +32,21 @@ class PathDefinitions(KindDefinitions, HasPicture):
         return (naming_check(dataflow),)
 
     def table_checks(self, dataflow: Dataflow) -> Sequence[TableCheck]:
-        """Return the checks of late files and of quarantine; a run that can quarantine checks the latter."""
+        """Return the checks of late files and of quarantine.
+
+        Runs evaluate the check of quarantine if they can quarantine files.
+        """
         quarantines = "quarantine" in (dataflow.on_bad_file, dataflow.late_files)
         return (
-            TableCheck(LATE_FILES, late_files),
-            TableCheck(QUARANTINED_FILES, quarantined_files, with_runs=quarantines),
+            TableCheck(LATE_FILES, late_files_check),
+            TableCheck(QUARANTINED_FILES, quarantined_files_check, with_runs=quarantines),
         )
 
     def triggers(self, dataflow: Dataflow, platform: Platform, options: RunOptions, job: Any) -> Triggers:
-        """Return the sensor of new files, and the sensor of late files with its job unless each run lists all files."""
+        """Return the sensor of new files, and the sensor and job of late files.
+
+        The latter are missing if each run lists all files.
+        """
         files = files_sensor(dataflow, platform, job)
         if dataflow.path.tracking == "set":
             return Triggers((files,))
@@ -48,7 +54,7 @@ class PathDefinitions(KindDefinitions, HasPicture):
         return Triggers((files, late_sensor(dataflow, platform, late)), jobs=(late,))
 
     def picture_metadata(self, platform: Platform, dataflow: Dataflow, now: datetime) -> Mapping[str, Any]:
-        """Return how many files came on which day, as a picture."""
+        """Return a picture of how many files arrived on each day."""
         log = platform.log
         days = arrivals(log, dataflow.name, log.newest(dataflow.name))
         return arrivals_metadata(days, now.astimezone(UTC).date())

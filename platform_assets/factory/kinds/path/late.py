@@ -1,4 +1,7 @@
-"""The sweep for late files in Dagster: a sensor that makes one step a tick, and a job that applies the policy (docs/reference/files.md)."""
+"""The sweep for late files in Dagster: a sensor that advances it, and a job that applies the policy.
+
+The sensor makes one step a tick (docs/guide-files.md).
+"""
 
 from __future__ import annotations
 
@@ -26,11 +29,11 @@ from partitions.plan import counted
 from platform_assets.factory.dagster_names import pool, run_request, table_key, watermark_key
 from platform_assets.factory.kinds.path.checks import (
     LATE_FILES,
-    completeness,
+    completeness_metadata,
     late_evaluation,
-    told_of_late_files,
+    late_result,
 )
-from platform_assets.factory.last_told import LastTold
+from platform_assets.factory.last_reported import LastReported
 from platform_assets.factory.sensors import Clock, NoWork, SensorShell, Tick, Work, digest
 from platform_assets.run_metadata import table_metadata, watermark_metadata
 from resources.dagster.io_managers import failure, mark_run
@@ -45,26 +48,26 @@ from resources.platform.platform import Platform
 from resources.watermarks.entry import NO_PROGRESS, Why
 from resources.watermarks.quarantine_list import read_quarantine
 
-_NOT_OF_LATE_FILES: frozenset[Why] = frozenset({*NO_PROGRESS, "run"})
-"""Entries that make no progress with late files: a dataflow that loads only new files leaves the late files where they are."""
+_NO_LATE_PROGRESS: frozenset[Why] = frozenset({*NO_PROGRESS, "run"})
+"""Reasons of entries that are no progress with late files: a run that loads new files leaves the late ones."""
 
 _INTERVAL = 300
 """Seconds between two steps of the sweep; a round over a million keys takes four hours."""
 
 
 def late_job(dataflow: Dataflow, platform: Platform, options: RunOptions) -> JobDefinition:
-    """Return a job that makes one step of the sweep, and ingests or quarantines late files."""
+    """Return a job that makes one step of the sweep, then ingests or quarantines late files."""
 
     def late(context: Any) -> Iterator[Any]:
         yield from _LateRun(context, dataflow, platform, options).events()
 
-    late.__annotations__["context"] = OpExecutionContext  # the type itself: Dagster takes no text for it
+    late.__annotations__["context"] = OpExecutionContext  # Dagster needs the type, not its name as text
     step = op(name=f"late_{dataflow.name}_step", pool=pool(dataflow.name), out={})(late)
 
     @job(
         name=f"late_{dataflow.name}",
         tags={DATAFLOW_TAG: dataflow.name},
-        description=f"Looks for late files of {dataflow.name}, one step; late_files: {dataflow.late_files}.",
+        description=f"Makes one step of the search for late files of {dataflow.name}; late_files: {dataflow.late_files}.",
         executor_def=in_process_executor,
     )
     def run() -> None:
@@ -83,18 +86,20 @@ class _LateRun:
     options: RunOptions
 
     def events(self) -> Iterator[Any]:
-        """Make the step, and yield its events for Dagster."""
+        """Make the step and yield its Dagster events."""
         mark_run(self.context.instance, self.context.run_id, self.dataflow.name)
         loaded: list[Outcome] = []
         try:
             step = self._step(loaded)
         except StrandlineError as error:
-            # The committed slices are in the table, so they are materialised, and the run fails right after.
+            # The committed slices are in the table: materialise them before the run fails.
             yield from self._materialisations(loaded)
-            self._notify()
+            self._mark_reported()
             raise failure(error) from error
-        listed = counted(step.step.listed, "file")
-        self.context.log.info("%s listed, %d late, %d left", listed, len(step.step.late), step.left.count)
+        listed_files = counted(step.step.listed, "file")
+        self.context.log.info(
+            "%s listed, %d late, %d left", listed_files, len(step.step.late), step.left.count
+        )
         yield from self._materialisations(loaded)
         if step.quarantined is not None:
             quarantine = read_quarantine(self.platform.log, step.quarantined)
@@ -102,7 +107,7 @@ class _LateRun:
             yield AssetObservation(watermark_key(self.dataflow.name), metadata=metadata)
         evaluation = late_evaluation(self.dataflow, self.platform, self._now())
         self.context.instance.report_runless_asset_event(evaluation)
-        self._notify()
+        self._mark_reported()
 
     def _step(self, loaded: list[Outcome]) -> LateStep:
         return late_step(
@@ -127,44 +132,47 @@ class _LateRun:
                 metadata = table_metadata(self.dataflow, outcome, place)
                 yield AssetMaterialization(asset_key=table_key(self.dataflow), metadata=metadata)
 
-    def _notify(self) -> None:
-        """Note that Dagster has stored all events of the run."""
+    def _mark_reported(self) -> None:
+        """Record that Dagster has stored all events of the run."""
         newest = self.platform.log.newest(self.dataflow.name)
         number = newest.number if newest else 0
         tell(self.context.instance, self.dataflow.name, [self.context.run_id], number)
 
 
 def late_sensor(
-    dataflow: Dataflow, platform: Platform, to_run: JobDefinition, clock: Clock = time.time
+    dataflow: Dataflow, platform: Platform, job_to_run: JobDefinition, clock: Clock = time.time
 ) -> SensorDefinition:
-    """Return a sensor that makes one step of the sweep a tick, and requests a run if the policy handles late files."""
-    last = LastTold(AssetCheckKey(table_key(dataflow), LATE_FILES), told_of_late_files)
+    """Return a sensor that makes one step of the sweep a tick.
 
-    def look(tick: Tick) -> NoWork | Work:
+    It requests a run if late files wait and the policy handles them.
+    """
+    last_reported = LastReported(AssetCheckKey(table_key(dataflow), LATE_FILES), late_result)
+
+    def find_work(tick: Tick) -> NoWork | Work:
         step = look_further(platform, dataflow, tick.now)
         entry = platform.log.newest(dataflow.name)
         late = unhandled(platform.log, dataflow, entry, tick.now)
         events: list[Any] = []
-        found = late.count, not late.count or dataflow.late_files == "ignore"
-        if (step.complete or late.count) and last.is_news(tick.instance, found, tick.seconds):
+        result = late.count, not late.count or dataflow.late_files == "ignore"
+        if (step.complete or late.count) and last_reported.should_report(tick.instance, result, tick.seconds):
             events.append(late_evaluation(dataflow, platform, tick.now))
             if step.complete and step.listed:
-                shown = completeness(step.sweep)
-                events.append(AssetObservation(watermark_key(dataflow.name), metadata=shown))
-        looked_at = f"{counted(step.listed, 'file')} looked at ({counted(step.calls, 'listing call')}), {late.count} late"
+                metadata = completeness_metadata(step.sweep)
+                events.append(AssetObservation(watermark_key(dataflow.name), metadata=metadata))
+        progress = f"{counted(step.listed, 'file')} checked ({counted(step.calls, 'listing call')}), {late.count} late"
         if not late.files or dataflow.late_files not in ("ingest", "quarantine"):
-            return NoWork(looked_at, events=events)
-        last.forget()  # the run will tell of it
+            return NoWork(progress, events=events)
+        last_reported.forget()  # the run reports it
         return Work(
             entry,
             digest([(file.path, file.size, file.version) for file in late.files]),
             lambda attempt: [run_request(dataflow, f"{dataflow.name}:late:{attempt}")],
             events=events,
-            no_progress=_NOT_OF_LATE_FILES,
-            unfinished=f"{looked_at}; attempt {{}} did not deal with them; the next one is in {{}} s",
+            no_progress=_NO_LATE_PROGRESS,
+            unfinished=f"{progress}; attempt {{}} did not handle them; the next one is in {{}} s",
         )
 
-    description = f"Looks for files of {dataflow.name} that came below its watermark, a few pages a tick."
-    return SensorShell("late", description, _INTERVAL, clock, paced=True, tells=False).build(
-        dataflow, platform, to_run, look
-    )
+    description = f"Searches for late files of {dataflow.name}, a few listing pages a tick."
+    return SensorShell(
+        "late", description, _INTERVAL, clock, has_fixed_interval=True, reports_up_to_date=False
+    ).build(dataflow, platform, job_to_run, find_work)

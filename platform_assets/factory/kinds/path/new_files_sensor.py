@@ -1,4 +1,4 @@
-"""The sensor of new files: requests one run if a file lies above the committed watermark (docs/reference/dagster.md)."""
+"""The sensor of new files: it requests one run if a file lies above the watermark (docs/dagster.md)."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ _BUDGET = Budget(pages=50, seconds=20.0)  # a tick has 60 s; a slow store must n
 def files_sensor(
     dataflow: Dataflow, platform: Platform, job: Any, clock: Clock = time.time
 ) -> SensorDefinition:
-    """Return a sensor that looks above the committed watermark and requests runs of ``job``."""
+    """Return a sensor that lists files above the watermark and requests runs of ``job``."""
 
-    def look(tick: Tick) -> NoWork | Work:
+    def find_work(tick: Tick) -> NoWork | Work:
         entry = platform.log.newest(dataflow.name)
         listing = path_planning(platform, dataflow).peek(entry, tick.now, _BUDGET, tick.resume or None)
         if not listing.listed.files:
-            more = "continues at the next tick" if listing.resume else _none(listing)
-            looked_at = f"{more} ({counted(listing.listed.calls, 'listing call')})"
-            why = "; ".join([looked_at, *skip_warnings(listing.listed.skipped)])
+            state = "continues at the next tick" if listing.resume else _why_none(listing)
+            progress = f"{state} ({counted(listing.listed.calls, 'listing call')})"
+            why = "; ".join([progress, *skip_warnings(listing.listed.skipped)])
             return NoWork(why, listing.resume or "")
         first = listing.listed.files[0]
         return Work(
@@ -39,12 +39,12 @@ def files_sensor(
             lambda attempt: [run_request(dataflow, f"{dataflow.name}:{attempt}")],
         )
 
-    description = f"Finds files of {dataflow.name} above its committed watermark, and asks for a run."
-    return SensorShell("files", description, clock=clock).build(dataflow, platform, job, look)
+    description = f"Requests a run when files of {dataflow.name} lie above its watermark."
+    return SensorShell("files", description, clock=clock).build(dataflow, platform, job, find_work)
 
 
-def _none(listing: Listing) -> str:
+def _why_none(listing: Listing) -> str:
     if not listing.settling:
         return "no file is above the watermark"
-    are = "is" if listing.settling == 1 else "are"
-    return f"{counted(listing.settling, 'new file')} {are} held back by settle"
+    verb = "is" if listing.settling == 1 else "are"
+    return f"{counted(listing.settling, 'new file')} {verb} held back by settle"

@@ -1,4 +1,4 @@
-"""The checks of a stream over splits: epochs keep within their watermarks, rows lie in order, splits keep pace."""
+"""The checks of a stream over splits: bounds of epochs, order of rows, drift of splits."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from resources.platform.platform import Platform
 from resources.tables.contract.spans import TellsSpans
 
 _MILLISECOND = 1000
-"""Ticks of times, which statistics may cut to."""
+"""Ticks of a millisecond, to which statistics may truncate times."""
 
 
 class EpochTimes(NamedTuple):
-    """The times of an epoch's files, in ticks, by their lowest."""
+    """The range of event times of an epoch's file, in ticks; sorted by the lowest."""
 
     lowest: int | None
     highest: int
@@ -38,73 +38,79 @@ def run_checks(dataflow: Dataflow) -> Sequence[RunCheck]:
     bounds = AssetCheckSpec(
         "epoch_bounds",
         asset=table,
-        description="Each row of an epoch lies below its global watermark, and not below that of the epoch before; windows by their end.",
+        description="Each row of an epoch lies below the epoch's global watermark and not below the previous epoch's; windows count by their end.",
     )
     drift = AssetCheckSpec(
         "split_drift",
         asset=table,
         description="The fastest split is not further ahead of the slowest than watermark.buffer.max_drift.",
     )
-    of_files = [bounds]
+    specs = [bounds]
     if not isinstance(one_of_splits(dataflow.operators), OverWindow):
         in_order = AssetCheckSpec(
             "sorted",
             asset=table,
-            description="Files of an epoch do not overlap in event time (windows: in their end), by the statistics of the table's files.",
+            description="The files of an epoch do not overlap in event time (windows: in their end), by the files' statistics.",
         )
-        of_files.append(in_order)
-    return [RunCheck(tuple(of_files), _of_files), RunCheck((drift,), _split_drift)]
+        specs.append(in_order)
+    return [RunCheck(tuple(specs), _check_files), RunCheck((drift,), _check_split_drift)]
 
 
 _Epochs = Sequence[tuple[EpochSlice, Sequence[EpochTimes]]]
 
 
-def _of_files(dataflow: Dataflow, platform: Platform, outcome: Outcome) -> Sequence[AssetCheckResult]:
-    """Both checks of the files' statistics, which are read once."""
+def _check_files(dataflow: Dataflow, platform: Platform, outcome: Outcome) -> Sequence[AssetCheckResult]:
+    """Return the results of both checks of file statistics, which are read once."""
     epochs = tuple(_epochs(dataflow, platform, outcome))
-    results = [_epoch_bounds(dataflow, epochs)]
+    results = [_check_epoch_bounds(dataflow, epochs)]
     if not isinstance(one_of_splits(dataflow.operators), OverWindow):
-        results.append(_sorted(dataflow, epochs))
+        results.append(_check_sorted(dataflow, epochs))
     return results
 
 
-def _epoch_bounds(dataflow: Dataflow, epochs: _Epochs) -> AssetCheckResult:
-    closes = isinstance(one_of_splits(dataflow.operators), Aggregate)
-    waits = isinstance(one_of_splits(dataflow.operators), OverWindow)
+def _check_epoch_bounds(dataflow: Dataflow, epochs: _Epochs) -> AssetCheckResult:
+    is_window = isinstance(one_of_splits(dataflow.operators), Aggregate)
+    is_over_window = isinstance(one_of_splits(dataflow.operators), OverWindow)
     outside = list[int]()
     for slice_, spans in epochs:
         before, after = slice_.judged.before.drained, slice_.judged.after.drained
         cut = _MILLISECOND if isinstance(before, datetime) else 1
-        lower = None if before is None or waits else ticks(before) // cut * cut
-        above = after is None or any(span.highest >= ticks(after) + closes for span in spans)
+        lower = None if before is None or is_over_window else ticks(before) // cut * cut
+        above = after is None or any(span.highest >= ticks(after) + is_window for span in spans)
         below = lower is not None and any(span.lowest is not None and span.lowest < lower for span in spans)
         if spans and (above or below):
             outside.append(slice_.number)
     return _result(dataflow, "epoch_bounds", "epochs_outside", outside)
 
 
-def _sorted(dataflow: Dataflow, epochs: _Epochs) -> AssetCheckResult:
-    mixed = [
+def _check_sorted(dataflow: Dataflow, epochs: _Epochs) -> AssetCheckResult:
+    overlapping = [
         slice_.number
         for slice_, spans in epochs
-        if any(right.lowest is not None and right.lowest < left.highest for left, right in pairwise(spans))
+        if any(
+            following.lowest is not None and following.lowest < previous.highest
+            for previous, following in pairwise(spans)
+        )
     ]
-    return _result(dataflow, "sorted", "epochs_that_overlap", mixed)
+    return _result(dataflow, "sorted", "epochs_that_overlap", overlapping)
 
 
-def _result(dataflow: Dataflow, name: str, what: str, epochs: Sequence[int]) -> AssetCheckResult:
+def _result(dataflow: Dataflow, name: str, metadata_key: str, epochs: Sequence[int]) -> AssetCheckResult:
     return AssetCheckResult(
         passed=not epochs,
         check_name=name,
         asset_key=table_key(dataflow),
-        metadata={what: ", ".join(map(str, epochs)) or "none"},
+        metadata={metadata_key: ", ".join(map(str, epochs)) or "none"},
     )
 
 
 def _epochs(
     dataflow: Dataflow, platform: Platform, outcome: Outcome
 ) -> Iterator[tuple[EpochSlice, Sequence[EpochTimes]]]:
-    """Yield a run's epochs that have written rows, with the times of their files; of a format whose statistics do not tell them the highest time only."""
+    """Yield the run's epochs that wrote rows, with the times of their files.
+
+    If the format's statistics lack the times, only the highest time is known.
+    """
     epochs = [
         committed.slice
         for committed in outcome.committed
@@ -112,8 +118,8 @@ def _epochs(
     ]
     if not epochs:
         return
-    windows = isinstance(one_of_splits(dataflow.operators), Aggregate)
-    column = "window_end" if windows else dataflow.stream.event_time
+    is_window = isinstance(one_of_splits(dataflow.operators), Aggregate)
+    column = "window_end" if is_window else dataflow.stream.event_time
     rows = platform.table(dataflow).contents
     spans = rows.file_spans(rows.newest_version(), EPOCH, column) if isinstance(rows, TellsSpans) else None
     by_epoch: dict[int, list[EpochTimes]] = {}
@@ -133,21 +139,23 @@ def _in_ticks(at: Any) -> int:
     return ticks(at.replace(tzinfo=UTC) if isinstance(at, datetime) and at.tzinfo is None else at)
 
 
-def _split_drift(dataflow: Dataflow, _: Platform, outcome: Outcome) -> Sequence[AssetCheckResult]:
+def _check_split_drift(dataflow: Dataflow, _: Platform, outcome: Outcome) -> Sequence[AssetCheckResult]:
     splits = StreamState.of(outcome.after).splits
-    marks = sorted((split.watermark, name) for name, split in splits.items() if split.watermark is not None)
-    most: Any = dataflow.stream.buffer.max_drift
-    drift: Any = marks[-1][0] - marks[0][0] if marks else None
-    comparable = drift is not None and isinstance(drift, int) == isinstance(most, int)
+    watermarks = sorted(
+        (split.watermark, name) for name, split in splits.items() if split.watermark is not None
+    )
+    max_drift: Any = dataflow.stream.buffer.max_drift
+    drift: Any = watermarks[-1][0] - watermarks[0][0] if watermarks else None
+    comparable = drift is not None and isinstance(drift, int) == isinstance(max_drift, int)
     result = AssetCheckResult(
-        passed=not comparable or drift <= most,
+        passed=not comparable or drift <= max_drift,
         check_name="split_drift",
         asset_key=table_key(dataflow),
         severity=AssetCheckSeverity.WARN,
         metadata={
             "drift": "none" if drift is None else str(drift),
-            "slowest": marks[0][1] if marks else "none",
-            "fastest": marks[-1][1] if marks else "none",
+            "slowest": watermarks[0][1] if watermarks else "none",
+            "fastest": watermarks[-1][1] if watermarks else "none",
         },
     )
     return (result,)

@@ -1,4 +1,4 @@
-"""What stream watermarks add in Dagster: a sensor of new input, one of upstream tables, and a schedule."""
+"""What stream watermarks add in Dagster: sensors of new input and upstream tables, and a schedule."""
 
 from __future__ import annotations
 
@@ -32,25 +32,25 @@ from resources.outcome import Outcome
 from resources.platform.platform import Platform
 
 _INTERVAL = 60
-"""Seconds: each tick lists the source's log."""
+"""Seconds between ticks; each one lists the source's log."""
 
 
 class StreamDefinitions(KindDefinitions, HasPicture, HasSideTable):
     """The Dagster definitions of stream watermarks."""
 
-    one_step = True
+    materialised_together = True
 
     def side_table(self, dataflow: Dataflow) -> SideTable | None:
-        """Return the table of late rows, if there is one."""
+        """Return the table of late rows, if the dataflow has one."""
         if not dataflow.tables_beside:
             return None
         ((asset, table),) = dataflow.tables_beside.items()
-        description = f"Rows of {dataflow.name} that came below the watermark of their split, with `_split`, `_watermark` and `_epoch`."
-        return SideTable("late", asset, table, description, _late_rows)
+        description = f"Rows of {dataflow.name} that arrived below the watermark of their split, with `_split`, `_watermark` and `_epoch`."
+        return SideTable("late", asset, table, description, _late_metadata)
 
     @override
     def picture_metadata(self, platform: Platform, dataflow: Dataflow, now: datetime) -> Mapping[str, Any]:
-        """Return the watermarks of the splits over the last epochs as a picture; nothing for Spark's engine."""
+        """Return a picture of the splits' watermarks over the last epochs; nothing for Spark's engine."""
         if dataflow.streams_with_spark:
             return {}
         return splits_metadata(platform.log, dataflow)
@@ -66,43 +66,46 @@ class StreamDefinitions(KindDefinitions, HasPicture, HasSideTable):
         return ()
 
     def triggers(self, dataflow: Dataflow, platform: Platform, _: RunOptions, job: Any) -> Triggers:
-        """Return the sensor of upstream tables, or of new input if not every source is one; and a schedule, if the definition has one."""
+        """Return a sensor, and a schedule if the definition has one.
+
+        The sensor watches the upstream tables if every source is such a table, otherwise new input.
+        """
         only_tables = all(source.lake_table is not None for source in dataflow.source.parts.values())
         sensor = (
             upstream_sensor(
                 dataflow,
                 platform,
                 job,
-                lambda tick: _due(dataflow, platform, tick),
-                alone=True,
-                also=lambda tick: _leaves_without_input(dataflow, platform, tick),
+                lambda tick: _find_work(dataflow, platform, tick),
+                is_only_sensor=True,
+                is_due_anyway=lambda tick: _leaves_without_input(dataflow, platform, tick),
             )
             if only_tables and has_upstream(dataflow, platform)
             else SensorShell(
                 "rows",
-                f"Finds new input of {dataflow.name}, and asks for a run.",
+                f"Requests a run when {dataflow.name} has new input.",
                 _INTERVAL,
-            ).build(dataflow, platform, job, lambda tick: _due(dataflow, platform, tick))
+            ).build(dataflow, platform, job, lambda tick: _find_work(dataflow, platform, tick))
         )
 
         def requests(_: DagsterInstance, now: datetime) -> RunRequest:
             return run_request(dataflow, f"{dataflow.name}:{now.isoformat()}")
 
         schedules = (
-            (build_schedule(dataflow, platform, job, "UTC", f"Asks for a run of {dataflow.name}.", requests),)
+            (build_schedule(dataflow, platform, job, "UTC", f"Requests a run of {dataflow.name}.", requests),)
             if dataflow.schedule
             else ()
         )
         return Triggers((sensor,), schedules)
 
 
-def _late_rows(outcome: Outcome) -> Mapping[str, Any]:
-    """Return what a run shows of late rows; nothing if it has found none."""
+def _late_metadata(outcome: Outcome) -> Mapping[str, Any]:
+    """Return a run's number of late rows as metadata; nothing if there are none."""
     return {"rows": outcome.late} if outcome.late else {}
 
 
 def _leaves_without_input(dataflow: Dataflow, platform: Platform, tick: Tick) -> bool:
-    """Return whether rows that wait leave although no input comes: by a decision, or since their time is over."""
+    """Return whether buffered rows leave without input: by a decision, or because their time is over."""
     entry = platform.log.newest(dataflow.name)
     if entry is None or not isinstance(dataflow.watermark, StreamWatermark):
         return False
@@ -111,7 +114,7 @@ def _leaves_without_input(dataflow: Dataflow, platform: Platform, tick: Tick) ->
     return state.flush is not None or pending(state) is not None or closes is not None
 
 
-def _due(dataflow: Dataflow, platform: Platform, tick: Tick) -> NoWork | Work:
+def _find_work(dataflow: Dataflow, platform: Platform, tick: Tick) -> NoWork | Work:
     entry = platform.log.newest(dataflow.name)
     plan = platform.kind(dataflow).planning.plan(entry, tick.now)
     if not plan.slices:

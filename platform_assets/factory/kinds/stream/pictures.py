@@ -1,4 +1,4 @@
-"""The watermarks of a stream's splits in Dagster: a picture of how they rose over the last epochs."""
+"""The picture of how the watermarks of a stream's splits rose over the last epochs."""
 
 from __future__ import annotations
 
@@ -11,52 +11,55 @@ from partitions.dataflow import Dataflow
 from partitions.plan import counted
 from partitions.stream.state import StreamState
 from partitions.stream.ticks import event_time, ticks
-from platform_assets.factory.kinds.image import FAILED, FULL, NONE, PART, image_of
+from platform_assets.factory.kinds.image import FAILED, FULL, NONE, PART, png_data_uri
 from platform_assets.kinds.stream.words import time_in_words
 from resources.watermarks.log import WatermarkLog
 
 _EPOCHS, _HIGH, _FEWEST = 60, 24, 5
-"""Epochs and times that are drawn, and the fewest epochs of a stream of very many splits."""
+"""The most epochs drawn, the cells of event time, and the fewest epochs for a stream with very many splits."""
 _POINTS = 20_000
-"""Watermarks of splits that are looked at, over all epochs."""
+"""The most watermarks of splits that are read, over all epochs."""
 
 
 def splits_metadata(log: WatermarkLog, dataflow: Dataflow) -> dict[str, Any]:
-    """Return the picture of the last epochs; nothing before a split has a watermark."""
+    """Return the picture as metadata; nothing before a split has a watermark."""
     newest = log.newest(dataflow.name)
     splits = len(StreamState.of(newest.state() if newest else None).splits)
-    most = max(_FEWEST, min(_EPOCHS, _POINTS // max(splits, 1)))
-    states = [StreamState.of(entry.state()) for entry in log.history(dataflow.name, most)]
-    drawn = picture(states[::-1], dataflow.stream.idle_after)
-    return {"watermarks": MetadataValue.md(drawn)} if drawn else {}
+    entry_count = max(_FEWEST, min(_EPOCHS, _POINTS // max(splits, 1)))
+    states = [StreamState.of(entry.state()) for entry in log.history(dataflow.name, entry_count)]
+    image = splits_picture(states[::-1], dataflow.stream.idle_after)
+    return {"watermarks": MetadataValue.md(image)} if image else {}
 
 
-def picture(states: Sequence[StreamState], idle_after: int) -> str:
-    """Return an image with a column for each state and a cell for each stretch of event time, as Markdown; "" without any watermark.
+def splits_picture(states: Sequence[StreamState], idle_after: int) -> str:
+    """Return an image in Markdown: a column for each state, a cell for each stretch of event time.
+
+    "" if no split has a watermark.
 
     Args:
-        states: of one stream, oldest first.
+        states: states of one stream, oldest first.
         idle_after: epochs without rows after which a split is idle.
     """
-    marks = [
+    watermarks = [
         [(ticks(split.watermark), split.idle >= idle_after) for split in state.splits.values() if split.watermark is not None]
         for state in states
     ]  # fmt: skip
-    shown = [(state, points) for state, points in zip(states, marks, strict=True) if points]
-    if not shown:
+    drawn_states = [(state, points) for state, points in zip(states, watermarks, strict=True) if points]
+    if not drawn_states:
         return ""
-    lowest = min(at for _, points in shown for at, _ in points)
-    highest = max(at for _, points in shown for at, _ in points)
-    columns = [_column(state, points, lowest, highest) for state, points in shown]
-    image = image_of([list(row) for row in zip(*columns, strict=True)][::-1])
+    lowest = min(at for _, points in drawn_states for at, _ in points)
+    highest = max(at for _, points in drawn_states for at, _ in points)
+    columns = [_column(state, points, lowest, highest) for state, points in drawn_states]
+    image = png_data_uri([list(row) for row in zip(*columns, strict=True)][::-1])
     timed = not isinstance(
-        next(split.watermark for split in shown[-1][0].splits.values() if split.watermark is not None), int
+        next(split.watermark for split in drawn_states[-1][0].splits.values() if split.watermark is not None),
+        int,
     )
     first, last = (time_in_words(event_time(at, timed=timed)) for at in (lowest, highest))
-    newest = shown[-1][0]
+    newest = drawn_states[-1][0]
     legend = (
         "green: complete, below the global watermark; yellow: the watermark of a split; red: of an idle one;"
-        f" {counted(len(shown), 'column')}, one an entry, up to epoch {newest.epoch}; from {first} at the bottom to {last} at the top;"
+        f" {counted(len(drawn_states), 'column')}, one an entry, up to epoch {newest.epoch}; from {first} at the bottom to {last} at the top;"
         f" {counted(len(newest.splits), 'split')}"
     )
     return f"![watermarks]({image})\n\n{legend}"

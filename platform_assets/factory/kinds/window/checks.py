@@ -1,4 +1,4 @@
-"""The check of windows: the ledger has no gap."""
+"""The check that the ledger of windows has no gap."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ LEDGER = "ledger"
 
 
 def ledger_check(dataflow: Dataflow, platform: Platform) -> AssetChecksDefinition:
-    """Return the check that every window that is over is loaded, for every unit; it shows the gaps with their reasons."""
+    """Return the check that every window that is over is loaded for every unit; it lists the gaps."""
 
     @asset_check(
         asset=table_key(dataflow),
         name=LEDGER,
-        description="Windows that are over and not loaded, of all units, and windows that were loaded by two grids.",
+        description="Every window that is over is loaded, for every unit, and no window was loaded by two grids.",
     )
     def complete() -> AssetCheckResult:
         ledger = unit_ledger(platform, dataflow, clock())

@@ -1,4 +1,4 @@
-"""What window watermarks add in Dagster: partitions, sensors and a schedule of due windows, and the ledger."""
+"""What window watermarks add in Dagster: partitions, sensors, a schedule, and the ledger."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class WindowDefinitions(KindDefinitions, HasPartitions, HasPicture):
     """The Dagster definitions of window watermarks."""
 
     def run_checks(self, _: Dataflow) -> Sequence[RunCheck]:
-        """Return no check: a run of windows is checked as every run is."""
+        """Return no check: the checks of every run are enough."""
         return ()
 
     def table_checks(self, _: Dataflow) -> Sequence[TableCheck]:
@@ -35,7 +35,7 @@ class WindowDefinitions(KindDefinitions, HasPartitions, HasPicture):
         return (TableCheck(LEDGER, ledger_check),)
 
     def triggers(self, dataflow: Dataflow, platform: Platform, _: RunOptions, job: Any) -> Triggers:
-        """Return the sensor of due windows, that of upstream tables, and a schedule, as far as the definition has them."""
+        """Return the sensors of due windows and of upstream tables, and a schedule, where they apply."""
         partitions = self.partitions(dataflow)
         sensors = [window_sensor(dataflow, platform, job, partitions)]
         if has_upstream(dataflow, platform):
@@ -44,7 +44,7 @@ class WindowDefinitions(KindDefinitions, HasPartitions, HasPicture):
         return Triggers(sensors, schedule)
 
     def partitions(self, dataflow: Dataflow) -> WindowAssetPartitions:
-        """Return windows and units as partitions."""
+        """Return the windows and units as partitions."""
         return WindowAssetPartitions.of(dataflow.name, dataflow.window)
 
     def picture_metadata(self, platform: Platform, dataflow: Dataflow, now: datetime) -> Mapping[str, Any]:

@@ -1,4 +1,4 @@
-"""The ledger in Dagster: a picture of units x time, and a table of what is missing."""
+"""The ledger in Dagster: a picture of units and time, and tables of units and gaps."""
 
 from __future__ import annotations
 
@@ -12,32 +12,35 @@ from partitions.instants import as_datetime
 from partitions.intervals import Interval, difference, union
 from partitions.window.ledger import Ledger, UnitLedger
 from partitions.window.work_unit import words
-from platform_assets.factory.kinds.image import FAILED, FULL, NONE, PART, image_of
+from platform_assets.factory.kinds.image import FAILED, FULL, NONE, PART, png_data_uri
 
 _UNITS, _COLUMNS, _ROWS, _NAMED = 40, 60, 100, 10
 
 
 def ledger_metadata(ledger: Ledger) -> dict[str, Any]:
-    """Return how far everything is complete, the picture, each unit, and the gaps."""
+    """Return how far everything is complete, the picture, the units, and the gaps."""
     complete = ledger.complete_up_to
-    shown: dict[str, Any] = {
+    metadata: dict[str, Any] = {
         "complete_up_to": "nothing yet"
         if complete is None
         else as_datetime(complete, ledger.zone).isoformat(),
         "units": len(ledger.units),
         "gaps": ledger.gaps,
     }
-    if drawn := picture(ledger):
-        shown["ledger"] = MetadataValue.md(drawn)
+    if image := ledger_picture(ledger):
+        metadata["ledger"] = MetadataValue.md(image)
     if ledger.units:
-        shown["by_unit"] = _unit_table(ledger)
+        metadata["by_unit"] = _unit_table(ledger)
     if ledger.gaps:
-        shown["missing"] = _gap_table(ledger)
-    return shown
+        metadata["missing"] = _gap_table(ledger)
+    return metadata
 
 
-def picture(ledger: Ledger) -> str:
-    """Return an image with a row for each unit and a cell for each stretch of time, as Markdown: loaded, loaded in part, failed, or missing."""
+def ledger_picture(ledger: Ledger) -> str:
+    """Return an image in Markdown: a row for each unit, a cell for each stretch of time.
+
+    A cell is loaded, loaded in part, failed, or missing.
+    """
     begins = [unit.covered[0][0] for unit in ledger.units if unit.covered] + [
         unit.gaps[0].start for unit in ledger.units if unit.gaps
     ]
@@ -46,20 +49,22 @@ def picture(ledger: Ledger) -> str:
     ]
     if not begins:
         return ""
-    columns, shown = _columns(min(begins), max(ends)), ledger.units[:_UNITS]
-    image = image_of([list(_cells(unit, columns)) for unit in shown])
+    columns, drawn_units = _columns(min(begins), max(ends)), ledger.units[:_UNITS]
+    image = png_data_uri([list(_cells(unit, columns)) for unit in drawn_units])
     first, last = (
         as_datetime(instant, ledger.zone).isoformat() for instant in (columns[0][0], columns[-1][1])
     )
-    left = len(ledger.units) - _UNITS
-    more = [f"{left:,} more units are not drawn"] if left > 0 else []
-    names = ", ".join(_name(unit) for unit in shown[:_NAMED]) + (", …" if len(shown) > _NAMED else "")
+    hidden = len(ledger.units) - _UNITS
+    more = [f"{hidden:,} more units are not drawn"] if hidden > 0 else []
+    names = ", ".join(_name(unit) for unit in drawn_units[:_NAMED]) + (
+        ", …" if len(drawn_units) > _NAMED else ""
+    )
     legend = f"green: loaded, yellow: in part, red: failed, grey: missing; from {first} to {last}"
     return "\n\n".join([f"![ledger]({image})", legend, f"from the top: {names}", *more])
 
 
 def _columns(first: int, last: int) -> list[Interval]:
-    """Return equal stretches, as wide as a day if there are few."""
+    """Return equal stretches of time, each as wide as a day if there are few."""
     count = min(_COLUMNS, max(1, -(-(last - first) // 86_400_000)))
     edges = [first + (last - first) * number // count for number in range(count + 1)]
     return list(pairwise(edges))
@@ -68,17 +73,17 @@ def _columns(first: int, last: int) -> list[Interval]:
 def _cells(unit: UnitLedger, columns: Sequence[Interval]) -> Iterator[int]:
     failed = union((gap.start, gap.end) for gap in unit.gaps if gap.why.startswith("failed"))
     for column in columns:
-        left = difference([column], unit.covered)
+        missing = difference([column], unit.covered)
         if difference([column], failed) != [column]:
             yield FAILED
-        elif not left:
+        elif not missing:
             yield FULL
         else:
-            yield NONE if left == [column] else PART
+            yield NONE if missing == [column] else PART
 
 
 def _unit_table(ledger: Ledger) -> MetadataValue:
-    """Return how far each unit is complete; the first hundred."""
+    """Return how far each unit is complete, for the first hundred units."""
     records = [
         TableRecord(
             {
@@ -101,7 +106,7 @@ def _name(unit: UnitLedger) -> str:
 
 
 def _gap_table(ledger: Ledger) -> MetadataValue:
-    every = ((unit, gap) for unit in ledger.units for gap in unit.gaps)
+    all_gaps = ((unit, gap) for unit in ledger.units for gap in unit.gaps)
     records = [
         TableRecord(
             {
@@ -111,7 +116,7 @@ def _gap_table(ledger: Ledger) -> MetadataValue:
                 "why": gap.why,
             }
         )
-        for unit, gap in islice(every, _ROWS)
+        for unit, gap in islice(all_gaps, _ROWS)
     ]
     columns = [TableColumn(name) for name in ("unit", "from", "to", "why")]
     return MetadataValue.table(records=records, schema=TableSchema(columns=columns))

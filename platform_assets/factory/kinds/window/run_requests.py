@@ -1,7 +1,10 @@
-"""The sensors and the schedule of a window watermark: all request due windows as runs over ranges of partitions (docs/reference/dagster.md).
+"""The sensors and the schedule of a window watermark (docs/dagster.md).
 
-The sensor requests a run for windows that are over, for failed windows after a pause that doubles, and for windows that the cap has
-deferred. The run also loads the windows within the grace. The schedule, and the sensor of upstream tables, request everything that is due.
+All request due windows as runs over ranges of partitions. The sensor requests windows that are over,
+failed windows after
+a pause that doubles, and windows that the cap has deferred. Its runs also load the windows within the
+grace. The
+schedule, and the sensor of upstream tables, request everything that is due.
 """
 
 from __future__ import annotations
@@ -42,19 +45,19 @@ from resources.platform.platform import Platform
 from resources.watermarks.entry import Entry
 
 _MOST_RUNS = 10
-"""Runs that one tick requests; the rest is requested when they are over."""
+"""The most runs that one tick requests; the rest follows when these are over."""
 
 
 @dataclass(frozen=True)
 class DueRuns:
-    """The result of an evaluation of the plan.
+    """The runs that an evaluation of the plan requests.
 
     Attributes:
-        plan: of now.
-        works: the work units that a run is requested for.
+        plan: the present plan.
+        works: the work units that runs are requested for.
         new_keys: partitions to add to Dagster first.
-        ranges: the runs.
-        entry: that the plan was made on.
+        ranges: the ranges of partitions, one for each run.
+        entry: the entry that the plan started from.
     """
 
     plan: Plan[WindowSlice]
@@ -78,32 +81,37 @@ def due_runs(
     *,
     everything: bool,
 ) -> DueRuns:
-    """Return the runs that the plan asks for. Starts no Spark, changes nothing.
+    """Return the runs that the plan calls for. Starts no Spark, changes nothing.
 
     Args:
         dataflow: the definition.
         platform: the resources.
-        partitions: of the dataflow.
-        instance: which knows the dynamic partitions.
+        partitions: the partitions of the dataflow.
+        instance: the Dagster instance with the dynamic partitions.
         now: the clock, aware.
-        everything: whether all that is due is requested; else only windows that are worth a run of their own.
+        everything: whether to request all that is due; otherwise only windows that are worth a run of
+        their own.
     """
     entry = platform.log.newest(dataflow.name)
-    # A source is asked once, for the plan and for the partitions.
+    # The plan and the partitions share one query of the source.
     units = cache(partial(units_of, platform, dataflow))
     plan = platform.plan(dataflow, now, open_windows(platform, dataflow, units=units))
     due = [work for slice_ in plan.slices for work in slice_.works]
     state = WindowState.of(entry.state() if entry else None)
     works = due if everything else worth_a_run(dataflow.window, state, due, now)
     windows = windows_of(platform, dataflow).windows(now) if dataflow.window.time_entry else None
-    new = _new_keys(partitions, instance, windows, units) if works else []
-    known = _known(partitions, instance, new)
+    new_keys = _new_keys(partitions, instance, windows, units) if works else []
+    dynamic_keys = _dynamic_keys(partitions, instance, new_keys)
 
     def ranges(*, failed: bool) -> list[PartitionRange]:
-        some = [work for work in works if (work.reason == "failed") == failed]
-        return partitions.ranges(some, windows, known_windows=known[0], known_units=known[1])
+        selected = [work for work in works if (work.reason == "failed") == failed]
+        return partitions.ranges(
+            selected, windows, known_windows=dynamic_keys[0], known_units=dynamic_keys[1]
+        )
 
-    return DueRuns(plan, works, new, fairly(ranges(failed=False), ranges(failed=True), _MOST_RUNS), entry)
+    return DueRuns(
+        plan, works, new_keys, fairly(ranges(failed=False), ranges(failed=True), _MOST_RUNS), entry
+    )
 
 
 def window_sensor(
@@ -114,11 +122,9 @@ def window_sensor(
     clock: Clock = time.time,
 ) -> SensorDefinition:
     """Return a sensor that evaluates the plan and requests runs of ``job`` over ranges of partitions."""
-    look = partial(_due_work, dataflow, platform, partitions, everything=False)
-    description = (
-        f"Finds windows of {dataflow.name} that became due or failed, and asks for runs over ranges of them."
-    )
-    return SensorShell("windows", description, clock=clock).build(dataflow, platform, job, look)
+    find_work = partial(_due_work, dataflow, platform, partitions, everything=False)
+    description = f"Requests runs for windows of {dataflow.name} that are due or have failed."
+    return SensorShell("windows", description, clock=clock).build(dataflow, platform, job, find_work)
 
 
 def window_upstream_sensor(
@@ -128,31 +134,31 @@ def window_upstream_sensor(
     partitions: WindowPartitions,
     clock: Clock = time.time,
 ) -> SensorDefinition:
-    """Return a sensor that requests runs of ``job`` for everything that is due when an upstream table has changed."""
-    look = partial(_due_work, dataflow, platform, partitions, everything=True)
-    return upstream_sensor(dataflow, platform, job, look, clock)
+    """Return a sensor that requests everything due as runs of ``job`` when an upstream table changes."""
+    find_work = partial(_due_work, dataflow, platform, partitions, everything=True)
+    return upstream_sensor(dataflow, platform, job, find_work, clock)
 
 
 def _due_work(
     dataflow: Dataflow, platform: Platform, partitions: WindowPartitions, tick: Tick, *, everything: bool
 ) -> NoWork | Work:
-    """Return the runs to request in a tick of a sensor; ``everything``: as :func:`due_runs` has it."""
+    """Return the runs to request in a tick of a sensor; ``everything`` as in :func:`due_runs`."""
     due = due_runs(dataflow, platform, partitions, tick.instance, tick.now, everything=everything)
     if due.works:
-        return _work(dataflow, due)
+        return _work_of(dataflow, due)
     if everything:
         return NoWork(due.plan.why)
-    return NoWork(f"{due.plan.why}; nothing of it is worth waking a run{_next_attempt(due, tick.now)}")
+    return NoWork(f"{due.plan.why}; none of it is worth a run of its own{_next_attempt(due, tick.now)}")
 
 
-def _work(dataflow: Dataflow, due: DueRuns) -> Work:
+def _work_of(dataflow: Dataflow, due: DueRuns) -> Work:
     return Work(
         due.entry, due.digest, lambda attempt: _requests(dataflow, due, attempt), new_keys=due.new_keys
     )
 
 
 def _next_attempt(due: DueRuns, now: datetime) -> str:
-    """Return when failed work units are tried again, for people; "" if none waits."""
+    """Return when failed work units are retried, for people; "" if none waits."""
     state = WindowState.of(due.entry.state() if due.entry else None)
     waits = [
         failure.wait(milliseconds(now))
@@ -160,14 +166,14 @@ def _next_attempt(due: DueRuns, now: datetime) -> str:
         for work in slice_.works
         if (failure := state.failed.get(work.unit, {}).get(work.start)) is not None
     ]
-    left = [wait for wait in waits if wait > 0]
-    return f"; what failed is tried again in {lasting(min(left))}" if left else ""
+    remaining_waits = [wait for wait in waits if wait > 0]
+    return f"; failed work units are retried in {lasting(min(remaining_waits))}" if remaining_waits else ""
 
 
 def window_schedule(
     dataflow: Dataflow, platform: Platform, job: Any, partitions: WindowPartitions
 ) -> ScheduleDefinition:
-    """Return a schedule that requests everything that is due, also open windows and windows within the grace."""
+    """Return a schedule that requests everything due, also open windows and those within the grace."""
 
     def requests(instance: DagsterInstance, now: datetime) -> list[RunRequest] | SkipReason:
         runs = due_runs(dataflow, platform, partitions, instance, now, everything=True)
@@ -175,18 +181,18 @@ def window_schedule(
             instance.add_dynamic_partitions(request.partitions_def_name, list(request.partition_keys))
         return _requests(dataflow, runs, now.isoformat()) or SkipReason(runs.plan.why)
 
-    description = f"Asks for everything that is due of {dataflow.name}."
+    description = f"Requests everything that is due of {dataflow.name}."
     return build_schedule(dataflow, platform, job, dataflow.window.timezone, description, requests)
 
 
 def _requests(dataflow: Dataflow, due: DueRuns, attempt: str) -> list[RunRequest]:
-    """Return one run for each range; each loads what is due of it when it runs. ``attempt`` makes its key unique."""
-    shown = f"{counted(len(due.works), 'work unit')} due"
+    """Return one run for each range, which loads what is then due of it. ``attempt`` makes its key unique."""
+    plan_text = f"{counted(len(due.works), 'work unit')} due"
     return [
         RunRequest(
             run_key=f"{dataflow.name}:{due.digest}:{number}:{attempt}",
             partition_key=range_.partition_key,
-            tags={DATAFLOW_TAG: dataflow.name, PLAN_TAG: shown, **range_.tags},
+            tags={DATAFLOW_TAG: dataflow.name, PLAN_TAG: plan_text, **range_.tags},
         )
         for number, range_ in enumerate(due.ranges)
     ]
@@ -204,11 +210,11 @@ def _new_keys(
     )
 
 
-def _known(
-    partitions: WindowPartitions, instance: DagsterInstance, new: Sequence[AddDynamicPartitionsRequest]
+def _dynamic_keys(
+    partitions: WindowPartitions, instance: DagsterInstance, new_keys: Sequence[AddDynamicPartitionsRequest]
 ) -> tuple[list[str], list[str]]:
-    """Return the dynamic keys of windows and units in Dagster's order, followed by the keys that are about to be added."""
-    added = {request.partitions_def_name: list(request.partition_keys) for request in new}
+    """Return the dynamic keys of windows and of units in Dagster's order, then the keys to be added."""
+    added = {request.partitions_def_name: list(request.partition_keys) for request in new_keys}
 
     def keys(name: str | None) -> list[str]:
         return [*_keys(instance, name), *added.get(name or "", [])]

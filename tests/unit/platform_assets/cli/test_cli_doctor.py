@@ -64,7 +64,7 @@ def test_an_unset_variable_is_a_sources_fault(project: Path, monkeypatch: pytest
     assert source["found"] == (
         "platform.yaml: connections.land.access_key_id: expected the environment variable NO_SUCH_KEY to be set, found it unset or empty: set it, or correct {env: NO_SUCH_KEY} there"
     )
-    assert source["todo"] == "set the variable, or correct the key, that this names"
+    assert source["todo"] == "set the variable, or correct the key, that the message names"
 
 
 def test_a_state_that_cannot_be_read_is_not_the_sources_fault(project: Path) -> None:

@@ -116,7 +116,7 @@ class Drop:
 
 DAY = "2024-01-01"
 ITEMS = "".join(f"<item><n>{n}</n></item>" for n in range(3))
-SAID_OF_ITEMS = "record is an element item (rowTag), with 3 inside the root where the first file begins; of the others no row is made: meta 1"
+SAID_OF_ITEMS = "record is an element item (rowTag), with 3 inside the root where the first file begins; other elements make no rows: meta 1"
 SAID_OF_SHEETS = (
     "records are rows of the sheet {} (sheet) of the first file; its other sheets are passed over: {}"
 )

@@ -15,7 +15,7 @@ from click.testing import CliRunner, Result
 
 from partitions.errors import Conflict, NeedsDecision, SourceError
 from platform_assets.cli import main
-from platform_assets.cli.context import Context, shared
+from platform_assets.cli.context import Context, shared_options
 from tests.support.projects import FILES, project_of
 
 Probe = Callable[[Context], Any]
@@ -27,7 +27,7 @@ def call(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
 
     def run(*arguments: str, probe: Probe = lambda context: None) -> Result:
         @click.command("probe")
-        @shared
+        @shared_options
         def command(context: Context) -> Any:
             return probe(context)
 
@@ -168,7 +168,7 @@ def test_an_interrupt_is_exit_130_and_says_that_the_same_command_goes_on(
     answer = call("--json", "probe", probe=_raise(stop))
     error = json.loads(answer.stdout)["error"]
     assert (answer.exit_code, error["code"]) == (130, "interrupted")
-    assert ("the same command goes on" in error["message"]) is goes_on
+    assert ("the same command continues" in error["message"]) is goes_on
 
 
 def test_a_command_returns_its_exit_code(call: Callable[..., Result]) -> None:

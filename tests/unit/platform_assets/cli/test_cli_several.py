@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from platform_assets.cli import main
-from platform_assets.cli.several import worst
+from platform_assets.cli.several import worst_exit_code
 from tests.support.projects import FILES, project_of
 
 
@@ -39,4 +39,4 @@ def test_each_dataflow_reports_its_error_and_the_command_fails(project: Path, co
     [([0], 0), ([0, 3], 3), ([0, 3, 1], 1), ([0, 1, 4, 3], 4), ([0, 2], 1), ([0, 2, 3], 1), ([2, 4], 4)],
 )
 def test_the_exit_code_of_many_is_the_first_of_4_1_3_0(codes: list[int], code: int) -> None:
-    assert worst(codes) == code
+    assert worst_exit_code(codes) == code

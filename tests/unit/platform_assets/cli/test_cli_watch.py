@@ -20,7 +20,7 @@ def test_a_broken_file_is_told_and_others_watched(tmp_path: Path, capsys: pytest
     (tmp_path / "dataflows/broken.yaml").write_text("source: 7\n")
     with DagsterInstance.ephemeral() as instance:
         watch = Watch(Context(tmp_path), (), instance, 1, lambda: None)
-        watch.look()
+        watch.run_new_work()
         watch.end()
     assert (watch.names, watch.folders) == (["orders"], {tmp_path / "landing"})
     assert capsys.readouterr().err == "  broken: its file has errors; run `strandline validate`\n"

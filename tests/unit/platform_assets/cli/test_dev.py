@@ -11,7 +11,7 @@ import pytest
 
 from partitions.errors import StrandlineError
 from platform_assets.cli import dev as module
-from platform_assets.cli.dev import Dev
+from platform_assets.cli.dev import DevProcesses
 from platform_assets.dagster_home import dagster_home, project_home
 from platform_assets.installation import ROOT as CHECKOUT
 from resources.spark import connect_server
@@ -33,29 +33,31 @@ def time() -> Time:
 
 
 @pytest.fixture
-def dev(tmp_path: Path, time: Time, monkeypatch: pytest.MonkeyPatch) -> Dev:
+def dev(tmp_path: Path, time: Time, monkeypatch: pytest.MonkeyPatch) -> DevProcesses:
     """An engine that is a process of a few kilobytes."""
     monkeypatch.setattr(connect_server, "_command", lambda engine, port: STARTS)
     monkeypatch.setattr(connect_server, "_environment", lambda engine: dict(os.environ))
-    made = Dev(tmp_path, lambda: False, time)
+    made = DevProcesses(tmp_path, lambda: False, time)
     made.start_engine(SparkEngine())
     return made
 
 
-def kill(dev: Dev) -> None:
+def kill(dev: DevProcesses) -> None:
     assert dev._engine is not None
     assert dev._engine.process is not None
     os.kill(dev._engine.process.pid, signal.SIGKILL)
     dev._engine.process.wait()
 
 
-def test_a_dead_engine_starts_again_there(dev: Dev, time: Time, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_dead_engine_starts_again_there(
+    dev: DevProcesses, time: Time, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert dev._engine is not None
     url = dev._engine.url
     for _ in range(10):
         time.now += 300
         kill(dev)
-        dev.look()
+        dev.restart_engine()
         assert dev._engine.process is not None
         assert dev._engine.process.poll() is None
     said = capsys.readouterr().out
@@ -63,15 +65,15 @@ def test_a_dead_engine_starts_again_there(dev: Dev, time: Time, capsys: pytest.C
     dev.end()
 
 
-def test_an_engine_that_dies_again_and_again_is_an_error(dev: Dev, time: Time) -> None:
+def test_an_engine_that_dies_again_and_again_is_an_error(dev: DevProcesses, time: Time) -> None:
     for _ in range(3):
         time.now += 60
         kill(dev)
-        dev.look()
+        dev.restart_engine()
     time.now += 60
     kill(dev)
     with pytest.raises(StrandlineError, match="was ended by SIGKILL") as caught:
-        dev.look()
+        dev.restart_engine()
     assert "it has died 4 times within 10 minutes" in caught.value.message
     assert "spark.driver.memory" in caught.value.message
     assert "Spark Connect server started at" in caught.value.message
@@ -79,14 +81,14 @@ def test_an_engine_that_dies_again_and_again_is_an_error(dev: Dev, time: Time) -
 
 
 def test_an_engine_that_does_not_start_again_counts_as_dead(
-    dev: Dev, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    dev: DevProcesses, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(connect_server, "_command", lambda engine, port: ["sh", "-c", "echo no room; exit 7"])
     kill(dev)
     for _ in range(3):
-        dev.look()
+        dev.restart_engine()
     with pytest.raises(StrandlineError, match="ended with code 7; it has died 4 times"):
-        dev.look()
+        dev.restart_engine()
     assert "Spark Connect server ended with code 7; it said: no room" in capsys.readouterr().out
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from partitions.errors import SourceUnreachable
-from platform_assets.kinds.dead_servers import Servers
+from platform_assets.kinds.dead_servers import UnreachableServers
 from resources.connections.places import Place, S3Connection
 
 
@@ -14,10 +14,10 @@ def _at(endpoint: str, bucket: str) -> Place:
 
 
 def test_a_server_that_did_not_answer_is_not_asked_again() -> None:
-    servers, asked = Servers(), list[str]()
+    servers, asked = UnreachableServers(), list[str]()
 
     def ask(place: Place) -> None:
-        with servers.answering_for(place):
+        with servers.fail_fast(place):
             asked.append(str(place))
             raise SourceUnreachable(f"{place}: no answer")
 
@@ -28,12 +28,12 @@ def test_a_server_that_did_not_answer_is_not_asked_again() -> None:
 
 
 def test_another_server_and_one_that_answers_are_asked_each_time() -> None:
-    servers, asked = Servers(), list[str]()
-    with pytest.raises(SourceUnreachable), servers.answering_for(_at("http://127.0.0.1:1", "a")):
+    servers, asked = UnreachableServers(), list[str]()
+    with pytest.raises(SourceUnreachable), servers.fail_fast(_at("http://127.0.0.1:1", "a")):
         raise SourceUnreachable("no answer")
     for _ in range(2):
-        with servers.answering_for(_at("http://127.0.0.1:2", "a")):
+        with servers.fail_fast(_at("http://127.0.0.1:2", "a")):
             asked.append("second")
-        with servers.answering_for(Place("/landing")):
+        with servers.fail_fast(Place("/landing")):
             asked.append("folder")
     assert asked == ["second", "folder"] * 2

@@ -23,7 +23,7 @@ from partitions.alerts.delivery import APART
 from partitions.errors import StrandlineError
 from partitions.fingerprint import fingerprint
 from partitions.sentinels import serialise
-from platform_assets.factory.alert_messages import message
+from platform_assets.factory.alert_messages import alert_message
 from platform_assets.factory.alerts import AlertCursor, alerts_sensor
 from platform_assets.platform import build_platform
 from platform_assets.project import Project, load_project
@@ -165,14 +165,14 @@ def test_a_run_in_flight_tells_no_recovery_and_hides_no_failure(watch: Watch, re
     (told,) = receiver.taken
     assert [alert["condition"] for alert in told["began"]] == ["failed"]
     in_flight()
-    assert "0 began, 0 ended, 1 told and not over" in watch.tick()
+    assert "0 began, 0 ended, 1 reported and still open" in watch.tick()
     assert len(receiver.taken) == 1
 
 
 def test_what_was_not_told_is_not_counted_as_told(watch: Watch, receiver: Receiver) -> None:
     receiver.status = 503
     watch.run(StrandlineError("the source is away"))
-    assert "1 began, 0 ended, 0 told and not over" in watch.tick()
+    assert "1 began, 0 ended, 0 reported and still open" in watch.tick()
 
 
 def test_a_dataflow_without_load_beyond_its_freshness_is_stale(watch: Watch, receiver: Receiver) -> None:
@@ -263,7 +263,7 @@ def test_why_an_address_did_not_take_a_message_is_said_in_words(watch: Watch) ->
 def test_empty_alerts_are_refused(tmp_path: Path) -> None:
     (tmp_path / "platform.yaml").write_text("alerts:\n")
     (error,) = load_project(tmp_path, environment={}).errors
-    assert "alerts: found nothing, expected webhook and maybe on, or no alerts at all" in str(error)
+    assert "alerts: found nothing, expected webhook (and optionally on), or no alerts key" in str(error)
 
 
 def test_what_lasts_minutes_is_told_together_or_not_at_all(watch: Watch, receiver: Receiver) -> None:
@@ -315,7 +315,7 @@ def test_a_broken_file_is_told_as_a_failure(tmp_path: Path, receiver: Receiver) 
     (folder / "dataflows").mkdir(parents=True)
     (folder / "dataflows/broken.yaml").write_text("source: 7\n")
     watch = Watch(folder, receiver, on="[failed]")
-    assert watch.tick().startswith("2 dataflows looked at: 1 began")
+    assert watch.tick().startswith("2 dataflows checked: 1 began")
     watch.tick()
     ((alert,),) = [post["began"] for post in receiver.taken]
     assert (alert["dataflow"], alert["condition"]) == ("broken", "failed")
@@ -354,7 +354,7 @@ def test_a_dataflow_whose_look_hangs_keeps_no_other_waiting_and_stays_as_it_was(
     monkeypatch.setattr(AlertScan, "alerts", found)
     monkeypatch.setattr("resources.alerts.scan._PATIENCE", 0.2)
     watch.run(StrandlineError("the source is away"), "zebra")
-    assert watch.tick().startswith("3 dataflows looked at: 1 began")
+    assert watch.tick().startswith("3 dataflows checked: 1 began")
     assert [alert["dataflow"] for alert in receiver.taken[0]["began"]] == ["zebra"]
     again.set()
 
@@ -380,13 +380,13 @@ def test_a_dataflow_that_cannot_be_judged_keeps_nobody_from_being_told_of_the_ot
 def test_a_thousand_failures_are_one_message_that_slack_takes(watch: Watch) -> None:
     began = tuple(Alert(f"flow_{number:04d}", "failed", "x" * 5000) for number in range(1000))
     ended = tuple(f"flow_{number:04d}:late" for number in range(1000))
-    said = message(AlertChanges(began, ended, {}), "hooks.slack.com", watch.project, datetime.now(UTC))[
+    said = alert_message(AlertChanges(began, ended, {}), "hooks.slack.com", watch.project, datetime.now(UTC))[
         "text"
     ]
     assert len(said) < 40_000
     assert "and 980 more (shop): flow_0020 failed, flow_0021 failed" in said
     assert "removed from the project (shop): 1000: flow_0000 late, flow_0001 late" in said
-    told = message(AlertChanges(began, ended, {}), "elsewhere", watch.project, datetime.now(UTC))
+    told = alert_message(AlertChanges(began, ended, {}), "elsewhere", watch.project, datetime.now(UTC))
     assert (len(told["began"]), len(told["ended"])) == (1000, 1000)
     assert len(json.dumps(told)) < 400_000
     cursor = AlertCursor({alert.key: TOLD for alert in began})
@@ -396,13 +396,13 @@ def test_a_thousand_failures_are_one_message_that_slack_takes(watch: Watch) -> N
 
 def test_slack_takes_an_error_as_plain_text(watch: Watch) -> None:
     changes = AlertChanges((Alert("orders", "failed", "<!channel> a & b"),), (), {})
-    said = message(changes, "hooks.slack.com", watch.project, datetime.now(UTC))
+    said = alert_message(changes, "hooks.slack.com", watch.project, datetime.now(UTC))
     assert said == {"text": ":red_circle: *orders* (shop) failed: &lt;!channel&gt; a &amp; b"}
 
 
 def test_slack_gets_slack_s_form(watch: Watch) -> None:
     changes = AlertChanges((Alert("orders", "failed", "why"),), ("orders:late",), {})
-    said = message(changes, "hooks.slack.com", watch.project, datetime.now(UTC))
+    said = alert_message(changes, "hooks.slack.com", watch.project, datetime.now(UTC))
     assert said == {
         "text": ":red_circle: *orders* (shop) failed: why\n:large_green_circle: *orders* (shop) late: well again"
     }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 
 import pytest
 
@@ -12,10 +11,12 @@ from partitions.alerts.delivery import DeliveryState
 from partitions.pauses import RetryBackoff
 from platform_assets.factory import alerts
 from platform_assets.factory.cursor import SensorCursor
-from platform_assets.factory.in_flight import Sign
+from platform_assets.factory.in_flight import ObservedLease
 from platform_assets.factory.sensor_groups import _Cursors
 
-FULL = SensorCursor(RetryBackoff("1", "a", 5, 2, 7.5, True), 3, Sign("b", 1.5), "c", "d", ("e", "f"), "g")
+FULL = SensorCursor(
+    RetryBackoff("1", "a", 5, 2, 7.5, True), 3, ObservedLease("b", 1.5), "c", "d", ("e", "f"), "g"
+)
 NO_TEXTS = ["x", "[]", "null", "5", '{"resume": 5}', '{"resume": null}']
 
 
@@ -34,9 +35,12 @@ def test_a_text_that_is_no_cursor_is_an_empty_one(text: str) -> None:
     assert _Cursors.read(text) == _Cursors()
 
 
-@pytest.mark.parametrize("name", list(asdict(FULL)))
+@pytest.mark.parametrize("name", list(json.loads(FULL.write())))
 def test_a_value_of_another_type_makes_an_empty_cursor(name: str) -> None:
-    assert SensorCursor.read(json.dumps(asdict(FULL) | {name: {"count": [], "text": {}}})) == SensorCursor()
+    assert (
+        SensorCursor.read(json.dumps(json.loads(FULL.write()) | {name: {"count": [], "text": {}}}))
+        == SensorCursor()
+    )
 
 
 @pytest.mark.parametrize("known", [5, {"told": 5}, {"told": ["orders"]}, {"told": [5]}, ["orders:failed"]])

@@ -10,7 +10,7 @@ import pytest
 from dagster import AddDynamicPartitionsRequest, DagsterInstance, RunRequest
 
 from partitions.errors import StrandlineError
-from platform_assets.factory.asset_checks import up_to_date
+from platform_assets.factory.asset_checks import up_to_date_evaluation
 from platform_assets.factory.cursor import SensorCursor
 from platform_assets.factory.dagster_names import run_request
 from platform_assets.factory.jobs import dataflow_job
@@ -72,7 +72,7 @@ def test_a_look_continues_where_the_last_look_stopped(ticker: Ticker, toy: Toy) 
 
 def test_a_tick_that_only_adds_keys_to_dagster_is_no_attempt(ticker: Ticker, toy: Toy) -> None:
     toy.result = work(ticker, runs=0, keys=("a",))
-    assert ticker.tick() == "partitions are added; the next tick asks for runs over them"
+    assert ticker.tick() == "partitions are added; the next tick requests runs over them"
     assert SensorCursor.read(ticker.cursor).attempts.count == 0
     toy.result = work(ticker)
     asked(ticker.tick())
@@ -97,7 +97,7 @@ def test_the_page_says_once_for_each_pause_why_nothing_runs(ticker: Ticker, toy:
     ticker.tick()
     told, check = ticker.events
     assert (check.check_name, check.passed) == ("up_to_date", False)
-    assert check.description.startswith("Something new waits: attempt 1 did not commit")
+    assert check.description.startswith("New data waits: attempt 1 did not commit")
     shown = {name: value.value for name, value in told.metadata.items()}
     assert told.asset_key.path == ["bronze", "arrivals"]
     assert shown["why_nothing_runs"].startswith("attempt 1 did not commit")
@@ -131,7 +131,9 @@ def test_after_a_run_that_loaded_something_nothing_new_is_told_again(ticker: Tic
     ticker.tick()
     toy.result = work(ticker)
     asked(ticker.tick())
-    ticker.instance.report_runless_asset_event(up_to_date(ticker.flow, "Loaded up to a.ndjson", passed=True))
+    ticker.instance.report_runless_asset_event(
+        up_to_date_evaluation(ticker.flow, "Loaded up to a.ndjson", passed=True)
+    )
     toy.result = NoWork("nothing")
     ticker.tick()
     assert [event.description for event in ticker.events] == ["Checked, nothing new: nothing"]

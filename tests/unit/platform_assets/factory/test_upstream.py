@@ -34,7 +34,7 @@ from resources.watermarks.entry import following
 from tests.support.ticks import Ticker, asked, flow_of
 
 NONE = "no table that it reads has changed"
-READ = "a run has read what its upstream tables hold"
+READ = "a run has already read these changes of upstream tables"
 MAKER = flow_of(name="rows")
 READER: dict[str, Any] = {
     "source": {"type": "table", "table": "bronze/rows"},

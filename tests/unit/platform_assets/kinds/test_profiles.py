@@ -16,7 +16,7 @@ from partitions.sources import SOURCES
 from platform_assets import sources
 from platform_assets.factory.kinds import DEFINITIONS
 from platform_assets.factory.kinds.contract import KindDefinitions
-from platform_assets.kinds import PROFILES, required
+from platform_assets.kinds import PROFILES, require_profile
 from platform_assets.kinds.path.profile import PathProfile
 from platform_assets.kinds.profile import CanForce, FindsLateFiles, KindProfile
 from platform_assets.kinds.window.profile import WindowProfile
@@ -45,12 +45,12 @@ def test_no_two_kinds_say_what_waits_by_the_same_key() -> None:
 
 def test_what_another_kind_has_is_refused_by_the_name_of_that_kind() -> None:
     files, windows = flow_of(), flow_of(**WINDOWS)
-    assert isinstance(required(files, FindsLateFiles), PathProfile)
-    assert isinstance(required(windows, CanForce), WindowProfile)
+    assert isinstance(require_profile(files, FindsLateFiles), PathProfile)
+    assert isinstance(require_profile(windows, CanForce), WindowProfile)
     with pytest.raises(ConfigurationError, match="arrivals: expected a watermark of type window, found path"):
-        required(files, CanForce)
+        require_profile(files, CanForce)
     with pytest.raises(ConfigurationError, match="arrivals: expected a watermark of type path, found window"):
-        required(windows, FindsLateFiles)
+        require_profile(windows, FindsLateFiles)
 
 
 _CLASSES = {"PathWatermark", "WindowWatermark", "PathSlice", "WindowSlice"}

@@ -90,12 +90,12 @@ def test_a_wrong_schedule_is_an_error_of_its_file(make: Make, text: str) -> None
     errors = make(
         f'source: {{type: table, table: bronze/orders}}\nwatermark: {{type: column, columns: [at]}}\nschedule: "{text}"\n'
     ).errors
-    assert [(error.line, error.key, error.found.strip("'")) for error in errors] == [(3, "schedule", text)]
+    assert [(error.line, error.key, error.actual.strip("'")) for error in errors] == [(3, "schedule", text)]
     assert 'such as "0 6 * * *"' in errors[0].expected
-    assert errors[0].expected.endswith("or @daily and its like")
+    assert errors[0].expected.endswith("or a shorthand such as @daily")
 
 
 def test_a_schedule_beside_a_path_watermark_is_quoted(make: Make) -> None:
     source = "source: {type: files, path: ./landing, format: ndjson}"
     (error,) = make(f'{source}\nwatermark: {{type: path}}\nschedule: "0 6 * * *"\n').errors
-    assert (error.line, error.key, error.found) == (3, "schedule", "'0 6 * * *'")
+    assert (error.line, error.key, error.actual) == (3, "schedule", "'0 6 * * *'")

@@ -108,7 +108,7 @@ def test_what_cannot_work_is_refused_by_name(
     given = {"type": "api", "connection": "shop", "path": "/orders"}
     keys = ", ".join(f"{key}: {value}" for key, value in given.items() if not source.startswith(f"{key}:"))
     project = make(f"source: {{{keys}, {source}}}\n{watermark}", SHOP, environment={"TOKEN": "s3cr3t-0123"})
-    found = [(error.key, error.found, error.expected) for error in project.errors]
+    found = [(error.key, error.actual, error.expected) for error in project.errors]
     assert len(found) == len(errors), found
     for (key, said, expected), (wanted_key, wanted, part) in zip(found, errors, strict=True):
         assert key == wanted_key

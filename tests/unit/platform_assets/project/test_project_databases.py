@@ -51,7 +51,7 @@ def test_its_password_comes_from_the_environment_and_is_shown_nowhere(make: Make
 @pytest.mark.parametrize("form", ["state: '{}'\n", "state: {{path: '{}'}}\n"])
 def test_a_literal_password_is_refused_and_not_shown(make: Make, form: str, url: str) -> None:
     (error,) = make(platform=form.format(url)).errors
-    assert error.found == "a secret in plain text"
+    assert error.actual == "a secret in plain text"
     assert SECRET not in error.message
 
 
@@ -69,7 +69,7 @@ def test_a_literal_password_is_refused_and_not_shown(make: Make, form: str, url:
             "state: {path: postgresql://host/db, connection: land}\nconnections: {land: {type: s3}}\n",
             "state.connection",
             "the connection land beside a database",
-            "no connection: what the address leaves out comes from libpq's PG* variables",
+            "no connection: libpq's PG* variables complete the address",
         ),
         ("lake: postgresql://host/db\n", "lake", "postgresql://host/db", "a folder or s3://bucket/prefix"),
         ("state: mysql://host/db\n", "state", "mysql://host/db", "a folder, s3://bucket/prefix or postgresql://host/database"),
@@ -79,7 +79,7 @@ def test_an_invalid_address_of_a_database_is_refused(
     make: Make, text: str, key: str, found: str, expected: str
 ) -> None:
     (error,) = make(platform=text).errors
-    assert (error.key, error.found, error.expected) == (key, found, expected)
+    assert (error.key, error.actual, error.expected) == (key, found, expected)
 
 
 def test_a_misspelt_scheme_gets_the_right_one_as_a_hint(make: Make) -> None:

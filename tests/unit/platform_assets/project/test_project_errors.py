@@ -242,7 +242,7 @@ SETTINGS = [
     (
         "spark: {conf: {spark.sql.ansi.enabled: false}}\n",
         (1, "spark.conf", "false"),
-        "spark.sql.ansi.enabled: true, or none, since without it a value that does not fit its type becomes another one, or NULL, in silence (in sql: try_cast of the values that may be NULL)",
+        "spark.sql.ansi.enabled: true, or none, since without it a value that does not fit its type silently becomes another one, or NULL (in sql: try_cast of the values that may be NULL)",
         None,
     ),
     ("spark: {conf: {a: [1]}}\n", (1, "spark.conf.a", "a list"), "text", None),
@@ -270,7 +270,7 @@ def test_a_bad_template_is_named_with_its_line_and_hides_no_other_mistake(make: 
     bad, layout = sorted(project.errors, key=lambda error: error.expected.startswith("mixed"))
     assert (bad.key or "").endswith(key)
     assert bad.line == (3 if key == "prefix_template" else 4)
-    assert bad.found == "%Q"
+    assert bad.actual == "%Q"
     assert (layout.key, layout.nearest) == ("watermark.layout", "leaf")
 
 
@@ -319,7 +319,7 @@ def both(
     ]
 
 
-ALSO = "the table bronze/{}, which is also that of {{}}"
+ALSO = "the table bronze/{}, which is also the table of {{}}"
 PROJECTS: dict[str, tuple[dict[str, Any], list[Row]]] = {
     "all mistakes of all files are there by file and line": (
         {
@@ -343,7 +343,7 @@ PROJECTS: dict[str, tuple[dict[str, Any], list[Row]]] = {
         {"flow": STREAM, "files": {"dataflows/flow__late.yaml": GOOD}},
         [
             ("flow.yaml", 2, "watermark.late", "the asset bronze/flow__late of its late rows, which is also dataflows/flow__late.yaml:1", "another name or layer there, or late: drop or fail", None),
-            ("flow__late.yaml", 1, "layer", "the asset bronze/flow__late, which is also that of the late rows of dataflows/flow.yaml:3", "another name of the file, or another layer", None),
+            ("flow__late.yaml", 1, "layer", "the asset bronze/flow__late, which is also the asset of the late rows of dataflows/flow.yaml:3", "another name of the file, or another layer", None),
         ],
     ),
     "two dataflows with one table are both named": (
@@ -388,7 +388,7 @@ PROJECTS: dict[str, tuple[dict[str, Any], list[Row]]] = {
     ),
     "rows are not clustered by a column that the schema lacks": (
         {"flow": FUNCTION + "target: {cluster_by: [Customer, custmer, _ingested_at]}\n" + CARE},
-        [("flow.yaml", 3, "target.cluster_by.1", "custmer, which source.schema lacks", "columns of the table, such as id, customer; or sql or transform that makes it", "customer")],
+        [("flow.yaml", 3, "target.cluster_by.1", "custmer, which source.schema lacks", "columns of the table, such as id, customer; or sql or transform that adds it", "customer")],
     ),
     "sql may make the column that rows are clustered by": ({"flow": FUNCTION + "sql: select *, 1 AS kind from input\ntarget: {cluster_by: [kind]}\n" + CARE}, []),
     "files may be clustered by a column of their folders": ({"flow": GOOD.replace("}", ", schema: 'id long'}", 1) + "target: {cluster_by: [day]}\n" + CARE}, []),
@@ -400,7 +400,7 @@ def test_mistakes_between_files_are_named_in_each_of_them(
     make: Make, texts: dict[str, Any], errors: list[Row]
 ) -> None:
     project = make(**texts)
-    shown = [(error.file.removeprefix("dataflows/"), error.line, error.key, error.found, error.expected, error.nearest) for error in project.errors]  # fmt: skip
+    shown = [(error.file.removeprefix("dataflows/"), error.line, error.key, error.actual, error.expected, error.nearest) for error in project.errors]  # fmt: skip
     assert shown == errors
     files = {Path(name) for name in ("dataflows/flow.yaml", *texts.get("files", {}))}
     broken = {Path(error.file).stem for error in project.errors}
@@ -429,7 +429,7 @@ def test_the_json_of_an_error_has_the_six_fields() -> None:
 
 def test_a_long_value_is_shortened(make: Make) -> None:
     (error,) = make(GOOD.replace("path}", f"path, settle: {'x' * 500}}}")).errors
-    assert error.found == "x" * 59 + "…"
+    assert error.actual == "x" * 59 + "…"
 
 
 def test_the_nearest_name_ignores_case_and_may_be_the_beginning() -> None:
@@ -450,7 +450,7 @@ def test_the_nearest_name_ignores_case_and_may_be_the_beginning() -> None:
 def test_a_load_that_touches_others_rows_is_refused_beside_shared(make: Make, load: str) -> None:
     errors = make(SHARED.replace("load: append", load)).errors
     (error,) = [error for error in errors if error.key == "target.shared"]
-    assert error.found == f"true beside {load.split(',')[0]}"
+    assert error.actual == f"true beside {load.split(',')[0]}"
     assert error.expected.startswith(
         "append, merge_upsert, or merge_overwrite with replace_by_watermark: true ("
     )

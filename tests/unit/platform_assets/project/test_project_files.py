@@ -86,7 +86,7 @@ def test_what_a_format_lacks_or_does_not_have_is_named_with_its_key(
     make: Make, source: str, rest: str, errors: list[tuple[str, str, str]]
 ) -> None:
     found = make(f"source: {{type: files, path: ./landing, {source}}}\n{rest}").errors
-    assert sorted((error.key or "", error.found, error.expected) for error in found) == sorted(errors)
+    assert sorted((error.key or "", error.actual, error.expected) for error in found) == sorted(errors)
 
 
 @pytest.mark.parametrize(
@@ -105,5 +105,5 @@ def test_an_option_that_spark_would_ignore_is_refused_with_the_nearest_one(
 ) -> None:
     options = f"{form[:-1]}, {name}: x}}" if "options" in form else f"{form}, options: {{{name}: x}}"
     (error,) = make(f"source: {{type: files, path: ./landing, format: {options}}}\n{PATH}").errors
-    assert (error.key, error.found) == (f"source.options.{name}", "an unknown option")
+    assert (error.key, error.actual) == (f"source.options.{name}", "an unknown option")
     assert error.expected.startswith(meant)

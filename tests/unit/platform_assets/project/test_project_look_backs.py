@@ -44,7 +44,7 @@ def taken(make: Make, connection: str, flow: str = "", target: str = REPLACED) -
     own = f", {flow}" if flow else ""
     project = make(ERP.format(look_back=connection), flow=FLOW.format(look_back=own, target=target))
     if project.errors:
-        return [(error.key, error.found, error.expected) for error in project.errors]
+        return [(error.key, error.actual, error.expected) for error in project.errors]
     block = project.named(["flow"])[0].column.backward
     return block and block.given
 

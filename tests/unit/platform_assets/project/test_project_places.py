@@ -9,14 +9,14 @@ import pytest
 if TYPE_CHECKING:
     from tests.unit.platform_assets.project.conftest import Make
 
-NOT_YET = "(other object stores are not there yet, see ROADMAP.md)"
+NOT_YET = "(other object stores are not supported yet, see ROADMAP.md)"
 
 
 def test_another_object_store_is_refused_and_the_rest_checked(make: Make) -> None:
     project = make(
         "source: {type: files, path: 'gs://b/x', format: csv}\nwatermark: {type: path, layout: leef}\n"
     )
-    assert sorted((error.key, error.found) for error in project.errors) == [
+    assert sorted((error.key, error.actual) for error in project.errors) == [
         ("source.path", "gs://b/x"),
         ("watermark.layout", "leef"),
     ]
@@ -36,5 +36,5 @@ def test_another_object_store_is_refused_and_the_rest_checked(make: Make) -> Non
 )
 def test_state_and_lake_need_a_known_object_store(make: Make, text: str, key: str, found: str) -> None:
     (error,) = make(platform=text, environment={"STATE": "gs://h/db"}).errors
-    assert (error.key, error.found) == (key, found)
+    assert (error.key, error.actual) == (key, found)
     assert error.expected.endswith(NOT_YET)

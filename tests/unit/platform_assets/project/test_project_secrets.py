@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from partitions.errors import ConfigurationError
-from platform_assets.project.env_reference import EnvRef, FromEnvironment, used
+from platform_assets.project.env_reference import EnvRef, FromEnvironment, resolve_text
 from resources.connections.places import Place
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def test_a_literal_secret_is_refused_and_not_shown(make: Make, text: str, key: s
         .replace("X'", f"{SECRET}'")
     )
     assert (key, "a secret in plain text", "{env: NAME}, a variable of the environment") in [
-        (error.key, error.found, error.expected) for error in project.errors
+        (error.key, error.actual, error.expected) for error in project.errors
     ]
     assert SECRET not in repr(project) + str([error.message for error in project.errors])
 
@@ -90,7 +90,7 @@ def test_names_that_only_look_like_secrets_are_fine(make: Make, text: str) -> No
 def test_a_secret_among_a_readers_options_is_refused(make: Make) -> None:
     flow = "source: {type: files, path: x, format: csv, options: {password: hunter2, sep: ';'}}\nwatermark: {type: path}\n"
     (error,) = make(flow).errors
-    assert (error.key, error.found) == ("source.options.password", "a secret in plain text")
+    assert (error.key, error.actual) == ("source.options.password", "a secret in plain text")
 
 
 def test_a_wrong_value_beside_a_url_with_a_password_does_not_show_it(make: Make) -> None:
@@ -181,7 +181,7 @@ def test_errors_about_texts_of_the_environment_name_the_variable(make: Make) -> 
         "target: {table: {env: TABLE}}\nowners: [{env: O}]\n",
         environment={"F": "csvv-x", "T": "day=%Q-x", "TABLE": "nolayer-x", "O": "nobody-x"},
     )
-    assert [error.found for error in project.errors] == ["{env: F}", "%Q", "{env: TABLE}", "{env: O}"]
+    assert [error.actual for error in project.errors] == ["{env: F}", "%Q", "{env: TABLE}", "{env: O}"]
     for text in ("csvv-x", "day=%Q-x", "nolayer-x", "nobody-x"):
         assert text not in str([error.message for error in project.errors])
 
@@ -190,7 +190,7 @@ def test_errors_about_texts_of_the_environment_name_the_variable(make: Make) -> 
 def test_an_unset_variable_is_an_error_with_its_line(make: Make, environment: dict[str, str]) -> None:
     flow = "watermark: {type: path}\nsource:\n  type: files\n  format: csv\n  path: {env: LANDING}\n"
     (error,) = make(flow, environment=environment).errors
-    assert (error.line, error.key, error.found, error.expected) == (
+    assert (error.line, error.key, error.actual, error.expected) == (
         5,
         "source.path",
         "{env: LANDING}",
@@ -208,7 +208,7 @@ def test_a_mapping_with_a_key_env_is_a_mapping_where_one_is_expected(make: Make)
 def test_a_number_does_not_come_from_the_environment(make: Make) -> None:
     flow = "source: {type: files, path: x, format: csv}\nwatermark: {type: path, max_slices: {env: N}}\n"
     (error,) = make(flow, environment={"N": "5"}).errors
-    assert (error.key, error.found, error.expected) == ("watermark.max_slices", "{env: N}", "a whole number")
+    assert (error.key, error.actual, error.expected) == ("watermark.max_slices", "{env: N}", "a whole number")
 
 
 def test_a_text_with_a_secret_from_elsewhere_can_be_cleaned(make: Make) -> None:
@@ -224,6 +224,6 @@ def test_a_text_from_the_environment_is_a_text_whose_repr_hides_it() -> None:
 
 
 def test_a_reference_is_used_by_looking_it_up() -> None:
-    assert used(None, "x", {}) is None
-    assert used("plain", "x", {}) == "plain"
-    assert used(EnvRef("A"), "x", {"A": "b"}) == "b"
+    assert resolve_text(None, "x", {}) is None
+    assert resolve_text("plain", "x", {}) == "plain"
+    assert resolve_text(EnvRef("A"), "x", {"A": "b"}) == "b"

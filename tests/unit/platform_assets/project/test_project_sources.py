@@ -203,7 +203,7 @@ def test_a_path_watermark_needs_files(make: Make, kind: str) -> None:
     errors = {
         error.key: error for error in make(f"source: {{type: {kind}}}\nwatermark: {{type: path}}\n").errors
     }
-    assert errors["watermark.type"].found == f"path beside a source of type {kind}"
+    assert errors["watermark.type"].actual == f"path beside a source of type {kind}"
     assert errors["watermark.type"].expected == NEEDS_FILES[1]
 
 
@@ -221,7 +221,7 @@ CONNECTIONS = [
 @pytest.mark.parametrize(("text", "key", "found"), CONNECTIONS)
 def test_a_wrong_connection_is_named_without_secrets(make: Make, text: str, key: str, found: str) -> None:
     (error,) = make(platform=f"connections: {{erp: {text.replace('X', SECRET)}}}\n").errors
-    assert (error.key, error.found) == (key, found)
+    assert (error.key, error.actual) == (key, found)
     assert SECRET not in error.message
 
 
@@ -273,7 +273,7 @@ def test_an_address_of_the_environment_that_is_none_is_an_error_at_use(make: Mak
 def test_a_dataflow_does_not_load_its_own_table(make: Make) -> None:
     source = "source: {type: table, table: bronze/flow, window_column: at}\n"
     (error,) = make(source + WINDOW).errors
-    assert (error.key, error.found) == ("source.table", "bronze/flow, the dataflow's own table")
+    assert (error.key, error.actual) == ("source.table", "bronze/flow, the dataflow's own table")
 
 
 def test_dataflows_in_a_cycle_are_refused_and_those_that_only_read_them_are_not(make: Make) -> None:
@@ -288,7 +288,7 @@ def test_dataflows_in_a_cycle_are_refused_and_those_that_only_read_them_are_not(
         ("dataflows/flow.yaml", 1, "source.table"),
         ("dataflows/other.yaml", 1, "source.table"),
     ]
-    assert project.errors[0].found == "bronze/other, made by other, into which rows of flow come"
+    assert project.errors[0].actual == "bronze/other, loaded by other, which reads rows of flow"
     assert project.errors[0].expected == "no cycle of dataflows: none of them could run first"
     assert list(project.dataflows) == ["reader"]
 
@@ -376,10 +376,10 @@ def test_jsonl_is_another_name_of_ndjson(make: Make) -> None:
 @pytest.mark.parametrize("form", ["csv", "parquet"])
 def test_unknown_fields_are_left_out_of_formats_that_have_them_alone(make: Make, form: str) -> None:
     text = f"source: {{type: files, path: x, format: {form}}}\nwatermark: {{type: path}}\nunknown_fields: ignore\n"
-    errors = [(error.key, error.found) for error in make(text).errors]
+    errors = [(error.key, error.actual) for error in make(text).errors]
     assert errors == ([("unknown_fields", "ignore beside csv")] if form == "csv" else [])
 
 
 def test_unknown_fields_are_left_out_of_the_rows_of_a_function(make: Make) -> None:
     text = "source: {type: python, function: 'a:b'}\nwatermark: {type: column, columns: [x]}\nunknown_fields: ignore\n"
-    assert [(error.key, error.found) for error in make(text).errors] == []
+    assert [(error.key, error.actual) for error in make(text).errors] == []

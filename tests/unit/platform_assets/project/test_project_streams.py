@@ -81,7 +81,7 @@ _BOUND = (
                 (
                     3,
                     "source.1.path",
-                    "a folder or s3://bucket/prefix (other object stores are not there yet, see ROADMAP.md)",
+                    "a folder or s3://bucket/prefix (other object stores are not supported yet, see ROADMAP.md)",
                 )
             ],
         ),

@@ -194,5 +194,5 @@ def test_an_invalid_combination_is_refused_at_its_key(
 ) -> None:
     text = "\n".join(line for line in text.splitlines() if not line.endswith(": null")) + "\n"
     refused = make(text, platform=ERP).errors
-    assert [(error.line, error.key, error.found, error.expected) for error in refused] == errors
+    assert [(error.line, error.key, error.actual, error.expected) for error in refused] == errors
     assert {error.file for error in refused} == {"dataflows/flow.yaml"}

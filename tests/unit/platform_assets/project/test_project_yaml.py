@@ -100,7 +100,7 @@ def test_an_alias_is_the_value_of_its_anchor() -> None:
 def test_what_is_not_one_plain_mapping_is_refused_with_its_line(text: bytes, line: int, found: str) -> None:
     with pytest.raises(Unreadable) as refused:
         parse(text)
-    assert (refused.value.line, refused.value.found) == (line, found)
+    assert (refused.value.line, refused.value.actual) == (line, found)
 
 
 def test_a_repeated_key_is_noted_at_every_depth() -> None:

@@ -41,10 +41,10 @@ def test_batches_of_spark_are_a_table_with_sums_beside_it() -> None:
 def test_a_run_says_how_many_rows_sparks_watermark_has_dropped() -> None:
     late = OperatorProgress("stateStoreSave", 3, 2, 7, 4)
     batches = [BatchProgress(number, 5, None, (late,)) for number in (0, 1)]
-    assert StreamProfile().outcome_aside(Outcome("flow", None, {}, 0, batches=batches)) == (
+    assert StreamProfile().amount_set_aside(Outcome("flow", None, {}, 0, batches=batches)) == (
         "8 rows dropped below Spark's watermark"
     )
-    assert StreamProfile().outcome_aside(Outcome("flow", None, {}, 0, batches=[])) == ""
+    assert StreamProfile().amount_set_aside(Outcome("flow", None, {}, 0, batches=[])) == ""
 
 
 def test_a_state_names_awaited_then_slowest_splits_and_silences() -> None:

@@ -79,7 +79,7 @@ def test_under_ingest_a_late_file_asks_for_a_run_with_the_dataflow_s_tag(make_ti
 def test_a_round_without_late_files_passes_and_says_how_far(make_ticker: MakeTicker) -> None:
     ticker = make_ticker()
     (ticker.landing / "d=1/a.ndjson").unlink()
-    assert ticker.tick() == "2 files looked at (3 listing calls), 0 late"
+    assert ticker.tick() == "2 files checked (3 listing calls), 0 late"
     assert check(ticker).passed is True
     (observation,) = [event for event in ticker.events if isinstance(event, AssetObservation)]
     assert observation.asset_key.path == ["watermark", "arrivals"]
@@ -91,7 +91,7 @@ def test_a_round_without_late_files_passes_and_says_how_far(make_ticker: MakeTic
 @pytest.mark.parametrize(("policy", "passed"), [("alert", False), ("ignore", True)])
 def test_only_alert_fails_the_check_and_asks_not(make_ticker: MakeTicker, policy: str, passed: bool) -> None:
     ticker = make_ticker(late_files=policy)
-    assert ticker.tick() == "3 files looked at (3 listing calls), 1 late"
+    assert ticker.tick() == "3 files checked (3 listing calls), 1 late"
     assert (check(ticker).passed, values(check(ticker))["late_files"]) == (passed, 1)
 
 
@@ -102,14 +102,14 @@ def test_under_quarantine_a_run_is_asked_for_too(make_ticker: MakeTicker) -> Non
 def test_a_tick_goes_one_step_and_reports_nothing_in_the_middle_of_a_round(make_ticker: MakeTicker) -> None:
     ticker = make_ticker()
     with patch.object(sweep, "_OF_A_FOLDER", Budget(pages=1)):
-        assert ticker.tick() == "0 files looked at (1 listing call), 0 late"
+        assert ticker.tick() == "0 files checked (1 listing call), 0 late"
         assert ticker.events == []
         ticker.now += 300
         asked(ticker.tick())
-        assert values(check(ticker))["completeness"] == "no round of the sweep is over yet"
+        assert values(check(ticker))["completeness"] == "the sweep has not finished a round yet"
         ticker.commit("d=1/a.ndjson", why="late", watermark='{"path": "d=2/b.ndjson"}')
         ticker.now += 300
-        assert ticker.tick() == "1 file looked at (3 listing calls), 0 late"
+        assert ticker.tick() == "1 file checked (3 listing calls), 0 late"
     assert values(check(ticker))["completeness"].endswith(f" verified at {time_in_words(BEGUN)}"), (
         "as of the beginning of the round"
     )
@@ -121,7 +121,7 @@ def test_what_a_run_left_is_asked_for_after_a_doubling_pause(make_ticker: MakeTi
     ticker.now += 59
     assert (
         ticker.tick()
-        == "3 files looked at (3 listing calls), 1 late; attempt 1 did not deal with them; the next one is in 1 s"
+        == "3 files checked (3 listing calls), 1 late; attempt 1 did not handle them; the next one is in 1 s"
     )
     ticker.now += 1
     second = asked(ticker.tick())
@@ -172,7 +172,7 @@ def test_without_a_state_nothing_is_late(make_ticker: MakeTicker, tmp_path: Path
     ticker = make_ticker()
     for file in sorted((tmp_path / "state").rglob("*.json")):
         file.unlink()
-    assert ticker.tick() == "0 files looked at (0 listing calls), 0 late"
+    assert ticker.tick() == "0 files checked (0 listing calls), 0 late"
 
 
 def test_no_file_is_late_under_a_changed_definition(make_ticker: MakeTicker) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import date
 
-from platform_assets.factory.kinds.path.pictures import arrivals_metadata, picture
+from platform_assets.factory.kinds.path.pictures import arrivals_metadata, arrivals_picture
 from resources.kinds.path.arrivals import Arrived
 from tests.support.images import cells_of
 
@@ -12,13 +12,13 @@ TODAY = date(2026, 1, 20)
 
 
 def test_a_bar_is_a_day_as_high_as_its_files_and_days_without_a_file_are_empty() -> None:
-    drawn = picture({"2026-01-19": Arrived(10), "2026-01-20": Arrived(5)}, TODAY)
+    drawn = arrivals_picture({"2026-01-19": Arrived(10), "2026-01-20": Arrived(5)}, TODAY)
     assert cells_of(drawn) == ["M" * 12 + "LM"] * 5 + ["M" * 12 + "LL"] * 5
     assert drawn.endswith("days in UTC from 2026-01-07 to 2026-01-20; 15 files, 10 files on the fullest day")
 
 
 def test_late_and_quarantined_files_stand_above_the_others_however_few_they_are() -> None:
-    drawn = picture({"2026-01-20": Arrived(998, 1, 1)}, TODAY)
+    drawn = arrivals_picture({"2026-01-20": Arrived(998, 1, 1)}, TODAY)
     assert [row[-1] for row in cells_of(drawn)] == ["F", "P", *"LLLLLLLL"]
 
 
@@ -28,13 +28,13 @@ def test_sixty_days_are_drawn_at_most_and_the_picture_stands_on_the_page_itself(
         for month in range(1, 13)
         for day in range(1, 29)
     }
-    drawn = picture(days, TODAY)
+    drawn = arrivals_picture(days, TODAY)
     assert {len(row) for row in cells_of(drawn)} == {60}
     assert len(drawn) < 1000  # longer ones are hidden behind a click
 
 
 def test_a_day_after_today_by_the_clock_of_its_run_is_drawn() -> None:
-    assert cells_of(picture({"2026-01-21": Arrived(1)}, TODAY))[0][-1] == "L"
+    assert cells_of(arrivals_picture({"2026-01-21": Arrived(1)}, TODAY))[0][-1] == "L"
 
 
 def test_before_the_first_file_there_is_no_picture() -> None:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from random import Random
 
 from partitions.stream.state import Split, StreamState
-from platform_assets.factory.kinds.stream.pictures import picture
+from platform_assets.factory.kinds.stream.pictures import splits_picture
 from tests.support.images import cells_of
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -19,7 +19,7 @@ def state(epoch: int, value: int | None, **splits: int | tuple[int, int]) -> Str
 
 
 def test_complete_lies_below_the_global_watermark() -> None:
-    drawn = picture([state(1, None, a=0), state(2, 8, a=8, b=24), state(3, 12, a=12, b=24)], 5)
+    drawn = splits_picture([state(1, None, a=0), state(2, 8, a=8, b=24), state(3, 12, a=12, b=24)], 5)
     first, second, third = ("".join(column)[::-1] for column in zip(*cells_of(drawn), strict=True))
     assert first == "P" + "M" * 23
     assert second == "L" * 8 + "P" + "M" * 14 + "P"
@@ -28,12 +28,12 @@ def test_complete_lies_below_the_global_watermark() -> None:
 
 
 def test_an_idle_split_is_red() -> None:
-    (column,) = zip(*cells_of(picture([state(1, 24, a=24, b=(0, 5))], 5)), strict=True)
+    (column,) = zip(*cells_of(splits_picture([state(1, 24, a=24, b=(0, 5))], 5)), strict=True)
     assert "".join(column)[::-1] == "F" + "L" * 22 + "P"
 
 
 def test_before_the_first_watermark_there_is_no_picture() -> None:
-    assert picture([StreamState(), StreamState({"a": Split()})], 5) == ""
+    assert splits_picture([StreamState(), StreamState({"a": Split()})], 5) == ""
 
 
 def test_sixty_epochs_of_a_hundred_splits_stay_a_small_picture() -> None:
@@ -44,6 +44,6 @@ def test_sixty_epochs_of_a_hundred_splits_stay_a_small_picture() -> None:
         marks = {name: at + random.randint(0, 9) for name, at in marks.items()}
         splits = {name: Split(START + timedelta(minutes=at)) for name, at in marks.items()}
         states.append(StreamState(splits, START + timedelta(minutes=min(marks.values())), epoch=epoch))
-    drawn = picture(states, 5)
+    drawn = splits_picture(states, 5)
     assert {len(row) for row in cells_of(drawn)} == {60}
     assert len(drawn) < 2500

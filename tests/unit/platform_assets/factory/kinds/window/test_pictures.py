@@ -11,7 +11,7 @@ from partitions.window.definition import WindowWatermark
 from partitions.window.ledger import Ledger, ledger
 from partitions.window.state import WindowState
 from partitions.window.work_outcomes import LoadedUnit
-from platform_assets.factory.kinds.window.pictures import ledger_metadata, picture
+from platform_assets.factory.kinds.window.pictures import ledger_metadata, ledger_picture
 from tests.support.images import cells_of
 
 START = datetime(2020, 1, 1, tzinfo=UTC)
@@ -38,7 +38,7 @@ def test_a_row_is_a_unit_and_a_cell_a_day() -> None:
     state = WindowState(DAILY).after(
         [_done(0), _done(1), _done(4, width=0.5), _done(0, "gone")], [(_unit("a"), FIRST + 2 * DAY, "no")]
     )
-    drawn = picture(_ledger(state, "a", "b"))
+    drawn = ledger_picture(_ledger(state, "a", "b"))
     assert cells_of(drawn) == ["LLFMP", "MMMMM", "LMMMM"]
     assert drawn.splitlines()[2:] == [
         "green: loaded, yellow: in part, red: failed, grey: missing; from 2020-01-01T00:00:00+00:00 to 2020-01-06T00:00:00+00:00",
@@ -50,14 +50,14 @@ def test_a_row_is_a_unit_and_a_cell_a_day() -> None:
 
 def test_a_long_time_and_many_units_are_drawn_more_coarsely() -> None:
     state = WindowState(DAILY).after([_done(day) for day in range(0, 600, 2)])
-    drawn = picture(_ledger(state, "a", *(f"u{number}" for number in range(99)), days=600))
+    drawn = ledger_picture(_ledger(state, "a", *(f"u{number}" for number in range(99)), days=600))
     cells = cells_of(drawn)
     assert (cells[0], len(cells)) == ("P" * 60, 40)
     assert drawn.endswith("60 more units are not drawn")
 
 
 def test_nothing_is_drawn_if_nothing_is_known() -> None:
-    assert picture(_ledger(WindowState(), days=-1)) == ""
+    assert ledger_picture(_ledger(WindowState(), days=-1)) == ""
     assert "ledger" not in ledger_metadata(_ledger(WindowState(), days=-1))
 
 
