@@ -1,6 +1,6 @@
 """Measures what a thousand small commits cost a reader, and how much remains after maintenance.
 
-See docs/maintenance.md. Each commit is one of the product's: the write of a tick with 100 rows, without
+See docs/how-to/maintenance.md. Each commit is one of the product's: the write of a tick with 100 rows, without
 the tick's own work.
 It also measures what ``cluster_by`` changes for a reader of one customer's rows, in files of 8 MB that
 stand for the larger

@@ -1,6 +1,6 @@
 """A Dagster component for a project folder: ``type: strandline.StrandlineProject``.
 
-docs/own-project.md shows its ``defs.yaml``.
+docs/how-to/own-project.md shows its ``defs.yaml``.
 """
 
 from __future__ import annotations

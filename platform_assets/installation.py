@@ -1,6 +1,6 @@
 """Where this code is installed: a checkout, or the package ``strandline`` of a wheel.
 
-A checkout has its three packages side by side (docs/adr/0026-a-wheel-of-one-package.md).
+A checkout has its three packages side by side (docs/explanation/adr/0026-a-wheel-of-one-package.md).
 """
 
 from __future__ import annotations

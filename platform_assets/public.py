@@ -1,4 +1,4 @@
-"""The names that a user's own code imports from ``strandline`` (docs/own-project.md).
+"""The names that a user's own code imports from ``strandline`` (docs/how-to/own-project.md).
 
 In the wheel this module is the package itself. Names are imported on first use: ``strandline validate``
 does not

@@ -1,6 +1,6 @@
 """The build hook of the wheel: the three packages of the checkout become one, ``strandline``.
 
-See docs/adr/0026-a-wheel-of-one-package.md. Imports of the three are rewritten by the syntax tree, so that
+See docs/explanation/adr/0026-a-wheel-of-one-package.md. Imports of the three are rewritten by the syntax tree, so that
 texts, comments and
 line numbers stay as they are. An editable install is the checkout itself: nothing is rewritten for it.
 """

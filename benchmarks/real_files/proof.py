@@ -1,6 +1,6 @@
 """Loads published files, each alone, and compares every table with another reader's rows.
 
-See docs/real-files.md.
+See docs/explanation/real-files.md.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""A soak: minutes of arrivals and disturbances, then a count of every row (docs/soak.md)."""
+"""A soak: minutes of arrivals and disturbances, then a count of every row (docs/explanation/soak.md)."""

@@ -60,7 +60,7 @@ class PartCheck:
     todo: str | None = None
 
     def as_json(self) -> dict[str, object]:
-        """Return the check as the public JSON has it (docs/cli.md)."""
+        """Return the check as the public JSON has it (docs/reference/cli.md)."""
         return {"check": self.check, "ok": self.ok, "found": self.result, "todo": self.todo}
 
 
@@ -154,7 +154,7 @@ def _spark_and_commits(project: Project) -> Iterator[PartCheck]:
         yield _run_check(
             "commits to S3",
             lambda: _check_log_store(_engine(project)),
-            "start Spark with these settings, see docs/s3.md",
+            "start Spark with these settings, see docs/how-to/s3.md",
         )
 
 

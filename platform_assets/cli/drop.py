@@ -1,4 +1,4 @@
-"""``strandline drop``: removes an isolated replay, its table and its log (docs/replay.md)."""
+"""``strandline drop``: removes an isolated replay, its table and its log (docs/reference/replay.md)."""
 
 from __future__ import annotations
 

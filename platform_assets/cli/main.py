@@ -95,7 +95,7 @@ class Strandline(click.Group):
             raise click.UsageError(f"no command {args[0]!r}: {hint}", error.ctx) from None
 
     def main(self, args: Sequence[str] | None = None, *positional: Any, **named: Any) -> NoReturn:
-        """Run a command, and exit with its code (docs/cli.md)."""
+        """Run a command, and exit with its code (docs/reference/cli.md)."""
         gc.set_threshold(_GC_THRESHOLD)
         arguments = list(sys.argv[1:] if args is None else args)
         context = Context(as_json="--json" in arguments)  # a usage error may come before the option is read

@@ -44,9 +44,9 @@ def _document(result: Done) -> dict[str, object]:
     }
 
 
-def _counts(cared: Cared) -> dict[str, int]:
+def _counts(result: MaintenanceResult) -> dict[str, int]:
     """Return all counts; that of statistics only if some were rewritten."""
-    return {name: count for name, count in asdict(cared).items() if count or name != "statistics"}
+    return {name: count for name, count in asdict(result).items() if count or name != "statistics"}
 
 
 def _print(result: Done) -> None:

@@ -1,4 +1,4 @@
-"""``strandline splits``: removes or merges splits of a stream (docs/streams.md)."""
+"""``strandline splits``: removes or merges splits of a stream (docs/reference/streams.md)."""
 
 from __future__ import annotations
 

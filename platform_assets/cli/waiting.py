@@ -29,7 +29,7 @@ class WaitingWork:
         self._platform, self._now, self._servers = platform, now, UnreachableServers()
 
     def of(self, flow: Dataflow, entry: Entry | None) -> dict[str, Any]:
-        """Return what the next run would load, as public JSON (docs/cli.md).
+        """Return what the next run would load, as public JSON (docs/reference/cli.md).
 
         If it is unknown, ``why`` has the reason.
 

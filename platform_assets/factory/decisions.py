@@ -1,4 +1,4 @@
-"""Jobs for an operator's decisions and views of a state, launched from the UI (docs/dagster.md).
+"""Jobs for an operator's decisions and views of a state, launched from the UI (docs/reference/dagster.md).
 
 Without ``confirm`` a job only shows the effect of the decision; with it, the entry is appended.
 """

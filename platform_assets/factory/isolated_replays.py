@@ -1,4 +1,4 @@
-"""Jobs that start, promote or drop an isolated replay from the UI (docs/replay.md).
+"""Jobs that start, promote or drop an isolated replay from the UI (docs/reference/replay.md).
 
 Without ``confirm`` a promote or a drop only shows what it would do.
 """

@@ -1,4 +1,4 @@
-"""The job and the schedule that maintain a dataflow's table (docs/maintenance.md)."""
+"""The job and the schedule that maintain a dataflow's table (docs/how-to/maintenance.md)."""
 
 from datetime import UTC
 

@@ -1,6 +1,6 @@
 """The sensor of upstream tables: it requests a run when a table that a dataflow reads has changed.
 
-The watermark log tells whether a dataflow has loaded something into its table (docs/chains.md), whether or
+The watermark log tells whether a dataflow has loaded something into its table (docs/how-to/chains.md), whether or
 not its run
 was started by Dagster. For a table that no dataflow loads, its version tells.
 """

@@ -144,7 +144,7 @@ class KindProfile(ABC):
 
     @abstractmethod
     def ledger(self, platform: Platform, dataflow: Dataflow, now: datetime) -> dict[str, Any]:
-        """Return what is loaded and what is missing, as public JSON (docs/cli.md). Starts no Spark.
+        """Return what is loaded and what is missing, as public JSON (docs/reference/cli.md). Starts no Spark.
 
         Raises:
             NeedsDecision: as a run would.
@@ -210,7 +210,7 @@ class HasOwnState(Protocol):
     def state_document(
         self, platform: Platform, dataflow: Dataflow, entry: Entry, *, full: bool
     ) -> Mapping[str, Any]:
-        """Return the state as public JSON (docs/cli.md); with all parts, however many, if ``full``."""
+        """Return the state as public JSON (docs/reference/cli.md); with all parts, however many, if ``full``."""
         ...
 
     def state_lines(self, dataflow: Dataflow, entry: Entry) -> Sequence[str]:
@@ -240,7 +240,7 @@ class CanSimulate(Protocol):
     """A kind with a grace, and observations that show what each grace would have caught."""
 
     def simulate(self, log: WatermarkLog, dataflow: Dataflow, graces: Sequence[int]) -> dict[str, Any]:
-        """Return what each grace would have caught and read again, as public JSON (docs/cli.md)."""
+        """Return what each grace would have caught and read again, as public JSON (docs/reference/cli.md)."""
         ...
 
 

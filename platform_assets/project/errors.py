@@ -1,4 +1,4 @@
-"""Errors in project files: where, what the file has, and what is expected (docs/project-files.md)."""
+"""Errors in project files: where, what the file has, and what is expected (docs/reference/project-files.md)."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class ProjectError:
         return self.message
 
     def as_json(self) -> dict[str, Any]:
-        """Return the six fields of `strandline validate --json` (docs/cli.md)."""
+        """Return the six fields of `strandline validate --json` (docs/reference/cli.md)."""
         fields = asdict(self)
         return {"found" if name == "actual" else name: value for name, value in fields.items()}
 

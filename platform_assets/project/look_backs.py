@@ -1,4 +1,4 @@
-"""The look-back that a dataflow takes from its connection (docs/guide-columns.md, Look-back).
+"""The look-back that a dataflow takes from its connection (docs/reference/columns.md, Look-back).
 
 It is filled in before validation, so that the dataflow is checked as if it had written the look-back
 itself.

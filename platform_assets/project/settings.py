@@ -1,4 +1,4 @@
-"""The models of ``platform.yaml`` (docs/project-files.md).
+"""The models of ``platform.yaml`` (docs/reference/project-files.md).
 
 Every key has a default, and the file is optional.
 """

@@ -37,7 +37,7 @@ def watermark_in_words(watermark: Mapping[str, Any]) -> str:
 
 
 def short_watermark(watermark: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the watermark in its short public form, ``{"epoch", "global"}`` (docs/cli.md)."""
+    """Return the watermark in its short public form, ``{"epoch", "global"}`` (docs/reference/cli.md)."""
     state = StreamState.of(watermark)
     document: dict[str, Any] = encode({"epoch": state.epoch, "global": state.value})
     return document

@@ -1,6 +1,6 @@
 """The sweep for late files in Dagster: a sensor that advances it, and a job that applies the policy.
 
-The sensor makes one step a tick (docs/guide-files.md).
+The sensor makes one step a tick (docs/reference/files.md).
 """
 
 from __future__ import annotations

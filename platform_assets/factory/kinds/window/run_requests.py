@@ -1,4 +1,4 @@
-"""The sensors and the schedule of a window watermark (docs/dagster.md).
+"""The sensors and the schedule of a window watermark (docs/reference/dagster.md).
 
 All request due windows as runs over ranges of partitions. The sensor requests windows that are over,
 failed windows after
