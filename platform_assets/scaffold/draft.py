@@ -11,7 +11,7 @@ import yaml
 
 from partitions.ddl import column_name
 from partitions.plan import counted
-from resources.sources.files.survey import Dataset
+from resources.sources.dataset.survey import Dataset
 
 _WIDTH = 110
 _UNREAD = {
@@ -25,41 +25,41 @@ _NAMED = 8
 """The most columns that the line for people names."""
 
 
-def draft_dataflow(files: Surveyed, path: str, today: date) -> str:
+def draft_dataflow(dataset: Dataset, path: str, today: date) -> str:
     """Return the text of a dataflow.
 
     Args:
-        files: the survey of the files.
+        dataset: the survey of the files.
         path: the path in the dataflow's spelling.
         today: the day of the survey, for a comment.
     """
-    lines = [*_head(files, today), *_unread(files), "", "layer: bronze", "", "source:", "  type: files"]
-    lines += [f"  path: {_yaml_text(path)}", f"  format: {files.form}"]
-    if files.endings:
-        lines.append(f"  extensions: [{', '.join(map(_yaml_text, files.endings))}]")
-    lines += [f"  # {line}" for line in textwrap.wrap(_record(files), _WIDTH, break_on_hyphens=False)]
-    if files.options:
-        options = ", ".join(f"{name}: {_yaml_text(str(value))}" for name, value in files.options.items())
+    lines = [*_head(dataset, today), *_unread(dataset), "", "layer: bronze", "", "source:", "  type: files"]
+    lines += [f"  path: {_yaml_text(path)}", f"  format: {dataset.form}"]
+    if dataset.endings:
+        lines.append(f"  extensions: [{', '.join(map(_yaml_text, dataset.endings))}]")
+    lines += [f"  # {line}" for line in textwrap.wrap(_record(dataset), _WIDTH, break_on_hyphens=False)]
+    if dataset.options:
+        options = ", ".join(f"{name}: {_yaml_text(str(value))}" for name, value in dataset.options.items())
         lines.append(f"  options: {{{options}}}")
-    lines += [*_locale(files), *_schema(files)]
-    lines += ["", "watermark:", "  type: path", *_tracking(files), "", "target:", "  load: append"]
-    if files.dated:
-        lines.append(f"  partition_by: [{', '.join(files.dated)}]")
+    lines += [*_locale(dataset), *_schema(dataset)]
+    lines += ["", "watermark:", "  type: path", *_tracking(dataset), "", "target:", "  load: append"]
+    if dataset.dated:
+        lines.append(f"  partition_by: [{', '.join(dataset.dated)}]")
     return "\n".join(lines) + "\n"
 
 
-def _head(files: Surveyed, today: date) -> list[str]:
-    skipped = f" Skipped, by their endings: {counts}." if (counts := _skipped(files)) else ""
+def _head(dataset: Dataset, today: date) -> list[str]:
+    skipped = f" Skipped, by their endings: {counts}." if (counts := _skipped(dataset)) else ""
     return [
-        f"# {_amount(files, 'file')}, as they were on {today.isoformat()}.{skipped}",
+        f"# {_amount(dataset, 'file')}, as they were on {today.isoformat()}.{skipped}",
         "# `strandline validate` checks this file, `strandline plan` shows what a run would do.",
     ]
 
 
-def _unread(files: Surveyed) -> Iterator[str]:
+def _unread(dataset: Dataset) -> Iterator[str]:
     """Yield comments about the surveyed files without columns, and how a run treats them."""
     for effect, title in _UNREAD.items():
-        lines = [f"  {file}" for file in files.unread if file.effect == effect]
+        lines = [f"  {file}" for file in dataset.unread if file.effect == effect]
         for text in [title, *lines] if lines else []:
             for line in textwrap.wrap(
                 text, _WIDTH, break_on_hyphens=False, break_long_words=False, subsequent_indent="    "
@@ -67,27 +67,27 @@ def _unread(files: Surveyed) -> Iterator[str]:
                 yield f"# {line}"
 
 
-def _schema(files: Surveyed) -> list[str]:
+def _schema(dataset: Dataset) -> list[str]:
     """Return the surveyed columns as a schema, as a comment unless they must be declared.
 
     A first run infers from a larger sample, which is mostly better.
     """
-    if not files.columns:
+    if not dataset.columns:
         return []
-    columns = [*((name, "string" if name not in files.dated else "date") for name in files.partitions)]
-    folders = {name.lower() for name in files.partitions}
-    columns += [column for column in files.columns if column[0].lower() not in folders]
-    if files.codes:  # a declared type never widens
+    columns = [*((name, "string" if name not in dataset.dated else "date") for name in dataset.partitions)]
+    folders = {name.lower() for name in dataset.partitions}
+    columns += [column for column in dataset.columns if column[0].lower() not in folders]
+    if dataset.codes:  # a declared type never widens
         columns = [(name, "long" if data_type == "int" else data_type) for name, data_type in columns]
     wrapped = _wrap_columns([f"{column_name(name)} {data_type}" for name, data_type in columns])
     untyped = (
-        f" Without a value so far, and without a type: {_first_names(files.valueless)}."
-        if files.valueless
+        f" Without a value so far, and without a type: {_first_names(dataset.valueless)}."
+        if dataset.valueless
         else ""
     )
-    if files.codes:
+    if dataset.codes:
         return [
-            f"  # Declared, since {_first_names(files.codes)} would lose digits as a number. The types are those of the first file's beginning.",
+            f"  # Declared, since {_first_names(dataset.codes)} would lose digits as a number. The types are those of the first file's beginning.",
             "  schema: >-",
             *(f"    {line}" for line in wrapped),
         ]
@@ -98,17 +98,17 @@ def _schema(files: Surveyed) -> list[str]:
     ]
 
 
-def _locale(files: Surveyed) -> list[str]:
+def _locale(dataset: Dataset) -> list[str]:
     """Return comments with the settings for numbers and dates that need a locale."""
     column_types = {
-        "locale: de-DE": (files.commas, "decimal(12,2)"),
-        "dateFormat: dd.MM.yyyy": (files.days, "date"),
+        "locale: de-DE": (dataset.commas, "decimal(12,2)"),
+        "dateFormat: dd.MM.yyyy": (dataset.days, "date"),
     }
     locale_options = {option: (names, kind) for option, (names, kind) in column_types.items() if names}
     if not locale_options:
         return []
     columns = ", ".join(f"{name} {kind}" for names, kind in locale_options.values() for name in names)
-    set_options = [f"{name}: {_yaml_text(str(value))}" for name, value in files.options.items()]
+    set_options = [f"{name}: {_yaml_text(str(value))}" for name, value in dataset.options.items()]
     lines = [
         f"Numbers with a decimal comma, and dates with the day first, are text unless schema declares them: {columns}",
         f"and options read them: {{{', '.join([*set_options, *locale_options])}}}",
@@ -116,44 +116,44 @@ def _locale(files: Surveyed) -> list[str]:
     return [f"  # {line}" for text in lines for line in textwrap.wrap(text, _WIDTH, break_on_hyphens=False)]
 
 
-def survey_in_words(files: Surveyed, flow: str) -> str:
+def survey_in_words(dataset: Dataset, flow: str) -> str:
     """Return the survey of a dataflow's files as a line for people."""
-    names = [*files.partitions, *(name for name, _ in files.columns if name not in files.partitions)]
+    names = [*dataset.partitions, *(name for name, _ in dataset.columns if name not in dataset.partitions)]
     columns = f", {counted(len(names), 'column')}: {_first_names(names)}" if names else ""
     tracking = (
-        "; names do not sort by time, so each file is remembered (tracking: set)" if files.unsorted else ""
+        "; names do not sort by time, so each file is remembered (tracking: set)" if dataset.unsorted else ""
     )
-    skipped = f"; skipped, by their endings: {counts}" if (counts := _skipped(files)) else ""
-    record = f"; {record_text[0].lower()}{record_text[1:]}" if (record_text := _record(files)) else ""
-    return f"{flow}: {_amount(files, f'{files.form} file')}{columns}{record}{tracking}{skipped}"
+    skipped = f"; skipped, by their endings: {counts}" if (counts := _skipped(dataset)) else ""
+    record = f"; {record_text[0].lower()}{record_text[1:]}" if (record_text := _record(dataset)) else ""
+    return f"{flow}: {_amount(files, f'{dataset.form} file')}{columns}{record}{tracking}{skipped}"
 
 
-def _record(files: Surveyed) -> str:
+def _record(dataset: Dataset) -> str:
     """Return which XML element or workbook sheet holds the records, and what is left out.
 
     "" for other formats.
     """
-    if len(files.sheets) > 1:
-        other_sheets = [name for name in files.sheets if name != (files.sheet or files.sheets[0])]
-        record_source = f"Records are rows of the sheet {files.sheet or files.sheets[0]} (sheet)"
-        empty = "" if files.sheet else ", though no sheet has a header and a row below it"
+    if len(dataset.sheets) > 1:
+        other_sheets = [name for name in dataset.sheets if name != (dataset.sheet or dataset.sheets[0])]
+        record_source = f"Records are rows of the sheet {dataset.sheet or dataset.sheets[0]} (sheet)"
+        empty = "" if dataset.sheet else ", though no sheet has a header and a row below it"
         return f"{record_source} of the first file{empty}; its other sheets are passed over: {_first_names(other_sheets)}"
-    if not files.elements:
+    if not dataset.elements:
         return ""
-    tag = str(files.options["rowTag"])
-    other_elements = [f"{name} {count:,}" for name, count in files.elements.items() if name != tag]
+    tag = str(dataset.options["rowTag"])
+    other_elements = [f"{name} {count:,}" for name, count in dataset.elements.items() if name != tag]
     more = f"; other elements make no rows: {_first_names(other_elements)}" if other_elements else ""
-    return f"A record is an element {tag} (rowTag), with {files.elements[tag]:,} inside the root where the first file begins{more}"
+    return f"A record is an element {tag} (rowTag), with {dataset.elements[tag]:,} inside the root where the first file begins{more}"
 
 
-def _amount(files: Surveyed, noun: str) -> str:
-    more = "" if files.complete else " or more"
-    return f"{counted(files.count, noun)}{more}, {_size_in_words(files.size)}"
+def _amount(dataset: Dataset, noun: str) -> str:
+    more = "" if dataset.complete else " or more"
+    return f"{counted(dataset.count, noun)}{more}, {_size_in_words(dataset.size)}"
 
 
-def _skipped(files: Surveyed) -> str:
+def _skipped(dataset: Dataset) -> str:
     """Return the number of skipped files by ending, in words."""
-    return ", ".join(f"{count} {ending}" for ending, count in files.skipped.items())
+    return ", ".join(f"{count} {ending}" for ending, count in dataset.skipped.items())
 
 
 def _first_names(names: Sequence[str]) -> str:
@@ -161,12 +161,12 @@ def _first_names(names: Sequence[str]) -> str:
     return shown_names if len(names) <= _NAMED else f"{shown_names} and {len(names) - _NAMED} more"
 
 
-def _tracking(files: Surveyed) -> list[str]:
-    if not files.unsorted:
+def _tracking(dataset: Dataset) -> list[str]:
+    if not dataset.unsorted:
         return ["  # Names sort by time, so the last one says what is loaded."]
     reasons: Sequence[str] = [
         line
-        for finding in files.unsorted
+        for finding in dataset.unsorted
         for line in textwrap.wrap(finding, _WIDTH, break_long_words=False, break_on_hyphens=False)
     ]
     return [
