@@ -11,7 +11,7 @@ import yaml
 
 from partitions.ddl import column_name
 from partitions.plan import counted
-from resources.sources.dataset.survey import Dataset
+from resources.sources.files.survey import Dataset
 
 _WIDTH = 110
 _UNREAD = {
@@ -125,7 +125,7 @@ def survey_in_words(dataset: Dataset, flow: str) -> str:
     )
     skipped = f"; skipped, by their endings: {counts}" if (counts := _skipped(dataset)) else ""
     record = f"; {record_text[0].lower()}{record_text[1:]}" if (record_text := _record(dataset)) else ""
-    return f"{flow}: {_amount(files, f'{dataset.form} file')}{columns}{record}{tracking}{skipped}"
+    return f"{flow}: {_amount(dataset, f'{dataset.form} file')}{columns}{record}{tracking}{skipped}"
 
 
 def _record(dataset: Dataset) -> str:
