@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +19,13 @@ from platform_assets.kinds import PROFILES, profile_of
 from platform_assets.kinds.profile import HasOwnState
 from platform_assets.platform import build_platform
 from platform_assets.state_views import changes_between, entries_with_intents, export_lines, watermarks_of
+from resources.connections.postgres import Database, is_database
+from resources.watermarks.blobs import open_blobs
+from resources.watermarks.copying import CopiedLog, copy_log, stored_logs
 from resources.watermarks.entry import Entry
 
 _NUMBER = click.IntRange(0)
+_ADDRESS = "A folder, s3://bucket/prefix, postgresql://host/database, or env:NAME for the variable that holds the address."
 _REPLACE = click.option(
     "--replace",
     is_flag=True,
@@ -109,6 +116,62 @@ def export(context: Context, name: str) -> None:
     context.dataflows([name])
     for line in export_lines(build_platform(context.project).log, name):
         click.echo(line, file=context.results)
+
+
+@command.command("copy")
+@click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.option("--to", "address", required=True, metavar="ADDRESS", help=_ADDRESS)
+@click.option("--connection", help="Of platform.yaml: how the bucket of --to is reached.")
+@shared
+def copy(context: Context, names: tuple[str, ...], address: str, connection: str | None) -> None:
+    """Copy the state into another store, and read it back. Without names: all of the project's store."""
+    project = context.project
+    context.dataflows(names)
+    store = project.store(read_address(address, os.environ), connection)
+    if store == project.state:
+        raise ConfigurationError(f"--to: expected another store than the project's own, found {store}")
+    source, target = open_blobs(project.state), open_blobs(store, "target of the copy")
+    logs = stored_logs(source)
+    for name in names:
+        if name not in logs:
+            raise ConfigurationError(f"dataflow {name}: expected a state in {project.state}, found none yet")
+    copies = [copy_log(source, target, name) for name in names or logs]
+    document = {"from": str(project.state), "to": str(store), "dataflows": [asdict(log) for log in copies]}
+
+    def print_copies() -> None:
+        for log in copies:
+            click.echo(_copied(log))
+        click.echo(
+            f"read back and compared: all {counted(len(copies), 'log')} in {store}. Set `state` in platform.yaml to it, and stop what still"
+            " runs with the old one"
+        )
+
+    context.emit(document, print_copies)
+
+
+def _copied(log: CopiedLog) -> str:
+    amounts = f"{counted(log.entries, 'entry', 'entries')}, {counted(log.objects, 'other object')}"
+    news = f"{log.written:,} written" if log.written else "all there already"
+    return f"{log.dataflow}: state {log.number}, {amounts}; {news}"
+
+
+def read_address(address: str, environment: Mapping[str, str]) -> str:
+    """Return the address of a store as ``--to`` gives it: itself, or the value of the variable in ``env:NAME``.
+
+    Raises:
+        ConfigurationError: the variable is not set, or the address itself holds a password, which other users of the machine could see.
+    """
+    if address.startswith("env:"):
+        name = address.removeprefix("env:")
+        if not environment.get(name):
+            raise ConfigurationError(f"--to: expected the variable {name}, found it empty or not set")
+        return environment[name]
+    if is_database(address) and Database.parse(address).passwords:
+        raise ConfigurationError(
+            "--to: expected an address without a password, which other users could read in the list of processes; found one. Put the"
+            " address into a variable, and name that: --to env:STATE_URL"
+        )
+    return address
 
 
 @command.command("reset")

@@ -100,7 +100,15 @@ class Project:
     def state(self) -> Place | Database:
         """Return the place of the watermark log."""
         place = self.settings.place("state")
-        return Database.parse(place.path) if is_database(place.path) else self._at(place)
+        return self.store(place.path, place.connection)
+
+    def store(self, address: str, connection: str | None = None) -> Place | Database:
+        """Return where a watermark log is, or may be: a folder, a bucket or a database, by its address and the name of its connection.
+
+        Raises:
+            ConfigurationError: the address has another form, or the connection is none of an object store.
+        """
+        return Database.parse(address) if is_database(address) else self.place(address, connection)
 
     @property
     def lake(self) -> Place:

@@ -12,7 +12,9 @@ from multiprocessing.synchronize import Barrier
 from partitions.errors import Conflict
 from resources.connections.places import Place
 from resources.connections.postgres import Database
+from resources.watermarks import copying
 from resources.watermarks.blobs import open_blobs
+from resources.watermarks.copying import copy_log
 from resources.watermarks.entry import Entry, new_id, utc_now
 from resources.watermarks.log import WatermarkLog
 
@@ -86,3 +88,18 @@ def append_and_die(place: Place | Database, dataflow: str, number: int, before: 
 
     setattr(os, before, dying)
     WatermarkLog(open_blobs(place)).append(dataflow, entry(number), expected=number - 1)
+
+
+def copy_and_die(source: Place, target: Place, dataflow: str, count: int) -> None:
+    """Copy a log one object after the other, and die by SIGKILL just before the ``count``-th is written."""
+    copying._AT_ONCE = 1  # so that the writes have an order
+    real, remaining = os.link, [count]
+
+    def dying(*arguments: str, **options: bool) -> None:
+        remaining[0] -= 1
+        if remaining[0] == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        real(*arguments, **options)
+
+    os.link = dying  # type: ignore[assignment]
+    copy_log(open_blobs(source), open_blobs(target), dataflow)

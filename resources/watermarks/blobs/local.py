@@ -58,6 +58,14 @@ class LocalBlobs:
                 return []
         return sorted(names)[:count]
 
+    def folders(self, folder: str) -> list[str]:
+        """Return the subfolders' names."""
+        with self._failing("list", folder or "the folder"):
+            try:
+                return sorted(entry.name for entry in os.scandir(self._root / folder) if entry.is_dir())
+            except FileNotFoundError:
+                return []
+
     def delete(self, key: str) -> None:
         """Unlink the file."""
         with self._failing("delete", key):

@@ -62,6 +62,12 @@ class ObjectBlobs:
             page = next(iter(self._store.list(folder, chunk_size=count)), ())
         return [meta["path"].rpartition("/")[2] for meta in page]
 
+    def folders(self, folder: str) -> list[str]:
+        """Send one LIST with a delimiter."""
+        with self._failing("list", folder or "the folder"):
+            prefixes = self._store.list_with_delimiter(folder or None)["common_prefixes"]
+        return sorted(prefix.rstrip("/").rpartition("/")[2] for prefix in prefixes)
+
     def delete(self, key: str) -> None:
         """One DELETE."""
         with self._failing("delete", key), contextlib.suppress(FileNotFoundError):

@@ -18,6 +18,8 @@ PATIENCE = 15.0
 
 _READ = "SELECT value FROM {schema}.watermark_log WHERE folder = %s AND name = %s"
 _FIRST = "SELECT name FROM {schema}.watermark_log WHERE folder = %s ORDER BY name LIMIT %s"
+_FOLDERS = """SELECT DISTINCT split_part(substr(folder, length(%s) + 1), '/', 1) COLLATE "C" AS name
+FROM {schema}.watermark_log WHERE starts_with(folder, %s) ORDER BY name"""
 _DELETE = "DELETE FROM {schema}.watermark_log WHERE folder = %s AND name = %s RETURNING name"
 _PUT = "INSERT INTO {schema}.watermark_log (folder, name, value) VALUES (%s, %s, %b) ON CONFLICT (folder, name) DO "
 _PUT_IF_ABSENT, _PUT_OVER = _PUT + "NOTHING", _PUT + "UPDATE SET value = excluded.value"
@@ -73,6 +75,11 @@ class PostgresBlobs:
     def first(self, folder: str, count: int) -> list[str]:
         """One SELECT over the index, however long the folder is."""
         return [name for (name,) in self._rows("list", folder, _FIRST, folder, count)]
+
+    def folders(self, folder: str) -> list[str]:
+        """Run one SELECT over the index."""
+        prefix = f"{folder}/" if folder else ""
+        return [name for (name,) in self._rows("list", folder or "the schema", _FOLDERS, prefix, prefix)]
 
     def delete(self, key: str) -> None:
         """One DELETE."""

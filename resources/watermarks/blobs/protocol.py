@@ -24,6 +24,10 @@ class Blobs(Protocol):
         """The first names directly in a folder, in key order; none if the folder does not exist."""
         ...
 
+    def folders(self, folder: str) -> list[str]:
+        """Return the names of the folders directly in a folder, sorted; "" is the root; none if it does not exist."""
+        ...
+
     def delete(self, key: str) -> None:
         """Remove the key; nothing happens if it does not exist."""
         ...

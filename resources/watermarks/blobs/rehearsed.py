@@ -38,6 +38,13 @@ class RehearsedBlobs:
         names = {*self._below.first(folder, count + len(here)), *here}
         return sorted(name for name in names if here.get(name, b"") is not None)[:count]
 
+    def folders(self, folder: str) -> list[str]:
+        """Return the names of both."""
+        prefix = f"{folder}/" if folder else ""
+        below = (key.removeprefix(prefix) for key in self._written if key.startswith(prefix))
+        written = {key.partition("/")[0] for key in below if "/" in key}
+        return sorted({*self._below.folders(folder), *written})
+
     def delete(self, key: str) -> None:
         """Only here."""
         self._written[key] = None

@@ -1,0 +1,87 @@
+"""``strandline rename``: give a dataflow another name, with its state (docs/state.md, Renaming a dataflow)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from partitions.dataflow import Dataflow
+from partitions.errors import ConfigurationError, Held
+from platform_assets.cli.context import Context, shared
+from platform_assets.installation import DATAFLOWS
+from platform_assets.platform import build_platform
+from platform_assets.project.checked_file import NAME
+from platform_assets.project.renaming import with_table
+from resources.platform.platform import Platform
+from resources.replay.isolated.standing import stored_asides
+from resources.watermarks.blobs import open_blobs
+from resources.watermarks.copying import copy_log, delete_log
+
+
+@click.command("rename")
+@click.argument("old")
+@click.argument("new")
+@shared
+def command(context: Context, old: str, new: str) -> None:
+    """Rename the dataflow OLD to NEW: its file and its state. The table keeps its name, which the file says from then on.
+
+    A rename that was stopped half-way is finished by the same command.
+    """
+    file, renamed = (context.project.folder / DATAFLOWS / f"{name}.yaml" for name in (old, new))
+    if not NAME.fullmatch(new) or new == old:
+        raise ConfigurationError(
+            f"expected a new name of small letters, digits and _, that begins with a letter; found {new}"
+        )
+    if not file.exists() and renamed.exists():
+        (flow,) = context.dataflows([new])  # stopped after its file was renamed
+    else:
+        (flow,) = context.dataflows([old])
+    if file.exists() and renamed.exists():
+        raise ConfigurationError(f"expected no dataflow {new} yet, found {DATAFLOWS}/{new}.yaml")
+    platform = build_platform(context.project)
+    _check_renamable(platform, flow, old)
+    blobs = open_blobs(context.project.state)
+    number = copy_log(blobs, blobs, old, new).number
+    if file.exists():
+        _replace(file, with_table(file.read_text(), flow.table))
+        file.rename(renamed)
+    delete_log(blobs, old)
+    document = {"from": old, "to": new, "number": number, "table": flow.table}
+    context.emit(
+        document,
+        lambda: click.echo(
+            f"{old} is {new} now: {DATAFLOWS}/{new}.yaml, state {number}; its table is {flow.table} as before. In Dagster it is a new asset:"
+            f" turn on its sensors, and reload the code location"
+        ),
+    )
+
+
+def _check_renamable(platform: Platform, flow: Dataflow, old: str) -> None:
+    """Raise if something under way, or in the table, has the old name.
+
+    Raises:
+        Held: a slice or decision is not finished.
+        ConfigurationError: rows of a shared table, or a replay, have the old name.
+    """
+    log = platform.log
+    if log.open_intent(old, log.newest(old)) is not None:
+        raise Held(
+            f"dataflow {old}: a slice or decision is not finished. Run `strandline run {old}`, then rename"
+        )
+    if flow.target.shared:
+        raise ConfigurationError(
+            f"dataflow {old}: expected a table of its own, found target.shared: true: the rows of the table have the dataflow's name"
+        )
+    if asides := stored_asides(log, old):
+        raise ConfigurationError(
+            f"dataflow {old}: expected no replay into another table, found {asides[0].table}. Promote or drop it first",
+            choices=tuple(f"strandline drop {old} {aside.table} --reason TEXT" for aside in asides),
+        )
+
+
+def _replace(file: Path, text: str) -> None:
+    """Write a file whole or not at all."""
+    temporary = file.with_name(f".{file.name}.tmp")
+    temporary.write_text(text)
+    temporary.replace(file)

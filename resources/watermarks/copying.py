@@ -1,0 +1,190 @@
+"""Copy the logs of dataflows into another store, and read each object back (docs/state.md, Moving the state).
+
+The newest entry is written last of all objects that it needs and first of all entries. So a copy that was killed holds no state, or the
+newest one: never an older one that a run could go on from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from urllib.parse import unquote
+
+from partitions.errors import ConfigurationError, Conflict, ProviderError
+from resources.watermarks.blobs.protocol import Blobs
+from resources.watermarks.entry import Entry, Intent, read_record
+from resources.watermarks.entry_names import number_of
+from resources.watermarks.log import WatermarkLog
+from resources.watermarks.stored_objects import LEASES, folder_of
+
+_ENTRIES, _INTENTS, _NOTES = "entries", "intents", "notes"
+_ALL = 1_000_000
+_AT_ONCE = 8
+"""Objects that are copied at the same time: a request to a bucket waits, it does not work."""
+
+
+@dataclass(frozen=True)
+class CopiedLog:
+    """What a copy of one dataflow's log holds.
+
+    Attributes:
+        dataflow: its name; of the claims of replays, ``~replays``.
+        number: of its newest entry; 0 if there is none.
+        entries: how many.
+        objects: how many others: intents, lists, schemas, notes.
+        written: how many of all these the other store did not have yet.
+    """
+
+    dataflow: str
+    number: int
+    entries: int
+    objects: int
+    written: int
+
+
+def stored_logs(blobs: Blobs) -> list[str]:
+    """Return the names of the dataflows that have a log in a store, sorted; the claims of replays are one of them."""
+    return sorted(unquote(folder) for folder in blobs.folders(""))
+
+
+def copy_log(source: Blobs, target: Blobs, dataflow: str, name: str | None = None) -> CopiedLog:
+    """Copy all objects of a dataflow's log but leases, and compare each with what was read.
+
+    A copy may be repeated: it adds what has come since. No object of the other store is deleted.
+
+    Args:
+        source: holds the log.
+        target: another store; or the same, if the copy has another name.
+        dataflow: its name.
+        name: of the dataflow that the copy belongs to; None: the same.
+
+    Raises:
+        ConfigurationError: the other store holds another log of the dataflow, or one that has gone on.
+        Conflict: a run or decision changed the log meanwhile.
+        CorruptWatermark: the log does not read.
+        ProviderError: a store failed, or did not return what was written.
+    """
+    before = _last_steps(source, dataflow)
+    copier = _Copier(source, target, dataflow, name or dataflow)
+    copier.check_same_log()
+    keys = [key for key in _keys(source, dataflow) if _folder(key) != _ENTRIES]
+    entries = list(_keys_of(source, dataflow, _ENTRIES))
+    written = sum(copier.copy(keys)) + sum(copier.copy(entries[:1])) + sum(copier.copy(entries[1:]))
+    if _last_steps(source, dataflow) != before:
+        raise Conflict(
+            f"dataflow {dataflow}: a run or decision changed its state while it was copied. Stop the sensors and runs of the project, and"
+            " copy again: what is there already stays"
+        )
+    newest = WatermarkLog(target).newest(copier.name)
+    return CopiedLog(copier.name, newest.number if newest else 0, len(entries), len(keys), written)
+
+
+def delete_log(blobs: Blobs, dataflow: str) -> None:
+    """Delete all objects of a dataflow's log. Nobody may write there any more; entries go first, so that what is left holds no state."""
+    for folder in sorted(blobs.folders(folder_of(dataflow)), key=lambda folder: folder != _ENTRIES):
+        for key in reversed(list(_keys_of(blobs, dataflow, folder))):
+            blobs.delete(key)
+
+
+def _last_steps(blobs: Blobs, dataflow: str) -> tuple[str | None, str | None]:
+    """Return the ids of the newest entry and of the intent after it.
+
+    Raises:
+        CorruptWatermark: one of them does not read.
+    """
+    log = WatermarkLog(blobs)
+    newest = log.newest(dataflow)
+    intent = log.open_intent(dataflow, newest)
+    return newest.id if newest else None, intent.id if intent else None
+
+
+def _keys(blobs: Blobs, dataflow: str) -> Iterator[str]:
+    """Yield the keys of all objects of a log but leases: a lease is a sign of life of the store's own processes."""
+    for folder in blobs.folders(folder_of(dataflow)):
+        if folder != LEASES:
+            yield from _keys_of(blobs, dataflow, folder)
+
+
+def _keys_of(blobs: Blobs, dataflow: str, folder: str) -> Iterator[str]:
+    path = f"{folder_of(dataflow)}/{folder}"
+    return (f"{path}/{name}" for name in blobs.first(path, _ALL))
+
+
+def _folder(key: str) -> str:
+    return key.split("/")[1]
+
+
+@dataclass(frozen=True)
+class _Copier:
+    """Copies objects of one log under a name."""
+
+    source: Blobs
+    target: Blobs
+    dataflow: str
+    name: str
+
+    def check_same_log(self) -> None:
+        """Raise ConfigurationError if the target's newest entry is not one that the source has, or had."""
+        copied = next(_keys_of(self.target, self.name, _ENTRIES), None)
+        if copied is None:
+            return
+        original = f"{folder_of(self.dataflow)}/{copied.partition('/')[2]}"
+        data = self.source.get(original)
+        if data is not None and self._renamed(original, data) == self.target.get(copied):
+            return
+        log, number = WatermarkLog(self.source), number_of(copied.rpartition("/")[2]) or 0
+        newest = log.newest(self.dataflow)
+        if newest is not None and number <= log.floor(self.dataflow):  # its newest entry was compacted since
+            return
+        is_newer = newest is None or number > newest.number
+        raise ConfigurationError(
+            f"dataflow {self.dataflow}: expected no state at the target, or an earlier copy of this one; found entry {number}, which the"
+            f" state here {'does not have' if is_newer else 'has otherwise'}. Use another {'address' if self.name == self.dataflow else 'name'},"
+            f" or remove {folder_of(self.name)} there",
+            code="other_state",
+        )
+
+    def copy(self, keys: Iterable[str]) -> Iterator[bool]:
+        """Copy objects, several at a time; yield whether each was written."""
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            yield from pool.map(self._copy_object, keys)
+
+    def _copy_object(self, original: str) -> bool:
+        """Copy one object and read it back; return False if it was there already, or has gone from the source meanwhile."""
+        data = self.source.get(original)
+        if data is None:
+            return False
+        data, key = self._renamed(original, data), f"{folder_of(self.name)}/{original.partition('/')[2]}"
+        if self.target.get(key) == data:
+            return False
+        if _folder(key) == _NOTES:
+            self.target.put(key, data)
+        else:
+            self.target.put_if_absent(key, data)
+        stored = self.target.get(key)
+        if stored is None:
+            raise ProviderError(f"{key}: expected the object that was written, found none. Copy again")
+        if stored != data:
+            raise ConfigurationError(
+                f"{key}: expected no such object at the target, or the same; found another one. Use another address, or remove"
+                f" {key.partition('/')[0]} there",
+                code="other_state",
+            )
+        return True
+
+    def _renamed(self, key: str, data: bytes) -> bytes:
+        """Return an object's bytes under the new name: entries and intents name other objects of their log, and intents the dataflow."""
+        record: type[Entry | Intent] | None = {_ENTRIES: Entry, _INTENTS: Intent}.get(_folder(key))
+        if self.name == self.dataflow or record is None:
+            return data
+        stored = read_record(record, data, key)
+        changes = {
+            field: folder_of(self.name) + value.removeprefix(folder_of(self.dataflow))
+            for field in ("pinned", "file_list", "quarantine")
+            if isinstance(value := getattr(stored, field), str)
+            and value.startswith(f"{folder_of(self.dataflow)}/")
+        }
+        if isinstance(stored, Intent):
+            changes["dataflow"] = self.name
+        return stored.model_copy(update=changes).to_bytes()
