@@ -48,6 +48,9 @@ _NOTHING_LOADED = "nothing counts as loaded, so the new table gets all that ther
 _OF_SPARK = "Spark's checkpoint belongs to the source that it was begun with"
 """What a change of a source without a line of its own means where the watermark is Spark's."""
 
+_OF_FILES = "files of the new place whose paths were loaded count as loaded; others at or below the watermark are late"
+"""What a change of a source without a line of its own means where the watermark is a path."""
+
 _FORMS = (
     "target.load",
     "kind",
@@ -75,6 +78,7 @@ class DefinitionChange(NamedTuple):
         now: what it is.
         by_spark: whether the watermark is Spark's own, so that a checkpoint goes with it.
         is_empty: whether the watermark is, so that nothing counts as loaded.
+        by_path: whether the watermark is a path, so that the log knows each file that was loaded.
     """
 
     name: str
@@ -82,6 +86,7 @@ class DefinitionChange(NamedTuple):
     now: Any
     by_spark: bool = False
     is_empty: bool = False
+    by_path: bool = False
 
     @property
     def part(self) -> str:
@@ -100,7 +105,9 @@ class DefinitionChange(NamedTuple):
         """What becomes of the watermark."""
         if self.is_empty and self.part == "target" and not self.changes_form:
             return _NOTHING_LOADED
-        return _OF_SPARK if self.by_spark and self.part == "source" else MEANINGS[self.part]
+        if self.part == "source" and (self.by_spark or self.by_path):
+            return _OF_SPARK if self.by_spark else _OF_FILES
+        return MEANINGS[self.part]
 
     def __str__(self) -> str:
         """What was, what is, and what that means for the state."""
@@ -143,7 +150,11 @@ def changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[Definitio
     changed = [name for name in named if then.get(name) != current.get(name)]
     if "target.table" in changed:
         changed = [name for name in changed if name != "target.load"]
-    return [DefinitionChange(name, then.get(name), current.get(name), by_spark) for name in changed]
+    by_path = now.get("kind") == "path"
+    return [
+        DefinitionChange(name, then.get(name), current.get(name), by_spark, by_path=by_path)
+        for name in changed
+    ]
 
 
 def _is_known(name: str) -> bool:

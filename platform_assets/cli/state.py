@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import click
 
@@ -122,7 +122,7 @@ def export(context: Context, name: str) -> None:
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 @click.option("--to", "address", required=True, metavar="ADDRESS", help=_ADDRESS)
 @click.option("--connection", help="Of platform.yaml: how the bucket of --to is reached.")
-@shared
+@shared_options
 def copy(context: Context, names: tuple[str, ...], address: str, connection: str | None) -> None:
     """Copy the state into another store, and read it back. Without names: all of the project's store."""
     project = context.project
@@ -189,14 +189,21 @@ def reset_command(context: Context, name: str, replace: bool, reason: str, yes: 
 
 @command.command("accept")
 @click.argument("name")
+@click.option(
+    "--below",
+    type=click.Choice(["late", "loaded"]),
+    help="What files of another root are that lie at or below the watermark and that no entry knows. [default: late, if it has files that were loaded]",
+)
 @REASON
 @YES
 @shared_options
-def accept_command(context: Context, name: str, reason: str, yes: bool) -> None:
+def accept_command(
+    context: Context, name: str, below: Literal["late", "loaded"] | None, reason: str, yes: bool
+) -> None:
     """Accept a changed definition. The watermark stays; an unfinished slice is abandoned."""
     from resources.kinds.all_decisions import accept
 
-    _apply(context, name, accept(reason), reason, yes)
+    _apply(context, name, accept(reason, below), reason, yes)
 
 
 @command.command("rewind")

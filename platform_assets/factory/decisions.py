@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from enum import StrEnum
 from functools import partial
 from typing import Any
 
@@ -69,6 +70,22 @@ class SetConfig(DecisionConfig):
     watermark: str = Field(description="Sentinel JSON, not below the current watermark.")
 
 
+class FilesBelow(StrEnum):
+    """What files of another root are."""
+
+    late = "late"
+    loaded = "loaded"
+
+
+class AcceptConfig(DecisionConfig):
+    """``state accept``."""
+
+    below: FilesBelow | None = Field(
+        default=None,
+        description="What files of another root are that lie at or below the watermark and that no entry knows; by default late.",
+    )
+
+
 class ImportConfig(DecisionConfig):
     """``state import``."""
 
@@ -125,8 +142,8 @@ class MergeSplitsConfig(SplitsConfig):
 
 _DECISIONS: dict[str, tuple[type[DecisionConfig], Callable[[Any], DraftBuilder], str]] = {
     "state_accept": (
-        DecisionConfig,
-        lambda config: decisions.accept(config.reason),
+        AcceptConfig,
+        lambda config: decisions.accept(config.reason, config.below.value if config.below else None),
         "Accept a changed definition.",
     ),
     "state_adopt": (

@@ -11,7 +11,6 @@ from partitions.column.words import text_in_words
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError, NeedsDecision
 from partitions.fingerprint import fingerprint
-from partitions.path.source import SourceFile
 from partitions.plan import counted
 from partitions.sentinels import deserialise
 from partitions.watermark import is_empty
@@ -24,21 +23,27 @@ from resources.decisions.draft import (
     require_entry,
 )
 from resources.decisions.files_in_table import held_rows
+from resources.decisions.other_root import Below, check_told_apart, files_of_root
 from resources.decisions.reasons import OTHER_ROOT, SET
 from resources.decisions.taken_over import taken_over
 from resources.kinds.contract.decisions import KnowsFiles, NeverGoesBack
-from resources.loop.definition_guard import check_definition, check_form, definition_of, other_place
+from resources.loop.definition_guard import check_definition, check_form, definition_of
 from resources.loop.entries import keyed_by, moved
 from resources.platform.opener import Opener
 from resources.tables.contract.adopting import adopted_state
 from resources.watermarks.entry import Entry
 
 
-def accept(reason: str) -> DraftBuilder:
-    """The unchanged watermark under the definition as it is now. Of another root what lies at or below it counts as loaded.
+def accept(reason: str, below: Below | None = None) -> DraftBuilder:
+    """Keep the watermark under the definition as it is now.
+
+    Args:
+        reason: of the operator.
+        below: what files of another root are that lie at or below the watermark, and that no entry knows; None: late, if others are known.
 
     Raises:
         ConfigurationError: if there is no state to keep, or it has another form than the scope that the definition has now.
+        NeedsDecision: code ``other_files``: no file of another root is known, and ``below`` does not say what they are.
     """
 
     def build_draft(platform: Opener, dataflow: Dataflow, last: Entry | None) -> Draft:
@@ -56,11 +61,11 @@ def accept(reason: str) -> DraftBuilder:
         remarks: tuple[str, ...] = ()
         if moved(dataflow, last):
             # What was decided about the old table says nothing of this one.
-            rows = platform.table(dataflow).contents.count_rows()
-            changes = {"takes_table": True, "total_rows": rows, "replace_table": False}
-            if rows and is_empty(last.state()):
+            row_count = platform.table(dataflow).contents.count_rows()
+            changes = {"takes_table": True, "total_rows": row_count, "replace_table": False}
+            if row_count and is_empty(last.state()):
                 remarks = (
-                    f"nothing counts as loaded, and table {dataflow.table} has {counted(rows, 'row')}: all that is loaded is added to them",
+                    f"nothing counts as loaded, and table {dataflow.table} has {counted(row_count, 'row')}: all that is loaded is added to them",
                 )
         accepted = keyed_by(definition_of(dataflow))
         if _accepts_keys(dataflow, last, accepted, reason):
@@ -68,10 +73,10 @@ def accept(reason: str) -> DraftBuilder:
             keys = ", ".join(dataflow.target.merge_keys)
             remarks = (f"rows of the table that have the same {keys} are taken as they are",)
         entry = draft_entry(platform, dataflow, last, "accept", reason, **changes)
-        files = _passed_by_another_root(platform, dataflow, last)
-        said = f"count as loaded, so neither loaded nor late: {counted(len(files), 'file')} at or below the watermark"
-        rows_of = [(*file.row, OTHER_ROOT) for file in files]
-        return Draft(entry, rows_of, dealt_with=said if files else "", remarks=remarks)
+        files = files_of_root(platform, dataflow, last)
+        check_told_apart(dataflow, files, below)
+        rows = [(*file.row, OTHER_ROOT) for file in files.loaded(below)]
+        return Draft(entry, rows, remarks=(*files.remarks(below), *remarks))
 
     return build_draft
 
@@ -83,18 +88,6 @@ def _accepts_keys(dataflow: Dataflow, last: Entry, keys: str, reason: str) -> bo
         return False
     gave_up = last.why == "abandon" and last.reason == reason
     return last.fingerprint == fingerprint(dataflow) and not moved(dataflow, last) and not gave_up
-
-
-def _passed_by_another_root(platform: Opener, dataflow: Dataflow, last: Entry) -> list[SourceFile]:
-    """What lies at or below the watermark if the source has never been read; nothing if it is the place that was read so far."""
-    rules = platform.rules(dataflow)
-    if (
-        not isinstance(rules, KnowsFiles)
-        or is_empty(last.state())
-        or not other_place(dataflow, last, platform.log)
-    ):
-        return []
-    return rules.not_ingested(rules.files_up_to(last.state(), above=None), last)
 
 
 def rewind(reason: str, to: int, *, replace: bool = False) -> DraftBuilder:

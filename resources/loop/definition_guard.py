@@ -24,7 +24,7 @@ def check_definition(dataflow: Dataflow, entry: Entry | None, log: WatermarkLog)
     """
     if entry is None or not entry.fingerprint or entry.fingerprint == fingerprint(dataflow):
         return
-    raise _refusal(dataflow, entry, _changed(dataflow, entry, log))
+    raise _refusal(dataflow, entry, changed_parts(dataflow, entry, log) or [])
 
 
 def check_form(dataflow: Dataflow, entry: Entry, log: WatermarkLog) -> None:
@@ -33,7 +33,7 @@ def check_form(dataflow: Dataflow, entry: Entry, log: WatermarkLog) -> None:
     Raises:
         NeedsDecision: code ``definition_changed``.
     """
-    changed = _changed(dataflow, entry, log)
+    changed = changed_parts(dataflow, entry, log) or []
     if changed and not _can_be_taken_over(dataflow, changed):
         raise _refusal(dataflow, entry, changed)
 
@@ -96,20 +96,15 @@ def _can_be_taken_over(dataflow: Dataflow, changed: Sequence[DefinitionChange]) 
     return not any(change.changes_form for change in changed)
 
 
-def other_place(dataflow: Dataflow, entry: Entry, log: WatermarkLog) -> bool:
-    """Whether the definition reads another place than the one that an entry was made with, as far as the log still tells."""
-    return any(change.part == "source" for change in _changed(dataflow, entry, log))
-
-
-def _changed(dataflow: Dataflow, entry: Entry, log: WatermarkLog) -> list[DefinitionChange]:
-    """Return each part that differs; nothing if no intent of that definition is left."""
+def changed_parts(dataflow: Dataflow, entry: Entry, log: WatermarkLog) -> list[DefinitionChange] | None:
+    """Return each part of the definition that an entry was not made with; None if the log no longer tells, and something has changed."""
     numbers = (past.number for past in log.history(dataflow.name, _LOOKED_AT))
     intents = (log.intent(dataflow.name, number) for number in numbers)
     made_with = next(
         (intent for intent in intents if intent and intent.fingerprint == entry.fingerprint), None
     )
     if made_with is None:
-        return []
+        return [] if entry.fingerprint == fingerprint(dataflow) else None
     changed, nothing_loaded = changes(made_with.definition, identity(dataflow)), is_empty(entry.state())
     return [change._replace(is_empty=nothing_loaded) for change in changed]
 

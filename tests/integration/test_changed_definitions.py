@@ -146,14 +146,60 @@ class TestAnotherRoot:
         feed.load()
         feed.define(source={"path": "./landing/x"})
         error = feed.fail()
-        assert "whatever lies at or below it in the new one counts as loaded" in error.message
+        assert "others at or below the watermark are late" in error.message
         told = feed.decide("accept").err
-        assert "count as loaded, so neither loaded nor late: 2 files at or below the watermark" in told
+        assert "loaded before, so not read again: 2 files at or below the watermark" in told
         feed.put("x/b/2.ndjson", 2)
         feed.put("x/y/3.ndjson", 3)
         late_step(feed.platform, feed.dataflow, NOW)
         feed.load()
         assert feed.ids == [1, 2, 3, 9]
+
+    def test_a_root_that_contains_the_old_one_knows_its_files(self, make_feed: MakeFeed) -> None:
+        feed = make_feed(source={"path": "./landing/x"})
+        feed.put("x/1.ndjson", 1)
+        feed.load()
+        feed.put("w/2.ndjson", 2)
+        feed.define(source={"path": "./landing"})
+        feed.decide("accept")
+        late_step(feed.platform, feed.dataflow, NOW)
+        feed.load()
+        assert feed.ids == [1, 2]
+
+    def test_a_file_that_a_moved_folder_got_below_the_watermark_is_late(self, make_feed: MakeFeed) -> None:
+        feed = make_feed(source={"path": "./landing/a"})
+        feed.put("a/2.ndjson", 2)
+        feed.load()
+        (feed.landing / "a").rename(feed.landing / "b")
+        feed.put("b/1.ndjson", 1)
+        feed.define(source={"path": "./landing/b"})
+        told = feed.decide("accept").err
+        assert "loaded before, so not read again: 1 file at or below the watermark" in told
+        assert "never loaded, so late: 1 other file there (1.ndjson)" in told
+        late_step(feed.platform, feed.dataflow, NOW)
+        feed.load()
+        assert feed.ids == [1, 2]
+
+    @pytest.mark.parametrize(("below", "ids"), [("late", [1, 2, 3]), ("loaded", [1, 3])])
+    def test_files_of_which_none_is_known_are_late_or_loaded_as_the_operator_says(
+        self, make_feed: MakeFeed, below: str, ids: list[int]
+    ) -> None:
+        feed = make_feed(source={"path": "./landing/a"})
+        feed.put("a/9.ndjson", 1)
+        feed.load()
+        feed.put("b/2.ndjson", 2)
+        feed.define(source={"path": "./landing/b"})
+        answer = feed.cli("state", "accept", NAME, "--reason", "because", "--yes")
+        assert (answer.code, answer.error["code"]) == (4, "other_files")
+        assert answer.error["choices"] == [
+            f"strandline state accept {NAME} --below late --reason TEXT",
+            f"strandline state accept {NAME} --below loaded --reason TEXT",
+        ]
+        feed.decide("accept", "--below", below)
+        late_step(feed.platform, feed.dataflow, NOW)
+        feed.put("b/99.ndjson", 3)
+        feed.load()
+        assert feed.ids == ids
 
     def test_files_with_another_ending_in_the_same_root_are_late(self, make_feed: MakeFeed) -> None:
         feed = make_feed(source={"extensions": [".b"]})

@@ -1,0 +1,122 @@
+"""Tell the files of another root that were loaded before from those that no run has seen (docs/state.md, set, accept and import)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from partitions.dataflow import Dataflow
+from partitions.errors import NeedsDecision
+from partitions.path.source import SourceFile
+from partitions.plan import counted
+from partitions.spelling import first_few
+from partitions.watermark import is_empty
+from resources.kinds.contract.decisions import KnowsFiles
+from resources.loop.definition_guard import changed_parts
+from resources.platform.opener import Opener
+from resources.watermarks.entry import Entry
+
+Below = Literal["late", "loaded"]
+"""What becomes of files at or below the watermark that no entry knows: the sweep loads them, or nothing ever does."""
+
+_NAMED = 5
+
+
+@dataclass(frozen=True)
+class FilesOfRoot:
+    """The files at or below the watermark of a root that was not read before.
+
+    Attributes:
+        renamed: were ingested under another relative path, since one root lies in the other.
+        known: how many were ingested under the same relative path.
+        unknown: the others.
+    """
+
+    renamed: tuple[SourceFile, ...] = ()
+    known: int = 0
+    unknown: tuple[SourceFile, ...] = ()
+
+    def loaded(self, below: Below | None) -> tuple[SourceFile, ...]:
+        """Return the files that count as loaded from now on, and did not before."""
+        return (*self.renamed, *(self.unknown if below == "loaded" else ()))
+
+    def remarks(self, below: Below | None) -> tuple[str, ...]:
+        """Return what becomes of the files, for people."""
+        known, names = self.known + len(self.renamed), [file.path for file in self.unknown]
+        shown = f"{counted(len(names), 'other file')} there ({first_few(names, _NAMED)})"
+        fate = (
+            f"count as loaded although no entry knows them, so never read: {shown}"
+            if below == "loaded"
+            else f"never loaded, so late: {shown}"
+        )
+        again = f"loaded before, so not read again: {counted(known, 'file')} at or below the watermark"
+        return tuple(line for holds, line in ((known, again), (names, fate)) if holds)
+
+
+def files_of_root(platform: Opener, dataflow: Dataflow, last: Entry) -> FilesOfRoot:
+    """Compare what the source holds at or below the watermark with what the log knows to be ingested.
+
+    Files are the same if their paths below the root are, or if the old root and the new one lie in one another and the whole paths are.
+    Nothing is compared if the source is the one that was read so far.
+    """
+    rules = platform.rules(dataflow)
+    if not isinstance(rules, KnowsFiles) or is_empty(last.state()):
+        return FilesOfRoot()
+    changes = changed_parts(dataflow, last, platform.log)
+    if changes is not None and not any(change.part == "source" for change in changes):
+        return FilesOfRoot()
+    files = rules.files_up_to(last.state(), above=None)
+    unknown = rules.not_ingested(files, last)
+    known = len(files) - len(unknown)
+    translate = _translation(platform, dataflow, last)
+    if translate is None:
+        return FilesOfRoot(known=known, unknown=tuple(unknown))
+    by_old_path = {translate(file.path): file for file in unknown}
+    candidates = [replace(file, path=path) for path, file in by_old_path.items()]
+    new = {file.path for file in rules.not_ingested(candidates, last)}
+    return FilesOfRoot(
+        renamed=tuple(file for path, file in by_old_path.items() if path not in new),
+        known=known,
+        unknown=tuple(file for path, file in by_old_path.items() if path in new),
+    )
+
+
+def check_told_apart(dataflow: Dataflow, files: FilesOfRoot, below: Below | None) -> None:
+    """Raise if no file of another root is one that was loaded, and nobody has said what they are.
+
+    Raises:
+        NeedsDecision: code ``other_files``.
+    """
+    if below is not None or files.known or files.renamed or not files.unknown:
+        return
+    name, count = dataflow.name, counted(len(files.unknown), "file")
+    raise NeedsDecision(
+        f"dataflow {name}: expected files of {dataflow.source.shown} with the paths of files that were loaded; found {count} at or below the"
+        f" watermark, and none was loaded under its path: {first_few([file.path for file in files.unknown], _NAMED)}. Say what they are: new"
+        " files, which the sweep loads (late), or the loaded ones under other names (loaded)",
+        code="other_files",
+        choices=(
+            f"strandline state accept {name} --below late --reason TEXT",
+            f"strandline state accept {name} --below loaded --reason TEXT",
+        ),
+    )
+
+
+def _translation(platform: Opener, dataflow: Dataflow, last: Entry) -> Callable[[str], str] | None:
+    """Return what gives a file's path below the old root for its path below the new one; None if neither root lies in the other."""
+    changes = changed_parts(dataflow, last, platform.log) or []
+    old = next((str(change.before) for change in changes if change.name == "source.path"), None)
+    same_connection = not any(change.name == "source.connection" for change in changes)
+    if old is None or not same_connection or "{" in old:
+        return None
+    source = dataflow.source.model_copy(update={"path": old})
+    before = platform.root_of(dataflow.model_copy(update={"source": source})).url
+    now = platform.root_of(dataflow).url
+    if now.startswith(f"{before}/"):
+        prefix = now.removeprefix(f"{before}/")
+        return lambda path: f"{prefix}/{path}"
+    if before.startswith(f"{now}/"):
+        prefix = f"{before.removeprefix(f'{now}/')}/"
+        return lambda path: path.removeprefix(prefix) if path.startswith(prefix) else f"\0{path}"
+    return None
