@@ -111,10 +111,7 @@ class DefinitionChange(NamedTuple):
 
     def __str__(self) -> str:
         """What was, what is, and what that means for the state."""
-        was, now = _words(self.before), _words(self.now)
-        if self.name == "target.load":  # only one of them makes a difference
-            was, now = (word if word == "scd2" else "another" for word in (was, now))
-        return f"{self.name} was {was}, is {now} ({self.meaning})"
+        return f"{self.name} was {_words(self.before)}, is {_words(self.now)} ({self.meaning})"
 
 
 def _words(value: Any) -> str:
@@ -138,16 +135,21 @@ def _declared(part: Mapping[str, Any]) -> str:
     )
 
 
-def changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[DefinitionChange]:
+def changes(
+    before: Mapping[str, Any], now: Mapping[str, Any], load: str = "another"
+) -> list[DefinitionChange]:
     """Return each part of an identity that is another now. What the old table holds is no matter for a new one.
 
     Args:
-        before: the identity that a state was made with; it may hold more.
+        before: the identity that a state was made with; it may hold more, such as how it loaded.
         now: the identity of the definition.
+        load: how the definition loads. An identity names ``scd2`` alone.
     """
     then, current, by_spark = _flat(before), _flat(now), now.get("engine") == "structured_streaming"
     named = [*current, *(name for name in then if name not in current and _is_known(name))]
     changed = [name for name in named if then.get(name) != current.get(name)]
+    then |= {"target.load": then.get("target.load") or before.get("load", "another")}
+    current |= {"target.load": current.get("target.load") or load}
     if "target.table" in changed:
         changed = [name for name in changed if name != "target.load"]
     by_path = now.get("kind") == "path"

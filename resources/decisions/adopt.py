@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from partitions.column.words import text_in_words
 from partitions.dataflow import Dataflow
-from partitions.errors import CorruptWatermark, NeedsDecision
+from partitions.errors import ConfigurationError, CorruptWatermark, NeedsDecision
+from partitions.sentinels import deserialise
+from partitions.watermark import is_empty
 from resources.decisions.draft import Draft, DraftBuilder, app_id_of, draft_entry
 from resources.decisions.files_in_table import held_rows
 from resources.kinds.contract.decisions import KnowsBounds, KnowsFiles, NeverGoesBack, StateRules
@@ -40,10 +43,11 @@ def adopt(reason: str) -> DraftBuilder:
         base = _base(platform, dataflow, adopted)
         text = _table_watermark(platform, dataflow, last, adopted)
         rules = platform.rules(dataflow)
-        if last is not None and isinstance(rules, NeverGoesBack):
+        if last is not None and not is_empty(last.state()):
             check_form(dataflow, last, platform.log)
         if text is None:
             raise _nothing_to_adopt(dataflow, rules)
+        _check_form_of(dataflow, rules, text)
         rows = held_rows(rules, last, base, text, beyond=adopted is not None and adopted.beyond)
         kept = _kept(base, adopted, rows.files.replace_until)
         pinned = base.pinned if base else last.pinned if last else None
@@ -77,6 +81,27 @@ def _nothing_to_adopt(dataflow: Dataflow, rules: StateRules) -> NeedsDecision:
             f"strandline state reset {dataflow.name} --reason TEXT",
         ),
     )
+
+
+def _check_form_of(dataflow: Dataflow, rules: StateRules, text: str) -> None:
+    """Raise unless a watermark has the form of the definition: a commit was made with the definition of its time.
+
+    Raises:
+        NeedsDecision: code ``definition_changed``.
+    """
+    if is_empty(deserialise(text)) or isinstance(rules, NeverGoesBack):
+        return
+    try:
+        rules.parse_watermark(text)
+    except ConfigurationError as error:
+        name = dataflow.name
+        raise NeedsDecision(
+            f"dataflow {name}: expected the watermark of a definition like this one in table {dataflow.table}, found {text_in_words(text)}:"
+            f" its newest commit was made with another kind of watermark, or other columns. Put the old definition back; or run `state reset"
+            f" --replace`, which empties the table first ({error.message})",
+            code="definition_changed",
+            choices=(f"strandline state reset {name} --replace --reason TEXT",),
+        ) from error
 
 
 def _kept(base: Entry | None, adopted: AdoptableState | None, replace_until: str | None) -> dict[str, Any]:

@@ -105,7 +105,10 @@ def changed_parts(dataflow: Dataflow, entry: Entry, log: WatermarkLog) -> list[D
     )
     if made_with is None:
         return [] if entry.fingerprint == fingerprint(dataflow) else None
-    changed, nothing_loaded = changes(made_with.definition, identity(dataflow)), is_empty(entry.state())
+    changed, nothing_loaded = (
+        changes(made_with.definition, identity(dataflow), dataflow.target.load),
+        is_empty(entry.state()),
+    )
     return [change._replace(is_empty=nothing_loaded) for change in changed]
 
 

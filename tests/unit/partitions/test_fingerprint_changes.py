@@ -32,7 +32,7 @@ def test_an_identity_that_is_the_same_has_no_changes() -> None:
 def test_each_part_says_what_its_change_means(
     parts: dict[str, Any], change: DefinitionChange, part: str
 ) -> None:
-    assert changes(identity(_flow()), identity(_flow(**parts))) == [change]
+    assert changes(identity(_flow()), identity(_flow(**parts))) == [change._replace(by_path=True)]
     assert (change.part, change.changes_form) == (part, part == "scope")
     assert str(change).endswith(f"({MEANINGS[part]})")
 
@@ -53,10 +53,11 @@ SCD2 = {"target": {"load": "scd2", "merge_keys": ["id"], "effective_column": "t"
 
 
 @pytest.mark.parametrize(
-    ("before", "now", "said"), [(SCD2, {}, "was scd2, is another"), ({}, SCD2, "was another, is scd2")]
+    ("before", "now", "said"), [(SCD2, {}, "was scd2, is append"), ({}, SCD2, "was append, is scd2")]
 )
 def test_a_versions_table_takes_no_other_load(before: dict[str, Any], now: dict[str, Any], said: str) -> None:
-    (change,) = changes(identity(_flow(**before)), identity(_flow(**now)))
+    old, new = _flow(**before), _flow(**now)
+    (change,) = changes({**identity(old), "load": old.target.load}, identity(new), new.target.load)
     assert (change.name, change.changes_form, said in str(change)) == ("target.load", True, True)
     elsewhere = {"target": {**now.get("target", {}), "table": "a/b"}}
     assert [each.name for each in changes(identity(_flow(**before)), identity(_flow(**elsewhere)))] == [
@@ -93,7 +94,7 @@ def test_what_was_stored_beside_the_identity_is_no_change() -> None:
 def test_a_part_that_is_gone_is_a_change() -> None:
     filtered = _flow(watermark={"partition_filter": {"prefix_template": "%Y", "lookback": 1}})
     assert changes(identity(filtered), identity(_flow())) == [
-        DefinitionChange("source.prefix_template", "%Y", None)
+        DefinitionChange("source.prefix_template", "%Y", None, by_path=True)
     ]
 
 
