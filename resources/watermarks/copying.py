@@ -6,7 +6,7 @@ newest one: never an older one that a run could go on from.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from urllib.parse import unquote
@@ -175,10 +175,10 @@ class _Copier:
 
     def _renamed(self, key: str, data: bytes) -> bytes:
         """Return an object's bytes under the new name: entries and intents name other objects of their log, and intents the dataflow."""
-        record: type[Entry | Intent] | None = {_ENTRIES: Entry, _INTENTS: Intent}.get(_folder(key))
-        if self.name == self.dataflow or record is None:
+        records: Mapping[str, type[Entry | Intent]] = {_ENTRIES: Entry, _INTENTS: Intent}
+        if self.name == self.dataflow or _folder(key) not in records:
             return data
-        stored = read_record(record, data, key)
+        stored = read_record(records[_folder(key)], data, key)
         changes = {
             field: folder_of(self.name) + value.removeprefix(folder_of(self.dataflow))
             for field in ("pinned", "file_list", "quarantine")

@@ -26,6 +26,7 @@ def renamed(feed: Feed) -> Feed:
     return made
 
 
+@pytest.mark.needs_spark
 def test_a_renamed_dataflow_goes_on_with_its_table_and_its_history(make_feed: MakeFeed) -> None:
     feed = make_feed(on_bad_file="quarantine")
     feed.put("2.ndjson", 2)

@@ -95,11 +95,11 @@ def copy_and_die(source: Place, target: Place, dataflow: str, count: int) -> Non
     copying._AT_ONCE = 1  # so that the writes have an order
     real, remaining = os.link, [count]
 
-    def dying(*arguments: str, **options: bool) -> None:
+    def dying(temporary: str, name: str) -> None:
         remaining[0] -= 1
         if remaining[0] == 0:
             os.kill(os.getpid(), signal.SIGKILL)
-        real(*arguments, **options)
+        real(temporary, name)
 
     os.link = dying  # type: ignore[assignment]
     copy_log(open_blobs(source), open_blobs(target), dataflow)
