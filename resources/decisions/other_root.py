@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -10,6 +9,7 @@ from partitions.dataflow import Dataflow
 from partitions.errors import NeedsDecision
 from partitions.path.source import SourceFile
 from partitions.plan import counted
+from partitions.sentinels import deserialise
 from partitions.spelling import first_few
 from partitions.watermark import is_empty
 from resources.kinds.contract.decisions import KnowsFiles
@@ -31,11 +31,13 @@ class FilesOfRoot:
         renamed: were ingested under another relative path, since one root lies in the other.
         known: how many were ingested under the same relative path.
         unknown: the others.
+        watermark: sentinel JSON text of the same watermark below the new root; None: it stays as it is.
     """
 
     renamed: tuple[SourceFile, ...] = ()
     known: int = 0
     unknown: tuple[SourceFile, ...] = ()
+    watermark: str | None = None
 
     def loaded(self, below: Below | None) -> tuple[SourceFile, ...]:
         """Return the files that count as loaded from now on, and did not before."""
@@ -66,19 +68,24 @@ def files_of_root(platform: Opener, dataflow: Dataflow, last: Entry) -> FilesOfR
     changes = changed_parts(dataflow, last, platform.log)
     if changes is not None and not any(change.part == "source" for change in changes):
         return FilesOfRoot()
-    files = rules.files_up_to(last.state(), above=None)
+    nested = _nested_roots(platform, dataflow, last)
+    watermark = rules.watermark_below(last, nested.to_new) if nested else None
+    if nested and watermark is None:
+        return FilesOfRoot(watermark="{}")
+    files = rules.files_up_to(deserialise(watermark) if watermark else last.state(), above=None)
     unknown = rules.not_ingested(files, last)
     known = len(files) - len(unknown)
-    translate = _translation(platform, dataflow, last)
-    if translate is None:
+    if nested is None:
         return FilesOfRoot(known=known, unknown=tuple(unknown))
-    by_old_path = {translate(file.path): file for file in unknown}
-    candidates = [replace(file, path=path) for path, file in by_old_path.items()]
-    new = {file.path for file in rules.not_ingested(candidates, last)}
+    by_old_path = {nested.to_old(file.path): file for file in files}
+    new = {
+        file.path
+        for file in rules.not_ingested([replace(file, path=path) for path, file in by_old_path.items()], last)
+    }
     return FilesOfRoot(
         renamed=tuple(file for path, file in by_old_path.items() if path not in new),
-        known=known,
         unknown=tuple(file for path, file in by_old_path.items() if path in new),
+        watermark=watermark,
     )
 
 
@@ -103,20 +110,38 @@ def check_told_apart(dataflow: Dataflow, files: FilesOfRoot, below: Below | None
     )
 
 
-def _translation(platform: Opener, dataflow: Dataflow, last: Entry) -> Callable[[str], str] | None:
-    """Return what gives a file's path below the old root for its path below the new one; None if neither root lies in the other."""
+@dataclass(frozen=True)
+class _NestedRoots:
+    """Two roots of which one lies in the other.
+
+    Attributes:
+        added: what a path of the old root has in front below the new one, such as ``x/``; "" if the new root is the inner one.
+        removed: what it has no more; "" if the new root is the outer one.
+    """
+
+    added: str = ""
+    removed: str = ""
+
+    def to_new(self, path: str) -> str | None:
+        """Return a path of the old root as one of the new root; None if it lies outside."""
+        return self.added + path.removeprefix(self.removed) if path.startswith(self.removed) else None
+
+    def to_old(self, path: str) -> str:
+        """Return a path of the new root as one of the old root; one outside of it as a path that no file has."""
+        return self.removed + path.removeprefix(self.added) if path.startswith(self.added) else f"../{path}"
+
+
+def _nested_roots(platform: Opener, dataflow: Dataflow, last: Entry) -> _NestedRoots | None:
+    """Return how the old root and the new one lie in one another; None if they do not, or the log no longer tells."""
     changes = changed_parts(dataflow, last, platform.log) or []
     old = next((str(change.before) for change in changes if change.name == "source.path"), None)
-    same_connection = not any(change.name == "source.connection" for change in changes)
-    if old is None or not same_connection or "{" in old:
+    if old is None or any(change.name == "source.connection" for change in changes):
         return None
     source = dataflow.source.model_copy(update={"path": old})
     before = platform.root_of(dataflow.model_copy(update={"source": source})).url
     now = platform.root_of(dataflow).url
     if now.startswith(f"{before}/"):
-        prefix = now.removeprefix(f"{before}/")
-        return lambda path: f"{prefix}/{path}"
+        return _NestedRoots(removed=f"{now.removeprefix(f'{before}/')}/")
     if before.startswith(f"{now}/"):
-        prefix = f"{before.removeprefix(f'{now}/')}/"
-        return lambda path: path.removeprefix(prefix) if path.startswith(prefix) else f"\0{path}"
+        return _NestedRoots(added=f"{before.removeprefix(f'{now}/')}/")
     return None

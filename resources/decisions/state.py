@@ -72,8 +72,10 @@ def accept(reason: str, below: Below | None = None) -> DraftBuilder:
             changes["keyed_by"] = accepted
             keys = ", ".join(dataflow.target.merge_keys)
             remarks = (f"rows of the table that have the same {keys} are taken as they are",)
-        entry = draft_entry(platform, dataflow, last, "accept", reason, **changes)
         files = files_of_root(platform, dataflow, last)
+        if files.watermark is not None:
+            changes["watermark"] = files.watermark
+        entry = draft_entry(platform, dataflow, last, "accept", reason, **changes)
         check_told_apart(dataflow, files, below)
         rows = [(*file.row, OTHER_ROOT) for file in files.loaded(below)]
         return Draft(entry, rows, remarks=(*files.remarks(below), *remarks))

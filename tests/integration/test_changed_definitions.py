@@ -149,6 +149,7 @@ class TestAnotherRoot:
         assert "others at or below the watermark are late" in error.message
         told = feed.decide("accept").err
         assert "loaded before, so not read again: 2 files at or below the watermark" in told
+        assert feed.path == "x/9.ndjson"
         feed.put("x/b/2.ndjson", 2)
         feed.put("x/y/3.ndjson", 3)
         late_step(feed.platform, feed.dataflow, NOW)
@@ -160,11 +161,23 @@ class TestAnotherRoot:
         feed.put("x/1.ndjson", 1)
         feed.load()
         feed.put("w/2.ndjson", 2)
+        feed.put("x/3.ndjson", 3)
         feed.define(source={"path": "./landing"})
-        feed.decide("accept")
+        assert "after this decision: x/1.ndjson" in feed.decide("accept").err
         late_step(feed.platform, feed.dataflow, NOW)
         feed.load()
-        assert feed.ids == [1, 2]
+        assert feed.ids == [1, 2, 3]
+
+    def test_a_root_in_the_old_one_goes_on_from_its_own_last_file(self, make_feed: MakeFeed) -> None:
+        feed = make_feed()
+        feed.put("a/1.ndjson", 1)
+        feed.put("b/2.ndjson", 2)
+        feed.load()
+        feed.put("a/3.ndjson", 3)
+        feed.define(source={"path": "./landing/a"})
+        assert "after this decision: 1.ndjson" in feed.decide("accept").err
+        feed.load()
+        assert feed.ids == [1, 2, 3]
 
     def test_a_file_that_a_moved_folder_got_below_the_watermark_is_late(self, make_feed: MakeFeed) -> None:
         feed = make_feed(source={"path": "./landing/a"})

@@ -285,13 +285,10 @@ class TestTableOfAnotherHistory:
 
     @pytest.mark.parametrize("log", ["is there", "was lost"])
     def test_adopt_takes_no_watermark_of_another_kind(self, feed: Feed, log: str) -> None:
-        feed.put("1.ndjson", 1)
-        feed.load()
         if log == "was lost":
             shutil.rmtree(feed.state)
-        feed.define(watermark={"type": "column", "columns": ["id"]})
+        feed.define(watermark={"type": "column", "columns": ["id"], "checkpoint": None})
         assert stopped(feed, "state", "adopt", NAME, "--reason", "x", "--yes") == "definition_changed"
-        assert feed.ids == [1]
 
     def test_a_renamed_table_is_accepted_with_all_that_it_holds(self, feed: Feed) -> None:
         feed.table.rename(feed.table.with_name("renamed"))

@@ -25,7 +25,9 @@ def test_runs_go_on_from_a_copy_and_the_old_state_stops_before_it_doubles_a_row(
     number = feed.load().newest
     answer = feed.command("state", "copy", "--to", "elsewhere").json
     assert answer["to"] == str(feed.folder / "elsewhere")
-    assert [(log["dataflow"], log["number"]) for log in answer["dataflows"]] == [(NAME, number and number.number)]
+    assert [(log["dataflow"], log["number"]) for log in answer["dataflows"]] == [
+        (NAME, number and number.number)
+    ]
     before = feed.entries
     move_to(feed, "./elsewhere")
     assert feed.entries == before

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, Protocol, runtime_checkable
@@ -109,6 +109,15 @@ class KnowsFiles(Protocol):
 
     def without_rows(self, last: Entry | None) -> tuple[Quarantine, int]:
         """Return the files in quarantine that have no row in the table, as far as rows tell their file, and how many others there are."""
+        ...
+
+    def watermark_below(self, entry: Entry, to_new: Callable[[str], str | None]) -> str | None:
+        """Return an entry's watermark below another root, as sentinel JSON text; None if no ingested file lies there.
+
+        Args:
+            entry: the newest.
+            to_new: returns a path of the old root as one of the new root; None if it lies outside.
+        """
         ...
 
     def not_ingested(self, files: Sequence[SourceFile], last: Entry) -> list[SourceFile]:

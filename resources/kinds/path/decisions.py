@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
 
 from typing_extensions import override
@@ -12,6 +12,7 @@ from partitions.errors import ConfigurationError, CorruptWatermark
 from partitions.path.adopted import adopted, upper_bound
 from partitions.path.cold_start import earliest_cold_start
 from partitions.path.listing_positions import FromBeginning
+from partitions.path.order import pair_order
 from partitions.path.position_of_state import at_or_below
 from partitions.path.quarantined_files import Quarantine, Quarantined
 from partitions.path.slices import PathSlice
@@ -132,6 +133,14 @@ class PathRules(StateRules):
         by_set = self._definition.tracking == "set"  # which has no order: whatever is there
         bound = FromBeginning() if by_set else at_or_below(self._definition, PathState.of(watermark), start)
         return self._source.list_above(bound).listed.files
+
+    def watermark_below(self, entry: Entry, to_new: Callable[[str], str | None]) -> str | None:
+        """Take the highest of the ingested files that the new root holds."""
+        last = PathState.of(entry.state()).last
+        ingested = (file.path for file in Ingested(self._log, self._dataflow.name, entry).all())
+        at_new_root = (to_new(path) for path in ingested if last is None or pair_order(path) <= last)
+        paths = {path for path in at_new_root if path is not None}
+        return serialise(adopted(self._definition, paths)) if paths else None
 
     def not_ingested(self, files: Sequence[SourceFile], last: Entry) -> list[SourceFile]:
         """Look them up in what was ingested."""
