@@ -1,4 +1,4 @@
-"""``strandline rename``: give a dataflow another name, with its state (docs/state.md, Renaming a dataflow)."""
+"""``strandline rename``: give a dataflow another name, with its state (docs/how-to/move-the-state.md)."""
 
 from __future__ import annotations
 

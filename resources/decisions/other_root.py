@@ -1,4 +1,4 @@
-"""Tell the files of another root that were loaded before from those that no run has seen (docs/state.md, set, accept and import)."""
+"""Tell the files of another root that were loaded before from those that no run has seen (docs/reference/state.md, set, accept and import)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Copy the logs of dataflows into another store, and read each object back (docs/state.md, Moving the state).
+"""Copy the logs of dataflows into another store, and read each object back (docs/how-to/move-the-state.md).
 
 The newest entry is written last of all objects that it needs and first of all entries. So a copy that was killed holds no state, or the
 newest one: never an older one that a run could go on from.

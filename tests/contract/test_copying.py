@@ -1,4 +1,4 @@
-"""A copy of a watermark log into any other store holds the same bytes, or no state, or is refused (docs/state.md, Moving the state)."""
+"""A copy of a watermark log into any other store holds the same bytes, or no state, or is refused (docs/how-to/move-the-state.md)."""
 
 from __future__ import annotations
 
