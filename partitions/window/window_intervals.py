@@ -2,8 +2,8 @@
 
 A *window interval* is ``[start, end]``: the windows of a grid from ``start`` on, the last one up to
 ``end``. So a complete unit has one, however many windows it has. An interval of another grid than the
-state's default carries that grid's text as its third member. See docs/explanation/adr/0010-the-state-of-windows-is-
-intervals.md.
+state's default carries that grid's text as its third member.
+See docs/explanation/adr/0010-the-state-of-windows-is-intervals.md.
 """
 
 from __future__ import annotations
