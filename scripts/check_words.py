@@ -22,7 +22,38 @@ from pathlib import Path
 PACKAGES = ("partitions", "resources", "platform_assets")
 LONGEST_FIRST_LINE = 100
 BARE_WORDS = frozenset(
-    ["asked", "begun", "done", "each", "found", "given", "gone", "got", "held", "here", "kept", "known", "left", "lost", "made", "mine", "one", "ours", "said", "seen", "shown", "taken", "theirs", "there", "these", "those", "told", "wanted", "what", "which"]
+    [
+        "asked",
+        "begun",
+        "done",
+        "each",
+        "found",
+        "given",
+        "gone",
+        "got",
+        "held",
+        "here",
+        "kept",
+        "known",
+        "left",
+        "lost",
+        "made",
+        "mine",
+        "one",
+        "ours",
+        "said",
+        "seen",
+        "shown",
+        "taken",
+        "theirs",
+        "there",
+        "these",
+        "those",
+        "told",
+        "wanted",
+        "what",
+        "which",
+    ]
 )
 # Names that a library or the field fixes: at most 15.
 ALLOWED: frozenset[tuple[str, str]] = frozenset()
@@ -35,11 +66,17 @@ def bound_names(tree: ast.AST) -> Iterator[tuple[int, str]]:
     """Yield the line and name of everything that a module binds."""
     for node in ast.walk(tree):
         match node:
-            case ast.Name(id=name, ctx=ast.Store()) | ast.Attribute(attr=name, ctx=ast.Store()) | ast.arg(arg=name):
+            case (
+                ast.Name(id=name, ctx=ast.Store())
+                | ast.Attribute(attr=name, ctx=ast.Store())
+                | ast.arg(arg=name)
+            ):
                 yield node.lineno, name
             case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
                 yield node.lineno, name
-            case ast.alias(asname=str(name)) | ast.ExceptHandler(name=str(name)) | ast.MatchAs(name=str(name)):
+            case (
+                ast.alias(asname=str(name)) | ast.ExceptHandler(name=str(name)) | ast.MatchAs(name=str(name))
+            ):
                 yield node.lineno, name
             case _:
                 pass
@@ -53,7 +90,10 @@ def docstring_faults(tree: ast.AST) -> Iterator[tuple[int, str]]:
         first = (ast.get_docstring(node) or "").partition("\n")[0]
         line = node.body[0].lineno if node.body else 1
         if len(first) > LONGEST_FIRST_LINE:
-            yield line, f"the docstring's first line has {len(first)} letters, more than {LONGEST_FIRST_LINE}: {first}"
+            yield (
+                line,
+                f"the docstring's first line has {len(first)} letters, more than {LONGEST_FIRST_LINE}: {first}",
+            )
         is_function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         if is_function and not is_property(node) and CLAUSE.match(first):
             yield line, f"the docstring opens without an imperative: {first}"
@@ -62,7 +102,10 @@ def docstring_faults(tree: ast.AST) -> Iterator[tuple[int, str]]:
 def is_property(node: ast.AST) -> bool:
     """Return whether a function is read as an attribute: a noun phrase describes it."""
     decorators = getattr(node, "decorator_list", [])
-    return any(ast.unparse(decorator).rpartition(".")[2] in {"property", "cached_property"} for decorator in decorators)
+    return any(
+        ast.unparse(decorator).rpartition(".")[2] in {"property", "cached_property"}
+        for decorator in decorators
+    )
 
 
 def main(folders: list[str]) -> int:

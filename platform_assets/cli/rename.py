@@ -8,7 +8,7 @@ import click
 
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError, Held
-from platform_assets.cli.context import Context, shared
+from platform_assets.cli.context import Context, shared_options
 from platform_assets.installation import DATAFLOWS
 from platform_assets.platform import build_platform
 from platform_assets.project.checked_file import NAME
@@ -22,7 +22,7 @@ from resources.watermarks.copying import copy_log, delete_log
 @click.command("rename")
 @click.argument("old")
 @click.argument("new")
-@shared
+@shared_options
 def command(context: Context, old: str, new: str) -> None:
     """Rename the dataflow OLD to NEW: its file and its state. The table keeps its name, which the file says from then on.
 
