@@ -1,4 +1,7 @@
-"""The chunks of a replay: a range, cut at calendar boundaries or multiples of a step (docs/reference/replay.md)."""
+"""The chunks of a replay: a range, cut at calendar boundaries or multiples of a step.
+
+See docs/reference/replay.md.
+"""
 
 from __future__ import annotations
 

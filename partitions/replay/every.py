@@ -1,4 +1,7 @@
-"""The interval and the bounds of a replay's chunks, in the type of the column (docs/reference/replay.md)."""
+"""The interval and the bounds of a replay's chunks, in the type of the column.
+
+See docs/reference/replay.md.
+"""
 
 from __future__ import annotations
 

@@ -1,1 +1,4 @@
-"""Streams of Spark Structured Streaming: declaration, batches and progress (docs/reference/streams-on-spark.md)."""
+"""Streams of Spark Structured Streaming: declaration, batches and progress.
+
+See docs/reference/streams-on-spark.md.
+"""

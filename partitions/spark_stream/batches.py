@@ -1,4 +1,7 @@
-"""Slices of a stream on Spark's engine: batches in the outbox, one commit (docs/reference/streams-on-spark.md)."""
+"""Slices of a stream on Spark's engine: batches in the outbox, one commit.
+
+See docs/reference/streams-on-spark.md.
+"""
 
 from __future__ import annotations
 

@@ -1,1 +1,4 @@
-"""Streams: an event-time watermark per split, and their minimum as the global one (docs/reference/streams.md)."""
+"""Streams: an event-time watermark per split, and their minimum as the global one.
+
+See docs/reference/streams.md.
+"""

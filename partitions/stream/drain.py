@@ -1,6 +1,8 @@
-"""Drain the buffer when the global watermark rises: rows strictly below it leave (docs/reference/streams.md).
+"""Drain the buffer when the global watermark rises: rows strictly below it leave.
 
 A segment of the buffer is never rewritten: its live part is the rows at or above the global watermark.
+
+See docs/reference/streams.md.
 """
 
 from __future__ import annotations

@@ -1,8 +1,10 @@
-"""Decide which rows and windows a stream emits as its global watermark rises (docs/reference/streams.md).
+"""Decide which rows and windows a stream emits as its global watermark rises.
 
 Each rule is one expression over ticks (:mod:`partitions.stream.ticks`). It takes whole numbers or Spark
 columns, and returns a number, a truth value, or a column of them. So the planner and Spark follow the same
 rule.
+
+See docs/reference/streams.md.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
-"""The end of input: how far the global watermark rises so that waiting rows leave (docs/reference/streams.md).
+"""The end of input: how far the global watermark rises so that waiting rows leave.
 
 An operator decides it, or a time without input passes.
+
+See docs/reference/streams.md.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Event times: whole numbers, or datetimes without a zone that count as UTC (docs/reference/streams.md)."""
+"""Event times: whole numbers, or datetimes without a zone that count as UTC.
+
+See docs/reference/streams.md.
+"""
 
 from __future__ import annotations
 

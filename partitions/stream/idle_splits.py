@@ -1,7 +1,9 @@
-"""Count the epochs without rows of each split, and apply ``watermark.idle`` (docs/reference/streams.md).
+"""Count the epochs without rows of each split, and apply ``watermark.idle``.
 
 ``stall`` waits for an idle split, ``exclude`` goes on without it, ``adopt_max`` raises its watermark to
 the highest of all splits.
+
+See docs/reference/streams.md.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Decide what happens to late rows: they are diverted, dropped, or fail the run (docs/reference/streams.md)."""
+"""Decide what happens to late rows: they are diverted, dropped, or fail the run.
+
+See docs/reference/streams.md.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The declared operators of a stream, which change its rows before they are loaded (docs/reference/streams.md)."""
+"""The declared operators of a stream, which change its rows before they are loaded.
+
+See docs/reference/streams.md.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Over-windows: a row leaves with its values once no row that they need can come (docs/reference/streams.md)."""
+"""Over-windows: a row leaves with its values once no row that they need can come.
+
+See docs/reference/streams.md.
+"""
 
 from __future__ import annotations
 

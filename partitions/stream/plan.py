@@ -1,4 +1,7 @@
-"""The planner of epochs: the input of each, and the splits that are awaited or idle (docs/reference/streams.md)."""
+"""The planner of epochs: the input of each, and the splits that are awaited or idle.
+
+See docs/reference/streams.md.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Slices of the stream kind: one epoch, one commit, and the state after it (docs/reference/streams.md)."""
+"""Slices of the stream kind: one epoch, one commit, and the state after it.
+
+See docs/reference/streams.md.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The state of a stream: watermarks of the splits, the global one, and the buffer (docs/reference/streams.md)."""
+"""The state of a stream: watermarks of the splits, the global one, and the buffer.
+
+See docs/reference/streams.md.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Windows of event time, emitted once when the global watermark passes their end (docs/reference/streams.md)."""
+"""Windows of event time, emitted once when the global watermark passes their end.
+
+See docs/reference/streams.md.
+"""
 
 from __future__ import annotations
 

@@ -1,1 +1,4 @@
-"""The window kind: windows of time x units, each with its own high watermark (docs/reference/windows.md)."""
+"""The window kind: windows of time x units, each with its own high watermark.
+
+See docs/reference/windows.md.
+"""

@@ -1,4 +1,7 @@
-"""Where Dagster shows units: as partitions, in buckets, or in the ledger only (docs/reference/dagster.md)."""
+"""Where Dagster shows units: as partitions, in buckets, or in the ledger only.
+
+See docs/reference/dagster.md.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Selects the due work units that a run takes on, if it cannot take on all (docs/reference/windows.md).
+"""Selects the due work units that a run takes on, if it cannot take on all.
 
 New windows go first, by window; then those with the lowest high. So a backlog drains and no unit starves:
 ordered by window alone, windows that grace reads again would fill every run, and nothing new would ever be
@@ -7,6 +7,8 @@ read.
 Failed work units have their own order, the oldest try first. They get at most half of the places while
 anything else is due: units that always fail have the oldest windows, and would sooner or later fill every
 plan.
+
+See docs/reference/windows.md.
 """
 
 from __future__ import annotations

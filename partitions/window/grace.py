@@ -1,4 +1,7 @@
-"""When a loaded window is read again: grace, abstinence, and the job's cutoff (docs/reference/windows.md)."""
+"""When a loaded window is read again: grace, abstinence, and the job's cutoff.
+
+See docs/reference/windows.md.
+"""
 
 from __future__ import annotations
 

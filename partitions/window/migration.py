@@ -1,4 +1,7 @@
-"""Migrate a state to a changed definition, so that no pending work is lost (docs/reference/windows.md)."""
+"""Migrate a state to a changed definition, so that no pending work is lost.
+
+See docs/reference/windows.md.
+"""
 
 from __future__ import annotations
 

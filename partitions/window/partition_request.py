@@ -1,4 +1,7 @@
-"""Convert the partition keys of a run to a request for stretches of time and units (docs/reference/dagster.md)."""
+"""Convert the partition keys of a run to a request for stretches of time and units.
+
+See docs/reference/dagster.md.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
-"""The partition keys of a dataflow, and the ranges of them that one run takes (docs/reference/dagster.md).
+"""The partition keys of a dataflow, and the ranges of them that one run takes.
 
 Works without Dagster. :mod:`partitions.window.partition_request` converts keys back to a request.
+
+See docs/reference/dagster.md.
 """
 
 from __future__ import annotations

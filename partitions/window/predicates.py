@@ -1,7 +1,9 @@
-"""Windows and units as predicates, shared by reads, deletes and their checks (docs/reference/windows.md).
+"""Windows and units as predicates, shared by reads, deletes and their checks.
 
 ``(time in one of the ranges) AND (one of the units)``, joined by OR. A row with NULL in a compared column
 is in no extent; but a unit's value None matches NULL.
+
+See docs/reference/windows.md.
 """
 
 from __future__ import annotations

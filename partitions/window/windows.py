@@ -1,6 +1,8 @@
-"""Windows: half-open stretches of time, cut from ``from`` and ``to`` alone (docs/reference/windows.md).
+"""Windows: half-open stretches of time, cut from ``from`` and ``to`` alone.
 
 So every run cuts the same windows. ``partial`` decides whether the short last one is kept.
+
+See docs/reference/windows.md.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
-"""The workload of a plan: the due work, and the part that one run takes on (docs/reference/windows.md).
+"""The workload of a plan: the due work, and the part that one run takes on.
 
 Counts and ranges of due work are here. ``packing`` cuts them into slices; ``explanation`` describes them.
+
+See docs/reference/windows.md.
 """
 
 from __future__ import annotations

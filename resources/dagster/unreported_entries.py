@@ -1,8 +1,8 @@
-"""Entries that dead runs have appended to the log but not reported to Dagster; the next run finds them.
+"""Entries that dead runs have appended to the log but not reported; the next run reports them.
 
-A run that has reported everything tags itself with the number of its newest entry. So one query tells that
-nothing is missing. Only if a run ended without that tag are entries compared with runs, back to the first
-entry that is older than all of these runs.
+A run that has reported everything to Dagster tags itself with the number of its newest entry. So one query
+tells that nothing is missing. Only if a run ended without that tag are entries compared with runs, back to
+the first entry that is older than all of these runs.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""The log store with which Delta's own writer commits to S3 by a conditional put (docs/explanation/adr/0020).
+"""The log store with which Delta's own writer commits to S3 by a conditional put.
 
-Delta's default one looks whether a version is there and then puts it, so that two drivers can overwrite each other's commit. This one is
-``ConditionalPutLogStore.java``; the jar beside it is made of it by ``python -m scripts.log_store``, byte for byte the same everywhere. Spark
-takes it at its start only.
+Delta's default checks whether a version exists and then writes it, so two drivers can overwrite each
+other's commit. This one is ``ConditionalPutLogStore.java``; ``python -m scripts.log_store`` builds the jar
+beside it, byte for byte the same everywhere. Spark takes it at its start only. See
+docs/explanation/adr/0020.
 """
 
 from __future__ import annotations
@@ -19,16 +20,16 @@ FOR_ALL_SCHEMES = "spark.delta.logStore.class"
 
 
 def log_store_settings(conf: Mapping[str, str]) -> dict[str, str]:
-    """Return the settings that make a Spark use the log store, beside the user's; none if these choose another for all schemes."""
+    """Return the settings that make Spark use the log store; {} if the user's set one for all schemes."""
     return {} if FOR_ALL_SCHEMES in conf else {SETTING: CLASS}
 
 
 def log_store_problem(chosen: str | None, for_all: str | None) -> str | None:
-    """Return what is wrong with a running Spark's log store for S3, and what to do; None if it commits conditionally.
+    """Return what is wrong with a running Spark's log store for S3; None if it commits conditionally.
 
     Args:
         chosen: its value of ``SETTING``.
-        for_all: its value of ``FOR_ALL_SCHEMES``. What a user chooses for all schemes is believed.
+        for_all: its value of ``FOR_ALL_SCHEMES``. A user's choice for all schemes is trusted.
     """
     if chosen == CLASS or for_all:
         return None
