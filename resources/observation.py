@@ -14,7 +14,7 @@ _PATIENCE = 20.0
 """Seconds for an answer that is there when the write is over; one of a write that was skipped never comes."""
 
 
-def observed(observation: Observation) -> dict[str, Any]:
+def observed_values(observation: Observation) -> dict[str, Any]:
     """Return the values of an observation once its write is over; {} if they do not come.
 
     A Connect server waits only a tenth of a second for them (Spark 4.1). So on a busy server they may be

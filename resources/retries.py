@@ -15,7 +15,7 @@ from stamina.instrumentation import RetryDetails, set_on_retry_hooks
 _LOG = logging.getLogger(__name__)
 
 
-def attempts_while(
+def retry_attempts(
     passing: type[Exception] | Callable[[Exception], bool | float], **limits: Any
 ) -> Iterable[stamina.Attempt]:
     """Return the attempts of a retry, each a context; a transient failure leads to another one.

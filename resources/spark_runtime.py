@@ -254,7 +254,7 @@ def jar_settings(cache_dir: Path | None, packages: Iterable[str]) -> dict[str, s
     """
     coordinates = tuple(packages)
     named = {PACKAGES_KEY: ",".join(coordinates)}
-    if cache_dir is not None and (jars := _remembered(_list_path(cache_dir, coordinates))):
+    if cache_dir is not None and (jars := _remembered_jars(_list_path(cache_dir, coordinates))):
         return named | {"spark.jars": ",".join(jars)}
     return named | {
         "spark.jars.packages": ",".join(coordinates),
@@ -283,7 +283,7 @@ def _list_path(cache_dir: Path, packages: Iterable[str]) -> Path:
     return cache_dir / f"jars-{_key(*sorted(packages), *JAR_EXCLUDES)}.json"
 
 
-def _remembered(path: Path) -> list[str]:
+def _remembered_jars(path: Path) -> list[str]:
     try:
         sizes: dict[str, int] = json.loads(path.read_text())
         whole = all(_file(uri).stat().st_size == size for uri, size in sizes.items())

@@ -122,7 +122,7 @@ class Staging:
         """
         folder = self.folder
         if folder.local is None:
-            with io.BufferedWriter(_Object(folder, path), _UPLOAD_BYTES) as file:
+            with io.BufferedWriter(_Upload(folder, path), _UPLOAD_BYTES) as file:
                 yield file
             return
         local = folder.local / path
@@ -177,14 +177,14 @@ class _Writer(ABC):
     def __init__(self, folder: Place, name: str) -> None:
         self._place, self._name = folder, name
         self.files: tuple[SourceFile, ...] = ()
-        self._object: _Object | None = None
+        self._object: _Upload | None = None
 
     @abstractmethod
     def close(self) -> None:
         """Finish the last file."""
 
-    def _open(self, ending: str) -> _Object:
-        self._object = _Object(self._place, f"{self._name}-{len(self.files)}{ending}")
+    def _open(self, ending: str) -> _Upload:
+        self._object = _Upload(self._place, f"{self._name}-{len(self.files)}{ending}")
         return self._object
 
     def _closed(self) -> None:
@@ -294,7 +294,7 @@ class StagedBatches(_Writer):
             self._waiting = []
 
 
-class _Object(io.RawIOBase):
+class _Upload(io.RawIOBase):
     """An object that is uploaded in parts and exists once it is closed; at most some parts are in memory."""
 
     def __init__(self, place: Place, path: str) -> None:

@@ -78,7 +78,7 @@ def user_function(key: str, name: str, folder: Path) -> Callable[..., Any]:
         ) from error
     except USERS_ERRORS as error:
         raise ConfigurationError(
-            f"{key}: expected a function at {name}; its module fails: {users_line(error)}"
+            f"{key}: expected a function at {name}; its module fails: {user_error_line(error)}"
         ) from error
     if not callable(function):
         raise ConfigurationError(
@@ -105,14 +105,14 @@ def ship_modules(folder: Path) -> None:
             cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
 
 
-def users_line(error: BaseException) -> str:
+def user_error_line(error: BaseException) -> str:
     """Return an error with the file and line of the user's code, or of a library below it, that raised it."""
     message = f"{type(error).__name__}: {error}".rstrip(": ")
     frames = traceback.extract_tb(error.__traceback__)
-    own = [frame for frame in frames if not _is_ours(frame.filename)]
+    own = [frame for frame in frames if not _is_product_code(frame.filename)]
     users = [frame for frame in own if "site-packages" not in frame.filename] or own
     return f"{message} ({users[-1].filename}:{users[-1].lineno})" if users else message
 
 
-def _is_ours(file: str) -> bool:
+def _is_product_code(file: str) -> bool:
     return file.startswith((str(Path(__file__).parent), "<frozen"))

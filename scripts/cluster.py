@@ -18,7 +18,7 @@ from typing import Any
 import requests
 
 from resources.spark.connect_server import free_port
-from resources.spark.processes import end, last_lines, start
+from resources.spark.processes import last_lines, start_process, stop_processes
 from resources.spark_runtime import java_environment, spark_home
 
 _DEPLOY = "org.apache.spark.deploy"
@@ -82,7 +82,7 @@ class Cluster:
 
     def stop(self) -> None:
         """End all processes, and remove the executors' files, such as a copy of each jar."""
-        end([*self.workers, *([self._master] if self._master else [])])
+        stop_processes([*self.workers, *([self._master] if self._master else [])])
         for work_folder in self.folder.glob("work-*"):
             shutil.rmtree(work_folder, ignore_errors=True)
 
@@ -104,7 +104,7 @@ class Cluster:
             "SPARK_DAEMON_MEMORY": "256m",
         }
         command = [str(spark_home() / "bin" / "spark-class"), main, *arguments]
-        return start(command, self.folder / f"{name}.log", environment)
+        return start_process(command, self.folder / f"{name}.log", environment)
 
     def _until(self, condition: Any, condition_text: str) -> None:
         deadline = time.monotonic() + _PATIENCE

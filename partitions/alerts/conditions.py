@@ -11,7 +11,7 @@ from partitions.dataflow import LATE_POLICIES, Dataflow
 from partitions.instants import as_datetime, time_in_words
 from partitions.plan import counted, lasting
 from partitions.window.ledger import Ledger
-from partitions.window.work_unit import words
+from partitions.window.work_unit import describe_unit
 
 _BAD_STATUSES = ("failed", "blocked", "died")
 
@@ -84,7 +84,7 @@ def gaps_alert(dataflow: Dataflow, ledger: Ledger) -> Alert | None:
         return None
     unit, first = gaps[0]
     start, end = (as_datetime(ms, ledger.zone).isoformat() for ms in (first.start, first.end))
-    of_unit = f"{words(unit.unit)}, " if words(unit.unit) else ""
+    of_unit = f"{describe_unit(unit.unit)}, " if describe_unit(unit.unit) else ""
     text = f"{counted(len(gaps), 'gap')} in its ledger, the first: {of_unit}{start} to {end}: {first.why}"
     return Alert(dataflow.name, "gaps", f"{text}\n  strandline ledger {dataflow.name}")
 

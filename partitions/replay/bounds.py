@@ -9,18 +9,18 @@ from typing import Any
 from partitions.errors import ConfigurationError
 from partitions.watermark import compare_values
 
-Bound = date | datetime | int
+ReplayBound = date | datetime | int
 """A date, a time with or without a zone, or a whole number."""
 
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 _TIME = re.compile(r"\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?(Z|[+-]\d{2}:?\d{2})?", re.ASCII)
 _NUMBER = re.compile(r"[+-]?\d+", re.ASCII)
-_WANTED = (
+_EXPECTED = (
     "a date such as 2025-01-31, a time such as 2025-01-31T10:00:00 with or without a zone, or a whole number"
 )
 
 
-def typed_bounds(start: Any, end: Any, *, with_time: bool = False) -> tuple[Bound, Bound]:
+def typed_bounds(start: Any, end: Any, *, with_time: bool = False) -> tuple[ReplayBound, ReplayBound]:
     """Return both bounds in the wider of their types: beside a time, a date counts as its midnight.
 
     Args:
@@ -40,7 +40,7 @@ def typed_bounds(start: Any, end: Any, *, with_time: bool = False) -> tuple[Boun
     return lower, upper
 
 
-def _bound(name: str, value: Any) -> Bound:
+def _bound(name: str, value: Any) -> ReplayBound:
     if isinstance(value, date | int) and not isinstance(value, bool):
         return value
     try:
@@ -51,11 +51,11 @@ def _bound(name: str, value: Any) -> Bound:
         if isinstance(value, str) and _NUMBER.fullmatch(value):
             return int(value)
     except (ValueError, OverflowError) as error:
-        raise ConfigurationError(f"{name}: expected {_WANTED}, found {value!r}: {error}") from error
-    raise ConfigurationError(f"{name}: expected {_WANTED}, found {value!r}")
+        raise ConfigurationError(f"{name}: expected {_EXPECTED}, found {value!r}: {error}") from error
+    raise ConfigurationError(f"{name}: expected {_EXPECTED}, found {value!r}")
 
 
-def _with_time(bound: Bound) -> Bound:
+def _with_time(bound: ReplayBound) -> ReplayBound:
     if isinstance(bound, date) and not isinstance(bound, datetime):
         return datetime.combine(bound, time.min)
     return bound

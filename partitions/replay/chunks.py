@@ -13,7 +13,7 @@ from typing import Any
 
 from partitions.column.predicates import Range, shown
 from partitions.errors import ConfigurationError
-from partitions.replay.bounds import Bound, typed_bounds
+from partitions.replay.bounds import ReplayBound, typed_bounds
 from partitions.watermark import compare_values
 
 MOST_CHUNKS = 100_000
@@ -25,8 +25,8 @@ class Chunk:
     """The rows whose column is in ``[lower, upper)``."""
 
     column: str
-    lower: Bound
-    upper: Bound
+    lower: ReplayBound
+    upper: ReplayBound
 
     @property
     def words(self) -> str:
@@ -89,7 +89,7 @@ def chunks(column: str, start: Any, end: Any, interval: Mapping[str, Any] | None
     return tuple(Chunk(column, lower_edge, upper_edge) for lower_edge, upper_edge in pairwise(edges))
 
 
-def remaining(planned: Sequence[Chunk], stored: Mapping[str, Any] | None) -> tuple[Chunk, ...]:
+def chunks_above(planned: Sequence[Chunk], stored: Mapping[str, Any] | None) -> tuple[Chunk, ...]:
     """Return the chunks that a replay with a saved watermark still has to read: those that end above it.
 
     Args:
@@ -118,7 +118,7 @@ def _only(interval: Mapping[str, Any]) -> tuple[str, int]:
     return unit, amount
 
 
-def _boundaries(lower: Bound, upper: Bound, unit: str, amount: int) -> Iterator[Bound]:
+def _boundaries(lower: ReplayBound, upper: ReplayBound, unit: str, amount: int) -> Iterator[ReplayBound]:
     """Yield the boundaries strictly between the bounds."""
     at = lower
     while True:

@@ -12,7 +12,7 @@ from datetime import UTC, date, datetime, time
 
 from partitions.column.predicates import shown
 from partitions.errors import ConfigurationError
-from partitions.replay.bounds import Bound
+from partitions.replay.bounds import ReplayBound
 from partitions.replay.chunks import UNITS, Chunk
 from partitions.unit_values import WORDS, Kind
 
@@ -27,7 +27,7 @@ _ADVICE = {
 _OTHERS = "Columns of dates, times and numbers have chunks; cut by another watermark column (--column)"
 
 
-def interval_of(text: str) -> dict[str, int]:
+def parse_interval(text: str) -> dict[str, int]:
     """Parse ``N UNIT``, such as ``1 month``.
 
     :func:`partitions.replay.chunks.chunks` refuses amounts below 1.
@@ -65,10 +65,10 @@ def fitted_chunks(chunks: Iterable[Chunk], kind: Kind | None) -> tuple[Chunk, ..
     )
 
 
-def _fitted(bound: Bound, kind: Kind | None, chunk: Chunk) -> Bound:
+def _fitted(bound: ReplayBound, kind: Kind | None, chunk: Chunk) -> ReplayBound:
     is_number = kind in ("whole", "number")
     if isinstance(bound, int):
-        fitted: Bound | None = bound if is_number else None
+        fitted: ReplayBound | None = bound if is_number else None
     elif kind == "day":
         fitted = _day(bound)
     elif kind in ("instant", "local"):

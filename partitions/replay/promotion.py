@@ -16,7 +16,7 @@ from partitions.watermark import compare_values
 
 
 @dataclass(frozen=True)
-class Loaded:
+class LoadedEntry:
     """The bounds of what an entry of the live dataflow has read.
 
     Attributes:
@@ -90,8 +90,8 @@ def swaps_nothing(
 
 
 def loaded_again(
-    entries: Iterable[Loaded], range_: Chunk, columns: Sequence[str], start_state: ColumnState
-) -> Iterator[Loaded]:
+    entries: Iterable[LoadedEntry], range_: Chunk, columns: Sequence[str], start_state: ColumnState
+) -> Iterator[LoadedEntry]:
     """Yield the entries that may have loaded rows of the range again.
 
     Such rows lie at or below the live state when the replay started.
@@ -109,14 +109,14 @@ def loaded_again(
             yield entry
 
 
-def _reaches_below(entry: Loaded, column: str, start_mark: Mark | None) -> bool:
+def _reaches_below(entry: LoadedEntry, column: str, start_mark: Mark | None) -> bool:
     if start_mark is None:  # nothing of it was loaded by this column
         return False
     lower = entry.lower.marks.get(column) if entry.lower else None
     return lower is None or compare_values(lower.value, start_mark.value) < 0
 
 
-def _touches(entry: Loaded, range_: Chunk) -> bool:
+def _touches(entry: LoadedEntry, range_: Chunk) -> bool:
     lower = entry.lower.marks.get(range_.column) if entry.lower else None
     upper = entry.upper.marks.get(range_.column) if entry.upper else None
     if lower is not None and compare_values(lower.value, range_.upper) >= 0:

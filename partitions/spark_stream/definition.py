@@ -116,7 +116,7 @@ class StructuredStream(InUtc):
         }
 
 
-def misplaced(operators: Sequence[Operator], sources: int) -> str | None:
+def misplaced_operator(operators: Sequence[Operator], sources: int) -> str | None:
     """Return why operators cannot follow each other in this order; None if they can.
 
     Args:

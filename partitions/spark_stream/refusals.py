@@ -13,13 +13,13 @@ from partitions.sources import FilesSource, TableSource
 from partitions.sources.definition import SourceDefinition
 from partitions.sources.several import within
 from partitions.spark_stream import union_join
-from partitions.spark_stream.definition import StructuredStream, misplaced
+from partitions.spark_stream.definition import StructuredStream, misplaced_operator
 from partitions.stream.operators import (
     Aggregate,
     Join,
     Operator,
     OverWindow,
-    lengths,
+    window_lengths,
 )
 from partitions.stream.refusals import file_refusals
 from partitions.target import Target
@@ -51,7 +51,7 @@ def refusals(
         yield from within(place, _source_refusals(part))
     if (load := _LOADS[watermark.output_mode]) != target.load:
         yield Refusal(("target", "load"), target.load, f"{load} beside output_mode: {watermark.output_mode}")
-    if (why := misplaced(operators, len(source.parts))) is not None:
+    if (why := misplaced_operator(operators, len(source.parts))) is not None:
         yield Refusal(
             ("operators",),
             ", ".join(operator.type for operator in operators) or "none",
@@ -66,7 +66,7 @@ def refusals(
         yield Refusal(("watermark", "output_mode"), f"{watermark.output_mode} beside join", expected)
     yield from union_join.refusals(source, watermark.event_time, operators)
     for operator in operators:
-        for key, length in lengths(operator.window) if isinstance(operator, Aggregate) else ():
+        for key, length in window_lengths(operator.window) if isinstance(operator, Aggregate) else ():
             if isinstance(length, int):
                 expected = "a duration such as PT5M (Spark's event time is a timestamp)"
                 yield Refusal(("operators", "window", key), str(length), expected)

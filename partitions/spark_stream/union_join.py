@@ -22,7 +22,7 @@ _SAME = {
 }  # fmt: skip
 """Names of types that mean another's."""
 
-_JOINED = 2
+_SOURCES_OF_A_JOIN = 2
 """Sources of a join."""
 
 _ONE_SIDED = ("right", "full")
@@ -42,8 +42,8 @@ def refusals(source: SourceDefinition, event_time: str, operators: Sequence[Oper
             yield from _of_union(source, event_time, schemas)
         case Join() as join:
             yield from _of_join(join, event_time, schemas, operators[1:])
-            if len(schemas) == len(source.sources) == _JOINED:
-                yield from _clashes(source, schemas, join)
+            if len(schemas) == len(source.sources) == _SOURCES_OF_A_JOIN:
+                yield from _name_clashes(source, schemas, join)
 
 
 def joined_names(
@@ -144,7 +144,7 @@ def _of_join(
         yield Refusal(("operators", 0, "how"), f"{join.how} before {after[0].type}", expected)
 
 
-def _clashes(
+def _name_clashes(
     source: SeveralSources, schemas: Mapping[int, Mapping[str, Column]], join: Join
 ) -> Iterator[Refusal]:
     left_columns, right_columns = (

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 from partitions.errors import StrandlineError
 from partitions.plan import counted
-from partitions.stream.operators import Aggregate, Operator, OverWindow, SessionWindows, one_of_splits
+from partitions.stream.operators import Aggregate, Operator, OverWindow, SessionWindows, splits_operator
 from partitions.stream.splits import split_in_words
 from partitions.stream.state import StreamState
 
@@ -62,7 +62,7 @@ def _slowest_split(state: StreamState) -> str:
 
 def _held_open(operators: Sequence[Operator]) -> str:
     """Return what keeps rows below the global watermark waiting."""
-    match one_of_splits(operators):
+    match splits_operator(operators):
         case Aggregate(window=SessionWindows()):
             return "sessions that are open"
         case OverWindow():

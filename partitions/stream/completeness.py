@@ -11,13 +11,13 @@ from partitions.dataflow import Dataflow
 from partitions.refusal import Refusal
 from partitions.stream.definition import StreamWatermark
 from partitions.stream.event_time import EventTime
-from partitions.stream.operators import Aggregate, OverWindow, SessionWindows, one_of_splits
+from partitions.stream.operators import Aggregate, OverWindow, SessionWindows, splits_operator
 from partitions.stream.windows import Hop
 
 _TO, _COLUMN = ("watermark", "definition"), ("source", "window_column")
 
 
-def refused(reader: Dataflow, makers: tuple[Dataflow, ...]) -> Refusal | None:
+def completeness_refusal(reader: Dataflow, makers: tuple[Dataflow, ...]) -> Refusal | None:
     """Return why a dataflow with ``to: watermark`` has nothing to wait for; None if nothing is wrong.
 
     Args:
@@ -54,7 +54,7 @@ def complete_columns(stream: Dataflow) -> tuple[str, ...]:
 
     No new row has a time below the complete time in such a column.
     """
-    match one_of_splits(stream.operators):
+    match splits_operator(stream.operators):
         case None:
             return (stream.stream.event_time,)
         case OverWindow(columns=columns):
@@ -74,7 +74,7 @@ def complete_up_to(stream: Dataflow, column: str | None, drained: EventTime | No
         column: one of :func:`complete_columns`.
         drained: the global watermark of its newest epoch, up to which rows have left the buffer.
     """
-    aggregate = one_of_splits(stream.operators)
+    aggregate = splits_operator(stream.operators)
     if drained is None or column != "window_start" or not isinstance(aggregate, Aggregate):
         return drained
     window = aggregate.window

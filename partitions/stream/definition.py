@@ -15,7 +15,7 @@ from partitions.path.definition import Checkpoint, PartitionFilter, PathWatermar
 from partitions.sources.rows import ColumnName
 from partitions.stream.late_rows import OnLateRows
 from partitions.stream.split_changes import Mode
-from partitions.stream.splits import Splits
+from partitions.stream.splits import SplitOptions
 
 SpanOfTime = Duration | Annotated[int, Field(ge=0, strict=True)]
 """A distance of event times: a duration beside timestamps, a whole number beside whole numbers."""
@@ -135,9 +135,9 @@ class StreamWatermark(InUtc):
         return (self.split,) if isinstance(self.split, str) else self.split
 
     @property
-    def policy(self) -> Splits:
+    def policy(self) -> SplitOptions:
         """Return the options of splits that judge rows."""
-        return Splits(
+        return SplitOptions(
             self.timeout,
             frozenset(self.splits),
             self.min_splits,

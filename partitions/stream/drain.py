@@ -30,22 +30,22 @@ class Drain:
     kept: tuple[Segment, ...]
 
 
-def leaves(at: EventTime, value: EventTime | None) -> bool:
+def leaves_buffer(at: EventTime, value: EventTime | None) -> bool:
     """Return whether a row leaves the buffer at a global watermark; a row exactly at it stays."""
     return value is not None and bool(is_below(at, value))
 
 
-def drained(segments: Iterable[Segment], value: EventTime | None) -> Drain:
+def drain_segments(segments: Iterable[Segment], value: EventTime | None) -> Drain:
     """Return the effect of a global watermark on the buffer's segments."""
     buffered = tuple(segments)
     return Drain(
-        read=tuple(segment for segment in buffered if leaves(segment.lowest, value)),
-        gone=tuple(segment for segment in buffered if leaves(segment.highest, value)),
-        kept=tuple(segment for segment in buffered if not leaves(segment.highest, value)),
+        read=tuple(segment for segment in buffered if leaves_buffer(segment.lowest, value)),
+        gone=tuple(segment for segment in buffered if leaves_buffer(segment.highest, value)),
+        kept=tuple(segment for segment in buffered if not leaves_buffer(segment.highest, value)),
     )
 
 
-def carried(
+def remaining_segments(
     segments: Iterable[Segment],
     value: EventTime | None,
     live: Mapping[str, tuple[int, EventTime]],
@@ -66,6 +66,6 @@ def carried(
         if segment.name in live
         else segment
         for segment in segments
-        if segment.name in live or not leaves(segment.lowest, value)
+        if segment.name in live or not leaves_buffer(segment.lowest, value)
     )
     return (*remaining, *written)

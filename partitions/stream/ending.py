@@ -12,8 +12,8 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from partitions.stream.event_time import EventTime, after, later
-from partitions.stream.inputs import Nothing
-from partitions.stream.operators import Aggregate, Operator, SessionWindows, one_of_splits
+from partitions.stream.inputs import NoInput
+from partitions.stream.operators import Aggregate, Operator, SessionWindows, splits_operator
 from partitions.stream.state import Flush, StreamState
 from partitions.stream.ticks import HIGHEST
 from partitions.stream.windows import Hop
@@ -22,12 +22,12 @@ FLUSHED, CLOSED = "flush", "close_after"
 """Why rows leave without input: by a decision; or since no input came for long."""
 
 
-def end_of(state: StreamState, operators: Sequence[Operator]) -> EventTime | None:
+def draining_watermark(state: StreamState, operators: Sequence[Operator]) -> EventTime | None:
     """Return the lowest global watermark at which all buffered rows leave; the present one if none wait."""
     highest = max((segment.highest for segment in state.segments), default=None)
     if highest is None:
         return state.value
-    match one_of_splits(operators):
+    match splits_operator(operators):
         case Aggregate(window=SessionWindows(gap=gap)):
             end = _next(after(highest, gap))
         case Aggregate(window=window):
@@ -38,7 +38,7 @@ def end_of(state: StreamState, operators: Sequence[Operator]) -> EventTime | Non
     return later(state.value, _capped(end))
 
 
-def flushed(state: StreamState, before: EventTime | None) -> StreamState:
+def request_flush(state: StreamState, before: EventTime | None) -> StreamState:
     """Return the state after a decision to flush rows once all present input is read.
 
     Rows below ``before`` leave; None: all rows, as if nothing came after them.
@@ -49,13 +49,13 @@ def flushed(state: StreamState, before: EventTime | None) -> StreamState:
     return replace(state, flush=Flush(later(requested.to if requested else None, _capped(before))))
 
 
-def flushing(state: StreamState) -> Nothing | None:
+def flush_epoch(state: StreamState) -> NoInput | None:
     """Return the epoch without input that a decision has requested, after all present input; else None."""
     flush = state.flush
-    return None if flush is None else Nothing(flush.to, flush.to is None, FLUSHED)
+    return None if flush is None else NoInput(flush.to, flush.to is None, FLUSHED)
 
 
-def pending(state: StreamState) -> Nothing | None:
+def pending_epoch(state: StreamState) -> NoInput | None:
     """Return the epoch without input that lets rows below a risen global watermark out; else None.
 
     It rises without input if a split is removed.
@@ -63,7 +63,7 @@ def pending(state: StreamState) -> Nothing | None:
     if state.value is None or (state.drained is not None and state.value <= state.drained):
         return None
     waits = any(segment.lowest < state.value for segment in state.segments)
-    return Nothing(state.value, False, FLUSHED) if waits or state.drained is not None else None
+    return NoInput(state.value, False, FLUSHED) if waits or state.drained is not None else None
 
 
 def closes_at(
@@ -73,7 +73,7 @@ def closes_at(
     if close_after is None or state.heard_at is None or not state.buffered:
         return None
     ahead = state.carry is not None and state.carry.waiting
-    if not ahead and end_of(state, operators) == state.value:
+    if not ahead and draining_watermark(state, operators) == state.value:
         return None  # a row at the last time that there is
     try:
         return state.heard_at + close_after
@@ -81,17 +81,17 @@ def closes_at(
         return None
 
 
-def closing(
+def closing_epoch(
     state: StreamState, close_after: timedelta | None, operators: Sequence[Operator], now: datetime
-) -> Nothing | None:
+) -> NoInput | None:
     """Return the epoch without input that is due since no input came for ``close_after``; else None."""
     at = closes_at(state, close_after, operators)
-    return Nothing(None, True, CLOSED) if at is not None and at <= now else None
+    return NoInput(None, True, CLOSED) if at is not None and at <= now else None
 
 
-def raised_by(ending: Nothing, state: StreamState, operators: Sequence[Operator]) -> EventTime | None:
+def raised_watermark(ending: NoInput, state: StreamState, operators: Sequence[Operator]) -> EventTime | None:
     """Return the global watermark after an epoch without input."""
-    return later(state.value, end_of(state, operators) if ending.ends else ending.up_to_time)
+    return later(state.value, draining_watermark(state, operators) if ending.ends else ending.up_to_time)
 
 
 def _capped(at: EventTime) -> EventTime:

@@ -8,13 +8,13 @@ from dataclasses import replace
 from partitions.stream.event_time import EventTime
 from partitions.stream.global_watermark import global_watermark
 from partitions.stream.idle_splits import adopted_watermarks, excluded_splits, idle_epochs
-from partitions.stream.split_changes import assigned, merged_into
-from partitions.stream.split_watermark import raised
-from partitions.stream.splits import Splits
+from partitions.stream.split_changes import assign_watermarks, merge_watermarks
+from partitions.stream.split_watermark import raise_watermark
+from partitions.stream.splits import SplitOptions
 from partitions.stream.state import Split, StreamState
 
 
-def opened(state: StreamState, splits: Splits, with_rows: Iterable[str]) -> StreamState:
+def open_epoch(state: StreamState, splits: SplitOptions, with_rows: Iterable[str]) -> StreamState:
     """Return the state that judges an epoch's rows: with its new splits, without undeclared unseen ones.
 
     Args:
@@ -28,15 +28,15 @@ def opened(state: StreamState, splits: Splits, with_rows: Iterable[str]) -> Stre
     before = {name: state.splits[name].watermark for name in sorted(kept_splits)}
     names = sorted({*kept_splits, *splits.declared, *with_rows})
     changed = set(names) != kept_splits
-    watermarks = assigned(before, names, splits.scaling, state.value) if changed else before
+    watermarks = assign_watermarks(before, names, splits.scaling, state.value) if changed else before
     idle = {name: state.splits[name].idle if name in kept_splits else 0 for name in watermarks}
     opened_state = _with(state, splits, watermarks, idle)
     # In mode split rows are judged by the global watermark of the epoch before, not by one that rises as a name is undeclared.
     return opened_state if splits.scaling == "unit" else replace(opened_state, value=state.value)
 
 
-def closed(
-    state: StreamState, splits: Splits, tops: Mapping[str, EventTime], *, counts: bool = True
+def close_epoch(
+    state: StreamState, splits: SplitOptions, tops: Mapping[str, EventTime], *, counts: bool = True
 ) -> StreamState:
     """Return the state at an epoch's end, before its effect on the buffer.
 
@@ -48,7 +48,9 @@ def closed(
     """
     idle = idle_epochs(state, tops, counts=counts)
     watermarks = {
-        name: raised(state.bound(name), tops[name], splits.timeout) if name in tops else split.watermark
+        name: raise_watermark(state.bound(name), tops[name], splits.timeout)
+        if name in tops
+        else split.watermark
         for name, split in state.splits.items()
     }
     if counts:
@@ -56,23 +58,27 @@ def closed(
     return _with(state, splits, watermarks, idle)
 
 
-def without(state: StreamState, splits: Splits, names: Collection[str]) -> StreamState:
+def state_without_splits(state: StreamState, splits: SplitOptions, names: Collection[str]) -> StreamState:
     """Return the state after splits were removed."""
     rest = [name for name in state.splits if name not in names]
     before = {name: split.watermark for name, split in state.splits.items()}
-    watermarks = assigned(before, rest, splits.scaling, state.value)
+    watermarks = assign_watermarks(before, rest, splits.scaling, state.value)
     return _with(state, splits, watermarks, {name: state.splits[name].idle for name in rest})
 
 
-def joined(state: StreamState, splits: Splits, parents: Collection[str], into: str) -> StreamState:
+def state_with_merged_splits(
+    state: StreamState, splits: SplitOptions, parents: Collection[str], into: str
+) -> StreamState:
     """Return the state after splits are merged into one, with the maximum of their watermarks.
 
     It counts as idle for as long as the least idle of them. In mode ``unit`` each split takes the maximum
     of all, as after any change of the set.
     """
     before = {name: split.watermark for name, split in state.splits.items()}
-    merged = merged_into(before, parents, into)
-    watermarks = assigned(before, list(merged), "unit", state.value) if splits.scaling == "unit" else merged
+    merged = merge_watermarks(before, parents, into)
+    watermarks = (
+        assign_watermarks(before, list(merged), "unit", state.value) if splits.scaling == "unit" else merged
+    )
     family = [split.idle for name, split in state.splits.items() if name in parents or name == into]
     idle = {name: split.idle for name, split in state.splits.items()} | {into: min(family, default=0)}
     return _with(state, splits, watermarks, idle)
@@ -80,7 +86,7 @@ def joined(state: StreamState, splits: Splits, parents: Collection[str], into: s
 
 def _with(
     state: StreamState,
-    splits: Splits,
+    splits: SplitOptions,
     watermarks: Mapping[str, EventTime | None],
     idle: Mapping[str, int],
 ) -> StreamState:

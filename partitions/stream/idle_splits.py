@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping
 
 from partitions.stream.event_time import EventTime
 from partitions.stream.split_changes import highest
-from partitions.stream.splits import Splits
+from partitions.stream.splits import SplitOptions
 from partitions.stream.state import StreamState
 
 
@@ -29,7 +29,7 @@ def idle_epochs(state: StreamState, with_rows: Collection[str], *, counts: bool)
     }
 
 
-def excluded_splits(splits: Splits, idle: Mapping[str, int]) -> set[str]:
+def excluded_splits(splits: SplitOptions, idle: Mapping[str, int]) -> set[str]:
     """Return the idle splits that the global watermark leaves out (``exclude``)."""
     if splits.idle != "exclude":
         return set()
@@ -37,7 +37,7 @@ def excluded_splits(splits: Splits, idle: Mapping[str, int]) -> set[str]:
 
 
 def adopted_watermarks(
-    splits: Splits, idle: Mapping[str, int], watermarks: Mapping[str, EventTime | None]
+    splits: SplitOptions, idle: Mapping[str, int], watermarks: Mapping[str, EventTime | None]
 ) -> dict[str, EventTime | None]:
     """Return the watermarks that idle splits take over (``adopt_max``): the highest of all."""
     if splits.idle != "adopt_max":

@@ -21,7 +21,7 @@ from partitions.stream.event_time import EventTime
 
 
 @dataclass(frozen=True)
-class Chunk:
+class VersionChunk:
     """The rows of one version of a table, which belong to one epoch.
 
     Attributes:
@@ -194,7 +194,7 @@ class Files:
 
 
 @dataclass(frozen=True)
-class Nothing:
+class NoInput:
     """No input: waiting rows leave although no row comes (docs/reference/streams.md, When input ends).
 
     Attributes:
@@ -248,14 +248,14 @@ class Nothing:
         return {"nothing": serialise({"to": self.up_to_time}), "ends": self.ends, "why": self.why}
 
 
-Input = Versions | Files | Nothing
+Input = Versions | Files | NoInput
 """What an epoch reads."""
 
 
 def input_of(plain: Mapping[str, Any]) -> Input:
     """Return the input of plain data (``to_plain``)."""
     if "nothing" in plain:
-        return Nothing(deserialise(plain["nothing"])["to"], plain["ends"], plain["why"])
+        return NoInput(deserialise(plain["nothing"])["to"], plain["ends"], plain["why"])
     if "versions" in plain:
         return Versions(**plain["versions"])
     files = tuple(SourceFile(*row) for row in plain["files"])
@@ -270,8 +270,8 @@ def after_files(before: Watermark, files: Sequence[SourceFile]) -> Files:
     return Files(tuple(files), before, after)
 
 
-def versions_in_epochs(
-    limits: Checkpoint, table: str, chunks: Sequence[Chunk], since: tuple[int, str | None] | None
+def cut_versions(
+    limits: Checkpoint, table: str, chunks: Sequence[VersionChunk], since: tuple[int, str | None] | None
 ) -> list[Input]:
     """Cut versions into epochs of limited size; each epoch has a version with files.
 
@@ -283,7 +283,7 @@ def versions_in_epochs(
         chunks: oldest first, including those without files.
         since: the version that was read last, and its id; None: none was.
     """
-    groups: list[list[Chunk]] = []
+    groups: list[list[VersionChunk]] = []
     for chunk in chunks:
         group = groups[-1] if groups else None
         if group is None or (_has_files(group) and chunk.files and not _fits(group, chunk, limits)):
@@ -303,7 +303,7 @@ def versions_in_epochs(
     return epochs
 
 
-def begun_behind(table: str, newest: tuple[int, str | None]) -> Versions:
+def input_before_start(table: str, newest: tuple[int, str | None]) -> Versions:
     """Return the input of an epoch that reads nothing, but records the version at which a stream starts.
 
     Args:
@@ -314,7 +314,7 @@ def begun_behind(table: str, newest: tuple[int, str | None]) -> Versions:
     return Versions(table, version, version, False, 0, 0, id_, version, id_)
 
 
-def files_in_epochs(
+def cut_files(
     limits: Checkpoint, before: Watermark, files: Sequence[SourceFile], split: Sequence[str]
 ) -> list[Input]:
     """Cut files into epochs of limited size.
@@ -329,7 +329,7 @@ def files_in_epochs(
         split: the columns that tell a row's split.
     """
     in_turn = "paths" in before
-    ordered = _in_turn(files, split) if in_turn else list(files)
+    ordered = _take_turns(files, split) if in_turn else list(files)
     epochs: list[Input] = []
     start = 0
     while start < len(ordered):
@@ -344,7 +344,7 @@ def files_in_epochs(
     return epochs
 
 
-def _in_turn(files: Sequence[SourceFile], split: Sequence[str]) -> list[SourceFile]:
+def _take_turns(files: Sequence[SourceFile], split: Sequence[str]) -> list[SourceFile]:
     waiting: dict[tuple[str, ...], deque[SourceFile]] = {}
     for file in files:
         values = partition_values(FileKey.of(file.path).partition)
@@ -363,11 +363,11 @@ def _round_robin(queues: Sequence[deque[Item]]) -> Iterator[Item]:
         queues = [queue for queue in queues if queue]
 
 
-def _has_files(group: Sequence[Chunk]) -> bool:
+def _has_files(group: Sequence[VersionChunk]) -> bool:
     return any(chunk.files for chunk in group)
 
 
-def _fits(group: Sequence[Chunk], chunk: Chunk, limits: Checkpoint) -> bool:
+def _fits(group: Sequence[VersionChunk], chunk: VersionChunk, limits: Checkpoint) -> bool:
     files = sum(member.files for member in group) + chunk.files
     size = sum(member.bytes for member in group) + chunk.bytes
     return files <= limits.interval_files and size <= limits.interval_bytes

@@ -13,7 +13,7 @@ from pydantic import AfterValidator, Field, TypeAdapter, field_validator, model_
 
 from partitions.model import Duration, Model
 from partitions.refusal import Refusal
-from partitions.stream.over import Call, Function
+from partitions.stream.over import Function, OverCall
 
 
 def _positive(span: timedelta) -> timedelta:
@@ -63,7 +63,7 @@ class SessionWindows(Model):
 EPOCH = "_epoch"
 """The column with the number of the epoch that a row came with, or left the buffer in."""
 
-Row = Annotated[int, Field(strict=True)]
+RowOffset = Annotated[int, Field(strict=True)]
 _KEYS: dict[Function, tuple[str, ...]] = {
     "row_number": (),
     "rank": (),
@@ -116,7 +116,7 @@ class OverColumn(Model):
     fn: Function
     column: Annotated[str, Field(min_length=1)] | None = None
     offset: Annotated[int, Field(ge=1, strict=True)] | None = None
-    frame: tuple[Row, Row] | None = None
+    frame: tuple[RowOffset, RowOffset] | None = None
 
     @model_validator(mode="after")
     def _keys_of_its_own(self) -> OverColumn:
@@ -133,9 +133,9 @@ class OverColumn(Model):
         return self
 
     @property
-    def call(self) -> Call:
+    def call(self) -> OverCall:
         """Return the computed value."""
-        return Call(self.fn, self.column or "", self.offset or 1, self.frame or (0, 0))
+        return OverCall(self.fn, self.column or "", self.offset or 1, self.frame or (0, 0))
 
 
 class OverWindow(Model):
@@ -244,7 +244,7 @@ SplitsOperator = Aggregate | OverWindow
 """What a stream over splits does."""
 
 
-def lengths(window: Windows) -> Iterator[tuple[str, timedelta | int]]:
+def window_lengths(window: Windows) -> Iterator[tuple[str, timedelta | int]]:
     """Yield the lengths of a window definition with their keys: size, slide, gap."""
     for key in ("size", "slide", "gap"):
         if (length := getattr(window, key, None)) is not None:
@@ -256,7 +256,7 @@ def _as_declared(length: timedelta | int) -> str:
     return str(TypeAdapter(timedelta | int).dump_python(length, mode="json"))
 
 
-def one_of_splits(operators: Sequence[Operator]) -> SplitsOperator | None:
+def splits_operator(operators: Sequence[Operator]) -> SplitsOperator | None:
     """Return the operator of a stream over splits; None if it has none.
 
     Raises:
@@ -292,7 +292,7 @@ def splits_refusals(operators: Sequence[Operator], timeout: timedelta | int) -> 
         )
     for operator in operators:
         if isinstance(operator, Aggregate):
-            for key, length in lengths(operator.window):
+            for key, length in window_lengths(operator.window):
                 if isinstance(length, int) != isinstance(timeout, int):
                     expected_length = (
                         "a whole number" if isinstance(timeout, int) else "a duration such as PT5M"

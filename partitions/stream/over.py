@@ -16,7 +16,7 @@ NUMBERING: tuple[Function, ...] = ("row_number", "rank", "dense_rank")
 
 
 @dataclass(frozen=True)
-class Call:
+class OverCall:
     """One computed value of a row.
 
     Attributes:
@@ -58,7 +58,7 @@ class Reach:
     behind: int
 
     @classmethod
-    def of(cls, calls: Iterable[Call]) -> Reach:
+    def of(cls, calls: Iterable[OverCall]) -> Reach:
         """Return the farthest reach of all values. A frame without rows needs none."""
         spans = [call.reach for call in calls if call.reach[0] <= call.reach[1]]
         return cls(max([0, *(last for _, last in spans)]), max([0, *(-first for first, _ in spans)]))

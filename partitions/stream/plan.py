@@ -10,9 +10,9 @@ from datetime import datetime
 
 from partitions.plan import Plan, Skip, counted
 from partitions.stream.definition import StreamWatermark
-from partitions.stream.ending import closes_at, closing, flushing, pending
+from partitions.stream.ending import closes_at, closing_epoch, flush_epoch, pending_epoch
 from partitions.stream.event_time import EventTime
-from partitions.stream.inputs import Input, Nothing
+from partitions.stream.inputs import Input, NoInput
 from partitions.stream.operators import Operator
 from partitions.stream.slices import EpochSlice
 from partitions.stream.state import StreamState
@@ -92,15 +92,15 @@ def _without_input(
     held_back: Sequence[Skip],
     operators: Sequence[Operator],
     now: datetime,
-) -> Nothing | None:
+) -> NoInput | None:
     """Return the last epoch, which has no input; None if none is due, or another does its work."""
-    if (flush := flushing(state)) is not None:
+    if (flush := flush_epoch(state)) is not None:
         return flush
     if inputs:
         return None
-    if (due := pending(state)) is not None:
+    if (due := pending_epoch(state)) is not None:
         return due
-    return None if held_back else closing(state, definition.close_after, operators, now)
+    return None if held_back else closing_epoch(state, definition.close_after, operators, now)
 
 
 def _skips(definition: StreamWatermark, state: StreamState) -> Sequence[Skip]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from partitions.dataflow import Dataflow
 from partitions.stream.definition import StreamWatermark
-from partitions.stream.operators import EPOCH, OverWindow, one_of_splits
+from partitions.stream.operators import EPOCH, OverWindow, splits_operator
 
 LATE, QUARANTINE, BUFFER, CARRY = "late", "quarantine", "buffer", "over"
 """Short names: late rows, rows that no event time tells, rows that wait, and rows that later ones look back to."""
@@ -22,6 +22,6 @@ def side_tables(dataflow: Dataflow) -> Mapping[str, tuple[str, tuple[str, ...]]]
         return {}
     # also without divert: rows that an abandoned number, or a life before a reset, left there make room
     names = [LATE, QUARANTINE, BUFFER]
-    names += [CARRY] if isinstance(one_of_splits(dataflow.operators), OverWindow) else []
+    names += [CARRY] if isinstance(splits_operator(dataflow.operators), OverWindow) else []
     # Of the buffer several epochs are read at once, in one read of files.
     return {name: (f"{dataflow.table}__{name}", (EPOCH,) if name == CARRY else ()) for name in names}

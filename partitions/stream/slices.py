@@ -13,7 +13,7 @@ from partitions.errors import BadPart
 from partitions.plan import Size
 from partitions.sentinels import Watermark, encode
 from partitions.stream.event_time import EventTime
-from partitions.stream.inputs import Input, Nothing
+from partitions.stream.inputs import Input, NoInput
 from partitions.stream.state import StreamState
 
 
@@ -36,7 +36,7 @@ class Tally(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Judgement:
+class EpochJudgement:
     """The decisions about an epoch's rows, which put each row in one place.
 
     Attributes:
@@ -73,14 +73,14 @@ class EpochSlice:
     before: Watermark
     input: Input
     counts: bool
-    judgement: Judgement | None = field(default=None, repr=False)
+    judgement: EpochJudgement | None = field(default=None, repr=False)
     since: Watermark | None = None
 
     why: Literal["run"] = "run"
     replaces: Literal[False] = False
 
     @property
-    def judged(self) -> Judgement:
+    def judged(self) -> EpochJudgement:
         """Return the judgement of its rows.
 
         Raises:
@@ -93,7 +93,7 @@ class EpochSlice:
     @property
     def reads_nothing(self) -> bool:
         """Return whether the source is not read, and only waiting rows leave."""
-        return isinstance(self.input, Nothing)
+        return isinstance(self.input, NoInput)
 
     @property
     def lower(self) -> Watermark | None:
@@ -138,7 +138,7 @@ class EpochSlice:
 
     def describe(self) -> list[dict[str, Any]]:
         """Return its number, and its files or versions."""
-        reason = self.input.why if isinstance(self.input, Nothing) else "new"
+        reason = self.input.why if isinstance(self.input, NoInput) else "new"
         return [{"epoch": self.number, **self.input.describe(), "reason": reason}]
 
     def counts_of_rows(self) -> dict[str, Any]:

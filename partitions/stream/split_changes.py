@@ -16,7 +16,7 @@ def highest(watermarks: Iterable[EventTime | None]) -> EventTime | None:
     return reduce(later, watermarks, None)
 
 
-def assigned(
+def assign_watermarks(
     before: Mapping[str, EventTime | None], after: Collection[str], mode: Mode, start: EventTime | None
 ) -> dict[str, EventTime | None]:
     """Return the watermark of each split after the set of splits has changed.
@@ -33,7 +33,7 @@ def assigned(
     return {name: before.get(name, start) for name in after}
 
 
-def merged_into(
+def merge_watermarks(
     watermarks: Mapping[str, EventTime | None], parents: Collection[str], into: str
 ) -> dict[str, EventTime | None]:
     """Return the watermarks after splits are merged into one.

@@ -10,7 +10,9 @@ from __future__ import annotations
 from partitions.stream.event_time import EventTime, Span, before, later
 
 
-def raised(watermark: EventTime | None, highest: EventTime | None, timeout: Span) -> EventTime | None:
+def raise_watermark(
+    watermark: EventTime | None, highest: EventTime | None, timeout: Span
+) -> EventTime | None:
     """Return the watermark after a chunk.
 
     Args:

@@ -10,7 +10,7 @@ from partitions.stream.split_changes import Mode
 
 
 @dataclass(frozen=True)
-class Splits:
+class SplitOptions:
     """The options that decide which splits are awaited, and when one is idle.
 
     Attributes:

@@ -9,13 +9,19 @@ from typing import NamedTuple
 
 from partitions.intervals import Interval
 from partitions.window.due_ranges import DueRange
-from partitions.window.stale import Bound, bounds, each, holding, waits
+from partitions.window.stale import (
+    BoundWindows,
+    bind_windows,
+    find_bound_windows,
+    missing_stretches,
+    split_windows,
+)
 from partitions.window.state import WindowState
 from partitions.window.windows import Windows
 from partitions.window.work_outcomes import Failure
 
 
-class Group(NamedTuple):
+class WorkUnitGroup(NamedTuple):
     """Work units that a run takes on together or not at all.
 
     Attributes:
@@ -26,7 +32,7 @@ class Group(NamedTuple):
     """
 
     place: int
-    bound: Bound
+    bound: BoundWindows
     failure: Failure | None
 
     @property
@@ -36,7 +42,7 @@ class Group(NamedTuple):
 
 
 @dataclass
-class Groups:
+class WorkUnitGroups:
     """The groups of all units.
 
     Attributes:
@@ -52,29 +58,29 @@ class Groups:
     windows: Windows
     units: Sequence[str]
     ranged: bool
-    waiting: list[tuple[int, Bound, Sequence[Interval]]] = field(default_factory=list)
-    _known: dict[str, list[Bound]] = field(default_factory=dict)
+    waiting: list[tuple[int, BoundWindows, Sequence[Interval]]] = field(default_factory=list)
+    _known: dict[str, list[BoundWindows]] = field(default_factory=dict)
 
-    def bounds(self, unit: str) -> list[Bound]:
+    def bounds(self, unit: str) -> list[BoundWindows]:
         """Return the bound windows of a unit; the result is cached, since most units have the same ones."""
         intervals = self.state.stale.get(unit)
         if not intervals:
             return []
         key = repr(intervals)
         if key not in self._known:
-            old = sorted((start, end) for start, end, _ in each(intervals, self.state.grid))
-            all_bounds = bounds(old, self.windows)
+            old = sorted((start, end) for start, end, _ in split_windows(intervals, self.state.grid))
+            all_bounds = bind_windows(old, self.windows)
             self._known[key] = [
-                bound if self.ranged or waits(bound, self.windows) else bound._replace(rest=())
+                bound if self.ranged or missing_stretches(bound, self.windows) else bound._replace(rest=())
                 for bound in all_bounds
             ]
         return self._known[key]
 
-    def of(self, unit: str, index: int) -> Bound | None:
+    def of(self, unit: str, index: int) -> BoundWindows | None:
         """Return the bound windows that include a window; None if it is bound to none."""
-        return holding(self.bounds(unit), index) if unit in self.state.stale else None
+        return find_bound_windows(self.bounds(unit), index) if unit in self.state.stale else None
 
-    def due(self, units: Container[str] | None, chosen: Sequence[int] | None) -> list[Group]:
+    def due(self, units: Container[str] | None, chosen: Sequence[int] | None) -> list[WorkUnitGroup]:
         """Return all groups that can be read now.
 
         First come those that did not fail, by window; then the others, the oldest try first.
@@ -90,12 +96,12 @@ class Groups:
             if unit not in self.state.stale or (units is not None and unit not in units):
                 continue
             for bound in self.bounds(unit):
-                if not is_group(bound) or not _meant(bound, chosen):
+                if not is_group(bound) or not _is_requested(bound, chosen):
                     continue
                 if bound.rest and not self.ranged:
-                    self.waiting.append((place, bound, waits(bound, self.windows)))
+                    self.waiting.append((place, bound, missing_stretches(bound, self.windows)))
                 else:
-                    due_groups.append(Group(place, bound, self._failure(unit, bound)))
+                    due_groups.append(WorkUnitGroup(place, bound, self._failure(unit, bound)))
         return sorted(due_groups, key=_order)
 
     def others(self, unit: str, dues: Sequence[DueRange]) -> list[DueRange]:
@@ -105,17 +111,17 @@ class Groups:
         grouped = [bound for bound in self.bounds(unit) if is_group(bound)]
         return [part for due in dues for part in _outside(due, grouped)]
 
-    def _failure(self, unit: str, bound: Bound) -> Failure | None:
+    def _failure(self, unit: str, bound: BoundWindows) -> Failure | None:
         failed, starts = self.state.failed.get(unit, {}), self.windows.starts[bound.first : bound.after]
         return max((failed[start] for start in starts if start in failed), key=_at, default=None)
 
 
-def is_group(bound: Bound) -> bool:
+def is_group(bound: BoundWindows) -> bool:
     """Return whether more than one work unit is bound; a single one is planned like any other."""
     return bound.after - bound.first + len(bound.rest) > 1
 
 
-def taken(groups: Sequence[Group], most: int, *, at_least_one: bool) -> list[Group]:
+def select_groups(groups: Sequence[WorkUnitGroup], most: int, *, at_least_one: bool) -> list[WorkUnitGroup]:
     """Return the leading groups that fit into a number of work units.
 
     Args:
@@ -123,7 +129,7 @@ def taken(groups: Sequence[Group], most: int, *, at_least_one: bool) -> list[Gro
         most: the number of work units.
         at_least_one: whether the first group is taken even if it does not fit.
     """
-    chosen: list[Group] = []
+    chosen: list[WorkUnitGroup] = []
     room = most
     for group in groups:
         if group.size > room and (chosen or not at_least_one):
@@ -133,9 +139,9 @@ def taken(groups: Sequence[Group], most: int, *, at_least_one: bool) -> list[Gro
     return chosen
 
 
-def packed(groups: Sequence[Group], limit: int) -> Iterator[list[Group]]:
+def pack_groups(groups: Sequence[WorkUnitGroup], limit: int) -> Iterator[list[WorkUnitGroup]]:
     """Yield the groups of each slice: as many as fit; a group that failed gets its own slice."""
-    portion: list[Group] = []
+    portion: list[WorkUnitGroup] = []
     for group in groups:
         full = sum(group_in_slice.size for group_in_slice in portion) + group.size > limit
         if portion and (full or group.failure or portion[-1].failure):
@@ -146,11 +152,11 @@ def packed(groups: Sequence[Group], limit: int) -> Iterator[list[Group]]:
         yield portion
 
 
-def _meant(bound: Bound, chosen: Sequence[int] | None) -> bool:
+def _is_requested(bound: BoundWindows, chosen: Sequence[int] | None) -> bool:
     return chosen is None or bisect_left(chosen, bound.first) < bisect_left(chosen, bound.after)
 
 
-def _outside(due: DueRange, bounds: Sequence[Bound]) -> Iterator[DueRange]:
+def _outside(due: DueRange, bounds: Sequence[BoundWindows]) -> Iterator[DueRange]:
     first = due.first
     for bound in bounds:
         if bound.first < due.after and first < bound.after:
@@ -161,7 +167,7 @@ def _outside(due: DueRange, bounds: Sequence[Bound]) -> Iterator[DueRange]:
         yield due._replace(first=first)
 
 
-def _order(group: Group) -> tuple[bool, int, int, int]:
+def _order(group: WorkUnitGroup) -> tuple[bool, int, int, int]:
     return group.failure is not None, _at(group.failure), group.bound.first, group.place
 
 

@@ -25,7 +25,7 @@ from partitions.window.dagster_units import MANY, MOST_KEYS, DagsterUnits
 from partitions.window.extent import Unit
 from partitions.window.secondary_input import SecondaryInput
 from partitions.window.time_range import Composite, TimeRange
-from partitions.window.units import explicit
+from partitions.window.units import parse_units
 from partitions.window.windows import Windows
 
 
@@ -56,7 +56,7 @@ def _window(value: object) -> object:
     return value
 
 
-def _whole(value: object) -> object:
+def _whole_number(value: object) -> object:
     """Return a whole number from an integer or from decimal text, as in a properties file."""
     if isinstance(value, str) and value.strip().isascii() and value.strip().isdecimal():
         return int(value)
@@ -65,7 +65,7 @@ def _whole(value: object) -> object:
     raise ConfigurationError(f"expected a whole number, not negative, found {value!r}")
 
 
-def _period(value: object) -> object:
+def _iso_period(value: object) -> object:
     """Return an ISO duration for whole days of 24 hours; pass durations through."""
     if isinstance(value, timedelta):
         return value
@@ -84,10 +84,10 @@ def _zone(text: str) -> str:
     return text
 
 
-Count = Annotated[int, BeforeValidator(_whole), Field(ge=0)]
+Count = Annotated[int, BeforeValidator(_whole_number), Field(ge=0)]
 """A whole number, not negative."""
 
-Period = Annotated[Duration, BeforeValidator(_period)]
+Period = Annotated[Duration, BeforeValidator(_iso_period)]
 """Whole days of 24 hours, or an ISO duration."""
 
 
@@ -118,7 +118,7 @@ class UnitEntry(Model):
 
     name: Annotated[str, Field(min_length=1)]
     type: Literal["unit"]
-    units: Annotated[tuple[str | int | float | dict[str, Any], ...], BeforeValidator(explicit)]
+    units: Annotated[tuple[str | int | float | dict[str, Any], ...], BeforeValidator(parse_units)]
 
     @property
     def listed(self) -> tuple[Unit, ...]:

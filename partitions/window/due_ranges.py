@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 
 from partitions.intervals import union
 from partitions.window.grace import Cutoffs
-from partitions.window.known_windows import Known, KnownWindows
+from partitions.window.known_windows import LoadedRange, LoadedWindows
 from partitions.window.state import WindowState
 from partitions.window.window_intervals import WindowInterval
 from partitions.window.windows import Windows
@@ -22,7 +22,7 @@ from partitions.window.work_outcomes import Failure
 Reason = Literal["new", "grace", "failed", "forced", "rest"]
 """Why a work unit runs; ``rest`` is what an old window held, no window holds now, and is deleted with the old one."""
 
-Mark = tuple[int, int, Reason]
+MarkedRange = tuple[int, int, Reason]
 """Windows ``[first, after)`` that are due whatever the cutoffs say."""
 
 
@@ -53,7 +53,7 @@ class DueRange(NamedTuple):
 
 
 @dataclass(frozen=True)
-class UnitDue:
+class DueFinder:
     """Finds the due ranges of units.
 
     Attributes:
@@ -67,10 +67,10 @@ class UnitDue:
     cutoffs: Cutoffs
 
     @cached_property
-    def _windows(self) -> KnownWindows:
-        return KnownWindows(self.state, self.windows)
+    def _windows(self) -> LoadedWindows:
+        return LoadedWindows(self.state, self.windows)
 
-    def known(self, unit: str) -> list[Known]:
+    def known(self, unit: str) -> list[LoadedRange]:
         """Return the windows of a unit that have a high, ascending."""
         return self._windows.known(unit)
 
@@ -103,7 +103,7 @@ class UnitDue:
             first, after = firsts.get(interval[0], -1), afters.get(interval[1], -1)
             if first < reached or after < first or len(interval) > 2:
                 # The last interval may well end with an open window; if others lie otherwise, all have to be compared.
-                loaded: list[Known] = [*self._windows.of(interval)] if interval is intervals[-1] else []
+                loaded: list[LoadedRange] = [*self._windows.of(interval)] if interval is intervals[-1] else []
                 loaded.sort(key=lambda loaded_range: loaded_range[:2])
                 if not loaded or loaded[0][0] < reached:
                     return self.of(unit), 0
@@ -126,10 +126,10 @@ class UnitDue:
     def _dues(
         self,
         unit: str,
-        loaded: Iterable[Known],
+        loaded: Iterable[LoadedRange],
         reached: int = 0,
         tried: Sequence[int] = (),
-        marks: Sequence[Mark] = (),
+        marks: Sequence[MarkedRange] = (),
     ) -> list[DueRange]:
         """Return the due ranges from an index on, where some windows are loaded."""
         dues, again = list[DueRange](), self._again(unit)
@@ -175,21 +175,23 @@ class UnitDue:
             dues.append(DueRange(reached, after, "new"))
         return dues
 
-    def _whole(self, unit: str, first: int, after: int, marks: Sequence[Mark]) -> Iterator[DueRange]:
+    def _whole(self, unit: str, first: int, after: int, marks: Sequence[MarkedRange]) -> Iterator[DueRange]:
         """Yield the fully loaded windows that are marked, or that grace reads again."""
-        tail: list[Mark] = [(max(first, self._tail), after, "grace")]
-        grown: list[Mark] = [
+        tail: list[MarkedRange] = [(max(first, self._tail), after, "grace")]
+        grown: list[MarkedRange] = [
             (index, index + 1, "grace")
             for index in self._open(unit)
             if self.cutoffs.read_again(self.windows.ends[index], self.windows.ends[index], grows=True)
         ]
         # A mark is (first, after, reason), so the one before may reach in.
         inside = marks[max(bisect_left(marks, (first,)) - 1, 0) : bisect_left(marks, (after,))]
-        for start, end, reason in over(over(tail, grown), inside) if inside or grown else tail:
+        for start, end, reason in (
+            overlay_marks(overlay_marks(tail, grown), inside) if inside or grown else tail
+        ):
             if max(start, first) < min(end, after):
                 yield DueRange(max(start, first), min(end, after), reason, served=True)
 
-    def _part(self, unit: str, index: int, high: int, marks: Sequence[Mark]) -> Iterator[DueRange]:
+    def _part(self, unit: str, index: int, high: int, marks: Sequence[MarkedRange]) -> Iterator[DueRange]:
         """Yield one window whose high differs from its end, if it is due."""
         reason: Reason | None = next((mark[2] for mark in marks if mark[0] <= index < mark[1]), None)
         end, grows = self.windows.ends[index], index in self._open(unit)
@@ -212,28 +214,28 @@ class UnitDue:
         index = self.windows.index
         return {index[start]: failure for start, failure in failed.items() if start in index}
 
-    def _marks(self, unit: str, failed: Sequence[int]) -> list[Mark]:
+    def _marks(self, unit: str, failed: Sequence[int]) -> list[MarkedRange]:
         """Return the windows of a unit that were left out, that failed, or that must be read whole.
 
         If two marks overlap, the latter of that list counts. Failed windows are ranges of their own.
         """
-        left_out: list[Mark] = [
+        left_out: list[MarkedRange] = [
             (*range_, "grace") for range_ in self._windows.marked(self.state.left.get(unit, ()))
         ]
         again = [
             *self._windows.marked(self.state.whole.get(unit, ())),
             *self._come(self.state.early.get(unit, ())),
         ]
-        whole: list[Mark] = [(*range_, "forced") for range_ in union(sorted(again))]
-        failed_marks: list[Mark] = [(index, index + 1, "failed") for index in failed]
+        whole: list[MarkedRange] = [(*range_, "forced") for range_ in union(sorted(again))]
+        failed_marks: list[MarkedRange] = [(index, index + 1, "failed") for index in failed]
         if not (left_out or whole or failed_marks):
             return []
-        forced_failures: list[Mark] = [
+        forced_failures: list[MarkedRange] = [
             (*mark[:2], "forced")
             for mark in failed_marks
             if any(start <= mark[0] < end for start, end, _ in whole)
         ]
-        return over(over(over(left_out, failed_marks), whole), forced_failures)
+        return overlay_marks(overlay_marks(overlay_marks(left_out, failed_marks), whole), forced_failures)
 
     def _come(self, intervals: Iterable[WindowInterval]) -> Iterator[tuple[int, int]]:
         """Yield the windows of early intervals that are over now.
@@ -245,7 +247,7 @@ class UnitDue:
                 yield first, after
 
 
-def over(below: Sequence[Mark], above: Sequence[Mark]) -> list[Mark]:
+def overlay_marks(below: Sequence[MarkedRange], above: Sequence[MarkedRange]) -> list[MarkedRange]:
     """Overlay marks, both ascending; where they overlap, ``above`` counts."""
     overlaid = list(above)
     for first, after, reason in below:

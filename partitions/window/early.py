@@ -17,7 +17,7 @@ AHEAD = HOUR
 """How far a high may lie above now: the clocks of several machines differ."""
 
 
-def began_ahead(state: WindowState, now: datetime, history: Iterable[tuple[int, int]]) -> int | None:
+def find_early_start(state: WindowState, now: datetime, history: Iterable[tuple[int, int]]) -> int | None:
     """Return the instant from which windows were loaded before their end, epoch milliseconds.
 
     None: none was, or the state already records it.

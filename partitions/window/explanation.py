@@ -9,10 +9,10 @@ from itertools import islice
 
 from partitions.instants import as_datetime, floor_minute, milliseconds
 from partitions.plan import Skip, counted
-from partitions.window.due_ranges import DueRange, UnitDue
+from partitions.window.due_ranges import DueFinder, DueRange
 from partitions.window.early import still_to_come
 from partitions.window.units import NO_UNIT
-from partitions.window.work_unit import words
+from partitions.window.work_unit import describe_unit
 from partitions.window.workload import Workload
 
 _SHOWN = 200
@@ -88,7 +88,7 @@ class Explanation:
                 yield Skip(span, "future: windows are planned when their time has come")
         removed_units = set(self.load.state.units) - set(self.load.units) - {NO_UNIT}
         yield from (
-            Skip(words(unit), "gone: the units no longer hold it; what was loaded of it stays known")
+            Skip(describe_unit(unit), "gone: the units no longer hold it; what was loaded of it stays known")
             for unit in sorted(removed_units)
         )
         yield from self._left_for_later()
@@ -113,7 +113,7 @@ class Explanation:
             label = self._label(first, after, self.load.units[place])
             yield Skip(label, f"left for a later run by {self._cap}")
 
-    def _loaded(self, unit_due: UnitDue) -> Iterator[Skip]:
+    def _loaded(self, unit_due: DueFinder) -> Iterator[Skip]:
         """Yield ranges of adjacent windows that are loaded and not due."""
         job = self.load.cutoffs.job
         since = (
@@ -124,7 +124,7 @@ class Explanation:
         for unit in self.load.units:
             dues = self.load.due(unit)
             for loaded in unit_due.known(unit):
-                for first, after in _left(loaded[0], loaded[1], dues):
+                for first, after in _parts_not_due(loaded[0], loaded[1], dues):
                     yield Skip(
                         self._label(first, after, unit), f"{counted(after - first, 'window')} loaded{since}"
                     )
@@ -144,13 +144,13 @@ class Explanation:
             )
         skipped = ((unit, range_) for unit, ranges in self.load.state.skipped.items() for range_ in ranges)
         for unit, (start, end) in islice(skipped, _SHOWN):
-            yield f"a gap that abstinence has left unread: {self._shown(start, end)}{_of(unit)}"
+            yield f"a gap that abstinence has left unread: {self._shown(start, end)}{_of_unit(unit)}"
 
     def _ahead(self) -> Iterator[str]:
         """Yield a warning for each stretch that was loaded before its end."""
         units = still_to_come(self.load.state, self.load.now)
         for (start, end), unit_names in islice(units.items(), _SHOWN):
-            owner = _of(unit_names[0]) if len(unit_names) == 1 else f" of {len(unit_names):,} units"
+            owner = _of_unit(unit_names[0]) if len(unit_names) == 1 else f" of {len(unit_names):,} units"
             yield (
                 f"{self._shown(start, end)}{owner} was loaded before its time, by a clock that ran ahead, or --now: each window of it is read again"
                 " once it is over. To read them as they grow, go back to the state before (state rewind)"
@@ -174,8 +174,8 @@ class Explanation:
 
     def _label(self, first: int, after: int, unit: str) -> str:
         if self.load.windows is None:
-            return words(unit)
-        return f"{self._shown(self.load.windows.starts[first], self.load.windows.ends[after - 1])}{_of(unit)}"
+            return describe_unit(unit)
+        return f"{self._shown(self.load.windows.starts[first], self.load.windows.ends[after - 1])}{_of_unit(unit)}"
 
     def _at(self, instant: int) -> str:
         return as_datetime(instant, self.load.definition.zone).isoformat()
@@ -184,11 +184,11 @@ class Explanation:
         return f"[{self._at(start)}, {self._at(end)})"
 
 
-def _of(unit: str) -> str:
-    return "" if unit == NO_UNIT else f" of {words(unit)}"
+def _of_unit(unit: str) -> str:
+    return "" if unit == NO_UNIT else f" of {describe_unit(unit)}"
 
 
-def _left(first: int, after: int, dues: Sequence[DueRange]) -> Iterator[tuple[int, int]]:
+def _parts_not_due(first: int, after: int, dues: Sequence[DueRange]) -> Iterator[tuple[int, int]]:
     """Yield the parts of a range of windows that no due range holds; due ranges are ascending."""
     reached = first
     for due in dues[bisect_right(dues, first, key=lambda due: due.after) :]:

@@ -40,13 +40,13 @@ def places_for_failed(failed_count: int, other_count: int, most: int, *, turn: b
     return min(failed_count, max(half, most - other_count))
 
 
-def fairly(healthy: Sequence[AnyT], failed: Sequence[AnyT], most: int) -> list[AnyT]:
+def share_places(healthy: Sequence[AnyT], failed: Sequence[AnyT], most: int) -> list[AnyT]:
     """Share places among failed items and all others, each in its order."""
     places = places_for_failed(len(failed), len(healthy), most)
     return [*healthy[: most - places], *failed[:places]]
 
 
-class Neighbours(NamedTuple):
+class UnitDueRange(NamedTuple):
     """A due range of one unit, with the unit's place in the order of units."""
 
     due: DueRange
@@ -114,8 +114,8 @@ class UnitSelector:
         self._now = now
         self._turn = turn
         self.counts: Counter[Reason] = Counter()
-        self._fresh = _Earliest(budget.most)
-        self._served: list[Neighbours] = []
+        self._fresh = _EarliestWorkUnits(budget.most)
+        self._served: list[UnitDueRange] = []
         self._failed: list[tuple[int, Candidate]] = []
 
     @property
@@ -124,7 +124,7 @@ class UnitSelector:
         after = self._fresh.after
         return len(self._ends) if after is None else after
 
-    def offer(self, part: Neighbours) -> None:
+    def offer(self, part: UnitDueRange) -> None:
         """Add a due range; units come in their order."""
         due = part.due
         self.counts[due.reason] += due.after - due.first
@@ -168,7 +168,7 @@ class UnitSelector:
         ]
 
     @cached_property
-    def left(self) -> list[tuple[int, int, Neighbours]]:
+    def left(self) -> list[tuple[int, int, UnitDueRange]]:
         """Return the ranges of windows with a high that are not selected and have no failure on record."""
         selected: dict[int, list[int]] = defaultdict(list)
         for index, place, _ in self.taken:
@@ -181,27 +181,27 @@ class UnitSelector:
 
     def _candidates(self) -> Iterator[Candidate]:
         """Yield all other candidates: new windows first, then by lowest high."""
-        yield from in_order(self._fresh.parts)
+        yield from in_planning_order(self._fresh.parts)
         oldest = heapq.merge(*(self._by_high(part) for part in self._served))
         yield from ((index, place, due) for _, index, place, due in oldest)
 
-    def _by_high(self, part: Neighbours) -> Iterator[tuple[int, int, int, DueRange]]:
+    def _by_high(self, part: UnitDueRange) -> Iterator[tuple[int, int, int, DueRange]]:
         due = part.due
         for index in range(due.first, due.after):
             yield self._ends[index] if due.high is None else due.high, index, part.place, due
 
 
-class _Earliest:
+class _EarliestWorkUnits:
     """Keeps the earliest work units of the offered ranges: at least as many as the plan can take."""
 
     def __init__(self, most: int) -> None:
-        self.parts: list[Neighbours] = []
+        self.parts: list[UnitDueRange] = []
         self._most = most
         self._held, self._limit = 0, 2 * most
         self.after: int | None = None
         """No window from this index on can be among them."""
 
-    def offer(self, part: Neighbours) -> None:
+    def offer(self, part: UnitDueRange) -> None:
         if self.after is not None:
             if part.due.first >= self.after:
                 return
@@ -232,20 +232,20 @@ class _Earliest:
         self._held = sum(due.after - due.first for due, _ in self.parts)
         self._limit = 2 * max(self._most, self._held)
 
-    def _clipped(self, part: Neighbours) -> Neighbours:
+    def _clipped(self, part: UnitDueRange) -> UnitDueRange:
         due, place = part
         if self.after is None or due.after <= self.after:
             return part
-        return Neighbours(due._replace(after=self.after), place)
+        return UnitDueRange(due._replace(after=self.after), place)
 
 
-def in_order(parts: Iterable[Neighbours]) -> Iterator[Candidate]:
+def in_planning_order(parts: Iterable[UnitDueRange]) -> Iterator[Candidate]:
     """Yield the work units of due ranges: windows ascending outside, units in their order inside."""
-    begins: dict[int, list[Neighbours]] = defaultdict(list)
+    begins: dict[int, list[UnitDueRange]] = defaultdict(list)
     for part in parts:
         begins[part.due.first].append(part)
     waiting = sorted(begins, reverse=True)
-    active: list[Neighbours] = []
+    active: list[UnitDueRange] = []
     index = 0
     while waiting or active:
         if not active:

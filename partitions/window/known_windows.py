@@ -17,12 +17,12 @@ from partitions.window.state import WindowState
 from partitions.window.window_intervals import WindowInterval
 from partitions.window.windows import Windows
 
-Known = tuple[int, int, int | None]
+LoadedRange = tuple[int, int, int | None]
 """Windows ``[first, after)`` that have a high: their end, or the third if only a part is loaded."""
 
 
 @dataclass(frozen=True)
-class KnownWindows:
+class LoadedWindows:
     """Matches the intervals of a state with planned windows.
 
     Attributes:
@@ -32,14 +32,14 @@ class KnownWindows:
 
     state: WindowState
     windows: Windows
-    _coinciding: dict[tuple[int, int, str], Coinciding] = field(default_factory=dict)
+    _coinciding: dict[tuple[int, int, str], MatchingWindows] = field(default_factory=dict)
 
-    def known(self, unit: str) -> list[Known]:
+    def known(self, unit: str) -> list[LoadedRange]:
         """Return the windows of a unit that have a high, ascending.
 
         If a window has two highs, the higher one counts.
         """
-        loaded: list[Known] = []
+        loaded: list[LoadedRange] = []
         firsts, afters = self.edges
         reached, apart = 0, True
         for interval in self.state.units.get(unit, ()):
@@ -55,7 +55,7 @@ class KnownWindows:
         if not apart:
             loaded.sort(key=lambda loaded_range: loaded_range[:2])
             if any(below[1] > above[0] for below, above in pairwise(loaded)):
-                return _apart(loaded, self.windows)
+                return _merge_highs(loaded, self.windows)
         return loaded
 
     def marked(self, intervals: Iterable[WindowInterval]) -> list[tuple[int, int]]:
@@ -68,7 +68,7 @@ class KnownWindows:
                 merged.append((first, after))
         return merged
 
-    def of(self, interval: WindowInterval) -> Iterator[Known]:
+    def of(self, interval: WindowInterval) -> Iterator[LoadedRange]:
         """Yield the planned windows that an interval applies to."""
         windows, high, coinciding = self.windows, interval[1], self._coincide(interval)
         for first, last in coinciding.ranges:
@@ -97,16 +97,16 @@ class KnownWindows:
                 }
         return {}, {}
 
-    def _coincide(self, interval: WindowInterval) -> Coinciding:
+    def _coincide(self, interval: WindowInterval) -> MatchingWindows:
         grid = self.state.grid_of(interval)
         key = (interval[0], interval[1], grid.text)
         if key not in self._coinciding:
-            self._coinciding[key] = Coinciding.of(self.windows, grid, interval[0], interval[1])
+            self._coinciding[key] = MatchingWindows.of(self.windows, grid, interval[0], interval[1])
         return self._coinciding[key]
 
 
 @dataclass(frozen=True)
-class Coinciding:
+class MatchingWindows:
     """Planned windows that start where windows of an interval start, below its high.
 
     Attributes:
@@ -118,7 +118,7 @@ class Coinciding:
     singles: tuple[tuple[int, int], ...]
 
     @classmethod
-    def of(cls, windows: Windows, grid: Grid, start: int, high: int) -> Coinciding:
+    def of(cls, windows: Windows, grid: Grid, start: int, high: int) -> MatchingWindows:
         """Match the windows with the windows of a grid from a start up to a high."""
         ranges, singles, own = [], [], steps(grid, start)
         for stretch, (first, after) in zip(windows.stretches, windows.bounds, strict=True):
@@ -133,11 +133,11 @@ class Coinciding:
         return cls(tuple(ranges), tuple(singles))
 
 
-def _apart(loaded: Sequence[Known], windows: Windows) -> list[Known]:
+def _merge_highs(loaded: Sequence[LoadedRange], windows: Windows) -> list[LoadedRange]:
     """Return one answer per window, if several intervals know it; ``known`` is ascending."""
-    merged: list[Known] = []
+    merged: list[LoadedRange] = []
     edges = sorted({edge for first, after, _ in loaded for edge in (first, after)})
-    number, active = 0, list[Known]()
+    number, active = 0, list[LoadedRange]()
     for first, after in pairwise(edges):
         while number < len(loaded) and loaded[number][0] == first:
             active.append(loaded[number])

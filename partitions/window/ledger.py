@@ -123,7 +123,7 @@ def ledger(
     windows = definition.windows(now) if definition.time_entry else Windows.of(())
     current_units = set(units)
     removed_units = [unit for unit in state.units if unit not in current_units and unit != NO_UNIT]
-    builder = _Looking(state, windows, union(windows), milliseconds(now))
+    builder = _LedgerBuilder(state, windows, union(windows), milliseconds(now))
     unit_ledgers = [builder.unit(unit) for unit in units]
     return Ledger(
         dataflow, now, definition.zone, [*unit_ledgers, *(builder.gone(unit) for unit in removed_units)]
@@ -131,7 +131,7 @@ def ledger(
 
 
 @dataclass(frozen=True)
-class _Looking:
+class _LedgerBuilder:
     """Builds the ledgers of units.
 
     Attributes:

@@ -12,9 +12,9 @@ from datetime import datetime
 from partitions.errors import ConfigurationError
 from partitions.intervals import consecutive, difference, union
 from partitions.window.definition import WindowWatermark
-from partitions.window.due_ranges import UnitDue
+from partitions.window.due_ranges import DueFinder
 from partitions.window.grace import Cutoffs
-from partitions.window.stale import recut
+from partitions.window.stale import recut_state
 from partitions.window.state import WindowState
 from partitions.window.window_intervals import WindowInterval
 from partitions.window.windows import Windows
@@ -54,12 +54,12 @@ def migrate_state(
     if not tagged:
         state = replace(state, stale={})
     if definition.time_entry is None:
-        return _timeless(state, before) if tagged else state
+        return _without_windows(state, before) if tagged else state
     state = state.rebased(definition.default_grid)
     windows = definition.windows(now)
     if tagged:
         _check_timed(state, before)
-        state = recut(state, before, windows, definition.time_range.start(now))
+        state = recut_state(state, before, windows, definition.time_range.start(now))
     migration = _Migration(state, windows)
     whole = [units for unit in state.units for units in migration.whole(unit)]
     grows = {unit: starts for unit in state.units if (starts := migration.grows(unit))}
@@ -70,9 +70,9 @@ def migrate_state(
     return replace(settled, open={**settled.open, **opened})
 
 
-def _timeless(state: WindowState, before: WindowState | None) -> WindowState:
+def _without_windows(state: WindowState, before: WindowState | None) -> WindowState:
     """Return the state for a definition without windows: each read of a unit deletes all its rows."""
-    stale = recut(state, before, Windows.of(()), 0).stale
+    stale = recut_state(state, before, Windows.of(()), 0).stale
     remaining = WindowState(state.grid) if any(state.units.values()) else state
     return replace(remaining, stale=stale)
 
@@ -91,7 +91,7 @@ class _Migration:
     windows: Windows
 
     def __post_init__(self) -> None:
-        self._unit_due = UnitDue(self.state, self.windows, Cutoffs(None, 0, 0))
+        self._unit_due = DueFinder(self.state, self.windows, Cutoffs(None, 0, 0))
         parts = ("failed", "open", "left", "whole", "early")
         units = {unit for part in parts for unit in getattr(self.state, part)}
         self.moved = {unit: ranges for unit in sorted(units) if (ranges := list(self._moved(unit)))}

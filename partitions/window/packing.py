@@ -7,15 +7,15 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 
 from partitions.instants import milliseconds
-from partitions.window.bound_work_units import Group, packed
+from partitions.window.bound_work_units import WorkUnitGroup, pack_groups
 from partitions.window.due_ranges import DueRange
 from partitions.window.slices import WindowSlice
-from partitions.window.work_unit import Old, WorkUnit
+from partitions.window.work_unit import OldWindow, WorkUnit
 from partitions.window.workload import Workload
 
 
 @dataclass(frozen=True)
-class Packing:
+class SlicePacker:
     """Packs the work units that a workload selects.
 
     Attributes:
@@ -65,10 +65,10 @@ class Packing:
         yield from ((work,) for work in alone)
 
     def _group_portions(self) -> Iterator[tuple[WorkUnit, ...]]:
-        for portion in packed(self.load.taken_groups, self.load.budget.limit):
+        for portion in pack_groups(self.load.taken_groups, self.load.budget.limit):
             yield tuple(work for group in portion for work in self._group(group))
 
-    def _group(self, group: Group) -> Iterator[WorkUnit]:
+    def _group(self, group: WorkUnitGroup) -> Iterator[WorkUnit]:
         """Yield the work units of a group, each read as a whole and at least as far as before."""
         unit, bound, reason = self.load.units[group.place], group.bound, self.load.reason(group)
         windows = self.load.windows
@@ -83,14 +83,14 @@ class Packing:
         for start, end in bound.rest:
             yield WorkUnit(start, end, unit, start, "rest", bound=name)
 
-    def _old(self, works: Iterable[WorkUnit]) -> Iterator[Old]:
+    def _old(self, works: Iterable[WorkUnit]) -> Iterator[OldWindow]:
         """Yield the old windows that these work units replace."""
         windows = self.load.windows
         bound = dict.fromkeys((work.unit, work.bound) for work in works if work.bound is not None)
         for unit, name in bound:
             holding = self.load.groups.of(unit, windows.index[name or 0]) if windows is not None else None
             for start, _ in holding.old if holding else ():
-                yield Old(unit, start, name)
+                yield OldWindow(unit, start, name)
 
     def _work(self, index: int, unit: str, due: DueRange) -> WorkUnit:
         windows = self.load.windows

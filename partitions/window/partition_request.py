@@ -12,7 +12,7 @@ from partitions.plan import counted
 from partitions.request import Due, Forced, Part
 from partitions.window.partition_keys import UnitBuckets, unit_of_key
 from partitions.window.partitioning import Partitioning
-from partitions.window.spelling import SomeListed
+from partitions.window.spelling import SelectedUnits
 from partitions.window.windows import Windows
 
 
@@ -35,13 +35,13 @@ def request_of_keys(
     if not partitions.timed and partitions.units is None:
         return request(Part())
     if not keys:
-        raise _refused(
+        raise _request_error(
             partitions, "at least one partition (a range whose end comes before its start has none)", "none"
         )
     pairs = {partitions.parts(key) for key in keys}
     window_keys, unit_keys = {window for _, window in pairs}, {unit for unit, _ in pairs}
     if len(pairs) != len(window_keys) * len(unit_keys):
-        raise _refused(
+        raise _request_error(
             partitions, "all pairs of some windows and some units", f"{len(pairs)} partitions that are not"
         )
     ranges = _stretches(partitions, window_keys, windows) if partitions.timed else None
@@ -53,21 +53,21 @@ def _stretches(
 ) -> tuple[tuple[int, int], ...]:
     """Return windows as stretches of time; adjacent ones are joined."""
     if windows is None:
-        raise _refused(
+        raise _request_error(
             partitions, "the windows at the instant of the run, since keys name some of them", "none"
         )
     stretches: list[tuple[int, int]] = []
-    for index in sorted(_planned(partitions, key, windows) for key in keys):
+    for index in sorted(_planned_index(partitions, key, windows) for key in keys):
         start, end = windows[index]
         joins = stretches and stretches[-1][1] == start
         stretches[-1:] = [(stretches[-1][0], end)] if joins else [*stretches[-1:], (start, end)]
     return tuple(stretches)
 
 
-def _planned(partitions: Partitioning, key: str, windows: Windows) -> int:
+def _planned_index(partitions: Partitioning, key: str, windows: Windows) -> int:
     index = windows.index.get(partitions.window_of(key))
     if index is None:
-        raise _refused(
+        raise _request_error(
             partitions,
             f"{_existing(partitions, windows)} (a window is there once it has begun; with partial: false once it is whole)",
             f"the partition {key}, which is none of them now",
@@ -86,7 +86,7 @@ def _identities(partitions: Partitioning, keys: set[str]) -> Container[str]:
     unknown_keys = [] if partitions.units == "dynamic" else sorted(keys.difference(partitions.unit_keys))
     if unknown_keys:
         few, noun = ", ".join(partitions.unit_keys[:5]), "bucket" if partitions.bucket_count else "unit"
-        raise _refused(
+        raise _request_error(
             partitions,
             f"one of {counted(len(partitions.unit_keys), noun)} ({few}, …)",
             f"the {noun} {unknown_keys[0]!r}",
@@ -94,8 +94,8 @@ def _identities(partitions: Partitioning, keys: set[str]) -> Container[str]:
     if partitions.bucket_count:
         return UnitBuckets(partitions.bucket_count, frozenset(keys))
     identities = frozenset(unit_of_key(key, partitions.unit_fields) for key in keys)
-    return SomeListed(identities, partitions.listed_units) if partitions.units == "static" else identities
+    return SelectedUnits(identities, partitions.listed_units) if partitions.units == "static" else identities
 
 
-def _refused(partitions: Partitioning, expected: str, problem: str) -> ConfigurationError:
+def _request_error(partitions: Partitioning, expected: str, problem: str) -> ConfigurationError:
     return ConfigurationError(f"dataflow {partitions.name}: expected {expected}, found {problem}")

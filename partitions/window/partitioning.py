@@ -27,9 +27,9 @@ from partitions.window.partition_keys import (
     unit_key,
 )
 from partitions.window.partition_ranges import PartitionRange
-from partitions.window.rectangles import ONE, Axis, rectangle_cover
-from partitions.window.spelling import Listed
-from partitions.window.units import distinct
+from partitions.window.rectangles import NO_DIMENSION, Axis, rectangle_cover
+from partitions.window.spelling import ListedUnits
+from partitions.window.units import distinct_identities
 from partitions.window.windows import Windows
 from partitions.window.work_outcomes import TimeBound
 from partitions.window.work_unit import WorkUnit
@@ -129,14 +129,14 @@ class Partitioning:
 
     def _rows(self, windows: Windows | None, known_keys: Sequence[str]) -> Axis:
         if not self.timed:
-            return ONE
+            return NO_DIMENSION
         if self.cron is None or windows is None:
             return Axis.of(known_keys, self.window_key)
         return Axis(windows.index.get, lambda place: self.window_key(windows.starts[place]))
 
     def _columns(self, known_keys: Sequence[str]) -> Axis:
         if self.units is None:
-            return ONE
+            return NO_DIMENSION
         return Axis.of(known_keys if self.units == "dynamic" else self.unit_keys, self.unit_key)
 
     @cached_property
@@ -147,9 +147,9 @@ class Partitioning:
         return tuple(map(self.unit_key, self.listed_units.units))
 
     @cached_property
-    def listed_units(self) -> Listed:
+    def listed_units(self) -> ListedUnits:
         """Return the listed units in their listed spelling."""
-        return Listed(distinct(self.watermark.units or ()), self.watermark.zone)
+        return ListedUnits(distinct_identities(self.watermark.units or ()), self.watermark.zone)
 
     @cached_property
     def unit_fields(self) -> tuple[str, ...]:

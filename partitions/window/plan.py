@@ -10,10 +10,10 @@ from partitions.plan import Plan
 from partitions.request import DUE, Due, Forced, LateOnly, Request
 from partitions.window.definition import WindowWatermark
 from partitions.window.explanation import Explanation
-from partitions.window.packing import Packing
+from partitions.window.packing import SlicePacker
 from partitions.window.slices import WindowSlice
 from partitions.window.state import WindowState
-from partitions.window.units import enough
+from partitions.window.units import check_min_units
 from partitions.window.workload import Workload
 
 
@@ -51,11 +51,11 @@ def plan(
     if isinstance(request, LateOnly):
         why = "only late files are asked for, and windows have none"
         return Plan(dataflow, "window", number, now, why)
-    enough(units, definition.min_units, dataflow)
+    check_min_units(units, definition.min_units, dataflow)
     state = state.rebased(definition.default_grid)
     forced, part = isinstance(request, Forced), request.of if isinstance(request, Due | Forced) else None
     load = Workload(definition, state, tuple(units), now, ranged, forced, part, since)
-    slices = tuple(Packing(load, whole).slices())
+    slices = tuple(SlicePacker(load, whole).slices())
     if isinstance(request, Forced) and request.reason is not None:
         slices = tuple(replace(slice_, why="replay") for slice_ in slices)
     explanation = Explanation(load)

@@ -30,7 +30,7 @@ _ALL_TIMES: Range = (None, None)
 
 
 @dataclass(frozen=True)
-class Columns:
+class WindowColumns:
     """The columns that tell a row's window and unit.
 
     Attributes:
@@ -63,7 +63,7 @@ class Clause:
     units: tuple[Unit, ...]
 
 
-def clauses(extents: Iterable[Extent]) -> list[Clause]:
+def merge_extents(extents: Iterable[Extent]) -> list[Clause]:
     """Merge extents into clauses: join the ranges of each unit, then group units with equal ranges."""
     ranges_of: dict[str, tuple[Unit, list[Range]]] = {}
     for extent in extents:
@@ -71,21 +71,21 @@ def clauses(extents: Iterable[Extent]) -> list[Clause]:
             ranges_of.setdefault(canonical(dict(unit)), (unit, []))[1].append((extent.lower, extent.upper))
     alike: dict[tuple[Range, ...], list[Unit]] = {}
     for unit, ranges in ranges_of.values():
-        alike.setdefault(_merged(ranges), []).append(unit)
+        alike.setdefault(_merge_ranges(ranges), []).append(unit)
     return [
         Clause(ranges, tuple(units))
-        for ranges, units in sorted(alike.items(), key=lambda item: _order(item[0][0]))
+        for ranges, units in sorted(alike.items(), key=lambda item: _sort_key(item[0][0]))
     ]
 
 
-def disjoint(extents: Iterable[Extent]) -> list[Extent]:
+def split_disjoint(extents: Iterable[Extent]) -> list[Extent]:
     """Return extents of one unit each, in order of time, without overlaps.
 
     They are not merged: the source is asked for each one separately.
     """
     reached: dict[str, int | None] = {}
     single: list[Extent] = []
-    for extent in sorted(extents, key=lambda extent: _order((extent.lower, extent.upper))):
+    for extent in sorted(extents, key=lambda extent: _sort_key((extent.lower, extent.upper))):
         for unit in extent.units:
             identity = canonical(dict(unit))
             if identity in reached and reached[identity] is None:
@@ -98,17 +98,17 @@ def disjoint(extents: Iterable[Extent]) -> list[Extent]:
     return single
 
 
-def rows_of(extents: Iterable[Extent], columns: Columns) -> Predicate:
+def extents_predicate(extents: Iterable[Extent], columns: WindowColumns) -> Predicate:
     """Return the predicate of exactly the rows in these extents; ``NOTHING`` if there are none.
 
     Raises:
         ConfigurationError: if a column is missing or cannot be compared, if a value does not fit its
         column, or if nothing tells a row's window or a unit's value.
     """
-    return AnyOf(tuple(_clause(clause, columns) for clause in clauses(extents)))
+    return AnyOf(tuple(_clause_predicate(clause, columns) for clause in merge_extents(extents)))
 
 
-def tagged_rows_of(
+def tagged_rows_predicate(
     keys: Iterable[tuple[str, int | None]], *, start_column: str, unit_column: str
 ) -> Predicate:
     """Return the predicate of rows that are tagged with these windows and units.
@@ -136,12 +136,12 @@ def tagged_rows_of(
     return AnyOf(tuple(parts))
 
 
-def _clause(clause: Clause, columns: Columns) -> Predicate:
-    time = any_of(_range(range_, columns) for range_ in clause.ranges)
-    return all_of([time, _units(clause.units, columns)])
+def _clause_predicate(clause: Clause, columns: WindowColumns) -> Predicate:
+    time = any_of(_range_predicate(range_, columns) for range_ in clause.ranges)
+    return all_of([time, _units_predicate(clause.units, columns)])
 
 
-def _range(range_: Range, columns: Columns) -> Predicate:
+def _range_predicate(range_: Range, columns: WindowColumns) -> Predicate:
     if range_ == _ALL_TIMES:
         return EVERYTHING
     if columns.window is None:
@@ -154,9 +154,9 @@ def _range(range_: Range, columns: Columns) -> Predicate:
     return Between(columns.window, lower, upper)
 
 
-def _units(units: Sequence[Unit], columns: Columns) -> Predicate:
+def _units_predicate(units: Sequence[Unit], columns: WindowColumns) -> Predicate:
     """Return the predicate of units: one list if they share a single column, else one comparison per unit."""
-    values_of_units = [_wanted(unit, columns) for unit in units]
+    values_of_units = [_column_values(unit, columns) for unit in units]
     if any(not values for values in values_of_units):
         return EVERYTHING
     columns_of = {tuple(values) for values in values_of_units}
@@ -168,7 +168,7 @@ def _units(units: Sequence[Unit], columns: Columns) -> Predicate:
     )
 
 
-def _wanted(unit: Unit, columns: Columns) -> dict[str, Any]:
+def _column_values(unit: Unit, columns: WindowColumns) -> dict[str, Any]:
     """Return columns and values of a unit, except the values that the query itself filters."""
     column_values: dict[str, Any] = {}
     for name, value in unit.items():
@@ -183,7 +183,7 @@ def _wanted(unit: Unit, columns: Columns) -> dict[str, Any]:
     return column_values
 
 
-def _value(name: str, value: Any, column: str, columns: Columns) -> Any:
+def _value(name: str, value: Any, column: str, columns: WindowColumns) -> Any:
     kind = columns.kinds[column]
     try:
         return fitted(value, kind, columns.zone)
@@ -197,20 +197,20 @@ def _is_empty(extent: Extent) -> bool:
     return extent.lower is not None and extent.upper is not None and extent.lower >= extent.upper
 
 
-def _order(range_: Range) -> tuple[float, float]:
+def _sort_key(range_: Range) -> tuple[float, float]:
     lower, upper = range_
     return (-math.inf if lower is None else lower, math.inf if upper is None else upper)
 
 
-def _merged(ranges: Iterable[Range]) -> tuple[Range, ...]:
+def _merge_ranges(ranges: Iterable[Range]) -> tuple[Range, ...]:
     merged: list[Range] = []
-    for range_ in sorted(ranges, key=_order):
+    for range_ in sorted(ranges, key=_sort_key):
         both = (
-            (merged[-1][0], max(merged[-1], range_, key=lambda range_: _order(range_)[1])[1])
+            (merged[-1][0], max(merged[-1], range_, key=lambda range_: _sort_key(range_)[1])[1])
             if merged
             else range_
         )
-        touch = merged and _order(range_)[0] <= _order(merged[-1])[1]
+        touch = merged and _sort_key(range_)[0] <= _sort_key(merged[-1])[1]
         # All times are not all rows: a row without a time is in neither.
         if touch and (both != _ALL_TIMES or _ALL_TIMES in (merged[-1], range_)):
             merged[-1] = both

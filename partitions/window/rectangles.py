@@ -32,7 +32,7 @@ class Axis(NamedTuple):
         return cls(cache(lambda value: places.get(key(value))), lambda place: keys[place])
 
 
-ONE = Axis(lambda value: 0, lambda place: None)
+NO_DIMENSION = Axis(lambda value: 0, lambda place: None)
 """A dimension that is not there."""
 
 
@@ -45,22 +45,22 @@ class Rectangle(NamedTuple):
     last_column: int
 
 
-def rectangles(cells: Iterable[Cell]) -> list[Rectangle]:
+def cover_cells(cells: Iterable[Cell]) -> list[Rectangle]:
     """Cover exactly these cells, each once; the rectangles are sorted by row.
 
     The result is small but not always minimal, since finding the minimum costs too much. Equal runs of
     cells in adjacent rows are joined; the same is tried with columns, and the smaller result counts.
     """
     distinct_cells = set(cells)
-    by_row = list(_joined(distinct_cells))
+    by_row = list(_join_runs(distinct_cells))
     by_column = [
         Rectangle(*corners[2:], *corners[:2])
-        for corners in _joined({(column, row) for row, column in distinct_cells})
+        for corners in _join_runs({(column, row) for row, column in distinct_cells})
     ]
     return sorted(by_row if len(by_row) <= len(by_column) else by_column)
 
 
-def cut(whole: Rectangle, most: int) -> Iterator[Rectangle]:
+def cut_rectangle(whole: Rectangle, most: int) -> Iterator[Rectangle]:
     """Cut a rectangle into parts of at most ``most`` cells, and into whole rows if one fits."""
     wide = min(most, whole.last_column - whole.first_column + 1)
     for row in range(whole.first_row, whole.last_row + 1, high := max(1, most // wide)):
@@ -69,7 +69,7 @@ def cut(whole: Rectangle, most: int) -> Iterator[Rectangle]:
             yield Rectangle(row, last[0], column, last[1])
 
 
-def _joined(cells: Iterable[Cell]) -> Iterator[Rectangle]:
+def _join_runs(cells: Iterable[Cell]) -> Iterator[Rectangle]:
     """Yield runs of columns, joined over consecutive rows that have the same run."""
     open_runs: dict[tuple[int, int], Rectangle] = {}
     for row, same in groupby(sorted(cells), lambda cell: cell[0]):
@@ -100,8 +100,8 @@ def rectangle_cover(
         most: the most cells of one rectangle.
     """
     places = ((rows.place(row), columns.place(column)) for row, column in cells)
-    whole = rectangles((row, column) for row, column in places if row is not None and column is not None)
-    for rectangle in (part for large in whole for part in cut(large, most)):
+    whole = cover_cells((row, column) for row, column in places if row is not None and column is not None)
+    for rectangle in (part for large in whole for part in cut_rectangle(large, most)):
         yield (
             (rows.key(rectangle.first_row), columns.key(rectangle.first_column)),
             (rows.key(rectangle.last_row), columns.key(rectangle.last_column)),

@@ -59,7 +59,7 @@ class ReadChange(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Candidate:
+class GraceResult:
     """The simulated result of one grace.
 
     Attributes:
@@ -95,9 +95,9 @@ class Simulation:
     first: int | None
     last: int | None
     longest: int
-    candidates: Sequence[Candidate]
+    candidates: Sequence[GraceResult]
 
-    def enough(self, share: float = 1.0) -> Candidate | None:
+    def enough(self, share: float = 1.0) -> GraceResult | None:
         """Return the smallest grace that catches a share of the observed changes; None if no candidate does."""
         return next(
             (candidate for candidate in self.candidates if candidate.caught >= share * self.changes), None
@@ -175,7 +175,7 @@ def simulate(observations: Iterable[Observation], graces: Sequence[int], *, data
                 insort(ends, observation.end)
             elif highest is not None:
                 longest = max(longest, highest - observation.end)
-                changes += _change(observation, before.get(observation.lower), highest)
+                changes += _find_change(observation, before.get(observation.lower), highest)
             reads_by_unit.setdefault((observation.start, observation.unit), {})[observation.lower] = (
                 observation
             )
@@ -188,20 +188,20 @@ def simulate(observations: Iterable[Observation], graces: Sequence[int], *, data
         reads[0].at if reads else None,
         reads[-1].at if reads else None,
         longest,
-        [_candidate(grace, changes, reread[grace]) for grace in sorted(graces)],
+        [_grace_result(grace, changes, reread[grace]) for grace in sorted(graces)],
     )
 
 
-def _change(observation: Observation, before: Observation | None, highest: int) -> list[ReadChange]:
+def _find_change(observation: Observation, before: Observation | None, highest: int) -> list[ReadChange]:
     """Return the change between a read and the read of the same stretch before it; [] if there is none."""
     if before is None or before.end != observation.end or before.digest == observation.digest:
         return []
     return [ReadChange(highest - observation.end, abs(observation.rows - before.rows))]
 
 
-def _candidate(grace: int, changes: Sequence[ReadChange], reread: int) -> Candidate:
+def _grace_result(grace: int, changes: Sequence[ReadChange], reread: int) -> GraceResult:
     caught = [change for change in changes if change.age < grace]
-    return Candidate(grace, len(caught), sum(change.rows for change in caught), reread)
+    return GraceResult(grace, len(caught), sum(change.rows for change in caught), reread)
 
 
 def graces_of(text: str) -> list[int]:

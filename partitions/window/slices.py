@@ -17,7 +17,7 @@ from partitions.window.calendar_grid import Grid
 from partitions.window.extent import Extent
 from partitions.window.state import WindowState
 from partitions.window.work_outcomes import DeferredUnits, LoadedUnit, TimeBound
-from partitions.window.work_unit import FailedUnit, Old, WorkUnit, extents, together
+from partitions.window.work_unit import FailedUnit, OldWindow, WorkUnit, commit_key, extents
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class WindowSlice:
     failed: tuple[FailedUnit, ...] = ()
     deferred: tuple[DeferredUnits, ...] = ()
     early: tuple[DeferredUnits, ...] = ()
-    old: tuple[Old, ...] = ()
+    old: tuple[OldWindow, ...] = ()
     makes_room: bool = False
     version: int | str | None = None
     files: Mapping[tuple[TimeBound, str], tuple[SourceFile, ...]] | None = None
@@ -115,7 +115,7 @@ class WindowSlice:
 
     def halve(self) -> tuple[WindowSlice, ...]:
         """Return two slices with half of the work units each; only itself if it cannot be split."""
-        sizes = list(accumulate(len(list(same)) for _, same in groupby(self.works, together)))
+        sizes = list(accumulate(len(list(same)) for _, same in groupby(self.works, commit_key)))
         half = [size for size in sizes if 0 < size < len(self.works)]
         if not half:
             return (self,)
@@ -130,11 +130,11 @@ class WindowSlice:
         Work units that must share a commit with one of them are left out, too.
         """
         failed_keys = {failure.work.key for failure in failed}
-        bound = {together(failure.work): failure for failure in failed if failure.work.bound is not None}
+        bound = {commit_key(failure.work): failure for failure in failed if failure.work.bound is not None}
         more = [
             FailedUnit(work, f"is read in one commit with {first.work.label(self.zone)}: {first.error}")
             for work in self.works
-            if work.key not in failed_keys and (first := bound.get(together(work)))
+            if work.key not in failed_keys and (first := bound.get(commit_key(work)))
         ]
         failed_keys |= {failure.work.key for failure in more}
         works = tuple(work for work in self.works if work.key not in failed_keys)

@@ -22,7 +22,7 @@ Value = Hashable
 """What two spellings of a unit have in common."""
 
 
-def value_of(
+def unit_value(
     identity: str, kinds: Mapping[str, Kind], texts: Mapping[str, Callable[[Any], str]], zone: tzinfo
 ) -> Value:
     """Return a unit's value, which is equal for all its spellings.
@@ -41,14 +41,14 @@ def value_of(
             parts.append((name, canonical(value) if requested_text is None else "", requested_text))
             continue
         try:
-            typed_value: Hashable = (kinds[name], _plain(fitted(value, kinds[name], zone)))
+            typed_value: Hashable = (kinds[name], _hashable_value(fitted(value, kinds[name], zone)))
         except ValueError:
             typed_value = canonical(value)
         parts.append((name, typed_value, requested_text))
     return tuple(parts)
 
 
-def known_units(
+def state_identities(
     units: Sequence[str], state_units: Collection[str], value: Callable[[str], Value]
 ) -> tuple[str, ...]:
     """Return units without repeated values, in their order.
@@ -69,32 +69,32 @@ def known_units(
     return tuple(chosen.values())
 
 
-def may_be_respelt(units: Sequence[str], state_units: Collection[str], zone: tzinfo) -> bool:
+def may_have_equal_units(units: Sequence[str], state_units: Collection[str], zone: tzinfo) -> bool:
     """Return whether two units, of these and those of the state, may be equal in some column type.
 
     Cheap. If it returns False, the column types need not be looked up.
     """
     new_units = [unit for unit in units if unit not in state_units]
-    if not new_units and len(units) > _LOOKED_THROUGH:
+    if not new_units and len(units) > _MOST_COMPARED:
         return False
-    loose_values = {alike(unit, zone) for unit in units}
+    loose_values = {loose_spelling(unit, zone) for unit in units}
     if len(loose_values) < len(units):
         return True
     other_state_units = (unit for unit in state_units if unit not in units) if new_units else ()
-    return any(alike(unit, zone) in loose_values for unit in other_state_units)
+    return any(loose_spelling(unit, zone) in loose_values for unit in other_state_units)
 
 
-_LOOKED_THROUGH = 10_000
+_MOST_COMPARED = 10_000
 """Units that are all known already; more are not compared with each other: a source that has so many gives each once."""
 
 
-def alike(identity: str, zone: tzinfo) -> str:
+def loose_spelling(identity: str, zone: tzinfo) -> str:
     """Return text that is equal for all spellings of a unit in any column types; other units may share it."""
     return canonical({name: _loose(value, zone) for name, value in unit_of(identity).items()})
 
 
 @dataclass(frozen=True)
-class Listed:
+class ListedUnits:
     """Units as a user lists them, which a state may spell differently.
 
     Attributes:
@@ -109,7 +109,7 @@ class Listed:
         """Return the listed unit that an identity spells; None if there is none, or several."""
         if identity in self._known:
             return identity
-        spellings = self._by_likeness.get(alike(identity, self.zone), [])
+        spellings = self._by_likeness.get(loose_spelling(identity, self.zone), [])
         return spellings[0] if len(spellings) == 1 else None
 
     @cached_property
@@ -120,12 +120,12 @@ class Listed:
     def _by_likeness(self) -> dict[str, list[str]]:
         units_by_likeness: dict[str, list[str]] = {}
         for unit in self.units:
-            units_by_likeness.setdefault(alike(unit, self.zone), []).append(unit)
+            units_by_likeness.setdefault(loose_spelling(unit, self.zone), []).append(unit)
         return units_by_likeness
 
 
 @dataclass(frozen=True)
-class SomeListed:
+class SelectedUnits:
     """Selected listed units: ``unit in units`` for any spelling of the state.
 
     Attributes:
@@ -134,13 +134,13 @@ class SomeListed:
     """
 
     asked: frozenset[str]
-    listed: Listed
+    listed: ListedUnits
 
     def __contains__(self, unit: object) -> bool:
         return isinstance(unit, str) and self.listed.spelling_of(unit) in self.asked
 
 
-def _plain(value: Any) -> Hashable:
+def _hashable_value(value: Any) -> Hashable:
     """Return a column's value in a form that is the same for all equal values."""
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
         hashable: Hashable = value

@@ -20,7 +20,7 @@ from partitions.window.window_intervals import WindowInterval
 from partitions.window.windows import Windows
 
 
-class Bound(NamedTuple):
+class BoundWindows(NamedTuple):
     """Windows that must be read in one commit.
 
     Attributes:
@@ -36,7 +36,7 @@ class Bound(NamedTuple):
     rest: tuple[Interval, ...]
 
 
-def bounds(old: Sequence[Interval], windows: Windows) -> list[Bound]:
+def bind_windows(old: Sequence[Interval], windows: Windows) -> list[BoundWindows]:
     """Return the groups of windows that share old windows.
 
     Args:
@@ -46,7 +46,7 @@ def bounds(old: Sequence[Interval], windows: Windows) -> list[Bound]:
     Returns:
         ascending; an old window that no window touches is in none.
     """
-    bound_groups: list[Bound] = []
+    bound_groups: list[BoundWindows] = []
     number = 0
     while number < len(old):
         begin, (lower, upper) = number, old[number]
@@ -66,11 +66,11 @@ def bounds(old: Sequence[Interval], windows: Windows) -> list[Bound]:
         if touched:
             inside = [windows[index] for index in touched]
             rest = tuple(missing(inside, lower, upper))
-            bound_groups.append(Bound(touched.start, touched.stop, tuple(old[begin:number]), rest))
+            bound_groups.append(BoundWindows(touched.start, touched.stop, tuple(old[begin:number]), rest))
     return bound_groups
 
 
-def waits(bound: Bound, windows: Windows) -> tuple[Interval, ...]:
+def missing_stretches(bound: BoundWindows, windows: Windows) -> tuple[Interval, ...]:
     """Return the stretches that windows must cover before a whole-window source can read a bound group.
 
     A remainder before the first window that is shorter than a window is none of them: another time zone
@@ -81,7 +81,7 @@ def waits(bound: Bound, windows: Windows) -> tuple[Interval, ...]:
     return tuple(part for part in bound.rest if part[0] >= first or grid.end(part[0]) <= part[1])
 
 
-def each(intervals: Iterable[WindowInterval], grid: Grid) -> Iterator[tuple[int, int, Grid]]:
+def split_windows(intervals: Iterable[WindowInterval], grid: Grid) -> Iterator[tuple[int, int, Grid]]:
     """Yield every window of intervals, with its end so far and its grid.
 
     Args:
@@ -97,7 +97,7 @@ def each(intervals: Iterable[WindowInterval], grid: Grid) -> Iterator[tuple[int,
             start = end
 
 
-def recut(state: WindowState, before: WindowState | None, windows: Windows, begin: int) -> WindowState:
+def recut_state(state: WindowState, before: WindowState | None, windows: Windows, begin: int) -> WindowState:
     """Return the state under newly cut windows; changed windows are not loaded, and their rows are old.
 
     Args:
@@ -106,7 +106,7 @@ def recut(state: WindowState, before: WindowState | None, windows: Windows, begi
         windows: all current windows.
         begin: the earliest start of a window; windows that end before it stay as they are.
     """
-    recutter = _Recut(state.grid, windows, begin, {})
+    recutter = _Recutter(state.grid, windows, begin, {})
     table_state = before.rebased(state.grid) if before is not None else WindowState(state.grid)
     parts = (state.units, state.stale, table_state.units, table_state.stale)
     units: dict[str, list[WindowInterval]] = {}
@@ -121,7 +121,7 @@ def recut(state: WindowState, before: WindowState | None, windows: Windows, begi
 
 
 @dataclass(frozen=True)
-class _Recut:
+class _Recutter:
     grid: Grid
     windows: Windows
     begin: int
@@ -146,7 +146,7 @@ class _Recut:
     def _of(
         self, loaded: list[WindowInterval], other_intervals: Iterable[WindowInterval]
     ) -> tuple[list[WindowInterval], list[WindowInterval]]:
-        loaded_windows = list(each(loaded, self.grid))
+        loaded_windows = list(split_windows(loaded, self.grid))
         staying = [window for window in loaded_windows if self._stays(*window)]
         highs: dict[int, int] = {}
         for start, end, _ in staying:
@@ -154,7 +154,7 @@ class _Recut:
         old = [window for window in loaded_windows if not self._stays(*window)]
         old += [
             window
-            for window in each(other_intervals, self.grid)
+            for window in split_windows(other_intervals, self.grid)
             if highs.get(window[0], window[0]) < window[1]
         ]
         return (loaded if len(staying) == len(loaded_windows) else self._intervals(staying)), self._intervals(
@@ -198,7 +198,7 @@ class _Recut:
         return grid.grain != "none" and steps(grid, last[0]).on(last[1])
 
 
-def holding(old: Sequence[Bound], index: int) -> Bound | None:
+def find_bound_windows(old: Sequence[BoundWindows], index: int) -> BoundWindows | None:
     """Return the bound windows that include a window; None if there are none."""
     place = bisect_left(old, index + 1, key=lambda bound: bound.first) - 1
     return old[place] if place >= 0 and index < old[place].after else None

@@ -52,7 +52,7 @@ def unit_of(text: str) -> dict[str, Any]:
     return unit
 
 
-def explicit(value: Any) -> tuple[Any, ...]:
+def parse_units(value: Any) -> tuple[Any, ...]:
     """Parse the units that a user lists: comma-separated text, a JSON array as text, or an array.
 
     Duplicates are merged. A member is a text, a number, or an object with the names and values of the
@@ -112,7 +112,7 @@ def _items(value: Any) -> list[Any]:
     )
 
 
-def listed(
+def list_units(
     listed_units: tuple[Unit, ...] | None,
     inputs: Sequence[SecondaryInput],
     read: Callable[[SecondaryInput], Iterable[Mapping[str, Any]]],
@@ -129,9 +129,9 @@ def listed(
         :data:`MOST_UNITS` units.
     """
     if listed_units is not None:
-        return distinct(listed_units)
+        return distinct_identities(listed_units)
     try:
-        return _few(unit for secondary in inputs for unit in secondary.units(read(secondary)))
+        return _collect_identities(unit for secondary in inputs for unit in secondary.units(read(secondary)))
     except StrandlineError as error:
         if error.transient or isinstance(error, PlanError):
             raise
@@ -140,7 +140,7 @@ def listed(
         ) from error
 
 
-def _few(units: Iterable[Unit]) -> tuple[str, ...]:
+def _collect_identities(units: Iterable[Unit]) -> tuple[str, ...]:
     identities: dict[str, None] = {}
     for unit in units:
         identities[identity(unit)] = None
@@ -152,12 +152,12 @@ def _few(units: Iterable[Unit]) -> tuple[str, ...]:
     return tuple(identities)
 
 
-def distinct(units: Iterable[Unit]) -> tuple[str, ...]:
+def distinct_identities(units: Iterable[Unit]) -> tuple[str, ...]:
     """Return the distinct identities of units, in the order of their first occurrence."""
     return tuple(dict.fromkeys(map(identity, units)))
 
 
-def enough(units: Sequence[str], min_units: int, dataflow: str) -> None:
+def check_min_units(units: Sequence[str], min_units: int, dataflow: str) -> None:
     """Raise PlanError if there are fewer units than ``min_units``, as with an incomplete source.
 
     The one unit of a definition without units does not count.

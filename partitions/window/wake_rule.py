@@ -16,7 +16,7 @@ from partitions.window.state import WindowState
 from partitions.window.work_unit import WorkUnit
 
 
-def worth_a_run(
+def select_waking_work(
     definition: WindowWatermark, state: WindowState, due: Iterable[WorkUnit], now: datetime
 ) -> tuple[WorkUnit, ...]:
     """Return the due work units for a run now; none if nothing justifies a run.

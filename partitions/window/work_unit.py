@@ -68,19 +68,19 @@ def describe_works(works: Collection[WorkUnit], zone: tzinfo) -> str:
         else:
             ranges.append([work.start, work.end])
     descriptions = [
-        " ".join(filter(None, (_span(start, end, zone), words(unit)))) or "everything"
+        " ".join(filter(None, (_span(start, end, zone), describe_unit(unit)))) or "everything"
         for unit, ranges in by_unit.items()
         for start, end in ranges
     ]
     return first_few(descriptions, 5) or "nothing"
 
 
-def words(unit: str) -> str:
+def describe_unit(unit: str) -> str:
     """Return a unit for people, such as ``airport LGA``; "" if the definition has no units."""
     return ", ".join(f"{name} {value}" for name, value in unit_of(unit).items())
 
 
-class Old(NamedTuple):
+class OldWindow(NamedTuple):
     """A window as an earlier definition cut it; its rows are deleted.
 
     Attributes:
@@ -101,7 +101,7 @@ class FailedUnit(NamedTuple):
     error: str
 
 
-def together(work: WorkUnit) -> tuple[TimeBound, str, bool]:
+def commit_key(work: WorkUnit) -> tuple[TimeBound, str, bool]:
     """Return a key that is equal for all work units that must share a commit."""
     return (work.start, work.unit, False) if work.bound is None else (work.bound, work.unit, True)
 

@@ -16,11 +16,11 @@ from functools import cached_property
 from partitions.instants import floor_minute, milliseconds
 from partitions.intervals import consecutive
 from partitions.request import Part
-from partitions.window.bound_work_units import Group, Groups, packed, taken
+from partitions.window.bound_work_units import WorkUnitGroup, WorkUnitGroups, pack_groups, select_groups
 from partitions.window.definition import WindowWatermark
-from partitions.window.due_ranges import DueRange, Reason, UnitDue
+from partitions.window.due_ranges import DueFinder, DueRange, Reason
 from partitions.window.early import loaded_early
-from partitions.window.fair_share import Neighbours, PlanBudget, UnitSelector
+from partitions.window.fair_share import PlanBudget, UnitDueRange, UnitSelector
 from partitions.window.grace import Cutoffs, job_cutoff
 from partitions.window.state import WindowState
 from partitions.window.windows import Windows
@@ -64,9 +64,11 @@ class Workload:
         self.windows = definition.windows(self.now) if timed else None
         job = job_cutoff(self.state, definition.grace_ms, floor_minute(self.now))
         self.cutoffs = Cutoffs(job, definition.grace_ms, definition.abstinent_ms)
-        self.unit_due = UnitDue(self.state, self.windows, self.cutoffs) if self.windows is not None else None
+        self.unit_due = (
+            DueFinder(self.state, self.windows, self.cutoffs) if self.windows is not None else None
+        )
         windows = self.windows if self.windows is not None else Windows.of(())
-        self.groups = Groups(self.state, windows, self.units, self.ranged)
+        self.groups = WorkUnitGroups(self.state, windows, self.units, self.ranged)
         self.due_groups = self._due_groups()
 
     def _share_out(self) -> None:
@@ -75,15 +77,15 @@ class Workload:
         limit = 1 if definition.pacing else definition.checkpoint.interval_windows
         whole = PlanBudget(definition.max_slices, limit, definition.parallelism)
         healthy = [group for group in self.due_groups if group.failure is None]
-        self.taken_groups = taken(healthy, whole.most, at_least_one=True)
+        self.taken_groups = select_groups(healthy, whole.most, at_least_one=True)
         used = sum(group.size for group in self.taken_groups)
-        self.budget = whole.less(len(list(packed(self.taken_groups, limit))), used)
+        self.budget = whole.less(len(list(pack_groups(self.taken_groups, limit))), used)
         ends = self.windows.ends if self.windows is not None else ()
         self.selector = UnitSelector(self.budget, ends, milliseconds(self.now), turn=not self.state.retried)
         self._choose()
         self._try_groups(whole.most - used)
 
-    def _due_groups(self) -> list[Group]:
+    def _due_groups(self) -> list[WorkUnitGroup]:
         if self.windows is None or not self.state.stale:
             return []
         return self.groups.due(self.part.units if self.part else None, self._chosen)
@@ -96,7 +98,7 @@ class Workload:
             else:
                 dues = self.due(unit)
             for due in self.groups.others(unit, dues):
-                self.selector.offer(Neighbours(due, place))
+                self.selector.offer(UnitDueRange(due, place))
 
     def _try_groups(self, most: int) -> None:
         """Select groups that failed for the remaining places.
@@ -106,9 +108,9 @@ class Workload:
         failed = [group for group in self.due_groups if group.failure is not None]
         idle = not self.taken_groups and not self.selector.taken
         remaining = most - len(self.selector.taken)
-        self.taken_groups += taken(failed, remaining, at_least_one=idle or not self.state.retried)
+        self.taken_groups += select_groups(failed, remaining, at_least_one=idle or not self.state.retried)
 
-    def reason(self, group: Group) -> Reason:
+    def reason(self, group: WorkUnitGroup) -> Reason:
         """Return why a group runs."""
         if self.forced:
             return "forced"

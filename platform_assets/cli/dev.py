@@ -27,7 +27,7 @@ from platform_assets.project import Project
 from platform_assets.project.project import SPARK_REMOTE
 from resources.platform.platform import Platform
 from resources.spark.connect_server import ConnectServer
-from resources.spark.processes import end, how_it_ended, last_lines, start
+from resources.spark.processes import describe_exit, last_lines, start_process, stop_processes
 
 _DEATHS, _SPAN = 4, 600.0
 """After this many deaths in this many seconds the engine is not restarted."""
@@ -140,7 +140,7 @@ class DevProcesses:
         code = engine.process.poll() if engine is not None and engine.process is not None else None
         if engine is None or code is None:
             return
-        death = f"the Spark Connect server {how_it_ended(code)}"
+        death = f"the Spark Connect server {describe_exit(code)}"
         now = self.clock()
         self._deaths = [time_ for time_ in self._deaths if now - time_ < _SPAN] + [now]
         if len(self._deaths) >= _DEATHS:
@@ -159,7 +159,7 @@ class DevProcesses:
     def end(self) -> None:
         """End all processes at once."""
         engine = self._engine.process if self._engine is not None else None
-        end([*self._services.values(), *([engine] if engine is not None else [])], _END_SECONDS)
+        stop_processes([*self._services.values(), *([engine] if engine is not None else [])], _END_SECONDS)
         if self._folder is not None:
             self._folder.cleanup()
 
@@ -167,7 +167,7 @@ class DevProcesses:
         self, name: str, arguments: Sequence[str], environment: Mapping[str, str], folder: Path
     ) -> None:
         log = self._new_log(name)
-        process = start([sys.executable, "-m", *arguments], log, environment, folder)
+        process = start_process([sys.executable, "-m", *arguments], log, environment, folder)
         self._services[name] = process
         _say(f"Dagster's {name}: process {process.pid}, log: {log}")
 
@@ -189,7 +189,7 @@ class DevProcesses:
         for name, process in self._services.items():
             if (code := process.poll()) is not None:
                 raise StrandlineError(
-                    f"Dagster's {name} {how_it_ended(code)}, so everything is stopped; the last lines of {self._log(name)}: {last_lines(self._log(name))}",
+                    f"Dagster's {name} {describe_exit(code)}, so everything is stopped; the last lines of {self._log(name)}: {last_lines(self._log(name))}",
                     code="dev",
                     choices=("strandline dev",),
                 )

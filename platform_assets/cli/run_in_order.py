@@ -13,7 +13,7 @@ import click
 
 from partitions.dataflow import Dataflow
 from partitions.errors import StrandlineError, UpstreamNotLoaded
-from resources.notes.last_run import not_begun
+from resources.notes.last_run import note_failed_start
 from resources.outcome import Outcome
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def run_in_order(
         on_outcome: called with each outcome when its run ends.
     """
     log, lineage = runner.platform.log, runner.platform.lineage
-    outcomes = [not_begun(log, name, error) for name, error in errors.items()]
+    outcomes = [note_failed_start(log, name, error) for name, error in errors.items()]
     for outcome in outcomes:
         on_outcome(outcome)
     by_name = {flow.name: flow for flow in flows}
@@ -48,7 +48,9 @@ def run_in_order(
             outcome for outcome in outcomes if outcome.error is not None and outcome.dataflow in upstream
         ]
         outcomes.append(
-            not_begun(log, name, _upstream_not_loaded(name, failed)) if failed else runner.run(by_name[name])
+            note_failed_start(log, name, _upstream_not_loaded(name, failed))
+            if failed
+            else runner.run(by_name[name])
         )
         on_outcome(outcomes[-1])
     return outcomes

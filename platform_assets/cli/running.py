@@ -30,7 +30,7 @@ from platform_assets.project import Project
 from platform_assets.words import in_words
 from resources.dagster.run_options import RunOptions
 from resources.loop.loop import clock
-from resources.notes.last_run import not_begun
+from resources.notes.last_run import note_failed_start
 from resources.outcome import Outcome, Step
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ class Runner:
             return self._outcome_without_dagster(flow.name, _unusable_home(failure))
         if flow.name not in self._outcomes:  # the step failed outside the loop
             error = StrandlineError(_first_failure(result), code="dagster")
-            return not_begun(self.platform.log, flow.name, error, result.run_id)
+            return note_failed_start(self.platform.log, flow.name, error, result.run_id)
         return self._outcomes[flow.name]
 
     def _outcome_without_dagster(self, dataflow: str, error: StrandlineError) -> Outcome:
@@ -109,7 +109,7 @@ class Runner:
         Loaded rows stay loaded, and the dataflow's next run in Dagster shows them.
         """
         if dataflow not in self._outcomes:
-            return not_begun(self.platform.log, dataflow, error)
+            return note_failed_start(self.platform.log, dataflow, error)
         print_progress(f"warning: Dagster could not record how {dataflow} ended: {error.message}")
         return self._outcomes[dataflow]
 
@@ -129,7 +129,7 @@ class Runner:
                 observer=options.observer or _progress,
             )
         except StrandlineError as error:  # such as a variable that is not set
-            return not_begun(self.platform.log, flow.name, error, run_id)
+            return note_failed_start(self.platform.log, flow.name, error, run_id)
         outcome = loop.run()
         if outcome.committed:
             loop.prepare_next()

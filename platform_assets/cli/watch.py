@@ -12,9 +12,9 @@ from platform_assets.cli.running import instance
 from platform_assets.cli.signals import catch_end_signals
 from platform_assets.cli.watching import Watch
 from platform_assets.dagster_home import project_home, use_dagster_home
-from resources.watch.bell import bell
+from resources.watch.bell import wake_signal
 from resources.watch.file_events import FileEvents
-from resources.watch.only_one import only_one
+from resources.watch.only_one import single_process
 
 _SETTLED = 0.1
 """Seconds to wait after a file's event for other files, which are then loaded with it."""
@@ -44,10 +44,10 @@ def command(context: Context, names: tuple[str, ...], every: float, runs: int) -
     context.dataflows(names)  # reports wrong names or settings before anything is opened
     folder = context.project.folder
     with ExitStack() as stack:
-        wake_bell = stack.enter_context(bell())
+        wake_bell = stack.enter_context(wake_signal())
         ended = stack.enter_context(catch_end_signals(wake_bell.ring))
         lock = project_home(folder).parent / "watch.lock"
-        stack.enter_context(only_one(lock, "`strandline watch` of this project"))
+        stack.enter_context(single_process(lock, "`strandline watch` of this project"))
         home = stack.enter_context(use_dagster_home(folder))
         dagster = stack.enter_context(instance(folder, captures=False))
         assert dagster is not None, "use_dagster_home has set DAGSTER_HOME"

@@ -29,7 +29,7 @@ from platform_assets.kinds.profile import ListsNewFiles
 from platform_assets.project import Project, load_project
 from resources.spark.errors import EngineLost
 from resources.watch.file_events import is_folder
-from resources.watch.looks import Looks
+from resources.watch.looks import SourcePoller
 from resources.watermarks.entry import NO_PROGRESS
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ class Watch:
         folder = self.context.project.folder
         state = _file_states(folder)
         self._files = ProjectFiles(state, state)
-        self._looks = Looks(self._find)
+        self._looks = SourcePoller(self._find)
         self._use_project(load_project(folder))
 
     @property

@@ -39,7 +39,7 @@ from platform_assets.factory.dagster_names import (
 from platform_assets.factory.kinds import definitions_of
 from platform_assets.factory.kinds.contract import SideTable, side_table_of
 from platform_assets.project.errors import ProjectError
-from resources.dagster.io_managers import Load, TableIOManager, WatermarkIOManager, failure
+from resources.dagster.io_managers import Load, TableIOManager, WatermarkIOManager, dagster_failure
 from resources.kinds.window.partitions import WindowAssetPartitions
 from resources.platform.platform import Platform
 
@@ -75,7 +75,7 @@ def dataflow_assets(
         yield from _run_events(context, run, side_table)
         run.on_stored()
         if run.outcome is not None and run.outcome.error is not None:
-            raise failure(run.outcome.error)
+            raise dagster_failure(run.outcome.error)
         for check in checks:
             requested_checks = {
                 spec.name for spec in check.specs if spec.key in context.selected_asset_check_keys

@@ -29,7 +29,7 @@ from platform_assets.project import Project
 from platform_assets.run_metadata import watermark_metadata
 from platform_assets.state_views import changes_between, export_lines
 from platform_assets.words import stored_in_words
-from resources.dagster.io_managers import failure
+from resources.dagster.io_managers import dagster_failure
 from resources.dagster.run_options import RunOptions
 from resources.kinds import all_decisions as decisions
 from resources.kinds.all_decisions import DraftBuilder
@@ -271,7 +271,7 @@ def config_job(
         try:
             act(context, config_values)
         except StrandlineError as error:
-            raise failure(error) from error
+            raise dagster_failure(error) from error
 
     step = op(name=f"{name}_step", description=description, out={})(_with_config(decide, config))
 

@@ -21,7 +21,7 @@ from dagster import (
 from partitions.dataflow import Dataflow
 from partitions.errors import StrandlineError
 from platform_assets.factory.dagster_names import table_key
-from resources.dagster.io_managers import failure
+from resources.dagster.io_managers import dagster_failure
 from resources.dagster.run_options import RunOptions
 from resources.decisions.maintenance import due_tasks, maintain
 from resources.loop.holder_wait import Patience
@@ -48,7 +48,7 @@ def maintenance_job(dataflow: Dataflow, platform: Platform, options: RunOptions)
         try:
             result = maintain(platform.loading([dataflow]), dataflow, chosen_tasks, patience)
         except StrandlineError as error:
-            raise failure(error) from error
+            raise dagster_failure(error) from error
         for name, count in result.as_json().items():
             context.log.info("%s: %s", name, count)
         context.log_event(AssetObservation(table_key(dataflow), metadata=result.as_json()))

@@ -16,7 +16,7 @@ from partitions.ddl import Column, DdlError, parse_ddl
 from partitions.lineage import Lineage
 from partitions.sources import SOURCES, FilesSource
 from partitions.spelling import nearest
-from partitions.stream.completeness import refused
+from partitions.stream.completeness import completeness_refusal
 from partitions.stream.side_table_names import side_tables
 from partitions.supported import source_refusal
 from partitions.table_names import bad_records_table
@@ -264,7 +264,7 @@ def check_waiting(flows: Sequence[Checked[Dataflow]]) -> None:
         makers = tuple(
             candidate.model for candidate in flows if candidate.model and candidate.model.table == table
         )
-        if (refusal := refused(reader, makers)) is not None:
+        if (refusal := completeness_refusal(reader, makers)) is not None:
             flow.refuse(refusal.key, refusal.found, refusal.expected)
 
 

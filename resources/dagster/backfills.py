@@ -40,7 +40,7 @@ def backfill_of(
         run: over these partitions.
         now: the clock, aware.
     """
-    launched = f"{_launched(run)} of {_shown(keys)}"
+    launched = f"{_launched(run)} of {_describe_keys(keys)}"
     options = ChosenPartitions(start=min(keys), end=max(keys), part=part, launched=launched)
     return platform.replay(dataflow, options, now)
 
@@ -52,6 +52,6 @@ def _launched(run: DagsterRun) -> str:
     return f"run {run.tags.get(_ROOT_RUN, run.run_id)}"
 
 
-def _shown(keys: Sequence[str]) -> str:
+def _describe_keys(keys: Sequence[str]) -> str:
     first, last = min(keys), max(keys)
     return first if len(keys) == 1 else f"{counted(len(keys), 'partition')} from {first} to {last}"

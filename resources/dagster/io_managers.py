@@ -33,10 +33,10 @@ from resources.connections.places import Place
 from resources.dagster.backfills import backfill_of
 from resources.dagster.partition_events import PartitionEvents
 from resources.dagster.run_options import RunOptions
-from resources.dagster.unreported_entries import DATAFLOW_TAG, tell
+from resources.dagster.unreported_entries import DATAFLOW_TAG, mark_reported
 from resources.kinds.window.partitions import WindowAssetPartitions
 from resources.loop.loop import Loop, clock
-from resources.notes.last_run import not_begun
+from resources.notes.last_run import note_failed_start
 from resources.outcome import Observer, Outcome, Step
 from resources.platform.platform import Platform
 from resources.replay.chunk_runs import Report
@@ -145,7 +145,7 @@ class TableIOManager(IOManager):
         for warning in outcome.news:
             context.log.warning(warning)
         load.metadata = self._describe(outcome, self._platform.lake.child(dataflow.table))
-        load.on_stored = lambda: tell(instance, dataflow.name, [run_id], _number(outcome))
+        load.on_stored = lambda: mark_reported(instance, dataflow.name, [run_id], _number(outcome))
         events = PartitionEvents(
             self._platform, self._partitions.get(dataflow.name), context, dataflow, outcome, load.keys
         )
@@ -156,15 +156,15 @@ class TableIOManager(IOManager):
         if outcome.error is not None and (load.keys is not None or not outcome.committed):
             context.log_event(AssetObservation(events.table, metadata=load.metadata))
             load.on_stored()
-            raise failure(outcome.error)
+            raise dagster_failure(outcome.error)
 
     def handle_output(self, context: OutputContext, obj: Load) -> None:
         """Add the metadata of what the run has loaded."""
         if obj.outcome is None:
-            raise failure(
+            raise dagster_failure(
                 ConfigurationError("the table's output came before its load: expected the load first")
             )
-        _show(context, obj.metadata, ("status", "state_number", "seconds"))
+        _add_metadata(context, obj.metadata, ("status", "state_number", "seconds"))
 
     def materialisations(
         self, load: Load, asset: AssetKey, metadata: Mapping[str, Any]
@@ -205,8 +205,8 @@ class TableIOManager(IOManager):
                 loop = self._platform.loop(dataflow, now, request, **how)
                 outcome = loop.run()
         except StrandlineError as error:  # a variable that is not set, say
-            self._options.report(not_begun(self._platform.log, dataflow.name, error, run.run_id))
-            raise failure(error) from error
+            self._options.report(note_failed_start(self._platform.log, dataflow.name, error, run.run_id))
+            raise dagster_failure(error) from error
         if outcome.committed:
             self._loops.append(loop)
         return outcome
@@ -246,7 +246,7 @@ class TableIOManager(IOManager):
         try:
             return self._partitions[name].requested(load.keys, now, forced=forced)
         except StrandlineError as error:
-            raise failure(error) from error
+            raise dagster_failure(error) from error
 
     def load_input(self, context: InputContext) -> DataFrame:
         """Return the whole table as a DataFrame."""
@@ -266,7 +266,7 @@ class WatermarkIOManager(IOManager):
     def handle_output(self, context: OutputContext, obj: Load) -> None:
         """Check that the newest entry is the one that the table's output left."""
         if obj.outcome is None:
-            raise failure(
+            raise dagster_failure(
                 ConfigurationError("the watermark's output came before the table's: expected the table first")
             )
         newest, own_entry = self._platform.log.newest(obj.dataflow.name), obj.outcome.newest
@@ -276,7 +276,7 @@ class WatermarkIOManager(IOManager):
                 "entry %s was appended by another run meanwhile", newest.number if newest else 0
             )
         metadata = self._describe(obj.dataflow, own_entry)
-        _show(context, metadata, ("state_number",))
+        _add_metadata(context, metadata, ("state_number",))
 
     def described(self, dataflow: Dataflow) -> Mapping[str, Any]:
         """Return the metadata of the newest entry."""
@@ -287,7 +287,7 @@ class WatermarkIOManager(IOManager):
         return self._platform.manager().get_watermark(context.asset_key.path[-1])
 
 
-def _show(context: OutputContext, metadata: Mapping[str, Any], of_each: Sequence[str]) -> None:
+def _add_metadata(context: OutputContext, metadata: Mapping[str, Any], of_each: Sequence[str]) -> None:
     """Add a run's metadata to its output.
 
     If the run is over many partitions, only the event of the last one has all metadata, since the asset's
@@ -326,7 +326,7 @@ def _number(outcome: Outcome) -> int:
     return outcome.newest.number if outcome.newest else 0
 
 
-def failure(error: StrandlineError) -> Failure:
+def dagster_failure(error: StrandlineError) -> Failure:
     """Return an error as Dagster shows it, with the same text as on the command line."""
     metadata: dict[str, Any] = {"code": error.code, "exit_code": error.exit_code}
     # One by one: a list would be hidden behind a click.

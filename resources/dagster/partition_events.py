@@ -18,7 +18,12 @@ from dagster import (
 )
 
 from partitions.dataflow import Dataflow
-from resources.dagster.unreported_entries import UnreportedEntries, summary, tell, untold
+from resources.dagster.unreported_entries import (
+    UnreportedEntries,
+    find_unreported,
+    mark_reported,
+    summarize_entries,
+)
 from resources.kinds.window.partitions import WindowAssetPartitions
 from resources.loop.recorded import recorded_commit
 from resources.outcome import Outcome
@@ -71,14 +76,14 @@ class PartitionEvents:
         context, dataflow, before = self.context, self.dataflow, self.outcome.started_at_number
         instance, log, run_id = context.instance, self.platform.log, context.run.run_id
         try:
-            unreported = untold(instance, log, dataflow.name, run_id, before)
+            unreported = find_unreported(instance, log, dataflow.name, run_id, before)
             materialisations = list(self._loaded_by_dead_runs(unreported))
         except Exception as error:  # noqa: BLE001 - the rows are there, and so is what this run has done
             context.log.warning("what runs that died have loaded is not shown yet: %s", error)
             return
         for record in materialisations:
             context.log_event(record)
-        tell(instance, dataflow.name, unreported.runs, before)
+        mark_reported(instance, dataflow.name, unreported.runs, before)
 
     def _loaded_by_dead_runs(self, unreported: UnreportedEntries) -> Iterator[AssetMaterialization]:
         """Yield the materialisations of dead runs: one per partition, or one per run without partitions."""
@@ -86,7 +91,7 @@ class PartitionEvents:
         for run_id, entries in groupby(unreported.entries, lambda entry: entry.run_id or ""):
             by = {"loaded_by": MetadataValue.dagster_run(run_id)}
             if partitions is None or partitions.definition is None:
-                yield AssetMaterialization(self.table, metadata=summary([*entries]) | by)
+                yield AssetMaterialization(self.table, metadata=summarize_entries([*entries]) | by)
                 continue
             kind, log = self.platform.kind(dataflow), self.platform.log
             commits = [recorded_commit(log, dataflow.name, kind, entry) for entry in entries]

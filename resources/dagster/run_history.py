@@ -112,7 +112,7 @@ class RunHistory:
             return None
         if holder.is_alive(intent.holder, intent.id, self._run_is_live) is not False:
             return Attempt(intent.time, "running", run_id=intent.run_id)
-        return _died(dataflow, intent.time, f"slice {intent.number}", noted, intent.run_id)
+        return _dead_attempt(dataflow, intent.time, f"slice {intent.number}", noted, intent.run_id)
 
     def _run_is_live(self, run_id: str) -> bool | None:
         run = self._dagster.get_run_by_id(run_id) if self._dagster else None
@@ -149,7 +149,7 @@ class RunHistory:
         run, started_at = record.dagster_run, record.create_timestamp.isoformat(timespec="milliseconds")
         if not run.is_finished:
             if _process_is_gone(run):
-                return _died(dataflow, started_at, f"run {run.run_id[:8]}", noted, run.run_id)
+                return _dead_attempt(dataflow, started_at, f"run {run.run_id[:8]}", noted, run.run_id)
             return Attempt(
                 started_at, "running" if run.status.value == "STARTED" else "queued", run_id=run.run_id
             )
@@ -193,7 +193,9 @@ def _process_is_gone(run: DagsterRun) -> bool:
     return run_holder is not None and holder.process_is_alive(run_holder) is False
 
 
-def _died(dataflow: str, started_at: str, work: str, noted: Attempt | None, run_id: str | None) -> Attempt:
+def _dead_attempt(
+    dataflow: str, started_at: str, work: str, noted: Attempt | None, run_id: str | None
+) -> Attempt:
     message = f"the process that began {work} at {time_in_words(started_at)} is gone (killed?); the next run finishes what it left"
     error = {"code": "died", "message": message, "choices": [f"strandline run {dataflow}"]}
     return Attempt(started_at, "died", error, (noted.failing_since if noted else None) or started_at, run_id)

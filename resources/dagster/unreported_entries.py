@@ -42,7 +42,7 @@ class UnreportedEntries:
     runs: Sequence[str] = ()
 
 
-def untold(
+def find_unreported(
     instance: DagsterInstance, log: WatermarkLog, dataflow: str, run_id: str, up_to: int
 ) -> UnreportedEntries:
     """Return what dead runs of this instance have loaded and not reported.
@@ -59,7 +59,7 @@ def untold(
     dead = [
         record
         for record in records
-        if _told_up_to(record, dataflow) is None or not record.dagster_run.is_finished
+        if _reported_up_to(record, dataflow) is None or not record.dagster_run.is_finished
     ]
     if not dead:
         return UnreportedEntries()
@@ -73,7 +73,7 @@ def untold(
         record = records_by_run[entry.run_id]
         if record is None:  # of the command line, or of another instance
             continue
-        if entry.number > (_told_up_to(record, dataflow) or 0) and not record.dagster_run.is_success:
+        if entry.number > (_reported_up_to(record, dataflow) or 0) and not record.dagster_run.is_success:
             entries.append(entry)
         elif record.storage_id < oldest:
             break
@@ -81,13 +81,13 @@ def untold(
     return UnreportedEntries(loads, [_id(entry) for entry in dead])
 
 
-def tell(instance: DagsterInstance, dataflow: str, runs: Sequence[str], number: int) -> None:
+def mark_reported(instance: DagsterInstance, dataflow: str, runs: Sequence[str], number: int) -> None:
     """Tag runs as reported up to an entry."""
     for run_id in runs:
         instance.add_run_tags(run_id, {_tag(dataflow): str(number)})
 
 
-def summary(entries: Sequence[Entry]) -> dict[str, Any]:
+def summarize_entries(entries: Sequence[Entry]) -> dict[str, Any]:
     """Return the metadata of a run from its entries."""
     return {
         "status": "committed",
@@ -98,7 +98,7 @@ def summary(entries: Sequence[Entry]) -> dict[str, Any]:
     }
 
 
-def _told_up_to(record: RunRecord, dataflow: str) -> int | None:
+def _reported_up_to(record: RunRecord, dataflow: str) -> int | None:
     tag = record.dagster_run.tags.get(_tag(dataflow), "")
     return int(tag) if tag.isdecimal() else None
 

@@ -17,7 +17,7 @@ from resources.loop.inputs import InputTables
 from resources.loop.rescued import RescuedRows
 from resources.loop.set_aside_records import SetAsideRecords
 from resources.outcome import Observer
-from resources.spark.background import leave_behind
+from resources.spark.background import run_detached
 from resources.staging import Staging
 from resources.tables.contract.table import CanPrepare, Table
 from resources.watermarks.log import WatermarkLog
@@ -82,4 +82,4 @@ class RunContext(Generic[SliceT]):
         """Have a warm engine do what the next run's first write would wait for, unless this run needed no engine. Returns at once."""
         table = self.table
         if "spark" in vars(self) and isinstance(table, CanPrepare):
-            leave_behind(self.spark, table.prepare_next)
+            run_detached(self.spark, table.prepare_next)

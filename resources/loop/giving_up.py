@@ -11,7 +11,7 @@ from resources.loop.intents import holding
 from resources.loop.slice_rows import slice_rows
 from resources.loop.verifying import head_with_intent, is_guarded, skipped_write, unguarded_head
 from resources.outcome import Step
-from resources.spark.failures import cause
+from resources.spark.failures import root_cause
 from resources.tables.contract.commits import TableHead, Tag, TaggedCommit
 from resources.watermarks.entry import Entry, Intent, new_id
 
@@ -43,7 +43,7 @@ def give_up(
     except Exception as error:
         if unguarded_head(run, entry, intent).find_tagged_commit(intent.number) is None:
             raise TargetError(
-                f"dataflow {run.name}: slice {intent.number} is not loaded ({reason}), and it could not be given up: {cause(error)}."
+                f"dataflow {run.name}: slice {intent.number} is not loaded ({reason}), and it could not be given up: {root_cause(error)}."
                 " Trying again does no harm"
             ) from error
     commit = head_with_intent(run, entry, intent).find_tagged_commit(intent.number)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from partitions.errors import SourceInterrupted
-from resources.retries import attempts_while
+from resources.retries import retry_attempts
 
 T = TypeVar("T")
 
@@ -23,7 +23,7 @@ def outlasting_interruptions(ask: Callable[[], T]) -> T:
     Raises:
         SourceInterrupted: of the last attempt.
     """
-    for attempt in attempts_while(
+    for attempt in retry_attempts(
         SourceInterrupted, attempts=_ATTEMPTS, timeout=None, wait_initial=_FIRST, wait_max=_LONGEST
     ):
         with attempt:

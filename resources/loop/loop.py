@@ -34,11 +34,11 @@ from resources.loop.protocol import commit, resume
 from resources.loop.recorded import recorded_slice
 from resources.loop.schema_of_run import pinned_schema
 from resources.loop.verifying import guarded_head
-from resources.notes.last_run import note_attempt, said_before
+from resources.notes.last_run import note_attempt, repeated_warnings
 from resources.notes.looks import note_awaited, note_look
 from resources.outcome import Committed, NotCommitted, Outcome, Step
-from resources.spark.background import kept_awake
-from resources.spark.failures import cause
+from resources.spark.background import keep_session_alive
+from resources.spark.failures import root_cause
 from resources.tables.unreadable import UNREADABLE_VERSION
 from resources.watermarks.compaction import RetentionPolicy, compact_log
 from resources.watermarks.entry import Entry, Intent
@@ -104,7 +104,7 @@ class _Run(Generic[SliceT]):
         started, run, outcome = time.monotonic(), self._run, self._outcome
         try:
             # A look at bad parts stages, too.
-            with run.staging.emptied(), kept_awake(lambda: vars(run).get("spark")):
+            with run.staging.emptied(), keep_session_alive(lambda: vars(run).get("spark")):
                 self._begin_at(run.log.newest(run.name))
                 with suppress(_NothingTellsTypesError):
                     self._recover()
@@ -116,7 +116,7 @@ class _Run(Generic[SliceT]):
             outcome.error = error
         except Exception as error:  # noqa: BLE001 - what was committed stays counted, whatever comes
             outcome.error = StrandlineError(
-                f"dataflow {run.name}: {type(error).__name__}: {cause(error)}", code="internal"
+                f"dataflow {run.name}: {type(error).__name__}: {root_cause(error)}", code="internal"
             )
             outcome.error.__cause__ = error
         self._bad_parts.report()
@@ -126,7 +126,7 @@ class _Run(Generic[SliceT]):
         outcome.warnings.extend(remark for remark in remarks if remark not in outcome.warnings)
         outcome.warnings.extend(filter(None, [run.rescued.remark]))
         outcome.seconds = time.monotonic() - started
-        outcome.repeated = said_before(run.log, run.name, outcome.plan.warnings if outcome.plan else ())
+        outcome.repeated = repeated_warnings(run.log, run.name, outcome.plan.warnings if outcome.plan else ())
         # Late files that are loaded say nothing of what is above the watermark.
         # Nor does a replay, whose failures hold no run back.
         if not self._replays and (outcome.error is not None or not isinstance(run.request, LateOnly)):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from partitions.plan import counted
 from partitions.schema_merging import RESCUED_DATA
-from resources.observation import observed
+from resources.observation import observed_values
 from resources.sources.files.paths import SOURCE_FILE
 from resources.spark.frames import observed_rows
 
@@ -44,7 +44,7 @@ class RescuedRows:
         asked = observed_rows(rows, observation, F.count(rescued).alias("rows"), first.alias("first"))
 
         def count() -> None:
-            told = observed(observation)
+            told = observed_values(observation)
             self._rows += told.get("rows") or 0
             self._example = self._example or told.get("first")
 

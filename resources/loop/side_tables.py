@@ -8,7 +8,7 @@ from resources.kinds.contract.slices import SliceT
 from resources.kinds.contract.writing import Aside, WritesAside
 from resources.loop.context import RunContext
 from resources.outcome import Step
-from resources.spark.failures import cause
+from resources.spark.failures import root_cause
 from resources.tables.contract.commits import Tag, Version
 from resources.tables.contract.table import Table
 from resources.watermarks.entry import Intent, new_id
@@ -70,7 +70,7 @@ def fence_asides(run: RunContext[SliceT], intent: Intent) -> None:
             table.give_up(run.spark, fence, "{}", first_rows=None)
         except Exception as error:
             raise TargetError(
-                f"dataflow {run.name}: slice {intent.number} could not be given up in table {run.dataflow.table}__{name}: {cause(error)}. Trying"
+                f"dataflow {run.name}: slice {intent.number} could not be given up in table {run.dataflow.table}__{name}: {root_cause(error)}. Trying"
                 " again does no harm"
             ) from error
 

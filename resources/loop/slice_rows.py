@@ -12,8 +12,8 @@ from resources.loop.context import RunContext
 from resources.loop.entries import is_last_query
 from resources.loop.transform import Batch, transformed
 from resources.sources.files.pinned import PinnedSchema
-from resources.spark.connect import keeps_code
-from resources.spark.frames import with_known_columns
+from resources.spark.connect import has_shared_code
+from resources.spark.frames import with_cached_columns
 from resources.spark.settings import BYTES_PER_ROW, tune
 from resources.watermarks.entry import Entry, Intent
 
@@ -50,7 +50,7 @@ def slice_rows(
     source_rows = run.kind.reading.read(spark, slice_, pinned)
     if repeats_query(run, entry, intent) and isinstance(run.kind.reading, KnowsColumns):
         columns = run.kind.reading.columns(pinned)
-        source_rows = source_rows if columns is None else with_known_columns(source_rows, columns)
+        source_rows = source_rows if columns is None else with_cached_columns(source_rows, columns)
     names = PinnedSchema.of(pinned).struct.names if compiled else None
     rows = transformed(spark, run.dataflow, source_rows, batch, run.folder, compiled=names)
     if isinstance(run.kind.writing, WatchesRows):
@@ -66,7 +66,7 @@ def repeats_query(run: RunContext[SliceT], entry: Entry | None, intent: Intent) 
 def _expected_bytes(run: RunContext[SliceT], entry: Entry | None, slice_: SliceT | None) -> int | None:
     """Of what the write reads: the source, and the table if rows are found there by their keys. None if nothing tells."""
     target = run.dataflow.target
-    if target.merges and keeps_code(run.spark):
+    if target.merges and has_shared_code(run.spark):
         return None
     source = _source_bytes(run, entry, slice_)
     if source is None or entry is None or not target.merges:

@@ -16,7 +16,7 @@ from resources.spark.frames import with_typed_columns
 from resources.spark.settings import TIME_ZONE
 from resources.sql import quoted
 from resources.tables.rows.deduplicate import has_no_order
-from resources.user_functions import USERS_ERRORS, ship_modules, user_function, users_line
+from resources.user_functions import USERS_ERRORS, ship_modules, user_error_line, user_function
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -135,7 +135,7 @@ def _called(function: Callable[..., Any], dataflow: Dataflow, df: DataFrame, bat
         raise
     except USERS_ERRORS as error:
         raise StrandlineError(
-            f"{who}: {users_line(error)}. Nothing was begun; correct the function", code="query"
+            f"{who}: {user_error_line(error)}. Nothing was begun; correct the function", code="query"
         ) from error
     if (zone := df.sparkSession.conf.get(TIME_ZONE)) != "UTC":
         raise StrandlineError(

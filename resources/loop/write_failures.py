@@ -21,8 +21,8 @@ from partitions.sources.files import FilesSource
 from resources.kinds.contract.slices import SliceT
 from resources.loop.context import RunContext
 from resources.spark.errors import EngineLost, SparkUnavailable
-from resources.spark.failures import cause, is_of_values
-from resources.spark.process import engine_lost, lacks_iceberg, server_of
+from resources.spark.failures import fails_on_values, root_cause
+from resources.spark.process import engine_lost, missing_iceberg, server_of
 from resources.tables.contract.contents import TellsNextColumns
 from resources.tables.contract.table import Table, TellsRefusals
 from resources.tables.folder_values import PARTITION_VALUE
@@ -67,7 +67,7 @@ def find_bad_part(
     """
     if lost := engine_lost(error):
         raise EngineLost.of(run.name, f"slice {intent.number} was written", lost) from error
-    if without := lacks_iceberg(error, server_of(run.spark)):
+    if without := missing_iceberg(error, server_of(run.spark)):
         raise SparkUnavailable(
             f"dataflow {run.name}: slice {intent.number} cannot be written: {without}. Nothing is lost: the next run with such an engine goes on",
             choices=("strandline doctor",),
@@ -81,7 +81,7 @@ def failed_step(run: RunContext[SliceT], intent: Intent, error: Exception) -> St
     steps = [name for name in ("transform", "sql", "operators") if getattr(run.dataflow, name)]
     if isinstance(run.dataflow.source, FilesSource) and run.dataflow.source.options:
         steps.append("source.options")
-    if not steps or _has(error, (*_TWICE, *_CONSTRAINTS)) or not is_of_values(error):
+    if not steps or _has(error, (*_TWICE, *_CONSTRAINTS)) or not fails_on_values(error):
         return None
     which = " or ".join(steps)
     remedy = f"correct {which}, or the rows at the source, and run again"
@@ -92,7 +92,7 @@ def failed_step(run: RunContext[SliceT], intent: Intent, error: Exception) -> St
         )
     verb = "fail" if steps == ["operators"] else "fails"
     return StrandlineError(
-        f"dataflow {run.name}: {which} {verb} over the rows of slice {intent.number}: {cause(error).rstrip(' .;')}. Nothing of the slice was"
+        f"dataflow {run.name}: {which} {verb} over the rows of slice {intent.number}: {root_cause(error).rstrip(' .;')}. Nothing of the slice was"
         f" loaded, and its number was given up: {remedy}",
         code="query",
     )
@@ -124,7 +124,7 @@ def write_failure(run: RunContext[SliceT], intent: Intent, error: Exception) -> 
         )
     return TargetError(
         f"dataflow {run.name}: the write of slice {intent.number} into table {run.dataflow.table} failed:"
-        f" {cause(error).rstrip(' .;')}. Nothing is lost: the next run finishes it"
+        f" {root_cause(error).rstrip(' .;')}. Nothing is lost: the next run finishes it"
     )
 
 
@@ -147,7 +147,7 @@ def write_refusal(
             f"dataflow {run.name}: table {run.dataflow.table} does not take the rows of slice {intent.number}: {error.message}",
             code=PARTITION_VALUE,
         )
-    refuses = f"dataflow {run.name}: table {run.dataflow.table} refuses the rows of slice {intent.number}: {cause(error).rstrip(' .;')}."
+    refuses = f"dataflow {run.name}: table {run.dataflow.table} refuses the rows of slice {intent.number}: {root_cause(error).rstrip(' .;')}."
     if _has(error, _CONSTRAINTS):
         return TargetError(
             f"{refuses} The condition is another writer's. Leave such rows out or mend them, by sql or at the source; or take the condition from the table"

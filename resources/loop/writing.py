@@ -35,7 +35,7 @@ from resources.loop.verifying import find_commit
 from resources.loop.write_failures import failed_step, find_bad_part, is_refused, write_failure, write_refusal
 from resources.outcome import NotCommitted, Step
 from resources.sources.files.pinned import PinnedSchema
-from resources.spark.failures import cause
+from resources.spark.failures import root_cause
 from resources.tables.contract.commits import Tag
 from resources.tables.contract.conflict_retries import retry_conflicts
 from resources.tables.contract.table import Table
@@ -70,7 +70,7 @@ def analysed_rows(run: RunContext[SliceT], entry: Entry | None, intent: Intent, 
             raise bad from error
         raise StrandlineError(
             f"dataflow {run.name}: Spark cannot make the rows of slice {intent.number}: {type(error).__name__}:"
-            f" {cause(error).rstrip(' .;')}. Nothing was begun. {_to_check(run.dataflow, error)}",
+            f" {root_cause(error).rstrip(' .;')}. Nothing was begun. {_to_check(run.dataflow, error)}",
             code="query",
         ) from error
     return rows

@@ -80,7 +80,7 @@ def last_attempt(log: WatermarkLog, dataflow: str) -> Attempt | None:
         return None
 
 
-def said_before(log: WatermarkLog, dataflow: str, warnings: Sequence[str]) -> frozenset[str]:
+def repeated_warnings(log: WatermarkLog, dataflow: str, warnings: Sequence[str]) -> frozenset[str]:
     """Return the warnings that an earlier run has already given, whatever they count; note the others."""
     if not warnings:
         return frozenset()
@@ -101,7 +101,9 @@ def _kind(warning: str) -> str:
     return _SAMPLE.sub("#", warning)
 
 
-def not_begun(log: WatermarkLog, dataflow: str, error: StrandlineError, run_id: str | None = None) -> Outcome:
+def note_failed_start(
+    log: WatermarkLog, dataflow: str, error: StrandlineError, run_id: str | None = None
+) -> Outcome:
     """Return the outcome of a run that failed before its loop, with the state unchanged, and note it.
 
     If the state cannot be read, that is its error.

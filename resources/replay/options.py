@@ -11,7 +11,7 @@ from shlex import quote
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
 from partitions.instants import Instant
-from partitions.replay.every import interval_of
+from partitions.replay.every import parse_interval
 from partitions.request import Part
 
 
@@ -63,7 +63,7 @@ class ReplayOptions:
     @property
     def interval(self) -> dict[str, int] | None:
         """Of the chunks."""
-        return interval_of(self.every) if self.every is not None else None
+        return parse_interval(self.every) if self.every is not None else None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,7 +16,7 @@ from partitions.predicate import NOTHING, Predicate, any_of
 from partitions.sources import TableSource
 from partitions.unit_values import Kind
 from partitions.window.extent import Extent
-from partitions.window.predicates import clauses
+from partitions.window.predicates import merge_extents
 from resources.dialects.predicates import sql
 from resources.dialects.spark import SPARK
 from resources.sources.conditions import table_rows
@@ -183,5 +183,5 @@ def _parts(extents: Sequence[Extent]) -> list[list[Extent]]:
 
     A file of a unit that is not asked for must not be opened: it may be the one that cannot be read.
     """
-    parts = [[Extent(*span, clause.units) for span in clause.ranges] for clause in clauses(extents)]
+    parts = [[Extent(*span, clause.units) for span in clause.ranges] for clause in merge_extents(extents)]
     return parts if len(parts) <= _MOST_PARTS else [list(extents)]

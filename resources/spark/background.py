@@ -19,7 +19,7 @@ AWAKE_SECONDS = 60.0
 
 
 @contextmanager
-def kept_awake(session: Callable[[], SparkSession | None]) -> Iterator[None]:
+def keep_session_alive(session: Callable[[], SparkSession | None]) -> Iterator[None]:
     """Keep a session on a Connect server alive while this process does something else for long.
 
     A server ends a session that is not used for an hour.
@@ -43,7 +43,7 @@ def kept_awake(session: Callable[[], SparkSession | None]) -> Iterator[None]:
         over.set()
 
 
-def leave_behind(session: SparkSession, work: Callable[[SparkSession], object]) -> None:
+def run_detached(session: SparkSession, work: Callable[[SparkSession], object]) -> None:
     """Start work on a Connect server that may end after this process. Failures are not reported.
 
     Embedded Spark ends with this process, so nothing is started there.

@@ -49,7 +49,7 @@ def check_stores(session: SparkSession, remote: str | None, stores: Mapping[str,
     for bucket, store in stores.items():
         key = (remote or "", bucket)
         if key not in _opened:
-            _opened[key] = _heard_of(session, bucket, store) if remote else store
+            _opened[key] = _store_on_server(session, bucket, store) if remote else store
         if _opened[key] != store:
             raise ConfigurationError(
                 f"bucket {bucket} of {store}: this Spark has opened a bucket of this name in {_opened[key]}, and cannot open both. Load the two by"
@@ -57,7 +57,7 @@ def check_stores(session: SparkSession, remote: str | None, stores: Mapping[str,
             )
 
 
-def _heard_of(session: SparkSession, bucket: str, store: str) -> str:
+def _store_on_server(session: SparkSession, bucket: str, store: str) -> str:
     """Return the store of a bucket name on a Connect server, and record the given one if there is none."""
     prefix = f"strandline_{_short_hash(bucket)}_"
     own_view = f"{prefix}{_short_hash(store)}"

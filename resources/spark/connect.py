@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from resources.spark.retries import Outage
 
-_kept: list[SparkSession] = []
+_remote_sessions: list[SparkSession] = []
 """Every remote session of this process. One that is collected shuts a pool down that all of them share, and waits for it; when
 that happens while another one submits to the pool, the process stands still for ever (pyspark 4.1)."""
 _sharing: WeakSet[SparkConnectSession] = WeakSet()
@@ -30,12 +30,12 @@ _CONNECTING = ("grpc.min_reconnect_backoff_ms", 5_000)
 """How long an attempt to connect may take, by gRPC's name for it. Its own 20 s leave a server that takes connections and says nothing 40 s."""
 
 
-def keeps_code(session: SparkSession) -> bool:
+def has_shared_code(session: SparkSession) -> bool:
     """Return whether the server keeps a query's compiled code for later runs, so compiling pays off."""
     return cast("SparkConnectSession", session) in _sharing
 
 
-def session_on(server: str) -> SparkConnectSession:
+def open_session(server: str) -> SparkConnectSession:
     """Return a new session on a Connect server, without calling the server yet.
 
     It is built like pyspark's own builder does, which takes no options of the channel.
@@ -47,13 +47,13 @@ def session_on(server: str) -> SparkConnectSession:
     return SparkSession.builder.channelBuilder(DefaultChannelBuilder(server, [_CONNECTING])).create()
 
 
-def keep(session: SparkConnectSession) -> None:
+def adopt_session(session: SparkConnectSession) -> None:
     """Make a session on a Connect server the one that this process works with."""
-    from resources.spark.retries import Patience
+    from resources.spark.retries import OutagePolicy
 
-    _kept.append(cast("SparkSession", session))
+    _remote_sessions.append(cast("SparkSession", session))
     private.make_active(session)
-    session.client.set_retry_policies([Patience(outage_of_server(session))])
+    session.client.set_retry_policies([OutagePolicy(outage_of_server(session))])
     private.forget_models_at_exit(session)
 
 
@@ -64,7 +64,7 @@ def outage_of_server(session: SparkConnectSession) -> Outage:
     return outage_of(server_of(session) or "")
 
 
-def sharing_code(session: SparkConnectSession) -> SparkConnectSession:
+def share_code(session: SparkConnectSession) -> SparkConnectSession:
     """Return a clone that shares the server's compiled code; release the given session.
 
     Otherwise the server compiles each query again in each session, since a user's classes might differ.
@@ -77,7 +77,9 @@ def sharing_code(session: SparkConnectSession) -> SparkConnectSession:
     except Exception:  # noqa: BLE001 - what only saves time must not end a run; of a server that is gone the next call tells
         return session
     clone.release_session_on_close = True  # pyspark's clone lacks it (pyspark 4.1)
-    keep(clone)
+    adopt_session(clone)
     _sharing.add(clone)
-    threading.Thread(target=private.release, args=(session,), name="strandline-release", daemon=True).start()
+    threading.Thread(
+        target=private.release_session, args=(session,), name="strandline-release", daemon=True
+    ).start()
     return clone

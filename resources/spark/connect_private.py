@@ -40,17 +40,17 @@ def unset_many(session: SparkConnectSession, names: Sequence[str]) -> None:
     session.client.config(unset)
 
 
-def known_columns(rows: DataFrame) -> StructType | None:
+def cached_columns(rows: DataFrame) -> StructType | None:
     """Return the cached columns of rows on a Connect server; None if the server was not asked yet."""
     return cast("SparkConnectDataFrame", rows)._cached_schema
 
 
-def remember_columns(rows: DataFrame, columns: StructType | None) -> None:
+def cache_columns(rows: DataFrame, columns: StructType | None) -> None:
     """Cache the columns of rows on a Connect server, so that it is not asked for them."""
     cast("SparkConnectDataFrame", rows)._cached_schema = columns
 
 
-def remember_no_stream(rows: DataFrame) -> None:
+def cache_no_stream(rows: DataFrame) -> None:
     """Cache that rows on a Connect server are no stream.
 
     Otherwise pyspark asks the server before it observes them.
@@ -73,7 +73,7 @@ def local_checkpoint(rows: DataFrame) -> DataFrame:
     command = Checkpoint(child=plan, local=True, eager=True).command(session.client)
     _, answer, _ = session.client.execute_command(command, plan.observations)
     checkpointed = cast("DataFrame", answer["checkpoint_command_result"])
-    remember_columns(checkpointed, known_columns(rows))
+    cache_columns(checkpointed, cached_columns(rows))
     return checkpointed
 
 
@@ -91,7 +91,7 @@ def forget_models_at_exit(session: SparkConnectSession) -> None:
     atexit.unregister(session.client._cleanup_ml_cache)
 
 
-def release(session: SparkConnectSession) -> None:
+def release_session(session: SparkConnectSession) -> None:
     """End an unused session and close its channel; otherwise it ends by itself after an hour."""
     with suppress(Exception):
         session.client.release_session()

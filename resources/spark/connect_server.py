@@ -16,8 +16,8 @@ from pathlib import Path
 
 from resources.spark.engine import SparkEngine
 from resources.spark.errors import SparkUnavailable
-from resources.spark.process import telling
-from resources.spark.processes import end, how_it_ended, start
+from resources.spark.process import telling_lines
+from resources.spark.processes import describe_exit, start_process, stop_processes
 from resources.spark_runtime import spark_home
 
 _STARTED = b"Spark Connect server started at"
@@ -60,7 +60,7 @@ class ConnectServer:
         """
         self.stop()  # whatever is left of the last one
         before = self.log.stat().st_size if self.log.exists() else 0
-        self.process = start(_command(self.engine, self.port), self.log, _environment(self.engine))
+        self.process = start_process(_command(self.engine, self.port), self.log, _environment(self.engine))
         deadline = time.monotonic() + self.patience
         while _STARTED not in _read(self.log, before):
             if self.stopped():
@@ -68,9 +68,9 @@ class ConnectServer:
             late = time.monotonic() > deadline
             if self.process.poll() is not None or late:
                 code = self.process.poll()
-                ended = f"was not ready after {self.patience:.0f} s" if code is None else how_it_ended(code)
+                ended = f"was not ready after {self.patience:.0f} s" if code is None else describe_exit(code)
                 raise SparkUnavailable(
-                    f"Spark Connect server {ended}; it said: {telling(_read(self.log, before).decode(errors='replace'))}. All of it is in {self.log}",
+                    f"Spark Connect server {ended}; it said: {telling_lines(_read(self.log, before).decode(errors='replace'))}. All of it is in {self.log}",
                     choices=("strandline doctor",),
                 )
             time.sleep(0.1)
@@ -78,7 +78,7 @@ class ConnectServer:
     def stop(self) -> None:
         """Stop the server, if it runs, with all processes that it has started."""
         if self.process is not None:
-            end([self.process])
+            stop_processes([self.process])
 
 
 @contextmanager

@@ -21,11 +21,11 @@ from resources.connections.api import ApiConnection
 from resources.connections.jdbc import JdbcConnection
 from resources.connections.places import Place
 from resources.spark.bucket_stores import check_stores, stores_of
-from resources.spark.connect import keep, outage_of_server, session_on, sharing_code
+from resources.spark.connect import adopt_session, open_session, outage_of_server, share_code
 from resources.spark.connect_private import running_context
 from resources.spark.errors import SparkUnavailable
 from resources.spark.log_store import JAR, SETTING, log_store_settings
-from resources.spark.process import java_end, java_runs, last_words, said, start_java
+from resources.spark.process import describe_java_end, error_line, is_java_running, last_output, start_java
 from resources.spark.settings import ANSI, TIME_ZONE, set_all
 from resources.spark_runtime import (
     COMMITTERS_PACKAGE,
@@ -186,7 +186,7 @@ class SparkEngine:
     def _embed(self) -> SparkSession:
         from dagster_pyspark import LazyPySparkResource
 
-        settings, starts = self.settings(), not java_runs()
+        settings, starts = self.settings(), not is_java_running()
         self._check_jars()
         os.environ.update(self.environment())
         if starts:
@@ -255,17 +255,17 @@ class SparkEngine:
 
     def _connect(self) -> SparkSession:
         try:
-            session = session_on(self.remote or "")
-            keep(session)
+            session = open_session(self.remote or "")
+            adopt_session(session)
             set_all(
                 cast("SparkSession", session), _OF_A_SESSION
             )  # the first call tells whether the server is there
             outage_of_server(session).end()
             if self.shares_code:
-                session = sharing_code(session)
+                session = share_code(session)
         except Exception as error:
             raise SparkUnavailable(
-                f"Spark Connect server {self.remote}: expected an answer, found: {said(error).rstrip('.')}. Start one with `strandline dev`, or remove spark.remote",
+                f"Spark Connect server {self.remote}: expected an answer, found: {error_line(error).rstrip('.')}. Start one with `strandline dev`, or remove spark.remote",
                 choices=("strandline dev", "strandline doctor"),
             ) from error
         return cast("SparkSession", session)
@@ -327,8 +327,11 @@ def _starting(settings: Mapping[str, str]) -> str:
 
 
 def _no_spark(error: Exception) -> str:
-    printed = last_words()
-    why = java_end() or f"{said(error).rstrip('.')}{f'. Java said: {printed}' if printed else ''}"
+    printed = last_output()
+    why = (
+        describe_java_end()
+        or f"{error_line(error).rstrip('.')}{f'. Java said: {printed}' if printed else ''}"
+    )
     return (
         f"Spark did not start: {why}. Expected Java 17 or 21 and the jars of"
         " spark.jars.packages; `strandline doctor` says which is missing"

@@ -7,7 +7,7 @@ import re
 from partitions.errors import in_one_line
 from resources.connections.object_store_errors import spark_failure
 from resources.spark.advice import without_advice
-from resources.spark.process import engine_lost, java_end, lacks_iceberg, said
+from resources.spark.process import describe_java_end, engine_lost, error_line, missing_iceberg
 from resources.spark_runtime import AVRO_PACKAGE
 
 _CAUSE = re.compile(r"^Caused by: (?:[\w.$]+\.)?([\w$]+): (.+)$", re.MULTILINE)
@@ -19,7 +19,7 @@ _OF_VALUES = ("21", "22", "P0", "23505")
 raises itself, a key of a map that is there twice."""
 
 
-def is_of_values(error: Exception) -> bool:
+def fails_on_values(error: Exception) -> bool:
     """Return whether a query failed on a value or in a Python function, as it would every time."""
     from pyspark.errors import PythonException
 
@@ -32,15 +32,15 @@ def is_of_values(error: Exception) -> bool:
     return False
 
 
-def cause(error: Exception) -> str:
+def root_cause(error: Exception) -> str:
     """Return the root cause in one line."""
-    if exit_line := java_end():
+    if exit_line := describe_java_end():
         return exit_line
     if loss := engine_lost(error):
         return loss
     if of_store := spark_failure(str(error)):
         return f"{of_store[0]}: {of_store[1]}"
-    if without := lacks_iceberg(error):
+    if without := missing_iceberg(error):
         return without
     if "Failed to find data source: avro" in str(error):
         return f"this Spark has no reader of Avro: start it with the package {AVRO_PACKAGE}, as `strandline dev` does"
@@ -48,4 +48,4 @@ def cause(error: Exception) -> str:
     if causes and not causes[-1][1].startswith("Traceback "):
         of_java, text = causes[-1]
         return in_one_line(f"{of_java}: {without_advice(text)}")
-    return said(error)
+    return error_line(error)

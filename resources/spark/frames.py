@@ -21,24 +21,24 @@ def read_once(rows: DataFrame) -> DataFrame:
     return private.local_checkpoint(rows) if is_remote(rows.sparkSession) else rows.localCheckpoint()
 
 
-def with_known_columns(rows: DataFrame, columns: StructType) -> DataFrame:
+def with_cached_columns(rows: DataFrame, columns: StructType) -> DataFrame:
     """Return rows with these columns cached, so that a Connect server is not asked for them.
 
     Each such call makes Spark analyse the whole query, and a database its part of it.
     """
     if is_remote(rows.sparkSession):
-        private.remember_columns(rows, columns)
+        private.cache_columns(rows, columns)
     return rows
 
 
 def with_columns_as(changed: DataFrame, rows: DataFrame) -> DataFrame:
     """Return changed rows with the cached columns of the rows that they were made of, if there are any."""
-    columns = _known_columns(rows)
-    return changed if columns is None else with_known_columns(changed, columns)
+    columns = _cached_columns(rows)
+    return changed if columns is None else with_cached_columns(changed, columns)
 
 
-def _known_columns(rows: DataFrame) -> StructType | None:
-    return private.known_columns(rows) if is_remote(rows.sparkSession) else None
+def _cached_columns(rows: DataFrame) -> StructType | None:
+    return private.cached_columns(rows) if is_remote(rows.sparkSession) else None
 
 
 def with_typed_columns(rows: DataFrame, added: Mapping[str, tuple[Column, DataType]]) -> DataFrame:
@@ -48,7 +48,7 @@ def with_typed_columns(rows: DataFrame, added: Mapping[str, tuple[Column, DataTy
     them.
     """
     widened = rows.withColumns({name: column for name, (column, _) in added.items()})
-    known_columns = _known_columns(rows)
+    known_columns = _cached_columns(rows)
     if known_columns is None or {name.casefold() for name in known_columns.names} & {
         name.casefold() for name in added
     }:
@@ -56,7 +56,7 @@ def with_typed_columns(rows: DataFrame, added: Mapping[str, tuple[Column, DataTy
     columns = type(known_columns)(list(known_columns.fields))
     for name, (_, kind) in added.items():
         columns = columns.add(name, kind)
-    return with_known_columns(widened, columns)
+    return with_cached_columns(widened, columns)
 
 
 def observed_rows(rows: DataFrame, observation: Observation, *aggregates: Column) -> DataFrame:
@@ -66,7 +66,7 @@ def observed_rows(rows: DataFrame, observation: Observation, *aggregates: Column
     """
     if not is_remote(rows.sparkSession):
         return rows.observe(observation, *aggregates)
-    private.remember_no_stream(rows)
+    private.cache_no_stream(rows)
     watched = rows.observe(observation, *aggregates)
-    private.remember_columns(watched, private.known_columns(rows))
+    private.cache_columns(watched, private.cached_columns(rows))
     return watched

@@ -46,7 +46,7 @@ def start_java(settings: Mapping[str, str]) -> None:
     from pyspark.java_gateway import launch_gateway
 
     global _output  # noqa: PLW0603 - one Java process for each of ours, as pyspark has it
-    if java_runs() or os.environ.get(SHOW) == "1":
+    if is_java_running() or os.environ.get(SHOW) == "1":
         return
     conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
     if _output is None:
@@ -57,14 +57,14 @@ def start_java(settings: Mapping[str, str]) -> None:
     SparkContext(conf=SparkConf(loadDefaults=False).setAll(list(rest.items())), gateway=gateway)
 
 
-def java_runs() -> bool:
+def is_java_running() -> bool:
     """Return whether this process has a Java process for Spark, whoever started it."""
     from pyspark import SparkContext
 
     return SparkContext._gateway is not None
 
 
-def java_end() -> str | None:
+def describe_java_end() -> str | None:
     """Return how the Java process ended, with its last output; None while it runs, or if there is none."""
     from pyspark import SparkContext
 
@@ -76,21 +76,21 @@ def java_end() -> str | None:
     except subprocess.TimeoutExpired:
         return None
     why = ", as the system does when memory runs out" if code == -signal.SIGKILL else ""
-    output = last_words()
+    output = last_output()
     return f"Spark's Java process ended with code {code}{why}{f'; it said: {output}' if output else ''}"
 
 
-def last_words() -> str:
+def last_output() -> str:
     """Return the last informative output of the Java process; "" if there is none, or it went elsewhere."""
     if _output is None:
         return ""
     size = os.fstat(_output.fileno()).st_size
-    return telling(
+    return telling_lines(
         os.pread(_output.fileno(), _TAIL_BYTES, max(0, size - _TAIL_BYTES)).decode(errors="replace")
     )
 
 
-def telling(text: str) -> str:
+def telling_lines(text: str) -> str:
     """Return the last lines of Java's output that tell a failure, without stack traces.
 
     If no line does, return the last lines.
@@ -106,7 +106,7 @@ _OF_RPC = re.compile(
 _DETAILS = re.compile(r'details = "(.*?)"\s*$', re.MULTILINE)
 
 
-def said(error: Exception) -> str:
+def error_line(error: Exception) -> str:
     """Return the line of a Spark error that tells what happened, without advice to change values.
 
     If a user's Python function failed, its own error stands at the end of a traceback. py4j's first line
@@ -133,7 +133,7 @@ _LACKS_ICEBERG = re.compile(r"ClassNotFoundException: org\.apache\.iceberg\.[\w.
 """What Spark says of a catalog of Iceberg's if it was started without Iceberg's runtime."""
 
 
-def lacks_iceberg(error: BaseException, server: str | None = None) -> str | None:
+def missing_iceberg(error: BaseException, server: str | None = None) -> str | None:
     """Return what to do about an engine without Iceberg's runtime; None if the error is another one.
 
     No later run succeeds on that engine.

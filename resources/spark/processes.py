@@ -16,7 +16,7 @@ _LOOK = 0.05
 _LAST_LINES, _LAST_BYTES = 3, 64 * 1024
 
 
-def start(
+def start_process(
     arguments: Sequence[str],
     log: Path,
     environment: Mapping[str, str],
@@ -43,21 +43,21 @@ def start(
         )
 
 
-def end(processes: Sequence[subprocess.Popen[bytes]], patience: float = 20.0) -> None:
+def stop_processes(processes: Sequence[subprocess.Popen[bytes]], patience: float = 20.0) -> None:
     """Stop processes and all that they have started: SIGTERM first, then SIGKILL.
 
     If a process is gone, others of its session may still run, such as a code server whose parent was
     faster. Those are stopped, too.
 
     Args:
-        processes: started by :func:`start`.
+        processes: started by :func:`start_process`.
         patience: seconds until SIGKILL.
     """
     for sent in (signal.SIGTERM, signal.SIGKILL):
         for process in processes:
             _send(process, sent)
         deadline = time.monotonic() + patience
-        while any(_lives(process) for process in processes):
+        while any(_is_alive(process) for process in processes):
             if time.monotonic() > deadline:
                 break
             time.sleep(_LOOK)
@@ -65,7 +65,7 @@ def end(processes: Sequence[subprocess.Popen[bytes]], patience: float = 20.0) ->
             return
 
 
-def how_it_ended(code: int) -> str:
+def describe_exit(code: int) -> str:
     """Return an exit code in words."""
     if code >= 0:
         return f"ended with code {code}"
@@ -88,7 +88,7 @@ def _send(process: subprocess.Popen[bytes], sent: signal.Signals) -> None:
         os.killpg(process.pid, sent)
 
 
-def _lives(process: subprocess.Popen[bytes]) -> bool:
+def _is_alive(process: subprocess.Popen[bytes]) -> bool:
     """Return whether the process or any other of its session lives; zombies do not count."""
     if process.poll() is None:
         return True

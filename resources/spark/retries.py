@@ -67,7 +67,7 @@ def outage_of(server: str) -> Outage:
         return _outages.setdefault(server, Outage())
 
 
-class Patience(DefaultPolicy):
+class OutagePolicy(DefaultPolicy):
     """Stops retrying in a session once one call has run out of retries."""
 
     def __init__(self, outage: Outage) -> None:
@@ -81,11 +81,11 @@ class Patience(DefaultPolicy):
 
     def to_state(self) -> RetryPolicyState:
         """Return the tries of one call."""
-        return _Call(self)
+        return _CallRetries(self)
 
 
-class _Call(RetryPolicyState):
-    def __init__(self, policy: Patience) -> None:
+class _CallRetries(RetryPolicyState):
+    def __init__(self, policy: OutagePolicy) -> None:
         super().__init__(policy)
         self._patience = policy
 

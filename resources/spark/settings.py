@@ -26,7 +26,7 @@ BYTES_PER_ROW = 100
 # Java code is made and compiled for each query, Delta's own included: the one that looks for a tag is another after every
 # commit. On a warm server that took 0.6 of the 1.3 s of a small write.
 _INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
-_usual: WeakKeyDictionary[SparkSession, dict[str, str | None]] = WeakKeyDictionary()
+_original_settings: WeakKeyDictionary[SparkSession, dict[str, str | None]] = WeakKeyDictionary()
 """What a session had of these settings before they were changed; None: nothing."""
 
 
@@ -43,14 +43,14 @@ def tune(session: SparkSession, size: int | None) -> bool:
         whether it may be compiled.
     """
     small = size is not None and size < SMALL
-    if small and session not in _usual:
-        _usual[session] = get_all(session, _INTERPRETED)
-    if session in _usual:
-        _put_back(session, _INTERPRETED if small else _usual[session])
+    if small and session not in _original_settings:
+        _original_settings[session] = get_all(session, _INTERPRETED)
+    if session in _original_settings:
+        _restore(session, _INTERPRETED if small else _original_settings[session])
     return not small
 
 
-def tune_for(session: SparkSession, rows: int) -> None:
+def tune_for_rows(session: SparkSession, rows: int) -> None:
     """Tune the session (:func:`tune`) for queries over a known number of rows."""
     tune(session, rows * BYTES_PER_ROW)
 
@@ -72,7 +72,7 @@ def get_all(session: SparkSession, keys: Iterable[str]) -> dict[str, str | None]
     return {name: session.conf.get(name, None) for name in names}
 
 
-def _put_back(session: SparkSession, settings: Mapping[str, str | None]) -> None:
+def _restore(session: SparkSession, settings: Mapping[str, str | None]) -> None:
     """Restore settings as :func:`get_all` returned them: None unsets one.
 
     It takes at most two calls to a Connect server.
@@ -87,11 +87,11 @@ def _put_back(session: SparkSession, settings: Mapping[str, str | None]) -> None
 
 
 @contextmanager
-def settings_for_a_while(session: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
+def temporary_settings(session: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
     """Set settings of a session while the block runs, and restore them in any case."""
     before = get_all(session, settings)
     try:
         set_all(session, settings)
         yield
     finally:
-        _put_back(session, before)
+        _restore(session, before)

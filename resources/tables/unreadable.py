@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from resources.connections.object_store_errors import spark_failure
-from resources.spark.failures import cause
+from resources.spark.failures import root_cause
 from resources.spark.process import engine_lost
 from resources.tables.contract.commits import Version
 from resources.tables.contract.table import Table
@@ -43,7 +43,7 @@ def unreadable_version(spark: SparkSession, table: Table, version: Version, erro
         store_failure = spark_failure(str(of_table))
         if engine_lost(of_table) or (store_failure and store_failure[1].transient):
             return None
-        return f"version {version} cannot be read: {cause(of_table)}"
+        return f"version {version} cannot be read: {root_cause(of_table)}"
     return None
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 
-class Bell:
+class WakeSignal:
     """Wakes a waiting thread through a pipe; a signal handler that sets an event could deadlock."""
 
     def __init__(self) -> None:
@@ -35,9 +35,9 @@ class Bell:
 
 
 @contextmanager
-def bell() -> Iterator[Bell]:
+def wake_signal() -> Iterator[WakeSignal]:
     """Yield a bell that is closed after the block."""
-    opened = Bell()
+    opened = WakeSignal()
     try:
         yield opened
     finally:

@@ -15,7 +15,7 @@ _THREADS, _PATIENCE = 8, 1.0
 """Sources that are looked at beside each other, and the seconds that a call waits for them."""
 
 
-class Looks(Generic[Item, Result]):
+class SourcePoller(Generic[Item, Result]):
     """Polls items in daemon threads, which end with the process whatever they wait for."""
 
     def __init__(self, look: Callable[[Item], Result]) -> None:

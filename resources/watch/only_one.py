@@ -11,7 +11,7 @@ from partitions.errors import Held
 
 
 @contextmanager
-def only_one(lock: Path, process_name: str) -> Iterator[None]:
+def single_process(lock: Path, process_name: str) -> Iterator[None]:
     """Hold a file lock while the block runs; it ends with this process, however it ends.
 
     Args:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from partitions.replay.chunks import Chunk, chunk_column, chunks, remaining
+from partitions.replay.chunks import Chunk, chunk_column, chunks, chunks_above
 from tests.conformance.common import Case, answer, decode, fails, same
 
 _OPERATORS = {"lower_operator": ">=", "upper_operator": "<"}
@@ -33,7 +33,7 @@ def _run(given: dict[str, Any]) -> dict[str, Any]:
     replay, stored = given["replay"], given["stored_watermark"]
     column = chunk_column(replay["chunk_column"], given["watermark_columns"])
     planned = chunks(column, replay["start"], replay["end"], replay["chunk_interval"])
-    due = remaining(planned, stored) if replay["save_watermark"] else planned
+    due = chunks_above(planned, stored) if replay["save_watermark"] else planned
     run: list[dict[str, Any]] = []
     for chunk, outcome in zip(due, given["chunk_outcomes"] or ["succeeded"] * len(due), strict=False):
         saved = None

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
 from partitions.spark_stream.batch_progress import BatchProgress
-from partitions.stream.epoch import closed, opened
+from partitions.stream.epoch import close_epoch, open_epoch
 from partitions.stream.global_watermark import global_watermark
 from partitions.stream.operators import (
     Aggregate,
@@ -25,9 +25,9 @@ from partitions.stream.operators import (
     Operator,
     Union,
 )
-from partitions.stream.over import Call
-from partitions.stream.split_changes import assigned
-from partitions.stream.splits import Splits
+from partitions.stream.over import OverCall
+from partitions.stream.split_changes import assign_watermarks
+from partitions.stream.splits import SplitOptions
 from partitions.stream.state import Split, StreamState
 from partitions.stream.windows import Hop
 from resources.connections.places import Place
@@ -145,7 +145,9 @@ def _operator(given: dict[str, Any], order: Order) -> Over | WindowBuffer | Sess
     like = [_time(at) for at in times]
     match operator["kind"]:
         case "over":
-            calls = {f"call {number}": Call(**_call(call)) for number, call in enumerate(operator["calls"])}
+            calls = {
+                f"call {number}": OverCall(**_call(call)) for number, call in enumerate(operator["calls"])
+            }
             return Over(tuple(operator["partition_by"]), calls, order)
         case "tumble":
             size = _span(operator["size_s"], like)
@@ -395,13 +397,13 @@ def _plain(value: Any) -> Any:
 
 
 def _check_epochs(given: Case, expected: Case) -> None:
-    splits = Splits(
+    splits = SplitOptions(
         timeout=_span(given["delay_s"], like=_times(given["epochs"])), declared=frozenset(given["splits"])
     )
     state, found = StreamState(), []
     for epoch in given["epochs"]:
         tops = {name: max(map(_time, times)) for name, times in epoch.items() if times}
-        state = closed(opened(state, splits, tops), splits, tops)
+        state = close_epoch(open_epoch(state, splits, tops), splits, tops)
         found.append(state.value)
     assert found == [_time(value) for value in expected["global_after_each"]]
 
@@ -416,7 +418,7 @@ def _times(epochs: list[dict[str, list[Any]]]) -> list[Any]:
 def _assign(given: dict[str, Any], expected: dict[str, Any]) -> None:
     before = {name: _time(at) for name, at in given["before"].items()}
     start = _time(given["global_before"])
-    watermarks = assigned(before, given["after"], given["mode"], start)
+    watermarks = assign_watermarks(before, given["after"], given["mode"], start)
     assert watermarks == {name: _time(at) for name, at in expected["watermarks"].items()}
     if "global" in expected:
         assert global_watermark(start, watermarks) == _time(expected["global"])
@@ -433,13 +435,13 @@ def _merge(given: dict[str, Any], expected: dict[str, Any]) -> None:
 def _idle(given: dict[str, Any], expected: dict[str, Any]) -> None:
     name = given["idle"]
     before = {split: _time(at) for split, at in given["before"].items()}
-    policy = Splits(
+    policy = SplitOptions(
         timeout=_span(0, like=list(before.values())), idle=given["policy"], idle_after=given["idle_after"]
     )
     state = StreamState({split: Split(at) for split, at in before.items()})
     others = {split: at for split, at in before.items() if split != name}
     for wanted in expected["watermark_after_each"]:
-        state = closed(opened(state, policy, others), policy, others)
+        state = close_epoch(open_epoch(state, policy, others), policy, others)
         assert state.splits[name].watermark == _time(wanted)
     _check_sifted(given["rows"], state.bound(name), expected)
 

@@ -18,7 +18,7 @@ from partitions.window.plan import plan
 from partitions.window.secondary_input import SecondaryInput
 from partitions.window.slices import WindowSlice
 from partitions.window.state import WindowState
-from partitions.window.units import NO_UNIT, distinct, identity, listed, unit_of
+from partitions.window.units import NO_UNIT, distinct_identities, identity, list_units, unit_of
 from partitions.window.work_unit import FailedUnit, WorkUnit
 from tests.conformance.common import Case, answer
 from tests.support.windows import with_high
@@ -82,7 +82,7 @@ def test_multi_run(case: Case) -> None:
     state = WindowState()
     for run, wanted in zip(given["runs"], expected["runs"], strict=True):
         raw = {**given, **{key: run[key] for key in ("from", "to", "partition", "units") if key in run}}
-        units = distinct(raw.get("units") or ({},))
+        units = distinct_identities(raw.get("units") or ({},))
         chosen = Forced() if run.get("backfill") else DUE
         made = _plan(_definition(raw), state, units, run["now"], chosen)
         failing = {(_ms(one["start"]), identity(one.get("unit", {}))) for one in run["fail"]}
@@ -138,7 +138,7 @@ def _unit_plan(given: Mapping[str, Any]) -> tuple[tuple[str, ...], list[WorkUnit
         rows: list[dict[str, Any]] = given["files"][one.path]
         return rows
 
-    units = listed(definition.units, definition.secondary_input, read)
+    units = list_units(definition.units, definition.secondary_input, read)
     return units, _works(_plan(definition, WindowState(), units, given["now"]))
 
 

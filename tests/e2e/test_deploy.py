@@ -24,7 +24,7 @@ from platform_assets.installation import cache_folder
 from resources.connections.places import Place
 from resources.spark.connect_server import connect_server, free_port
 from resources.spark.engine import SparkEngine
-from resources.spark.processes import end
+from resources.spark.processes import stop_processes
 from scripts.postgres import Postgres
 from tests.support.engine import QUICK
 from tests.support.environment import clean_environment
@@ -100,7 +100,7 @@ def process(log: Path, environment: dict[str, str], *arguments: str) -> Iterator
     try:
         yield
     finally:
-        end([started])
+        stop_processes([started])
 
 
 @pytest.fixture

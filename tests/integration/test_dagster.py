@@ -31,7 +31,7 @@ from platform_assets.build import build_definitions
 from platform_assets.project import load_project
 from resources.dagster.io_managers import Load, WatermarkIOManager
 from resources.dagster.run_options import RunOptions
-from resources.dagster.unreported_entries import UnreportedEntries, untold
+from resources.dagster.unreported_entries import UnreportedEntries, find_unreported
 from resources.outcome import Step
 from resources.platform.platform import Platform
 from resources.spark.engine import SparkEngine
@@ -338,7 +338,7 @@ class TestARunThatDiedBeforeItCouldTell:
     def test_and_one_with_nothing_to_tell_costs_nothing(self, feed: Feed, instance: DagsterInstance) -> None:
         assert not run(feed, instance=instance, observer=killed_at(Step.PLANNED, 1)).success
         assert run(feed, instance=instance).success
-        assert untold(instance, feed.platform.log, NAME, "another", 2) == UnreportedEntries()
+        assert find_unreported(instance, feed.platform.log, NAME, "another", 2) == UnreportedEntries()
 
 
 def test_what_the_command_line_has_loaded_without_dagster_is_not_told_for_it(feed: Feed) -> None:

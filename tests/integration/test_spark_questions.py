@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql.connect.client import SparkConnectClient
 
 from resources.spark.engine import SparkEngine
-from resources.spark.settings import settings_for_a_while, tune
+from resources.spark.settings import temporary_settings, tune
 from scripts import postgres as pg
 from tests.integration.conftest import MakeFeed
 from tests.support.columns import PostgresRows, at, on_postgres
@@ -44,7 +44,7 @@ def test_settings_for_a_while_are_asked_and_put_back_at_once(engine: SparkEngine
     session = engine.session()
     session.conf.set("strandline.known", "before")
     asked.clear()
-    with settings_for_a_while(
+    with temporary_settings(
         session, {"strandline.known": "1", "strandline.new": "2", "strandline.more": "3"}
     ):
         assert len(asked) == 2

@@ -14,7 +14,7 @@ from partitions.errors import ConfigurationError, TargetError
 from partitions.loads import Append
 from resources.connections.places import Place, S3Connection
 from resources.spark import background, bucket_stores
-from resources.spark.background import kept_awake
+from resources.spark.background import keep_session_alive
 from resources.spark.engine import SparkEngine
 from resources.tables.contract.commits import Tag
 from resources.tables.registry import open_table
@@ -94,5 +94,5 @@ def test_a_session_is_asked_while_rows_are_read(engine: SparkEngine, monkeypatch
 
     monkeypatch.setattr(SparkConnectClient, "config", heard)
     monkeypatch.setattr(background, "AWAKE_SECONDS", 0.01)
-    with kept_awake(lambda: session):
+    with keep_session_alive(lambda: session):
         assert asked.wait(20)

@@ -18,8 +18,8 @@ from pyspark.sql.connect.client import SparkConnectClient
 from partitions.loads import Append
 from resources.connections.places import Place
 from resources.loop.transform import Batch, transformed
-from resources.spark.background import leave_behind
-from resources.spark.connect import keeps_code
+from resources.spark.background import run_detached
+from resources.spark.connect import has_shared_code
 from resources.spark.engine import SparkEngine
 from resources.spark.settings import SMALL, tune
 from resources.tables.contract.commits import Tag
@@ -71,7 +71,7 @@ def test_what_fails_in_it_is_heard_by_nobody(engine: SparkEngine, monkeypatch: p
     heard: list[Any] = []
     monkeypatch.setattr(threading, "excepthook", heard.append)
     before = set(threading.enumerate())
-    leave_behind(engine.session(), lambda spark: spark.sql("SELECT nothing FROM nowhere").collect())
+    run_detached(engine.session(), lambda spark: spark.sql("SELECT nothing FROM nowhere").collect())
     for thread in set(threading.enumerate()) - before:
         thread.join(PATIENCE)
     assert heard == []
@@ -137,7 +137,7 @@ def test_a_session_takes_compiled_code_from_others_and_nothing_else(engine: Spar
     first, second = engine.session(), engine.session()
     first.conf.set("strandline.known", "mine")
     first.range(1).createOrReplaceTempView("mine")
-    assert [keeps_code(each) for each in (first, second)] == [True, True]
+    assert [has_shared_code(each) for each in (first, second)] == [True, True]
     assert [each.conf.get(ISOLATION) for each in (first, second)] == ["false", "false"]
     assert first.session_id != second.session_id  # type: ignore[attr-defined]  # of Spark Connect
     assert second.conf.get("strandline.known", None) is None
@@ -151,7 +151,7 @@ def test_functions_that_run_in_spark_have_a_session_of_their_own(make_feed: Make
     plain = feed.dataflow
     step = plain.model_copy(update={"transform": "module:function"})
     sessions = [feed.platform.engine(each).session() for each in (plain, step)]
-    assert [keeps_code(each) for each in sessions] == [True, False]
+    assert [has_shared_code(each) for each in sessions] == [True, False]
     assert [each.conf.get(ISOLATION) for each in sessions] == ["false", "true"]
 
 
@@ -161,13 +161,13 @@ def test_a_server_without_clones_serves(engine: SparkEngine, monkeypatch: pytest
 
     monkeypatch.setattr(SparkConnectClient, "clone", refuse)
     session = engine.session()
-    assert not keeps_code(session)
+    assert not has_shared_code(session)
     assert session.range(3).count() == 3
 
 
 def test_spark_in_the_runs_own_process_is_asked_for_nothing() -> None:
     asked: list[Any] = []
-    leave_behind(object(), asked.append)  # type: ignore[arg-type]  # any session that is not a Connect server's
+    run_detached(object(), asked.append)  # type: ignore[arg-type]  # any session that is not a Connect server's
     assert asked == []
 
 

@@ -25,7 +25,7 @@ from platform_assets.project.project import SPARK_REMOTE
 from resources.dagster.unreported_entries import DATAFLOW_TAG
 from resources.spark.connect_server import ConnectServer
 from resources.spark.engine import SparkEngine
-from resources.watch.only_one import only_one
+from resources.watch.only_one import single_process
 from tests.integration.conftest import MakeFeed
 from tests.support.engine import QUICK
 from tests.support.feed import NAME, Feed
@@ -73,7 +73,7 @@ def runs(feed: Feed) -> list[Any]:
 
 def _is_watched(feed: Feed) -> bool:
     try:
-        with only_one(feed.folder / ".strandline" / "watch.lock", "watch"):
+        with single_process(feed.folder / ".strandline" / "watch.lock", "watch"):
             return False
     except Held:
         return True

@@ -16,7 +16,7 @@ from urllib.parse import unquote, urlsplit
 from resources.connections.iceberg_rest import RestCatalogServer
 from resources.connections.places import Place
 from resources.spark.connect_server import free_port
-from resources.spark.processes import end
+from resources.spark.processes import stop_processes
 from resources.spark_runtime import find_java, spark_jars
 from scripts.jars import class_path
 
@@ -65,7 +65,7 @@ def rest_catalog(
         _wait(server, process, log)
         yield server
     finally:
-        end([process])
+        stop_processes([process])
 
 
 def _command(folder: Path, more: list[Path]) -> list[str]:

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from partitions.stream.epoch import closed, opened
+from partitions.stream.epoch import close_epoch, open_epoch
 from partitions.stream.event_time import EventTime
-from partitions.stream.splits import Splits
+from partitions.stream.splits import SplitOptions
 from partitions.stream.state import StreamState
 from tests.support.stream_oracle.filter import quarantine_reason, sift
 from tests.support.stream_oracle.ordering import Order, Row
@@ -54,7 +54,7 @@ class PlainStream:
         """The sorted rows."""
         return [row for row, _ in self.sorted]
 
-    def epoch(self, chunks: Sequence[Chunk], splits: Splits, *, counts: bool = True) -> None:
+    def epoch(self, chunks: Sequence[Chunk], splits: SplitOptions, *, counts: bool = True) -> None:
         """Read chunks as the next epoch.
 
         Args:
@@ -69,7 +69,7 @@ class PlainStream:
         for row in (row for chunk in good for row in chunk):
             name = row[self.split]
             tops[name] = max(tops.get(name, self.order.time(row)), self.order.time(row))
-        begun = opened(self.state, splits, tops)
+        begun = open_epoch(self.state, splits, tops)
         for name in sorted(tops):
             held = begun.bound(name)
             for chunk in good:
@@ -77,7 +77,7 @@ class PlainStream:
                 sifted = sift(mine, self.order.time, held, splits.timeout)
                 self.late += [Late(row, held, number) for row in sifted.late]
                 self.buffer, held = self.buffer.took(sifted.kept), sifted.watermark
-        self.state = closed(begun, splits, tops, counts=counts)
+        self.state = close_epoch(begun, splits, tops, counts=counts)
         self.buffer, left = self.buffer.drained(self.state.value)
         self.sorted += [(row, number) for row in left]
         self.values.append(self.state.value)

@@ -9,7 +9,7 @@ from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
 from partitions.instants import Instant
 from partitions.request import Forced, Part
-from partitions.window.spelling import Listed
+from partitions.window.spelling import ListedUnits
 from partitions.window.units import identity
 from resources.kinds.window.opening import units_of
 from resources.platform.platform import Platform
@@ -46,7 +46,7 @@ def _known_unit(platform: Platform, dataflow: Dataflow, text: str) -> str:
     except (ValueError, TypeError) as error:
         such_as = units[0] if units else '{"airport": "LGA"}'
         raise ConfigurationError(f"--unit: expected JSON such as {such_as}, found {text!r}") from error
-    unit = Listed(units, dataflow.window.zone).spelling_of(unit_identity)
+    unit = ListedUnits(units, dataflow.window.zone).spelling_of(unit_identity)
     if unit is None:
         raise ConfigurationError(
             f"--unit: expected a unit of {dataflow.name}, such as {', '.join(units[:5]) or 'none'}, found {unit_identity}"

@@ -15,7 +15,7 @@ from partitions.request import Forced
 from partitions.sentinels import Watermark
 from partitions.window.simulate import simulate
 from partitions.window.state import WindowState
-from partitions.window.wake_rule import worth_a_run
+from partitions.window.wake_rule import select_waking_work
 from platform_assets.kinds.dead_servers import UnreachableServers
 from platform_assets.kinds.profile import (
     CanForce,
@@ -115,7 +115,7 @@ class WindowProfile(KindProfile, CanForce, CanSimulate, LoadsAheadOfTime):
         plan = platform.plan(dataflow, now)
         due = [work for slice_ in plan.slices for work in slice_.works]
         state = WindowState.of(entry.state() if entry else None)
-        return " ".join(map(str, (work.key for work in worth_a_run(dataflow.window, state, due, now))))
+        return " ".join(map(str, (work.key for work in select_waking_work(dataflow.window, state, due, now))))
 
     def ledger(self, platform: Platform, dataflow: Dataflow, now: datetime) -> dict[str, Any]:
         """Return what is covered and what is missing for each unit."""

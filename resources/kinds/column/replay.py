@@ -16,9 +16,9 @@ from partitions.dataflow import Dataflow
 from partitions.plan import Skip
 from partitions.replay.chunk_slice import adds_above, chunk_slice
 from partitions.replay.chunks import Chunk, chunk_column, chunks
-from partitions.replay.chunks import remaining as chunks_above
+from partitions.replay.chunks import chunks_above as chunks_above
 from partitions.replay.every import fitted_chunks
-from partitions.replay.promotion import Loaded, lies_below, loaded_again, promoted_rows, swaps_nothing
+from partitions.replay.promotion import LoadedEntry, lies_below, loaded_again, promoted_rows, swaps_nothing
 from partitions.request import Replay
 from partitions.sentinels import deserialise, serialise
 from partitions.unit_values import kind_of_value
@@ -158,7 +158,9 @@ class ColumnReplay(ReplayKind):
         if entry is not None and entry.number != aside.number:
             if self.platform.log.floor(dataflow.name) > aside.number:
                 raise again_refused(aside, "an entry that is no longer in the log")
-            loaded = (Loaded(past.number, _read_state(past.lower), _read_state(past.upper)) for past in loads)
+            loaded = (
+                LoadedEntry(past.number, _read_state(past.lower), _read_state(past.upper)) for past in loads
+            )
             for again in loaded_again(loaded, range_, columns, state_at_start):
                 raise again_refused(aside, f"entry {again.number}")
         moved = [past for past in since if past.why in _MOVES]

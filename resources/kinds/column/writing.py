@@ -20,7 +20,7 @@ from partitions.replay.chunk_slice import later_rows
 from partitions.sentinels import deserialise, serialise
 from resources.kinds.column.look import deletes, rows_above
 from resources.kinds.contract.writing import ROWS, SavesHighest, StatsReader, WatchesRows, WriteStats, Writing
-from resources.observation import observed
+from resources.observation import observed_values
 from resources.sources.highest import as_value, highest_value
 from resources.spark.frames import observed_rows
 from resources.sql import quoted
@@ -107,7 +107,7 @@ def _observe_highest(rows: DataFrame, columns: Sequence[str]) -> tuple[DataFrame
     without = F.expr(" AND ".join(f"{quoted(name)} IS NULL" for name in columns))
 
     def stats() -> WriteStats:
-        answer = observed(observation)
+        answer = observed_values(observation)
         if not answer:
             return {}
         values = [as_value(answer[f"v{number}"], types[name]) for number, name in enumerate(columns)]

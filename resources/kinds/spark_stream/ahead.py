@@ -17,7 +17,7 @@ from resources.sources.files.failures import schema_mismatch
 from resources.sources.schema import column_changes
 from resources.spark.advice import without_advice
 from resources.spark.errors import EngineLost
-from resources.spark.failures import cause, is_of_values
+from resources.spark.failures import fails_on_values, root_cause
 from resources.spark.process import engine_lost
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ class ReadAhead:
             remedy = (
                 ". It fails over the values of a row, as it would each time: correct transform, sql or operators, or the rows at the source, and read the"
                 f" source anew: `strandline state reset {name} --replace --reason TEXT`"
-                if is_of_values(error)
+                if fails_on_values(error)
                 else ". Batches that had ended are committed by the next run, which goes on behind them"
             )
             raise StrandlineError(
@@ -118,4 +118,4 @@ def _reason(error: Exception) -> str:
     _, traceback, rest = str(error).rpartition("Traceback (most recent call last):")
     lines = (line for line in rest.splitlines() if line and not line[0].isspace())
     reason = next(lines, None) if traceback else None
-    return in_one_line(without_advice(reason) if reason else cause(error)).rstrip(" .;")
+    return in_one_line(without_advice(reason) if reason else root_cause(error)).rstrip(" .;")

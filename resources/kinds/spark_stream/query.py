@@ -23,7 +23,7 @@ from partitions.stream.operators import (
     TumblingWindows,
     Union,
 )
-from resources.spark.failures import cause
+from resources.spark.failures import root_cause
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -92,7 +92,7 @@ def stream_query(
     except Exception as error:
         if _is_spark_s(error):
             raise ConfigurationError(
-                f"Spark refuses the stream: {cause(error).rstrip(' .;')}. Check event_time, timeout and operators"
+                f"Spark refuses the stream: {root_cause(error).rstrip(' .;')}. Check event_time, timeout and operators"
             ) from error
         raise
     return rows

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from partitions.spark_stream.batch_progress import BatchProgress
 from resources.connections.places import Place
-from resources.spark.settings import settings_for_a_while
+from resources.spark.settings import temporary_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -50,7 +50,7 @@ def run_available(
     Raises:
         Exception: of Spark's; what has ended before stays ended.
     """
-    with settings_for_a_while(rows.sparkSession, {**_SETTINGS, _POLICY: policy}):
+    with temporary_settings(rows.sparkSession, {**_SETTINGS, _POLICY: policy}):
         query = _started(rows, output_mode, checkpoint, outbox)
         try:
             query.awaitTermination()

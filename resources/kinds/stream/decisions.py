@@ -11,7 +11,7 @@ from typing_extensions import override
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError, CorruptWatermark, NeedsDecision
 from partitions.sentinels import deserialise, serialise
-from partitions.stream.operators import OverWindow, one_of_splits
+from partitions.stream.operators import OverWindow, splits_operator
 from partitions.stream.slices import EpochSlice
 from partitions.stream.state import StreamState
 from resources.kinds.contract.decisions import StateRules
@@ -42,7 +42,7 @@ class StreamRules(StateRules):
             ConfigurationError: it is one of another engine, or has rows of another operator: the log is too short to tell what was changed.
         """
         state, name = StreamState.of(deserialise(text)), self._dataflow.name
-        carries = isinstance(one_of_splits(self._dataflow.operators), OverWindow)
+        carries = isinstance(splits_operator(self._dataflow.operators), OverWindow)
         if "folder" in state.position or (state.carry is not None and not carries):
             raise ConfigurationError(
                 f"dataflow {name}: expected a state of the engine and operator that the definition has, found that of others. Put the old"

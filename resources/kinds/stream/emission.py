@@ -10,18 +10,18 @@ from contextlib import contextmanager
 
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
-from partitions.stream.operators import Aggregate, OverWindow, SessionWindows, one_of_splits
+from partitions.stream.operators import Aggregate, OverWindow, SessionWindows, splits_operator
 from partitions.stream.windows import Hop
 from resources.kinds.stream.buffer import Buffer
 from resources.kinds.stream.over_rows import OverRows
 from resources.kinds.stream.sorted_rows import SortedRows
 from resources.kinds.stream.window_rows import SessionRows, WindowRows
-from resources.spark.failures import cause
+from resources.spark.failures import root_cause
 
 
 def emission_of(dataflow: Dataflow, buffer: Buffer) -> SortedRows:
     """Return what the definition says of the sorted rows."""
-    match one_of_splits(dataflow.operators):
+    match splits_operator(dataflow.operators):
         case None:
             return SortedRows(dataflow, buffer)
         case OverWindow() as over:
@@ -45,7 +45,7 @@ def refusals_of_spark(dataflow: Dataflow) -> Iterator[None]:
     try:
         yield
     except (AnalysisException, ParseException) as error:
-        told = cause(error).rstrip(" .;")
+        told = root_cause(error).rstrip(" .;")
         raise ConfigurationError(
             f"dataflow {dataflow.name}: operators: Spark refuses {dataflow.operators[0].type}: {told}. Expected columns of the source and"
             " Spark SQL over them"

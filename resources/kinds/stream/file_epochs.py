@@ -13,7 +13,7 @@ from partitions.path.closing import closed
 from partitions.path.plan import plan as plan_of_files
 from partitions.path.position_of_state import position
 from partitions.path.state import PathState
-from partitions.stream.inputs import Files, files_in_epochs
+from partitions.stream.inputs import Files, cut_files
 from partitions.stream.slices import EpochSlice
 from partitions.stream.state import StreamState
 from resources.kinds.state_of_entry import cold_start_of
@@ -56,7 +56,7 @@ class EpochsOfFiles(Epochs):
         if not planned.slices:
             return warned
         files = [file for slice_ in planned.slices for file in slice_.files]
-        inputs = files_in_epochs(
+        inputs = cut_files(
             definition.checkpoint, planned.slices[0].before, files, self.dataflow.stream.split_columns
         )
         if not planned.skips and definition.scope == "partition":

@@ -10,9 +10,9 @@ from partitions.errors import ConfigurationError, StrandlineError
 from partitions.instants import Instant
 from partitions.plan import counted
 from partitions.sentinels import serialise
-from partitions.stream.ending import flushed
+from partitions.stream.ending import request_flush
 from partitions.stream.event_time import EventTime
-from partitions.stream.operators import Aggregate, OverWindow, one_of_splits
+from partitions.stream.operators import Aggregate, OverWindow, splits_operator
 from partitions.stream.state import StreamState
 from partitions.stream.ticks import HIGHEST, LOWEST
 from resources.decisions.draft import Draft, DraftBuilder, draft_entry, require_current_definition
@@ -67,7 +67,7 @@ def flush(reason: str, before: str | None = None) -> DraftBuilder:
         ]
         if isinstance(until, datetime) and until > now:
             remarks.append(f"{_in_words(until)} lies after the clock: rows up to then are late as they come")
-        after = flushed(state, until)
+        after = request_flush(state, until)
         watermark = serialise(after.watermark())
         return Draft(
             draft_entry(platform, dataflow, last, "flush", reason, watermark=watermark), remarks=remarks
@@ -85,7 +85,7 @@ def _has_input(platform: Opener, dataflow: Dataflow, last: Entry, now: datetime)
 
 
 def _leaves(dataflow: Dataflow) -> str:
-    match one_of_splits(dataflow.operators):
+    match splits_operator(dataflow.operators):
         case Aggregate():
             return "the windows that end by then"
         case OverWindow():

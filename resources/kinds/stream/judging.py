@@ -12,14 +12,14 @@ from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
 from partitions.stream.buffer_limit import check_buffer
 from partitions.stream.definition import StreamWatermark
-from partitions.stream.drain import drained
-from partitions.stream.ending import raised_by
-from partitions.stream.epoch import closed, opened
+from partitions.stream.drain import drain_segments
+from partitions.stream.ending import raised_watermark
+from partitions.stream.epoch import close_epoch, open_epoch
 from partitions.stream.event_time import EventTime, after
-from partitions.stream.inputs import Nothing, Versions
+from partitions.stream.inputs import NoInput, Versions
 from partitions.stream.late_rows import are_refused, late_rows_error
 from partitions.stream.operators import EPOCH
-from partitions.stream.slices import EpochSlice, Judgement, Tally
+from partitions.stream.slices import EpochJudgement, EpochSlice, Tally
 from partitions.stream.state import StreamState
 from partitions.stream.ticks import event_time, span_ticks, ticks
 from resources.kinds.state_of_entry import state_of
@@ -30,7 +30,7 @@ from resources.kinds.stream.epoch import Decision, Epoch
 from resources.kinds.stream.epochs import Epochs
 from resources.kinds.stream.sorted_rows import SortedRows
 from resources.sources.schema import pinned_struct
-from resources.spark.settings import tune, tune_for
+from resources.spark.settings import tune, tune_for_rows
 from resources.tables.contract.appends import VERSION
 from resources.tables.contract.commits import Version
 from resources.tables.contract.table import Table
@@ -103,15 +103,15 @@ class Judging:
             for row in split_rows
             if row[R.SPLIT] is not None
         }
-        opened_state = opened(before, definition.policy, tops)
-        closed_state = closed(opened_state, definition.policy, tops, counts=slice_.counts)
-        if isinstance(slice_.input, Nothing):
+        opened_state = open_epoch(before, definition.policy, tops)
+        closed_state = close_epoch(opened_state, definition.policy, tops, counts=slice_.counts)
+        if isinstance(slice_.input, NoInput):
             closed_state = replace(
-                closed_state, value=raised_by(slice_.input, closed_state, self.dataflow.operators)
+                closed_state, value=raised_watermark(slice_.input, closed_state, self.dataflow.operators)
             )
         bounds = {name: opened_state.bound(name) for name in sorted(tops)}
         rows_in = sum(row["rows"] for row in split_rows)
-        tune_for(spark, rows_in + rows_read(before, closed_state.value))
+        tune_for_rows(spark, rows_in + rows_read(before, closed_state.value))
         # most epochs have no late row: then no row need be compared with the watermark of its split
         any_late = any(
             _any_late(row, bounds.get(row[R.SPLIT])) for row in split_rows if row[R.SPLIT] is not None
@@ -127,7 +127,7 @@ class Judging:
             slice_,
             number=number,
             before={"epoch": before.epoch, "global": before.value},
-            judgement=Judgement(before, after, bounds, timeout, latest, tally),
+            judgement=EpochJudgement(before, after, bounds, timeout, latest, tally),
         )
         self._check_limits(fixed, epoch)
         return fixed
@@ -214,7 +214,7 @@ def _state_after(
         closed_state,
         segments=decided.segments,
         epoch=epoch.number,
-        position=before.position if isinstance(slice_.input, Nothing) else slice_.input.position,
+        position=before.position if isinstance(slice_.input, NoInput) else slice_.input.position,
         emptied=tuple(sorted(emptied)),
         late=before.late + decided.late,
         quarantined=before.quarantined + quarantined,
@@ -227,12 +227,12 @@ def _state_after(
 
 def _ends(slice_: EpochSlice) -> bool:
     """Whether no row comes after those of an epoch, as far as values look ahead."""
-    return isinstance(slice_.input, Nothing) and slice_.input.ends
+    return isinstance(slice_.input, NoInput) and slice_.input.ends
 
 
 def rows_read(before: StreamState, value: EventTime | None) -> int:
     """How many rows wait in the segments that are read as the global watermark becomes a value."""
-    return sum(segment.rows for segment in drained(before.segments, value).read)
+    return sum(segment.rows for segment in drain_segments(before.segments, value).read)
 
 
 def _latest_splits(epoch: Epoch) -> Sequence[tuple[str, int]]:

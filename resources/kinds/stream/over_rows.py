@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from partitions.stream.emission_rules import is_carried, leaves_over_window
 from partitions.stream.operators import OverWindow
-from partitions.stream.over import NUMBERING, Call, Reach
+from partitions.stream.over import NUMBERING, OverCall, Reach
 from partitions.stream.side_table_names import CARRY
 from partitions.stream.state import Carry
 from resources.kinds.stream import judged_rows as R
@@ -44,7 +44,7 @@ class OverRows(SortedRows):
     over: OverWindow
 
     @property
-    def _calls(self) -> Mapping[str, Call]:
+    def _calls(self) -> Mapping[str, OverCall]:
         return {name: column.call for name, column in self.over.columns.items()}
 
     @property
@@ -164,7 +164,7 @@ class OverRows(SortedRows):
         return rows.withColumn(_NUMBERS["dense_rank"], highest_dense_rank + F.col(_TIMES_SO_FAR) - passed)
 
 
-def _value(call: Call, within: WindowSpec) -> Column:
+def _value(call: OverCall, within: WindowSpec) -> Column:
     from pyspark.sql import functions as F
 
     if call.fn in NUMBERING:

@@ -11,7 +11,7 @@ from partitions.errors import ConfigurationError, NeedsDecision, SourceError
 from partitions.plan import Plan
 from partitions.request import DUE, Forced, LateOnly, Request
 from partitions.sentinels import deserialise
-from partitions.stream.ending import pending
+from partitions.stream.ending import pending_epoch
 from partitions.stream.plan import plan
 from partitions.stream.slices import EpochSlice
 from partitions.stream.state import StreamState
@@ -74,7 +74,7 @@ class StreamPlanning(Planning[EpochSlice]):
         try:
             return self.epochs.waiting(entry, state, now)
         except (SourceError, NeedsDecision) as error:
-            if state.flush is None and pending(state) is None:
+            if state.flush is None and pending_epoch(state) is None:
                 raise
             return Waiting((), warnings=[f"new input is not looked for: {error.message}"])
 

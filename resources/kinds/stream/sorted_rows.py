@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from partitions.dataflow import Dataflow
-from partitions.stream.drain import carried, drained, leaves
+from partitions.stream.drain import drain_segments, leaves_buffer, remaining_segments
 from partitions.stream.event_time import EventTime
 from partitions.stream.operators import EPOCH
 from partitions.stream.state import Segment
@@ -50,7 +50,7 @@ class SortedRows:
             R.is_late().alias(LATE),
             R.is_kept().alias(KEPT),
         )
-        read = drained(epoch.before.segments, floor).read
+        read = drain_segments(epoch.before.segments, floor).read
         whole = bool(read) and self.buffer.are_whole(read)
         if read:
             # What is not below the global watermark waits on: if no row is gone it need not be read to be counted.
@@ -86,7 +86,7 @@ class SortedRows:
         """Return how many rows lie at or above the global watermark after an epoch, here and in the buffer: they wait for splits, all others for the operator."""
         waits = ~R.leaves(epoch.value)
         segments_above = [
-            segment for segment in epoch.before.segments if not leaves(segment.highest, epoch.value)
+            segment for segment in epoch.before.segments if not leaves_buffer(segment.highest, epoch.value)
         ]
         buffered = (
             self.buffer.rows(epoch.spark, epoch.type_name, segments_above).where(waits).count()
@@ -98,7 +98,7 @@ class SortedRows:
     def below(self, epoch: Epoch, bound: EventTime | None) -> DataFrame:
         """Return the rows of epoch and buffer below a bound, with event time in ticks."""
         rows = epoch.kept.where(R.leaves(bound))
-        read = drained(epoch.before.segments, bound).read
+        read = drain_segments(epoch.before.segments, bound).read
         if not read:
             return rows
         waited = self.buffer.rows(epoch.spark, epoch.type_name, read, below=bound)
@@ -141,9 +141,9 @@ def count_decision(
         .collect()
     )
     own = next((row for row in counts if row[EPOCH] == epoch.number), None)
-    read = drained(epoch.before.segments, floor).read
+    read = drain_segments(epoch.before.segments, floor).read
     live, leaving = _live(buffer, epoch, read, counts, whole=whole)
-    segments = carried(epoch.before.segments, floor, live, _written(epoch, own))
+    segments = remaining_segments(epoch.before.segments, floor, live, _written(epoch, own))
     return Decision(own["late"] if own else 0, leaving + (own["out"] if own else 0), segments)
 
 
@@ -166,7 +166,7 @@ def _live(
         row = counts_by_segment.get(segment.name)
         out, stays = (row["out"], row["stays"]) if row else (0, 0)
         above = 0
-        if whole and not leaves(segment.highest, epoch.value):
+        if whole and not leaves_buffer(segment.highest, epoch.value):
             above = max(0, segment.rows - out - stays)
         buffer.check_held("buffer", segment.name, segment.rows, out + stays + above)
         leaving += out

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
 from partitions.sentinels import serialise
-from partitions.stream.epoch import joined, without
-from partitions.stream.splits import Splits
+from partitions.stream.epoch import state_with_merged_splits, state_without_splits
+from partitions.stream.splits import SplitOptions
 from partitions.stream.state import StreamState
 from resources.decisions.draft import Draft, DraftBuilder, draft_entry, require_current_definition
 from resources.kinds.state_of_entry import state_of
@@ -22,7 +22,7 @@ def remove_splits(reason: str, names: Sequence[str]) -> DraftBuilder:
     Raises:
         ConfigurationError: the dataflow is no stream, or has no such split; or its definition declares one, which the next epoch would wait for again.
     """
-    return _changed(reason, names, names, lambda state, splits: without(state, splits, names))
+    return _changed(reason, names, names, lambda state, splits: state_without_splits(state, splits, names))
 
 
 def merge_splits(reason: str, names: Sequence[str], into: str) -> DraftBuilder:
@@ -33,14 +33,16 @@ def merge_splits(reason: str, names: Sequence[str], into: str) -> DraftBuilder:
             wait for again.
     """
     leaving = [name for name in names if name != into]
-    return _changed(reason, names, leaving, lambda state, splits: joined(state, splits, names, into))
+    return _changed(
+        reason, names, leaving, lambda state, splits: state_with_merged_splits(state, splits, names, into)
+    )
 
 
 def _changed(
     reason: str,
     names: Sequence[str],
     leaving: Sequence[str],
-    change: Callable[[StreamState, Splits], StreamState],
+    change: Callable[[StreamState, SplitOptions], StreamState],
 ) -> DraftBuilder:
     def build_draft(platform: Opener, dataflow: Dataflow, last: Entry | None) -> Draft:
         definition = dataflow.stream

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from partitions.sentinels import deserialise, serialise
 from partitions.stream.inputs import input_of
-from partitions.stream.slices import EpochSlice, Judgement, Tally
+from partitions.stream.slices import EpochJudgement, EpochSlice, Tally
 from partitions.stream.state import StreamState
 from resources.kinds.contract.stored_slices import StoredSlices
 from resources.watermarks.entry import Intent
@@ -41,7 +41,9 @@ class StoredStreamSlices(StoredSlices[EpochSlice]):
         head = stored.head
         before, after = (StreamState.of(deserialise(text)) for text in (intent.before, intent.watermark))
         bounds = {name: deserialise(text)["at"] for name, text in stored.rows}
-        judgement = Judgement(before, after, bounds, head["timeout"], head["latest"], Tally(*head["tally"]))
+        judgement = EpochJudgement(
+            before, after, bounds, head["timeout"], head["latest"], Tally(*head["tally"])
+        )
         return EpochSlice(
             head["number"],
             {"epoch": before.epoch, "global": before.value},

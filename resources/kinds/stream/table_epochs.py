@@ -12,7 +12,7 @@ from typing_extensions import override
 from partitions.dataflow import Dataflow
 from partitions.errors import BadPart, NeedsDecision
 from partitions.sources import TableSource
-from partitions.stream.inputs import Chunk, Versions, begun_behind, versions_in_epochs
+from partitions.stream.inputs import VersionChunk, Versions, cut_versions, input_before_start
 from partitions.stream.slices import EpochSlice
 from partitions.stream.state import StreamState
 from resources.sources.table import TableRows
@@ -53,7 +53,7 @@ class EpochsOfVersions(Epochs):
         except NeedsDecision as gone:
             raise self._other_source(gone.message, gone.code) from gone
         if since is None and before is not None and self._begins_at_latest:
-            return Waiting((begun_behind(appends.table, before),))
+            return Waiting((input_before_start(appends.table, before),))
         if since is not None and (appends.table != at["table"] or appends.newest < since.version):
             raise self._other_source(
                 f"expected table {self.dataflow.source.shown} of which versions up to {since.version} were read, found another table of that name,"
@@ -61,7 +61,7 @@ class EpochsOfVersions(Epochs):
                 "source_replaced",
             )
         chunks = [
-            Chunk(version.version, version.files, version.bytes, version.id, version.holds_all_files)
+            VersionChunk(version.version, version.files, version.bytes, version.id, version.holds_all_files)
             for version in appends.versions
         ]
         skipped = [
@@ -69,7 +69,7 @@ class EpochsOfVersions(Epochs):
             for version in appends.versions
             if version.changes
         ]
-        inputs = versions_in_epochs(self.dataflow.stream.checkpoint, appends.table, chunks, before)
+        inputs = cut_versions(self.dataflow.stream.checkpoint, appends.table, chunks, before)
         return Waiting(inputs, warnings=skipped)
 
     @property

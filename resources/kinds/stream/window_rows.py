@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from partitions.stream.drain import drained
+from partitions.stream.drain import drain_segments
 from partitions.stream.emission_rules import (
     begins_session,
     first_window_start,
@@ -158,7 +158,7 @@ class SessionRows(SortedRows):
         from pyspark.sql import functions as F
 
         rows = epoch.kept.withColumn(EPOCH, F.lit(epoch.number).cast("long"))
-        read = drained(epoch.before.segments, epoch.value).read
+        read = drain_segments(epoch.before.segments, epoch.value).read
         if read:
             waited = self.buffer.rows(epoch.spark, epoch.type_name, read)
             rows = rows.unionByName(waited.select(*epoch.own, R.TIME, EPOCH))

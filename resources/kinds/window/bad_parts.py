@@ -15,7 +15,7 @@ from resources.kinds.window.failures import bad_units, failing
 from resources.kinds.window.reading import WindowReading
 from resources.kinds.window.sources import AskedWindows, FolderWindows, WindowSource
 from resources.spark.errors import EngineLost
-from resources.spark.failures import cause
+from resources.spark.failures import root_cause
 from resources.spark.process import engine_lost
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class WindowBadParts(BadParts[WindowSlice]):
             of_source = self._failure(error)
             if of_source is not None and of_source.transient:
                 raise of_source from None  # as above
-            return of_source.message if of_source is not None else cause(error)
+            return of_source.message if of_source is not None else root_cause(error)
         return None
 
     def slice_without(self, slice_: WindowSlice, bad: BadPart) -> WindowSlice | None:

@@ -10,8 +10,8 @@ from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
 from partitions.loads import ByValue
 from partitions.predicate import EVERYTHING, Predicate
-from partitions.window.predicates import tagged_rows_of
-from partitions.window.work_unit import Old, WorkUnit, extents
+from partitions.window.predicates import tagged_rows_predicate
+from partitions.window.work_unit import OldWindow, WorkUnit, extents
 from resources.sources.conditions import table_rows
 from resources.sources.source import NUMBER
 from resources.tables.rows.deduplicate import latest_rows
@@ -111,7 +111,7 @@ class WindowColumns:
             return df
         return latest_rows(df, target.merge_keys, (ByValue(self.window),) if self.window else ())
 
-    def where(self, works: Sequence[WorkUnit], df: DataFrame, old: Sequence[Old] = ()) -> Predicate:
+    def where(self, works: Sequence[WorkUnit], df: DataFrame, old: Sequence[OldWindow] = ()) -> Predicate:
         """Return what was read of these work units, over the target's columns; everything if no column tells a row's window or unit.
 
         Args:
@@ -121,7 +121,7 @@ class WindowColumns:
         """
         if self.tagged:
             keys = [(work.unit, work.start) for work in works] + [(work.unit, work.start) for work in old]
-            return tagged_rows_of(dict.fromkeys(keys), start_column=WINDOW_START, unit_column=UNIT)
+            return tagged_rows_predicate(dict.fromkeys(keys), start_column=WINDOW_START, unit_column=UNIT)
         if not self.names:
             return EVERYTHING
         zone = self.dataflow.window.zone

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from partitions.target import RUN_COLUMNS
 from partitions.window.work_unit import WorkUnit
-from resources.observation import observed
+from resources.observation import observed_values
 from resources.spark.frames import observed_rows
 from resources.sql import quoted
 
@@ -66,7 +66,7 @@ def observe(
         ]
 
     def read_stats() -> dict[tuple[int | None, str], UnitStats]:
-        counts = observed(observation)
+        counts = observed_values(observation)
         return {
             work.key: UnitStats(
                 int(counts[f"n{number}"]), format((counts[f"d{number}"] or 0) & (2**64 - 1), "016x")

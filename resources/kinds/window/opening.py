@@ -11,7 +11,7 @@ from partitions.readings import unit_reading
 from partitions.window.definition import WindowWatermark
 from partitions.window.secondary_input import SecondaryInput
 from partitions.window.slices import WindowSlice
-from partitions.window.units import listed
+from partitions.window.units import list_units
 from resources.connections.places import Place
 from resources.kinds.contract.kind import Kind
 from resources.kinds.window.bad_parts import WindowBadParts
@@ -71,7 +71,7 @@ def units_of(stores: Stores, dataflow: Dataflow) -> tuple[str, ...]:
         PlanError: if a secondary input cannot be read.
     """
     watermark = dataflow.window
-    units = listed(watermark.units, watermark.secondary_input, partial(_unit_rows, stores, dataflow))
+    units = list_units(watermark.units, watermark.secondary_input, partial(_unit_rows, stores, dataflow))
     return as_known(dataflow, units, stores.log, partial(stores.source, dataflow))
 
 

@@ -13,7 +13,7 @@ from partitions.plan import Plan
 from partitions.request import DUE, Request
 from partitions.sentinels import Watermark, deserialise
 from partitions.window.definition import WindowWatermark
-from partitions.window.early import began_ahead
+from partitions.window.early import find_early_start
 from partitions.window.plan import plan
 from partitions.window.slices import WindowSlice
 from partitions.window.state import WindowState, highest_of
@@ -74,7 +74,7 @@ class WindowPlanning(Planning[WindowSlice]):
             whole=self.window_columns.tagged and deletes,
             ranged=self.source.ranged,
             request=request,
-            since=began_ahead(state, now, self._highs()),
+            since=find_early_start(state, now, self._highs()),
         )
         if waits is not None:
             planned = replace(planned, why=f"{planned.why}; {waits.in_words}")

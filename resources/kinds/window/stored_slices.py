@@ -9,7 +9,7 @@ from partitions.dataflow import Dataflow
 from partitions.window.definition import WindowWatermark
 from partitions.window.slices import WindowSlice, files_of
 from partitions.window.work_outcomes import DeferredUnits
-from partitions.window.work_unit import FailedUnit, Old, WorkUnit
+from partitions.window.work_unit import FailedUnit, OldWindow, WorkUnit
 from resources.kinds.contract.stored_slices import StoredSlices
 from resources.watermarks.entry import Intent
 from resources.watermarks.lists import ListKind, StoredList
@@ -64,7 +64,7 @@ class StoredWindowSlices(StoredSlices[WindowSlice]):
             failed=tuple(FailedUnit(work, error) for work, error in rows if error is not None),
             deferred=tuple(DeferredUnits(*stored_units) for stored_units in stored.head["deferred"]),
             early=tuple(DeferredUnits(*stored_units) for stored_units in stored.head["early"]),
-            old=tuple(Old(*stored_old) for stored_old in stored.head["old"]),
+            old=tuple(OldWindow(*stored_old) for stored_old in stored.head["old"]),
             makes_room=intent.replaces == "own",
             version=stored.head["read_from"],
             files=None if listed is None else files_of(works, listed),

@@ -14,7 +14,7 @@ from partitions.errors import StrandlineError
 from partitions.sentinels import canonical
 from partitions.sources import ApiSource, FilesSource
 from partitions.unit_values import Kind
-from partitions.window.spelling import known_units, may_be_respelt, value_of
+from partitions.window.spelling import may_have_equal_units, state_identities, unit_value
 from partitions.window.state import WindowState
 from partitions.window.units import NO_UNIT
 from resources.kinds.state_of_entry import state_of
@@ -51,13 +51,13 @@ def as_known(
         state = state_of(WindowState, dataflow, entry)
         known = {*state.units, *state.failed}
     zone = dataflow.window.zone
-    if not may_be_respelt(units, known, zone):
+    if not may_have_equal_units(units, known, zone):
         return units
     columns = dict(dataflow.source.row_columns.units)
     held = _held(dataflow, entry, log, source) if columns else {}
     of_names = {name: held[column] for name, column in columns.items() if column in held}
-    value = partial(value_of, kinds=of_names, texts=_texts(dataflow), zone=zone)
-    return known_units(units, known, value)
+    value = partial(unit_value, kinds=of_names, texts=_texts(dataflow), zone=zone)
+    return state_identities(units, known, value)
 
 
 def _texts(dataflow: Dataflow) -> Mapping[str, Callable[[Any], str]]:

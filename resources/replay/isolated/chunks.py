@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from partitions.replay.chunks import remaining
+from partitions.replay.chunks import chunks_above
 from resources.replay.chunks import ReplayChunk
 from resources.replay.isolated.standing import Aside, is_marked
 from resources.watermarks.entry import Record, read_record
@@ -56,7 +56,7 @@ def remaining_chunks(log: WatermarkLog, aside: Aside) -> tuple[ReplayChunk, ...]
         done = set(log.names(aside.log, _DONE, _MOST))
         return tuple(chunk for number, chunk in enumerate(known) if _done(number) not in done)
     newest = log.newest(aside.log)
-    left = remaining(aside.column_chunks, newest.state() if newest else None)
+    left = chunks_above(aside.column_chunks, newest.state() if newest else None)
     return known[len(known) - len(left) :]
 
 

@@ -52,7 +52,7 @@ from resources.replay.isolated.standing import (
 )
 from resources.replay.isolated.unchanged import check_unchanged
 from resources.replay.kind import Swap
-from resources.spark.failures import cause
+from resources.spark.failures import root_cause
 from resources.tables.contract.commits import Tag, Version
 from resources.tables.contract.conflict_retries import retry_conflicts
 from resources.tables.contract.table import Table
@@ -297,7 +297,7 @@ def _ended(run: RunContext[Any], intent: Intent, entry: Entry | None, error: Exc
 
     if find_commit(run, entry, intent) is not None:
         return
-    said = f"dataflow {run.name}: the promote into {run.dataflow.table} failed: {cause(error).rstrip(' .;')}"
+    said = f"dataflow {run.name}: the promote into {run.dataflow.table} failed: {root_cause(error).rstrip(' .;')}"
     if isinstance(error, AnalysisException | RowsRefused):
         if give_up(run, entry, intent, said) is None:
             return

@@ -23,7 +23,7 @@ from partitions.api.values import as_json
 from partitions.errors import SourceError, SourceUnreachable
 from resources.background import in_background
 from resources.connections.api import ApiConnection
-from resources.retries import attempts_while
+from resources.retries import retry_attempts
 from resources.sources.api.answers import Answer, AnswerReader, PassingFailure
 from resources.sources.api.no_answer import why_no_answer
 from resources.sources.api.tokens import PassingRefusal, bearer_token
@@ -188,7 +188,7 @@ class ApiClient:
     def _patiently(
         self, page: Asked, read: Callable[[Answer], T], failure: PassingFailure | None = None
     ) -> T:
-        tries = attempts_while(
+        tries = retry_attempts(
             self._pause,
             attempts=self._attempts,
             timeout=self._retry_for,

@@ -27,7 +27,7 @@ from partitions.predicate import Predicate, columns_of
 from partitions.sources import ApiSource
 from partitions.unit_values import Kind
 from partitions.window.extent import Extent
-from partitions.window.predicates import Columns, disjoint, rows_of
+from partitions.window.predicates import WindowColumns, extents_predicate, split_disjoint
 from resources.connections.api import ApiConnection
 from resources.dialects.predicates import sql
 from resources.dialects.spark import SPARK
@@ -97,7 +97,7 @@ class ApiRows(RowSource, ReadsAbove, TellsCuts, TellsLacking, ListsRows):
         return self._sample.pin(spark, self._requests(extents[:_SAMPLE_REQUESTS]))
 
     def _requests(self, extents: Sequence[Extent]) -> Iterator[Request]:
-        return (request_for(self._source, extent, self._zone) for extent in disjoint(extents))
+        return (request_for(self._source, extent, self._zone) for extent in split_disjoint(extents))
 
     @override
     def check_schema(self, spark: SparkSession, pinned: str, dataflow: str) -> None:
@@ -130,7 +130,7 @@ class ApiRows(RowSource, ReadsAbove, TellsCuts, TellsLacking, ListsRows):
             ConfigurationError, PlanError: nothing tells a row's window or unit, or a request cannot say them.
             SourceError: the API refuses, does not answer, or answers with something else than expected.
         """
-        asked = self._asked_for(disjoint(extents), pinned)
+        asked = self._asked_for(split_disjoint(extents), pinned)
         return strict(self._staged.read(spark, asked, pinned), pinned_struct(pinned))
 
     def numbered(self, spark: SparkSession, extents: Sequence[Extent], pinned: str) -> DataFrame:
@@ -150,7 +150,7 @@ class ApiRows(RowSource, ReadsAbove, TellsCuts, TellsLacking, ListsRows):
         source = self._source
         said = frozenset({"start", "end"}) if source.window_is_said else frozenset()
         pinned_kinds = self._values.pinned = kinds(pinned_struct(pinned))
-        columns = Columns(
+        columns = WindowColumns(
             pinned_kinds,
             source.window_column,
             source.unit_columns,
@@ -161,7 +161,7 @@ class ApiRows(RowSource, ReadsAbove, TellsCuts, TellsLacking, ListsRows):
         return [
             (
                 Query(request_for(source, extent, self._zone, kind), extent=extent, kind=kind),
-                sql(rows_of([extent], columns), SPARK),
+                sql(extents_predicate([extent], columns), SPARK),
             )
             for extent in extents
         ]

@@ -23,7 +23,7 @@ from resources.sources.files.formats.merging import nullable
 from resources.sources.files.lines import find_read_fault
 from resources.sources.files.paths import folder_names
 from resources.sources.files.pinned import PinnedSchema
-from resources.spark.process import said
+from resources.spark.process import error_line
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -119,7 +119,7 @@ class SchemaPinner:
                     " would not take longer ones; declare string"
                 ) from error
             raise ConfigurationError(
-                f"source.schema: expected Spark DDL such as 'id long, name string', found {self._source.schema_!r}: {said(error)}"
+                f"source.schema: expected Spark DDL such as 'id long, name string', found {self._source.schema_!r}: {error_line(error)}"
             ) from error
         if self._source.format in _WITH_NAMES and (key := _key_of_no_text(declared)) is not None:
             raise ConfigurationError(

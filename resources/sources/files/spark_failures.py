@@ -10,7 +10,7 @@ from partitions.errors import BadFile
 from partitions.path.bad_files import FILE_VANISHED
 from resources.connections.object_store_errors import spark_failure
 from resources.sources.files.failures import type_mismatch
-from resources.spark.failures import cause
+from resources.spark.failures import root_cause
 
 _READING = re.compile(
     r"\[FAILED_READ_FILE[^\]]*\][^\n]*?(?:reading|read) (?:the )?file:? (\S+?)\.?\s+(?:SQLSTATE|\n)|while reading file (\S+?)\.\s"
@@ -69,7 +69,7 @@ def find_bad_file(error: Exception, paths: Iterable[str], *, may_rescue: bool = 
             why="it was listed, and had vanished when it was to be read",
             code=FILE_VANISHED,
         )
-    said_by_spark = cause(error)
+    said_by_spark = root_cause(error)
     for form, pattern in _RETYPED.items():
         if (retyped := pattern.search(said_by_spark)) is None:
             continue
@@ -128,7 +128,7 @@ _ADDRESS = re.compile(r"\b(?:file|s3a?|gs|abfss?|wasbs?|hdfs):/+\S+")
 
 def why_unreadable(error: Exception) -> str:
     """Return why Spark cannot read a file, without Java classes, the file's address, or values."""
-    said_by_spark, text = cause(error), str(error)
+    said_by_spark, text = root_cause(error), str(error)
     words = next((words for pattern, words in _WORDS if re.search(pattern, said_by_spark)), None)
     words = words or next((words for pattern, words in _LIMITS if re.search(pattern, text)), None)
     return words or _ADDRESS.sub("it", _CLASS.sub("", _without_values(said_by_spark)))

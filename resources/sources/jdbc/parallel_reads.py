@@ -8,7 +8,7 @@ from typing import Any
 from partitions.column.predicates import Range, cut
 from partitions.predicate import Predicate, all_of
 from partitions.window.extent import Extent
-from partitions.window.predicates import Columns, rows_of
+from partitions.window.predicates import WindowColumns, extents_predicate
 from resources.sources.source import PARTS
 
 MOST_STEPS = 1_000
@@ -16,7 +16,7 @@ MOST_STEPS = 1_000
 
 
 def parallel_parts(
-    extents: Sequence[Extent], column: str, columns: Columns, cuts_of: Callable[[Range], Sequence[Any]]
+    extents: Sequence[Extent], column: str, columns: WindowColumns, cuts_of: Callable[[Range], Sequence[Any]]
 ) -> list[Predicate]:
     """Return the rows of some extents in at most ``PARTS`` parts of about the same size along their time; none if one connection reads them sooner.
 
@@ -37,6 +37,6 @@ def parallel_parts(
         return []
     parts = min(PARTS, len(steps) + 1)
     cuts = [steps[(len(steps) + 1) * number // parts - 1] for number in range(1, parts)]
-    rows_of_extents = rows_of(extents, columns)
+    rows_of_extents = extents_predicate(extents, columns)
     # Without outer bounds: when clocks are put back, the end of the last window may lie below that of another.
     return [all_of((rows_of_extents, part.rows)) for part in cut(Range(column, None, None), cuts)]

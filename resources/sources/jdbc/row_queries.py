@@ -11,7 +11,7 @@ from partitions.predicate import Predicate, columns_of, renamed
 from partitions.sources import JdbcSource
 from partitions.sources.database_types import ColumnType
 from partitions.window.extent import Extent
-from partitions.window.predicates import Columns, disjoint, rows_of
+from partitions.window.predicates import WindowColumns, extents_predicate, split_disjoint
 from resources.dialects import Dialect
 from resources.dialects.predicates import sql
 from resources.sources.jdbc.relation import Relation
@@ -51,7 +51,7 @@ class RowQueries:
         """
         if not self._source.placeholders:
             return self._select(self._relation.whole(), extents, schema, types)
-        queries = [self._within(extent, schema, types) for extent in disjoint(extents)]
+        queries = [self._within(extent, schema, types) for extent in split_disjoint(extents)]
         return "\nUNION ALL\n".join(queries)
 
     def matching(self, rows: Predicate, types: Types) -> str:
@@ -97,14 +97,14 @@ class RowQueries:
         self, relation: str, extents: Sequence[Extent], schema: StructType, types: Types, more: str = ""
     ) -> str:
         column_kinds = kinds(schema)
-        columns = Columns(
+        columns = WindowColumns(
             column_kinds,
             self._source.window_column,
             self._source.unit_columns,
             self._zone,
             self._source.placeholders,
         )
-        condition = sql(rows_of(extents, columns), self._dialect)
+        condition = sql(extents_predicate(extents, columns), self._dialect)
         return f"SELECT {self._sent(types)}{more} FROM {relation} WHERE {condition}"  # noqa: S608 - names are quoted, values are literals
 
     def _sent(self, types: Types) -> str:

@@ -19,7 +19,7 @@ from partitions.predicate import Predicate
 from partitions.sources import JdbcSource
 from partitions.sources.database_types import ColumnType, readable_types
 from partitions.window.extent import Extent
-from partitions.window.predicates import Columns, disjoint
+from partitions.window.predicates import WindowColumns, split_disjoint
 from resources.connections.jdbc import JdbcConnection
 from resources.dialects import DIALECTS
 from resources.sources.jdbc.client import Client, client
@@ -36,7 +36,7 @@ from resources.sources.jdbc.values import read_columns
 from resources.sources.jdbc.writers import open_writers
 from resources.sources.schema import PinsColumns, has_fixed_texts, kinds, pinned_struct, plain, strict
 from resources.sources.source import NUMBER, ReadsAbove
-from resources.spark.frames import with_known_columns
+from resources.spark.frames import with_cached_columns
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -111,7 +111,7 @@ class JdbcRows(PinsColumns):
             SourceError: as for :meth:`pin`.
         """
         schema = pinned_struct(pinned)
-        if not disjoint(extents):
+        if not split_disjoint(extents):
             return spark.createDataFrame([], schema)
         available, types = self._there(schema), self._types(schema)
         parts = self._parallel_parts(extents, available)
@@ -126,7 +126,7 @@ class JdbcRows(PinsColumns):
         column = self._source.window_column
         if column is None or self._questions.known_columns() is None:
             return []
-        columns = Columns(kinds(schema), column, self._source.unit_columns, self._zone)
+        columns = WindowColumns(kinds(schema), column, self._source.unit_columns, self._zone)
         return parallel_parts(
             extents, column, columns, lambda window: self.cuts(window, self._part_rows, MOST_STEPS)
         )
@@ -217,7 +217,7 @@ class JdbcRows(PinsColumns):
             loaded = self._loader.parts(spark, *self._queries.in_parts(parts, types), later=True)
         rows = strict(self._read(loaded, types), schema, list(types))
         # The run has compared them with the source's own, and a look has asked the database for rows between the same bounds.
-        return rows if has_fixed_texts(schema) else with_known_columns(rows, plain(schema))
+        return rows if has_fixed_texts(schema) else with_cached_columns(rows, plain(schema))
 
     def failure(self, error: Exception) -> SourceError | None:
         """The SourceError for what made a write of a read frame fail; None if it was not the database."""

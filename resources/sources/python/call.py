@@ -9,7 +9,7 @@ from partitions.errors import SchemaError, SourceError, SourceUnreachable, Stran
 from partitions.sources import PythonSource
 from resources.sources.python.batches import Raw, WrongYield, raw_batches
 from resources.sources.python.request import RowRequest
-from resources.user_functions import USERS_ERRORS, UserCode, user_function, users_line
+from resources.user_functions import USERS_ERRORS, UserCode, user_error_line, user_function
 
 _PASSING = (ConnectionError, TimeoutError)
 """What a function raises if trying again can help."""
@@ -70,7 +70,7 @@ class FunctionCaller:
         if isinstance(error, WrongYield):
             raise SourceError(self._said(function, request, str(error)), code="function_yield") from None
         made = SourceUnreachable if isinstance(error, _PASSING) else SourceError
-        what = f"{in_one_line(users_line(error)).rstrip(' .')}. Nothing of these rows was saved"
+        what = f"{in_one_line(user_error_line(error)).rstrip(' .')}. Nothing of these rows was saved"
         # The user's own error may quote a secret, and Dagster would show it as the cause.
         raise made(self._said(function, request, what), code="function_failed") from None
 

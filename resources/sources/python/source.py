@@ -20,7 +20,7 @@ from partitions.predicate import AllOf, Among, Predicate, columns_of
 from partitions.sources import PythonSource
 from partitions.unit_values import Kind
 from partitions.window.extent import Extent
-from partitions.window.predicates import Columns, disjoint, rows_of
+from partitions.window.predicates import WindowColumns, extents_predicate, split_disjoint
 from resources.dialects.arrow import expression
 from resources.dialects.predicates import sql
 from resources.dialects.spark import SPARK
@@ -109,7 +109,7 @@ class PythonRows(RowSource, ReadsAbove, TellsLacking):
         Raises:
             ConfigurationError, SourceError: as :meth:`pin`.
         """
-        requests = [self._requests.within(extent) for extent in disjoint(extents)[:SAMPLE_CALLS]]
+        requests = [self._requests.within(extent) for extent in split_disjoint(extents)[:SAMPLE_CALLS]]
         return self._schema.pin(spark, lambda: self._schema.inferred(requests))
 
     def check_schema(self, spark: SparkSession, pinned: str, dataflow: str) -> None:
@@ -136,20 +136,22 @@ class PythonRows(RowSource, ReadsAbove, TellsLacking):
         """
         schema, calls, earlier = pinned_struct(pinned), list[MeantRows](), list[Predicate]()
         columns = self._columns_told(kinds(schema))
-        for extent in disjoint(extents):
-            rows = rows_of([extent], columns)
+        for extent in split_disjoint(extents):
+            rows = extents_predicate([extent], columns)
             request = self._requests.within(extent, columns.kinds.get(columns.window or ""))
             calls.append(MeantRows(request, rows, tuple(earlier)))
             if not columns.elsewhere:
                 earlier.append(rows)  # two units may be one value of the column
         return self._rows.frame(spark, calls, schema)
 
-    def _columns_told(self, known: dict[str, Kind]) -> Columns:
+    def _columns_told(self, known: dict[str, Kind]) -> WindowColumns:
         """Which columns tell a row's window and unit; of what none tells the function itself takes care."""
         source, window = self._source, self._dataflow.window
         units = {f"unit.{name}" for name in window.unit_fields if name not in source.unit_columns}
         ends = {"start", "end"} if window.time_entry is not None and source.window_column is None else set()
-        return Columns(known, source.window_column, source.unit_columns, self._zone, frozenset(units | ends))
+        return WindowColumns(
+            known, source.window_column, source.unit_columns, self._zone, frozenset(units | ends)
+        )
 
     # Rows above a column watermark
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from partitions.errors import WriteConflict
-from resources.retries import attempts_while
+from resources.retries import retry_attempts
 
 T = TypeVar("T")
 
@@ -30,7 +30,7 @@ def retry_conflicts(write: Callable[[], T]) -> T:
         WriteConflict: the conflict of the last attempt. Callers that retry conflicts pass it on.
     """
     try:
-        for attempt in attempts_while(
+        for attempt in retry_attempts(
             _may_pass,
             attempts=_ATTEMPTS,
             timeout=None,

@@ -16,7 +16,7 @@ from partitions.errors import StrandlineError, TargetError
 from resources.connections.places import Place
 from resources.listing.failures import store_failures
 from resources.listing.removal import remove_folder
-from resources.spark.settings import settings_for_a_while
+from resources.spark.settings import temporary_settings
 from resources.tables.data_files.footers import local_footer, object_footer
 from resources.tables.data_files.statistics import delta_statistics, utc_text
 from resources.tables.folder_values import NULL_FOLDER, check_folder_values
@@ -134,7 +134,7 @@ def _save(
     if folder.local is not None or copies:
         writer.save(folder.spark_url)
         return
-    with settings_for_a_while(rows.sparkSession, _COMMITTER):
+    with temporary_settings(rows.sparkSession, _COMMITTER):
         writer.options(**_S3_OPTIONS).save(folder.spark_url)
 
 

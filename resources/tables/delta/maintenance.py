@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from partitions.errors import TargetError
 from partitions.loads import Append
-from resources.spark.process import said
+from resources.spark.process import error_line
 from resources.sql import quoted
 from resources.tables.contract.maintenance import (
     CanOptimize,
@@ -176,5 +176,5 @@ def _run_or_fail(log: DeltaLog, participle: str, operation: Callable[[], Any]) -
         return operation()
     except Exception as error:
         raise TargetError(
-            f"table {log.place} cannot be {participle}: {said(error).rstrip(' .;')}. No row was changed"
+            f"table {log.place} cannot be {participle}: {error_line(error).rstrip(' .;')}. No row was changed"
         ) from error

@@ -12,7 +12,7 @@ from partitions.errors import RowsRefused
 from partitions.loads import ByKeys, Scd2
 from resources.connections.places import Place
 from resources.spark.frames import read_once
-from resources.spark.settings import settings_for_a_while
+from resources.spark.settings import temporary_settings
 from resources.sql import quoted
 from resources.tables.contract.commits import Tag
 from resources.tables.delta.commit import tag_settings
@@ -43,7 +43,7 @@ def merge(place: Place, rows: DataFrame, load: ByKeys, tag: Tag, text: str) -> N
     _check_columns(place, rows, schema)
     if isinstance(load, Scd2):
         rows = scd2_changes(read_once(rows), table_rows, load)
-    with settings_for_a_while(session, tag_settings(tag, text)):
+    with temporary_settings(session, tag_settings(tag, text)):
         merge_rows(rows, load, _name(place), schema).merge()
 
 

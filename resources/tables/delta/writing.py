@@ -14,7 +14,7 @@ from partitions.schema_types import all_nullable, field_names
 from partitions.target import HISTORY_COLUMNS
 from resources.dialects.predicates import sql
 from resources.dialects.spark import SPARK
-from resources.spark.process import said
+from resources.spark.process import error_line
 from resources.sql import literal, quoted
 from resources.tables.contract.commits import Tag
 from resources.tables.delta.commit import tag_options
@@ -76,7 +76,7 @@ class DeltaWrites:
                 creates_table and self._share.dataflow is not None and self._log.exists()
             ):
                 raise WriteConflict(
-                    f"table {self._log.place}: another writer committed first: {in_one_line(said(error))}. Nothing is lost: the next run tries"
+                    f"table {self._log.place}: another writer committed first: {in_one_line(error_line(error))}. Nothing is lost: the next run tries"
                     " again"
                 ) from error
             raise

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from partitions.errors import TargetError
 from resources.connections.places import Place
-from resources.spark.process import lacks_iceberg, said
+from resources.spark.process import error_line, missing_iceberg
 from resources.sql import literal, quoted
 from resources.tables.contract.maintenance import CanOptimize, MaintenanceResult, TableMaintenance
 from resources.tables.iceberg.catalog import Catalog
@@ -85,7 +85,7 @@ class IcebergMaintenance(TableMaintenance, CanOptimize):
                 f"CALL {self.catalog.procedure(procedure)}(table => {table}, {arguments})"
             ).collect()
         except Exception as error:
-            why = lacks_iceberg(error) or said(error).rstrip(" .;")
+            why = missing_iceberg(error) or error_line(error).rstrip(" .;")
             raise TargetError(f"table {self.place} cannot be {done}: {why}. No row was changed") from error
 
 

@@ -17,7 +17,7 @@ from partitions.errors import SourceError, TargetError, WriteConflict, in_one_li
 from partitions.loads import Append, ByKeys, Load, Replace, ReplaceKeys, Scd2, Upsert
 from partitions.target import COMMIT_COLUMN
 from resources.connections.places import Place
-from resources.spark.frames import with_known_columns, with_typed_columns
+from resources.spark.frames import with_cached_columns, with_typed_columns
 from resources.tables.changed_rows import FILE_COLUMN, find_changes
 from resources.tables.contract.conflict_retries import NeedsEngine
 from resources.tables.data_files.written import (
@@ -189,7 +189,7 @@ class OwnCommit:
         # A snapshot is read by the names that it was written under, and they may mean other columns by now.
         if table.metadata.version_schema != table.metadata.schema:
             raise NeedsEngine("the table's columns have changed since its newest snapshot")
-        table_rows = with_known_columns(table_rows, columns)
+        table_rows = with_cached_columns(table_rows, columns)
         table_rows = with_typed_columns(table_rows, {FILE_COLUMN: (F.col(_FILE), StringType())})
         changes = find_changes(rows, load, table_rows, placed, count, {COMMIT_COLUMN: self._commit})
         replaced = self._found(lambda: files_named(table, changes.files, self._place))

@@ -18,7 +18,7 @@ from partitions.target import COMMIT_COLUMN
 from resources.dialects.predicates import sql
 from resources.dialects.spark import SPARK
 from resources.spark.frames import read_once
-from resources.spark.settings import settings_for_a_while
+from resources.spark.settings import temporary_settings
 from resources.tables.iceberg.branches import Branches
 from resources.tables.iceberg.columns import check_types, commit_of, in_order_of, with_commit
 from resources.tables.iceberg.fence import fence
@@ -145,4 +145,4 @@ def _deleted(session: SparkSession, branch: str, where: Predicate) -> Iterator[N
 
 def _saying(session: SparkSession, summary: Mapping[str, str]) -> AbstractContextManager[None]:
     """Within it, what the session writes says this in its snapshots: statements of SQL take no options."""
-    return settings_for_a_while(session, {_SUMMARY + key: value for key, value in summary.items()})
+    return temporary_settings(session, {_SUMMARY + key: value for key, value in summary.items()})

@@ -12,7 +12,7 @@ from partitions.evolution import SchemaMode
 from partitions.loads import Load, ReplaceAll, within
 from resources.connections.iceberg_rest import RestCatalogServer
 from resources.connections.places import Place
-from resources.spark.process import said
+from resources.spark.process import error_line
 from resources.tables.contract.adopting import AdoptableState
 from resources.tables.contract.commits import TableCommit, TableHead, Tag, TaggedCommit, Version
 from resources.tables.contract.table import Table
@@ -188,7 +188,9 @@ class IcebergTable(Table):
         try:
             spark.sql(f"DROP TABLE IF EXISTS {self._catalog.name(spark)}").collect()
         except Exception as error:
-            raise TargetError(f"table {self._place} cannot be removed: {in_one_line(said(error))}") from error
+            raise TargetError(
+                f"table {self._place} cannot be removed: {in_one_line(error_line(error))}"
+            ) from error
         remove_files(self)
 
     def _commit(self, tag: Tag, state: str) -> NumberedCommit:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from resources.observation import observed
+from resources.observation import observed_values
 from resources.spark.frames import observed_rows, read_once
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def count_while_written(rows: DataFrame, condition: Column) -> tuple[DataFrame, 
 
     observation = Observation()
     observed_frame = observed_rows(rows, observation, F.count_if(condition).alias("rows"))
-    return observed_frame, lambda: observed(observation).get("rows")
+    return observed_frame, lambda: observed_values(observation).get("rows")
 
 
 def cache_and_count(rows: DataFrame) -> tuple[DataFrame, int | None]:

@@ -18,7 +18,7 @@ from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import TransactionStatus
 
 from resources.connections.postgres import Database
-from resources.retries import attempts_while
+from resources.retries import retry_attempts
 from resources.watermarks.blobs.postgres_failures import Standby, may_pass, provider_error
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class PostgresPool:
         """
         limits = {"attempts": None, "timeout": self._patience, "wait_max": 2.0, "wait_jitter": 0.2}
         try:
-            for attempt in attempts_while(may_pass, **limits):
+            for attempt in retry_attempts(may_pass, **limits):
                 with attempt, self._taken() as connection:
                     return act(connection)
         except psycopg.Error as error:

@@ -8,7 +8,7 @@ from itertools import accumulate, chain
 from typing import Generic, Literal, TypeVar
 
 from partitions.stream.event_time import EventTime, Span, before, later
-from partitions.stream.split_watermark import raised
+from partitions.stream.split_watermark import raise_watermark
 
 Row = TypeVar("Row")
 
@@ -73,7 +73,7 @@ def sift(
             continue
         highest = later(highest, time)
         (late if is_late(time, watermark) else kept).append(row)
-    return Sifted(tuple(kept), tuple(late), tuple(quarantined), raised(watermark, highest, timeout))
+    return Sifted(tuple(kept), tuple(late), tuple(quarantined), raise_watermark(watermark, highest, timeout))
 
 
 def quarantine_reason(at: EventTime | None, split: str | None, latest: EventTime | None) -> Reason | None:

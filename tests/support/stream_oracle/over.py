@@ -8,11 +8,11 @@ from typing import Any
 
 from partitions.stream.emission_rules import is_carried, leaves_over_window
 from partitions.stream.event_time import EventTime
-from partitions.stream.over import NUMBERING, Call, Reach
+from partitions.stream.over import NUMBERING, OverCall, Reach
 from tests.support.stream_oracle.ordering import Order, Row
 
 
-def value_of(call: Call, rows: Sequence[Row], at: int, ranks: Ranks) -> Any:
+def value_of(call: OverCall, rows: Sequence[Row], at: int, ranks: Ranks) -> Any:
     """Return the value of the row at a place among its neighbours."""
     if call.fn in NUMBERING:
         return getattr(ranks, call.fn)
@@ -68,7 +68,7 @@ class Over:
     """
 
     partition_by: tuple[str, ...]
-    calls: Mapping[str, Call]
+    calls: Mapping[str, OverCall]
     order: Order
     partitions: Mapping[tuple[Any, ...], Partition] = field(default_factory=dict)
 

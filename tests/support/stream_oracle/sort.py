@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from partitions.stream.drain import leaves
+from partitions.stream.drain import leaves_buffer
 from partitions.stream.event_time import EventTime
 from tests.support.stream_oracle.ordering import Order, Row
 
@@ -28,6 +28,6 @@ class SortBuffer:
 
     def drained(self, value: EventTime | None) -> tuple[SortBuffer, tuple[Row, ...]]:
         """Return what is left, and the rows that leave at a global watermark, in order."""
-        out = [row for row in self.rows if leaves(self.order.time(row), value)]
-        rest = [row for row in self.rows if not leaves(self.order.time(row), value)]
+        out = [row for row in self.rows if leaves_buffer(self.order.time(row), value)]
+        rest = [row for row in self.rows if not leaves_buffer(self.order.time(row), value)]
         return SortBuffer(self.order, tuple(rest)), self.order.sorted(out)

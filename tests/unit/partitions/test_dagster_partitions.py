@@ -31,9 +31,9 @@ from partitions.instants import DAY, milliseconds
 from partitions.request import Due, Forced, Part
 from partitions.window.partition_request import request_of_keys
 from partitions.window.plan import plan
-from partitions.window.spelling import SomeListed
+from partitions.window.spelling import SelectedUnits
 from partitions.window.state import WindowState
-from partitions.window.units import NO_UNIT, distinct
+from partitions.window.units import NO_UNIT, distinct_identities
 from partitions.window.work_unit import WorkUnit
 from tests.support.windows import windowed
 
@@ -53,7 +53,7 @@ def flow(*args: Any, **more: Any) -> WindowPartitions:
 
 
 def identities(partitions: WindowPartitions) -> list[str]:
-    return list(distinct(partitions.watermark.units or ()))
+    return list(distinct_identities(partitions.watermark.units or ()))
 
 
 def work(start: int | None, unit: str = NO_UNIT) -> WorkUnit:
@@ -162,7 +162,7 @@ class TestDefinition:
 
 def _of_spelling(request: Any) -> Any:
     """A request with its units as they were asked for, without the list that tells their spellings."""
-    assert isinstance(request.of.units, SomeListed)
+    assert isinstance(request.of.units, SelectedUnits)
     return replace(request, of=replace(request.of, units=request.of.units.asked))
 
 
@@ -281,7 +281,7 @@ class TestMissingKeys:
 
     def test_units_keep_their_order_and_neither_dimension_starves_the_other(self) -> None:
         partitions = flow("P900D", window="daily", secondary_input=SURVEYS, dagster_units="partitions")
-        units = distinct({"id": f"u{number}"} for number in range(900))
+        units = distinct_identities({"id": f"u{number}"} for number in range(900))
         of_units, of_windows = partitions.missing_keys([], [], partitions.watermark.windows(NOW), units)
         assert (of_units.partitions_def_name, of_units.partition_keys[:2]) == ("flow_units", ["u0", "u1"])
         assert (len(of_units.partition_keys), len(of_windows.partition_keys)) == (250, 250)
@@ -297,7 +297,9 @@ class TestMissingKeys:
         with pytest.raises(
             ConfigurationError, match=r"at most 10,000 units .* found 10,001\. Set dagster_units: .buckets"
         ):
-            partitions.missing_keys([], [], None, distinct({"id": number} for number in range(10_001)))
+            partitions.missing_keys(
+                [], [], None, distinct_identities({"id": number} for number in range(10_001))
+            )
 
 
 _SOME = flow("2020-01-01", units=["a", "b|c", 1, "d"])
@@ -306,7 +308,7 @@ _NAMED = flow(secondary_input=SURVEYS, dagster_units="partitions")
 _BOTH = flow("P6D", secondary_input=SURVEYS, dagster_units="partitions")
 _BUCKETS = flow("2020-01-01", secondary_input=SURVEYS, dagster_units={"buckets": 3})
 _NUMBERS = count()
-_UNITS = distinct([{"id": "a"}, {"id": "b|c"}, {"id": 1}, {"id": "d"}])
+_UNITS = distinct_identities([{"id": "a"}, {"id": "b|c"}, {"id": 1}, {"id": "d"}])
 
 
 class TestRanges:

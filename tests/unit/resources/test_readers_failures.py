@@ -7,7 +7,7 @@ import pytest
 from resources.sources.files.checked import BadRecord
 from resources.sources.files.failures import bad_header, bad_records, inexact_value
 from resources.sources.files.spark_failures import find_bad_file, why_unreadable
-from resources.spark.failures import cause
+from resources.spark.failures import root_cause
 
 LONG = "no room left on " + "x" * 400
 
@@ -65,7 +65,7 @@ SILENT = (
     ids=["java", "analysis", "py4j", "python", "python in java", "nothing"],
 )
 def test_the_cause_of_an_error_of_spark_is_told_whole(text: str, told: str) -> None:
-    assert cause(RuntimeError(text)) == told
+    assert root_cause(RuntimeError(text)) == told
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_the_cause_of_an_error_of_spark_is_told_whole(text: str, told: str) -> N
     ids=["key", "bucket", "down"],
 )
 def test_what_spark_says_of_a_store_names_place_cause_and_remedy(text: str, told: str) -> None:
-    assert cause(RuntimeError(text)) == told
+    assert root_cause(RuntimeError(text)) == told
 
 
 def test_a_file_is_not_to_blame_where_its_store_does_not_answer() -> None:

@@ -36,9 +36,9 @@ from platform_assets.factory.kinds.path.checks import (
 from platform_assets.factory.last_reported import LastReported
 from platform_assets.factory.sensors import Clock, NoWork, SensorShell, Tick, Work, digest
 from platform_assets.run_metadata import table_metadata, watermark_metadata
-from resources.dagster.io_managers import failure, mark_run
+from resources.dagster.io_managers import dagster_failure, mark_run
 from resources.dagster.run_options import RunOptions
-from resources.dagster.unreported_entries import DATAFLOW_TAG, tell
+from resources.dagster.unreported_entries import DATAFLOW_TAG, mark_reported
 from resources.kinds.path.late import LateStep, late_step
 from resources.kinds.path.late import look as look_further
 from resources.kinds.path.sweep import unhandled
@@ -95,7 +95,7 @@ class _LateRun:
             # The committed slices are in the table: materialise them before the run fails.
             yield from self._materialisations(loaded)
             self._mark_reported()
-            raise failure(error) from error
+            raise dagster_failure(error) from error
         listed_files = counted(step.step.listed, "file")
         self.context.log.info(
             "%s listed, %d late, %d left", listed_files, len(step.step.late), step.left.count
@@ -136,7 +136,7 @@ class _LateRun:
         """Record that Dagster has stored all events of the run."""
         newest = self.platform.log.newest(self.dataflow.name)
         number = newest.number if newest else 0
-        tell(self.context.instance, self.dataflow.name, [self.context.run_id], number)
+        mark_reported(self.context.instance, self.dataflow.name, [self.context.run_id], number)
 
 
 def late_sensor(

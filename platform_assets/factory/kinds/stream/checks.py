@@ -11,7 +11,7 @@ from dagster import AssetCheckResult, AssetCheckSeverity, AssetCheckSpec
 
 from partitions.dataflow import Dataflow
 from partitions.predicate import Among
-from partitions.stream.operators import EPOCH, Aggregate, OverWindow, one_of_splits
+from partitions.stream.operators import EPOCH, Aggregate, OverWindow, splits_operator
 from partitions.stream.slices import EpochSlice
 from partitions.stream.state import StreamState
 from partitions.stream.ticks import ticks
@@ -46,7 +46,7 @@ def run_checks(dataflow: Dataflow) -> Sequence[RunCheck]:
         description="The fastest split is not further ahead of the slowest than watermark.buffer.max_drift.",
     )
     specs = [bounds]
-    if not isinstance(one_of_splits(dataflow.operators), OverWindow):
+    if not isinstance(splits_operator(dataflow.operators), OverWindow):
         in_order = AssetCheckSpec(
             "sorted",
             asset=table,
@@ -63,14 +63,14 @@ def _check_files(dataflow: Dataflow, platform: Platform, outcome: Outcome) -> Se
     """Return the results of both checks of file statistics, which are read once."""
     epochs = tuple(_epochs(dataflow, platform, outcome))
     results = [_check_epoch_bounds(dataflow, epochs)]
-    if not isinstance(one_of_splits(dataflow.operators), OverWindow):
+    if not isinstance(splits_operator(dataflow.operators), OverWindow):
         results.append(_check_sorted(dataflow, epochs))
     return results
 
 
 def _check_epoch_bounds(dataflow: Dataflow, epochs: _Epochs) -> AssetCheckResult:
-    is_window = isinstance(one_of_splits(dataflow.operators), Aggregate)
-    is_over_window = isinstance(one_of_splits(dataflow.operators), OverWindow)
+    is_window = isinstance(splits_operator(dataflow.operators), Aggregate)
+    is_over_window = isinstance(splits_operator(dataflow.operators), OverWindow)
     outside = list[int]()
     for slice_, spans in epochs:
         before, after = slice_.judged.before.drained, slice_.judged.after.drained
@@ -118,7 +118,7 @@ def _epochs(
     ]
     if not epochs:
         return
-    is_window = isinstance(one_of_splits(dataflow.operators), Aggregate)
+    is_window = isinstance(splits_operator(dataflow.operators), Aggregate)
     column = "window_end" if is_window else dataflow.stream.event_time
     rows = platform.table(dataflow).contents
     spans = rows.file_spans(rows.newest_version(), EPOCH, column) if isinstance(rows, TellsSpans) else None

@@ -11,7 +11,7 @@ from typing_extensions import override
 
 from partitions.dataflow import Dataflow
 from partitions.stream.definition import StreamWatermark
-from partitions.stream.ending import closing, pending
+from partitions.stream.ending import closing_epoch, pending_epoch
 from platform_assets.factory.asset_checks import RunCheck, TableCheck
 from platform_assets.factory.dagster_names import run_request
 from platform_assets.factory.kinds.contract import (
@@ -110,8 +110,8 @@ def _leaves_without_input(dataflow: Dataflow, platform: Platform, tick: Tick) ->
     if entry is None or not isinstance(dataflow.watermark, StreamWatermark):
         return False
     state, definition = known_state(dataflow, entry), dataflow.watermark
-    closes = closing(state, definition.close_after, dataflow.operators, tick.now)
-    return state.flush is not None or pending(state) is not None or closes is not None
+    closes = closing_epoch(state, definition.close_after, dataflow.operators, tick.now)
+    return state.flush is not None or pending_epoch(state) is not None or closes is not None
 
 
 def _find_work(dataflow: Dataflow, platform: Platform, tick: Tick) -> NoWork | Work:

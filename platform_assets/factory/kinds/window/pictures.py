@@ -11,7 +11,7 @@ from dagster import MetadataValue, TableColumn, TableRecord, TableSchema
 from partitions.instants import as_datetime
 from partitions.intervals import Interval, difference, union
 from partitions.window.ledger import Ledger, UnitLedger
-from partitions.window.work_unit import words
+from partitions.window.work_unit import describe_unit
 from platform_assets.factory.kinds.image import FAILED, FULL, NONE, PART, png_data_uri
 
 _UNITS, _COLUMNS, _ROWS, _NAMED = 40, 60, 100, 10
@@ -102,7 +102,7 @@ def _unit_table(ledger: Ledger) -> MetadataValue:
 
 
 def _name(unit: UnitLedger) -> str:
-    return f"{words(unit.unit) or 'all'}{' (gone)' if unit.gone else ''}"
+    return f"{describe_unit(unit.unit) or 'all'}{' (gone)' if unit.gone else ''}"
 
 
 def _gap_table(ledger: Ledger) -> MetadataValue:

@@ -29,10 +29,10 @@ from partitions.dagster_partitions import PartitionRange, WindowPartitions
 from partitions.dataflow import Dataflow
 from partitions.instants import milliseconds
 from partitions.plan import Plan, counted, lasting
-from partitions.window.fair_share import fairly
+from partitions.window.fair_share import share_places
 from partitions.window.slices import WindowSlice
 from partitions.window.state import WindowState
-from partitions.window.wake_rule import worth_a_run
+from partitions.window.wake_rule import select_waking_work
 from partitions.window.windows import Windows
 from partitions.window.work_unit import WorkUnit
 from platform_assets.factory.schedules import build_schedule
@@ -98,7 +98,7 @@ def due_runs(
     plan = platform.plan(dataflow, now, open_windows(platform, dataflow, units=units))
     due = [work for slice_ in plan.slices for work in slice_.works]
     state = WindowState.of(entry.state() if entry else None)
-    works = due if everything else worth_a_run(dataflow.window, state, due, now)
+    works = due if everything else select_waking_work(dataflow.window, state, due, now)
     windows = windows_of(platform, dataflow).windows(now) if dataflow.window.time_entry else None
     new_keys = _new_keys(partitions, instance, windows, units) if works else []
     dynamic_keys = _dynamic_keys(partitions, instance, new_keys)
@@ -110,7 +110,7 @@ def due_runs(
         )
 
     return DueRuns(
-        plan, works, new_keys, fairly(ranges(failed=False), ranges(failed=True), _MOST_RUNS), entry
+        plan, works, new_keys, share_places(ranges(failed=False), ranges(failed=True), _MOST_RUNS), entry
     )
 
 

@@ -21,7 +21,7 @@ from resources.sources.files.formats.merging import merge_schemas, nullable
 from resources.sources.files.formats.typed import TypedColumns, columns_for_table
 from resources.sources.files.nanoseconds import restore_times
 from resources.sources.files.pinned import PinnedSchema
-from resources.spark.settings import settings_for_a_while
+from resources.spark.settings import temporary_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -58,7 +58,7 @@ class ParquetColumns(TypedColumns):
         firsts = self.first_by_columns(sound)
         unread = [file for file in sound if file.path not in footers]
         has_nanoseconds = any(footers[file.path].nanoseconds for file in firsts.values())
-        with settings_for_a_while(spark, _NANOSECONDS if has_nanoseconds else {}):
+        with temporary_settings(spark, _NANOSECONDS if has_nanoseconds else {}):
             schemas = [self._columns_of(spark, file) for file in [*firsts.values(), *unread]]
         return merge_schemas(schemas)
 

@@ -19,7 +19,7 @@ from resources.sources.files.fields import RECORD, find_names_at_top
 from resources.sources.files.formats.alike import group_for_scans
 from resources.sources.files.formats.format import CORRUPT, FormatReader
 from resources.sources.files.pinned import PinnedSchema
-from resources.spark.settings import settings_for_a_while
+from resources.spark.settings import temporary_settings
 from resources.sql import quoted
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 def case_sensitive_names(spark: SparkSession) -> AbstractContextManager[None]:
     """Make Spark distinguish names by case until the block ends; otherwise it would merge their values."""
-    return settings_for_a_while(spark, {"spark.sql.caseSensitive": "true"})
+    return temporary_settings(spark, {"spark.sql.caseSensitive": "true"})
 
 
 _TWICE = re.compile(r"\[COLUMN_ALREADY_EXISTS\][^`]*`([^`]+)`")
@@ -58,7 +58,7 @@ def _as_variants(
         "columnNameOfCorruptRecord": CORRUPT,
     }
     # A name that is there twice is no reason to look away: the reader takes its last value. The look for such names must not see this setting.
-    with settings_for_a_while(spark, {"spark.sql.variant.allowDuplicateKeys": "true"}):
+    with temporary_settings(spark, {"spark.sql.variant.allowDuplicateKeys": "true"}):
         for group in form.scanner.scan_groups([file for file in files if file.size > 0]):
             yield form.scan(spark, group, schema, **options), form.scanner.path_of(group)
 

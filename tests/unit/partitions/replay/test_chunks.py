@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from partitions.errors import ConfigurationError
-from partitions.replay.bounds import Bound
-from partitions.replay.chunks import MOST_CHUNKS, Chunk, chunk_column, chunks, remaining
-from partitions.replay.every import fitted_chunks, interval_of
+from partitions.replay.bounds import ReplayBound
+from partitions.replay.chunks import MOST_CHUNKS, Chunk, chunk_column, chunks, chunks_above
+from partitions.replay.every import fitted_chunks, parse_interval
 from partitions.unit_values import Kind
 
 _TIMES = st.datetimes(
@@ -52,11 +52,11 @@ def test_blocks_end_with_the_day_and_the_hour(start: datetime, minutes: int, uni
 def test_a_chunk_remains_if_it_ends_above_the_value(start: datetime, days: int, after: int) -> None:
     planned = chunks("at", start, start + timedelta(days=days), {"weeks": 1})
     stored = start + timedelta(days=after)
-    left = remaining(planned, {"at": stored})
+    left = chunks_above(planned, {"at": stored})
     assert left == tuple(chunk for chunk in planned if chunk.upper > stored)  # type: ignore[operator]
     for chunk in left:
         stored = chunk.upper  # type: ignore[assignment]
-    assert remaining(planned, {"at": stored}) == ()
+    assert chunks_above(planned, {"at": stored}) == ()
 
 
 def test_the_last_year_that_a_date_can_have_ends_the_last_chunk() -> None:
@@ -118,7 +118,7 @@ def test_a_bound_that_is_no_time_in_utc_is_refused(bound: str) -> None:
 
 def test_an_interval_of_more_digits_than_a_number_has_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="expected a whole number, a blank and a unit"):
-        interval_of("9" * 5000 + " years")
+        parse_interval("9" * 5000 + " years")
 
 
 @pytest.mark.parametrize(
@@ -129,16 +129,18 @@ def test_an_interval_of_more_digits_than_a_number_has_is_refused() -> None:
         ("text", 1, "holds text, found 1. Columns of dates, times and numbers have chunks"),
     ],
 )  # fmt: skip
-def test_bounds_of_another_type_are_refused_with_those_that_fit(kind: Kind, lower: Bound, told: str) -> None:
+def test_bounds_of_another_type_are_refused_with_those_that_fit(
+    kind: Kind, lower: ReplayBound, told: str
+) -> None:
     with pytest.raises(ConfigurationError, match=told):
         fitted_chunks([Chunk("at", lower, lower)], kind)
 
 
 def test_an_unknown_unit_of_an_interval_is_named_as_it_was_written() -> None:
-    assert [interval_of(text) for text in ("2 Day", "1 months", "5 step")] == [
+    assert [parse_interval(text) for text in ("2 Day", "1 months", "5 step")] == [
         {"days": 2},
         {"months": 1},
         {"step": 5},
     ]
     with pytest.raises(ConfigurationError, match=r"every: expected one of step, years, .*, found 'dayz'"):
-        interval_of("2 dayz")
+        parse_interval("2 dayz")

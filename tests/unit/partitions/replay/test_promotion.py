@@ -7,7 +7,7 @@ import pytest
 from partitions.column.state import ColumnState, Mark
 from partitions.predicate import Between, matches
 from partitions.replay.chunks import Chunk
-from partitions.replay.promotion import Loaded, loaded_again, promoted_rows, swaps_nothing
+from partitions.replay.promotion import LoadedEntry, loaded_again, promoted_rows, swaps_nothing
 
 RANGE = Chunk("a", 10, 20)
 
@@ -73,9 +73,9 @@ def test_of_several_columns_each_makes_a_row_new() -> None:
     ],
 )
 def test_rows_read_again_below_the_state_are_told(lower: int | None, upper: int, again: bool) -> None:
-    entry = Loaded(7, None if lower is None else state(a=lower), state(a=upper))
+    entry = LoadedEntry(7, None if lower is None else state(a=lower), state(a=upper))
     assert bool(list(loaded_again([entry], RANGE, ["a"], state(a=12)))) is again
 
 
 def test_a_first_run_after_the_replay_began_reads_nothing_again() -> None:
-    assert not list(loaded_again([Loaded(1, None, state(a=14))], RANGE, ["a"], state()))
+    assert not list(loaded_again([LoadedEntry(1, None, state(a=14))], RANGE, ["a"], state()))

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from partitions.spark_stream.definition import StructuredStream, misplaced
+from partitions.spark_stream.definition import StructuredStream, misplaced_operator
 from partitions.spark_stream.delay import spark_delay
 from partitions.stream.operators import Aggregate, Operator
 
@@ -104,5 +104,5 @@ def test_operators_follow_an_order_spark_can_run(types: list[str], sources: int,
         "transform_with_state": {"function": "a.b:C", "group_by": ["id"], "output": "n long"},
     }
     operators = _OPERATORS.validate_python([{"type": name} | more.get(name, {}) for name in types])
-    found = misplaced(operators, sources)
+    found = misplaced_operator(operators, sources)
     assert found is None if why is None else why in str(found)

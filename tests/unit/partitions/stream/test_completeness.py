@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from partitions.dataflow import Dataflow
-from partitions.stream.completeness import complete_columns, complete_up_to, refused
+from partitions.stream.completeness import complete_columns, complete_up_to, completeness_refusal
 
 HOURLY = {"type": "aggregate", "window": {"type": "tumble", "size": "PT1H"}, "aggregates": {"n": "count(*)"}}
 HOPPING = HOURLY | {"window": {"type": "hop", "size": "PT3H", "slide": "PT1H"}}
@@ -104,11 +104,11 @@ def test_nothing_is_complete_before_there_is_a_global_watermark() -> None:
 def test_windows_that_would_wait_for_nothing_are_refused(
     reader: Dataflow, makers: tuple[Dataflow, ...], found: str
 ) -> None:
-    refusal = refused(reader, makers)
+    refusal = completeness_refusal(reader, makers)
     assert refusal is not None
     assert refusal.found == found
 
 
 def test_windows_of_a_stream_s_event_time_and_windows_that_do_not_wait_are_taken() -> None:
-    assert refused(daily(), (stream(),)) is None
-    assert refused(daily(to="-"), ()) is None
+    assert completeness_refusal(daily(), (stream(),)) is None
+    assert completeness_refusal(daily(to="-"), ()) is None

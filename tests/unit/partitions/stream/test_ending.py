@@ -10,8 +10,16 @@ import pytest
 from pydantic import TypeAdapter
 
 from partitions.sentinels import deserialise, serialise
-from partitions.stream.ending import closes_at, closing, end_of, flushed, flushing, pending, raised_by
-from partitions.stream.inputs import Nothing, input_of
+from partitions.stream.ending import (
+    closes_at,
+    closing_epoch,
+    draining_watermark,
+    flush_epoch,
+    pending_epoch,
+    raised_watermark,
+    request_flush,
+)
+from partitions.stream.inputs import NoInput, input_of
 from partitions.stream.operators import Operator
 from partitions.stream.state import Carry, Flush, Segment, Split, StreamState
 from partitions.stream.ticks import HIGHEST
@@ -44,51 +52,55 @@ def waiting(*times: Any, value: Any = None, **more: Any) -> StreamState:
 )
 def test_all_leaves_just_above_the_last_row(window: dict[str, Any] | None, highest: int, end: int) -> None:
     state = waiting(3, highest, value=2)
-    assert end_of(state, operators(window) if window else ()) == end
-    asked = flushing(flushed(state, None))
-    assert asked == Nothing(None, True, "flush")
-    assert raised_by(asked, state, operators(window) if window else ()) == end
+    assert draining_watermark(state, operators(window) if window else ()) == end
+    asked = flush_epoch(request_flush(state, None))
+    assert asked == NoInput(None, True, "flush")
+    assert raised_watermark(asked, state, operators(window) if window else ()) == end
 
 
 def test_times_rise_by_a_microsecond_and_no_further_than_a_time_can() -> None:
-    assert end_of(waiting(NOON), ()) == NOON + timedelta(microseconds=1)
+    assert draining_watermark(waiting(NOON), ()) == NOON + timedelta(microseconds=1)
     last = datetime.max.replace(tzinfo=UTC)
-    assert end_of(waiting(last), ()) == last
+    assert draining_watermark(waiting(last), ()) == last
 
 
 def test_a_time_before_which_rows_leave_never_lowers_the_watermark() -> None:
     state = waiting(5, 9, value=4)
-    asked = flushing(flushed(state, 7))
-    assert asked == Nothing(7, False, "flush")
-    assert raised_by(asked, state, ()) == 7
-    assert raised_by(asked, waiting(9, value=8), ()) == 8
-    assert flushed(flushed(state, 7), 6).flush == Flush(7)
-    assert flushed(flushed(state, 7), 8).flush == Flush(8)
-    assert flushed(flushed(state, None), 8).flush == flushed(flushed(state, 8), None).flush == Flush()
+    asked = flush_epoch(request_flush(state, 7))
+    assert asked == NoInput(7, False, "flush")
+    assert raised_watermark(asked, state, ()) == 7
+    assert raised_watermark(asked, waiting(9, value=8), ()) == 8
+    assert request_flush(request_flush(state, 7), 6).flush == Flush(7)
+    assert request_flush(request_flush(state, 7), 8).flush == Flush(8)
+    assert (
+        request_flush(request_flush(state, None), 8).flush
+        == request_flush(request_flush(state, 8), None).flush
+        == Flush()
+    )
 
 
 def test_a_watermark_that_rose_between_epochs_lets_rows_out_without_input() -> None:
     state = replace(waiting(5, 9, value=4), value=7)
-    assert pending(state) == Nothing(7, False, "flush")
-    assert pending(waiting(5, 9, value=4)) is None
+    assert pending_epoch(state) == NoInput(7, False, "flush")
+    assert pending_epoch(waiting(5, 9, value=4)) is None
     undefined = StreamState({"a": Split()}, 7, (Segment("1", 1, 9, 9, 1),), epoch=1)
-    assert pending(undefined) is None, "no row lies below it"
+    assert pending_epoch(undefined) is None, "no row lies below it"
 
 
 def test_what_waits_closes_so_long_after_the_last_input_by_the_clock_of_runs() -> None:
     state = waiting(5, value=4, heard_at=NOON)
     assert closes_at(state, HOUR, ()) == NOON + HOUR
-    assert closing(state, HOUR, (), NOON + HOUR - timedelta(seconds=1)) is None
-    assert closing(state, HOUR, (), NOON + HOUR) == Nothing(None, True, "close_after")
+    assert closing_epoch(state, HOUR, (), NOON + HOUR - timedelta(seconds=1)) is None
+    assert closing_epoch(state, HOUR, (), NOON + HOUR) == NoInput(None, True, "close_after")
     assert closes_at(state, None, ()) is None
     assert closes_at(waiting(value=4, heard_at=NOON), HOUR, ()) is None, "nothing waits"
     assert closes_at(waiting(HIGHEST, value=HIGHEST, heard_at=NOON), HOUR, ()) is None, "it waits for ever"
     looks_ahead = waiting(value=4, heard_at=NOON, carry=Carry(3, 2, 1))
-    assert closing(looks_ahead, HOUR, (), NOON + HOUR) == Nothing(None, True, "close_after")
+    assert closing_epoch(looks_ahead, HOUR, (), NOON + HOUR) == NoInput(None, True, "close_after")
 
 
 def test_an_epoch_without_input_and_what_is_known_of_input_are_stored_and_read_back() -> None:
-    nothing = Nothing(NOON, True, "flush")
+    nothing = NoInput(NOON, True, "flush")
     assert input_of(nothing.to_plain()) == nothing
     for flush in (Flush(), Flush(NOON), None):
         state = waiting(NOON, flush=flush, heard_at=NOON)

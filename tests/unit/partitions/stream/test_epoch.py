@@ -11,18 +11,20 @@ from hypothesis import strategies as st
 
 from partitions.errors import CorruptWatermark
 from partitions.sentinels import deserialise, serialise
-from partitions.stream.epoch import closed, joined, opened, without
-from partitions.stream.splits import Splits
+from partitions.stream.epoch import close_epoch, open_epoch, state_with_merged_splits, state_without_splits
+from partitions.stream.splits import SplitOptions
 from partitions.stream.state import Segment, Split, StreamState
 
-_DECLARED = Splits(timeout=10, declared=frozenset("ab"), idle_after=2)
+_DECLARED = SplitOptions(timeout=10, declared=frozenset("ab"), idle_after=2)
 
 
-def _epoch(state: StreamState, splits: Splits, tops: dict[str, int], *, counts: bool = True) -> StreamState:
-    return closed(opened(state, splits, tops), splits, tops, counts=counts)
+def _epoch(
+    state: StreamState, splits: SplitOptions, tops: dict[str, int], *, counts: bool = True
+) -> StreamState:
+    return close_epoch(open_epoch(state, splits, tops), splits, tops, counts=counts)
 
 
-def _run(splits: Splits, *epochs: dict[str, int]) -> StreamState:
+def _run(splits: SplitOptions, *epochs: dict[str, int]) -> StreamState:
     state = StreamState()
     for tops in epochs:
         state = _epoch(state, splits, tops)
@@ -55,12 +57,12 @@ def test_a_split_that_returns_is_judged_by_the_global_watermark() -> None:
 
 
 def test_under_stall_an_idle_split_is_waited_for() -> None:
-    stall = Splits(timeout=10, declared=frozenset("ab"), idle_after=1, idle="stall")
+    stall = SplitOptions(timeout=10, declared=frozenset("ab"), idle_after=1, idle="stall")
     assert _run(stall, {"a": 100, "b": 50}, {"a": 200}, {"a": 300}).value == 40
 
 
 def test_an_idle_split_adopts_the_maximum_in_each_further_epoch() -> None:
-    adopt = Splits(timeout=10, idle_after=1, idle="adopt_max")
+    adopt = SplitOptions(timeout=10, idle_after=1, idle="adopt_max")
     state = _run(adopt, {"a": 100, "b": 50}, {"a": 200})
     assert (state.value, state.splits["b"].watermark) == (190, 190)
     assert _epoch(state, adopt, {"a": 300}).splits["b"].watermark == 290
@@ -73,47 +75,47 @@ def test_when_all_are_idle_the_global_watermark_stays() -> None:
 
 def test_a_new_split_stands_at_the_global_watermark_and_a_new_name_is_declared_there() -> None:
     state = _run(_DECLARED, {"a": 100, "b": 100})
-    assert opened(state, _DECLARED, ["c"]).splits["c"] == Split(90, 0)
-    more = Splits(timeout=10, declared=frozenset("abd"))
-    assert opened(state, more, []).splits["d"] == Split(90, 0)
+    assert open_epoch(state, _DECLARED, ["c"]).splits["c"] == Split(90, 0)
+    more = SplitOptions(timeout=10, declared=frozenset("abd"))
+    assert open_epoch(state, more, []).splits["d"] == Split(90, 0)
 
 
 def test_an_undeclared_name_with_rows_is_kept_and_not_waited_for() -> None:
-    less = Splits(timeout=10, declared=frozenset("b"))
+    less = SplitOptions(timeout=10, declared=frozenset("b"))
     state = _run(_DECLARED, {"a": 100})
-    only = Splits(timeout=10, declared=frozenset("a"))
-    assert opened(state, only, ["c"]).bound("c") is None, (
+    only = SplitOptions(timeout=10, declared=frozenset("a"))
+    assert open_epoch(state, only, ["c"]).bound("c") is None, (
         "a row is not late because a name was taken out just now"
     )
     assert _epoch(state, only, {}).value == 90
-    assert set(opened(state, less, []).splits) == {"a", "b"}
+    assert set(open_epoch(state, less, []).splits) == {"a", "b"}
 
 
 def test_a_removed_split_leaves_the_minimum() -> None:
     state = _run(_DECLARED, {"a": 100, "b": 50})
-    assert without(state, _DECLARED, ["b"]).value == 90
+    assert state_without_splits(state, _DECLARED, ["b"]).value == 90
 
 
 def test_a_merged_split_is_as_awake_as_its_parents() -> None:
     state = _run(_DECLARED, {"a": 100, "b": 50}, {"a": 200})
-    merged = joined(state, _DECLARED, ["a", "b"], "n")
+    merged = state_with_merged_splits(state, _DECLARED, ["a", "b"], "n")
     assert merged.splits == {"n": Split(190, 0)}
     assert merged.value == 190
 
 
 def test_in_mode_unit_a_new_split_raises_all_to_the_maximum_at_once() -> None:
-    unit = Splits(timeout=10, scaling="unit")
+    unit = SplitOptions(timeout=10, scaling="unit")
     state = _run(unit, {"a": 100, "b": 50})
-    assert opened(state, unit, ["a", "b"]) == state
-    begun = opened(state, unit, ["c"])
+    assert open_epoch(state, unit, ["a", "b"]) == state
+    begun = open_epoch(state, unit, ["c"])
     assert {split.watermark for split in begun.splits.values()} == {90}
     assert begun.value == 90
 
 
 def test_in_mode_unit_splits_that_become_one_raise_all_to_the_maximum_at_once() -> None:
-    unit = Splits(timeout=10, scaling="unit")
+    unit = SplitOptions(timeout=10, scaling="unit")
     state = _run(unit, {"a": 100, "b": 50, "c": 20})
-    merged = joined(state, unit, ["b", "c"], "n")
+    merged = state_with_merged_splits(state, unit, ["b", "c"], "n")
     assert {name: split.watermark for name, split in merged.splits.items()} == {"a": 90, "n": 90}
     assert merged.value == 90
 
@@ -137,7 +139,7 @@ def test_no_watermark_ever_falls(
 ) -> None:
     state = StreamState()
     for tops, timeout, counts in epochs:
-        splits = Splits(timeout, declared, least, idle, 2, scaling)
+        splits = SplitOptions(timeout, declared, least, idle, 2, scaling)
         after = _epoch(state, splits, tops, counts=counts)
         assert _at_least(after.value, state.value)
         assert all(

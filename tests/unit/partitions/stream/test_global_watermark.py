@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from partitions.stream.global_watermark import global_watermark
-from partitions.stream.split_changes import assigned, merged_into
+from partitions.stream.split_changes import assign_watermarks, merge_watermarks
 from tests.support.stream_oracle.merger import Merger
 
 _NAMES = "abc"
@@ -67,11 +67,11 @@ def test_so_many_splits_are_waited_for_as_were_asked_for() -> None:
 
 def test_mode_unit_takes_the_maximum_and_mode_split_keeps_each() -> None:
     before = {"a": 5, "b": 3}
-    assert assigned(before, ["b", "c"], "unit", 3) == {"b": 5, "c": 5}
-    assert assigned(before, ["a", "b"], "unit", 3) == {"a": 5, "b": 5}
-    assert assigned(before, ["b", "c"], "split", 3) == {"b": 3, "c": 3}
+    assert assign_watermarks(before, ["b", "c"], "unit", 3) == {"b": 5, "c": 5}
+    assert assign_watermarks(before, ["a", "b"], "unit", 3) == {"a": 5, "b": 5}
+    assert assign_watermarks(before, ["b", "c"], "split", 3) == {"b": 3, "c": 3}
 
 
 def test_a_merged_split_takes_the_maximum_of_its_parents_and_its_own() -> None:
-    assert merged_into({"a": 5, "b": 3, "c": 1}, ["a", "b"], "n") == {"c": 1, "n": 5}
-    assert merged_into({"a": 5, "b": 9}, ["a"], "b") == {"b": 9}
+    assert merge_watermarks({"a": 5, "b": 3, "c": 1}, ["a", "b"], "n") == {"c": 1, "n": 5}
+    assert merge_watermarks({"a": 5, "b": 9}, ["a"], "b") == {"b": 9}

@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partitions.stream.splits import Splits
+from partitions.stream.splits import SplitOptions
 from partitions.stream.windows import Hop
 from tests.support.plain_stream import Chunk, PlainStream
 from tests.support.stream_oracle.filter import quarantine_reason
@@ -29,7 +29,7 @@ def _chunks(drawn: list[list[tuple[Any, Any]]]) -> list[Chunk]:
     return [[{"ts": ts, "split": split, "id": next(numbers)} for ts, split in file] for file in drawn]
 
 
-def _run(epochs: list[list[Chunk]], splits: Splits, *, unread: bool = False) -> PlainStream:
+def _run(epochs: list[list[Chunk]], splits: SplitOptions, *, unread: bool = False) -> PlainStream:
     """The stream, by the product's operators."""
     out = PlainStream(_ORDER, latest=_LATEST)
     for number, files in enumerate(epochs):
@@ -45,7 +45,7 @@ def _cut(files: list[Chunk], cuts: list[int]) -> list[list[Chunk]]:
 
 _CUTS = st.lists(st.integers(0, 10), max_size=5)
 _SPLITS = st.builds(
-    Splits,
+    SplitOptions,
     timeout=st.integers(0, 20),
     declared=st.frozensets(st.sampled_from(_NAMES), max_size=3),
     least=st.integers(0, 3),
@@ -57,7 +57,7 @@ _SPLITS = st.builds(
 
 @given(drawn=_CHUNKS, cuts=_CUTS, splits=_SPLITS, unread=st.booleans())
 def test_every_row_is_in_one_place_and_sorted_rows_are_the_batch(
-    drawn: list[Any], cuts: list[int], splits: Splits, unread: bool
+    drawn: list[Any], cuts: list[int], splits: SplitOptions, unread: bool
 ) -> None:
     files = _chunks(drawn)
     out = _run(_cut(files, cuts), splits, unread=unread)
@@ -81,7 +81,7 @@ def test_every_row_is_in_one_place_and_sorted_rows_are_the_batch(
 def test_where_epochs_are_cut_changes_nothing_for_declared_splits_under_stall(
     drawn: list[Any], cuts: list[int], timeout: int, scaling: Any
 ) -> None:
-    splits = Splits(timeout, frozenset(_NAMES), idle="stall", idle_after=1, scaling=scaling)
+    splits = SplitOptions(timeout, frozenset(_NAMES), idle="stall", idle_after=1, scaling=scaling)
     files = _chunks(drawn)
     once, often = _run(_cut(files, []), splits), _run(_cut(files, cuts), splits)
     assert once.rows == often.rows
@@ -109,7 +109,7 @@ def _ids(rows: list[Row]) -> list[int]:
 @given(drawn=_CHUNKS, cuts=_CUTS, timeout=st.integers(0, 20))
 def test_declared_splits_are_judged_by_their_files(drawn: list[Any], cuts: list[int], timeout: int) -> None:
     files = _chunks(drawn)
-    out = _run(_cut(files, cuts), Splits(timeout, frozenset(_NAMES), idle="stall"))
+    out = _run(_cut(files, cuts), SplitOptions(timeout, frozenset(_NAMES), idle="stall"))
     late, highest = [], dict.fromkeys(_NAMES, -1000)
     for file in files:
         good = [row for row in file if quarantine_reason(row["ts"], row["split"], _LATEST) is None]
@@ -126,14 +126,16 @@ def test_declared_splits_are_judged_by_their_files(drawn: list[Any], cuts: list[
 def test_windows_and_sessions_do_not_depend_on_where_epochs_are_cut(
     drawn: list[Any], cuts: list[int], size: int, gap: int, timeout: int
 ) -> None:
-    splits = Splits(timeout, frozenset("abc"), idle="stall")
+    splits = SplitOptions(timeout, frozenset("abc"), idle="stall")
     drawn = [[(ts, "abc"[ord(split) % 3] if split else None) for ts, split in file] for file in drawn]
     files = _chunks(drawn)
     found = [_emitted(_cut(files, some), splits, size, gap) for some in ([], cuts)]
     assert found[0] == found[1]
 
 
-def _emitted(epochs: list[list[Chunk]], splits: Splits, size: int, gap: int) -> tuple[list[Any], list[Any]]:
+def _emitted(
+    epochs: list[list[Chunk]], splits: SplitOptions, size: int, gap: int
+) -> tuple[list[Any], list[Any]]:
     """Windows and sessions as they close, epoch by epoch."""
     windows, sessions = WindowBuffer(Hop(size, size), _ORDER), SessionBuffer(gap, ("split",), _ORDER)
     closed_windows: list[Any] = []
@@ -157,5 +159,5 @@ def test_three_splits_of_which_one_is_an_hour_behind_lose_no_row() -> None:
         [[{"ts": at - (hour if name == "c" else 0), "split": name, "id": next(number)} for name in "abc" for at in range(start, start + 100)]]
         for start in range(hour, 2 * hour, 100)
     ]  # fmt: skip
-    out = _run(epochs, Splits(300, least=3))
+    out = _run(epochs, SplitOptions(300, least=3))
     assert not out.late

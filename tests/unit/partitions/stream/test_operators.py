@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from partitions.stream.operators import Aggregate, Operator, OverWindow, one_of_splits, splits_refusals
+from partitions.stream.operators import Aggregate, Operator, OverWindow, splits_operator, splits_refusals
 from partitions.stream.state import Carry, Segment, StreamState
 
 _OPERATORS = TypeAdapter[list[Operator]](list[Operator])
@@ -29,9 +29,9 @@ def _refused(*operators: dict[str, Any], timeout: timedelta | int = timedelta(mi
 
 def test_one_aggregate_or_over_window_is_taken() -> None:
     assert _refused(_COUNTED) == _refused(_OVER) == _refused(_BY_NUMBER, timeout=3) == []
-    assert isinstance(one_of_splits(_OPERATORS.validate_python([_COUNTED])), Aggregate)
-    assert isinstance(one_of_splits(_OPERATORS.validate_python([_OVER])), OverWindow)
-    assert one_of_splits(()) is None
+    assert isinstance(splits_operator(_OPERATORS.validate_python([_COUNTED])), Aggregate)
+    assert isinstance(splits_operator(_OPERATORS.validate_python([_OVER])), OverWindow)
+    assert splits_operator(()) is None
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from partitions.path.definition import Checkpoint
 from partitions.path.source import SourceFile, in_pair_order
 from partitions.plan import Plan, Skip
 from partitions.stream.definition import StreamWatermark
-from partitions.stream.inputs import Chunk, Files, Versions, files_in_epochs, versions_in_epochs
+from partitions.stream.inputs import Files, VersionChunk, Versions, cut_files, cut_versions
 from partitions.stream.plan import plan
 from partitions.stream.slices import EpochSlice
 from partitions.stream.state import Segment, Split, StreamState
@@ -21,10 +21,10 @@ from partitions.stream.state import Segment, Split, StreamState
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def planned(chunks: list[Chunk], state: StreamState | None = None, **keys: Any) -> Plan[EpochSlice]:
+def planned(chunks: list[VersionChunk], state: StreamState | None = None, **keys: Any) -> Plan[EpochSlice]:
     declared = {"type": "stream", "event_time": "ts", "split": "d", "timeout": 5} | keys
     definition = StreamWatermark.model_validate(declared)
-    inputs = versions_in_epochs(definition.checkpoint, "t", chunks, None)
+    inputs = cut_versions(definition.checkpoint, "t", chunks, None)
     return plan(definition, state or StreamState(), inputs, NOW, dataflow="flow", number=7)
 
 
@@ -35,7 +35,7 @@ def versions(slice_: EpochSlice) -> tuple[int, int]:
 
 
 def test_an_epoch_has_at_most_so_many_files_and_no_version_is_cut() -> None:
-    chunks = [Chunk(0, 2, 1), Chunk(1, 2, 1), Chunk(2, 9, 1), Chunk(3, 1, 1)]
+    chunks = [VersionChunk(0, 2, 1), VersionChunk(1, 2, 1), VersionChunk(2, 9, 1), VersionChunk(3, 1, 1)]
     slices = planned(chunks, checkpoint={"interval_files": 4}).slices
     assert [(each.number, *versions(each)) for each in slices] == [
         (8, 0, 1),
@@ -46,16 +46,16 @@ def test_an_epoch_has_at_most_so_many_files_and_no_version_is_cut() -> None:
 
 
 def test_versions_that_append_nothing_go_along_and_are_no_epoch_alone() -> None:
-    (only,) = planned([Chunk(3, 0, 0), Chunk(4, 1, 1), Chunk(5, 0, 0)]).slices
+    (only,) = planned([VersionChunk(3, 0, 0), VersionChunk(4, 1, 1), VersionChunk(5, 0, 0)]).slices
     assert versions(only) == (3, 5)
-    assert planned([Chunk(3, 0, 0)]).slices == ()
+    assert planned([VersionChunk(3, 0, 0)]).slices == ()
 
 
 def test_input_that_waits_makes_no_split_idle() -> None:
     definition = StreamWatermark.model_validate(
         {"type": "stream", "event_time": "ts", "split": "d", "timeout": 5}
     )
-    inputs = versions_in_epochs(definition.checkpoint, "t", [Chunk(0, 1, 1)], None)
+    inputs = cut_versions(definition.checkpoint, "t", [VersionChunk(0, 1, 1)], None)
     waits = [Skip("b.json", "settles")]
     found = plan(definition, StreamState(), inputs, NOW, dataflow="flow", number=0, held_back=waits)
     assert [each.counts for each in found.slices] == [False]
@@ -64,7 +64,7 @@ def test_input_that_waits_makes_no_split_idle() -> None:
 
 def files_of(paths: Sequence[str], most: int, split: Sequence[str], before: Any) -> list[list[str]]:
     files = in_pair_order([SourceFile(path, 1, "v", 0) for path in paths])
-    made = files_in_epochs(Checkpoint(interval_files=most), before, files, split)
+    made = cut_files(Checkpoint(interval_files=most), before, files, split)
     assert all(isinstance(each, Files) for each in made)
     return [[str(path) for path in each.keys] for each in made]
 
@@ -84,7 +84,7 @@ def test_folders_that_name_the_split_take_turns() -> None:
 
 def test_the_files_of_epochs_move_the_watermark_of_each_folder() -> None:
     files = [SourceFile(path, 1, "v", 0) for path in ("d=a/1", "d=a/2", "d=b/1")]
-    first, second = files_in_epochs(
+    first, second = cut_files(
         Checkpoint(interval_files=2), {"paths": {"d=b": "0"}, "closed_before": None}, files, ["d"]
     )
     assert isinstance(first, Files)
@@ -97,7 +97,7 @@ def test_the_files_of_epochs_move_the_watermark_of_each_folder() -> None:
 
 def test_an_epoch_ends_before_a_file_that_is_bad() -> None:
     files = [SourceFile(path, 1, "v", 0) for path in ("1", "2", "3")]
-    (made,) = files_in_epochs(Checkpoint(), {"path": None}, files, [])
+    (made,) = cut_files(Checkpoint(), {"path": None}, files, [])
     before = made.up_to("3")
     assert before is not None
     assert (before.keys, before.position) == (["1", "2"], {"path": {"path": "2"}})
@@ -106,7 +106,9 @@ def test_an_epoch_ends_before_a_file_that_is_bad() -> None:
 
 def test_a_run_that_leaves_epochs_for_the_next_one_makes_no_split_idle() -> None:
     found = planned(
-        [Chunk(0, 1, 1), Chunk(1, 1, 1), Chunk(2, 1, 1)], checkpoint={"interval_files": 1}, max_slices=2
+        [VersionChunk(0, 1, 1), VersionChunk(1, 1, 1), VersionChunk(2, 1, 1)],
+        checkpoint={"interval_files": 1},
+        max_slices=2,
     )
     assert [each.counts for each in found.slices] == [False, False]
     assert [skip.what for skip in found.skips] == ["1 epoch"]
@@ -130,7 +132,7 @@ def test_awaited_and_idle_splits_are_skips() -> None:
 def test_epochs_cover_all_versions_with_files_once_and_in_order(
     sizes: list[tuple[int, int]], most_files: int, most_bytes: int
 ) -> None:
-    chunks = [Chunk(version, files, size) for version, (files, size) in enumerate(sizes)]
+    chunks = [VersionChunk(version, files, size) for version, (files, size) in enumerate(sizes)]
     limits = {"interval_files": most_files, "interval_bytes": most_bytes}
     slices = planned(chunks, checkpoint=limits).slices
     read = [version for each in slices for version in range(versions(each)[0], versions(each)[1] + 1)]

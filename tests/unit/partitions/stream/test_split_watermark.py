@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partitions.stream.split_watermark import raised
+from partitions.stream.split_watermark import raise_watermark
 from tests.support.stream_oracle.filter import held_before_each, quarantine_reason, sift
 
 _CHUNK = st.lists(st.none() | st.integers(-20, 60), max_size=5)
@@ -43,9 +43,9 @@ def test_prefix_maxima_judge_any_chunks(chunks: list[list[int | None]], timeout:
 
 
 def test_a_timeout_beyond_the_first_datetime_stops_there() -> None:
-    assert raised(None, datetime(1, 1, 2), timedelta(days=9)) == datetime.min  # noqa: DTZ001, DTZ901
+    assert raise_watermark(None, datetime(1, 1, 2), timedelta(days=9)) == datetime.min  # noqa: DTZ001, DTZ901
     zoned = datetime(1, 1, 2, tzinfo=UTC)
-    assert raised(None, zoned, timedelta(days=9)) == datetime.min.replace(tzinfo=UTC)
+    assert raise_watermark(None, zoned, timedelta(days=9)) == datetime.min.replace(tzinfo=UTC)
 
 
 def test_a_row_without_a_place_in_any_order_says_why() -> None:

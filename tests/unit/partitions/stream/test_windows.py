@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partitions.stream.drain import carried, drained
-from partitions.stream.over import Call
+from partitions.stream.drain import drain_segments, remaining_segments
+from partitions.stream.over import OverCall
 from partitions.stream.state import Segment
 from partitions.stream.windows import Hop
 from tests.support.stream_oracle.ordering import Order, Row
@@ -111,10 +111,10 @@ def _batch_sessions(rows: list[Row], gap: int, value: int) -> list[Any]:
 
 _CALLS = st.lists(
     st.one_of(
-        st.builds(Call, st.sampled_from(["row_number", "rank", "dense_rank"])),
-        st.builds(Call, st.sampled_from(["lag", "lead"]), st.just("v"), st.integers(-2, 3)),
+        st.builds(OverCall, st.sampled_from(["row_number", "rank", "dense_rank"])),
+        st.builds(OverCall, st.sampled_from(["lag", "lead"]), st.just("v"), st.integers(-2, 3)),
         st.builds(
-            Call,
+            OverCall,
             st.sampled_from(["max", "sum"]),
             st.just("v"),
             frame=st.tuples(st.integers(-3, 3), st.integers(-3, 3)),
@@ -126,7 +126,7 @@ _CALLS = st.lists(
 
 
 @given(drawn=_STEPS, calls=_CALLS, grouped=st.booleans())
-def test_an_over_window_has_the_batchs_values(drawn: list[Any], calls: list[Call], grouped: bool) -> None:
+def test_an_over_window_has_the_batchs_values(drawn: list[Any], calls: list[OverCall], grouped: bool) -> None:
     steps, named = _steps(drawn), {f"c{number}": call for number, call in enumerate(calls)}
     buffer, over = SortBuffer(_ORDER), Over(("p",) if grouped else (), named, _ORDER)
     out: list[Row] = []
@@ -138,7 +138,7 @@ def test_an_over_window_has_the_batchs_values(drawn: list[Any], calls: list[Call
     assert sorted(out, key=lambda row: row["id"]) == sorted(batch, key=lambda row: row["id"])
 
 
-def _batch_over(rows: list[Row], calls: dict[str, Call], grouped: bool) -> list[Row]:
+def _batch_over(rows: list[Row], calls: dict[str, OverCall], grouped: bool) -> list[Row]:
     found: list[Row] = []
     for part in [[r for r in rows if r["p"] == g] for g in "pq"] if grouped else [rows]:
         needs = [_frame(call)[1] for call in calls.values() if _frame(call)[0] <= _frame(call)[1]]
@@ -148,12 +148,12 @@ def _batch_over(rows: list[Row], calls: dict[str, Call], grouped: bool) -> list[
     return found
 
 
-def _frame(call: Call) -> tuple[int, int]:
+def _frame(call: OverCall) -> tuple[int, int]:
     offset = {"lag": -call.offset, "lead": call.offset}.get(call.fn)
     return call.frame if offset is None else (offset, offset)
 
 
-def _value(call: Call, part: list[Row], at: int) -> Any:
+def _value(call: OverCall, part: list[Row], at: int) -> Any:
     times = [row["ts"] for row in part]
     match call.fn:
         case "row_number":
@@ -176,7 +176,7 @@ def _value(call: Call, part: list[Row], at: int) -> Any:
 )
 def test_a_segment_goes_when_it_has_no_other_rows(spans: list[tuple[int, int]], value: int | None) -> None:
     segments = [Segment(f"s{i}", 1, low, low + more) for i, (low, more) in enumerate(spans)]
-    done = drained(segments, value)
+    done = drain_segments(segments, value)
     below = [] if value is None else [s for s in segments if s.lowest < value]
     assert list(done.read) == below
     assert list(done.gone) == [s for s in below if value is not None and s.highest < value]
@@ -191,7 +191,7 @@ def test_segments_carried_by_reference_hold_the_rows_of_the_buffer(drawn: list[A
     for number, (rows, value) in enumerate(_steps(drawn)):
         was = files | {f"s{number}": [row["ts"] for row in rows]}
         buffer, out = buffer.took(rows).drained(value)
-        read = {segment.name for segment in drained(segments, value).read} | {f"s{number}"}
+        read = {segment.name for segment in drain_segments(segments, value).read} | {f"s{number}"}
         above = {name: [at for at in times if at >= value] for name, times in was.items()}
         assert sorted(row["ts"] for row in out) == sorted(
             at for name in read for at in was[name] if at not in above[name] and at >= floor
@@ -200,7 +200,7 @@ def test_segments_carried_by_reference_hold_the_rows_of_the_buffer(drawn: list[A
         live = {name: (len(above[name]), min(above[name])) for name in read if above[name]}
         fresh = above[f"s{number}"]
         written = [Segment(f"s{number}", len(fresh), min(fresh), max(fresh))] if fresh else []
-        segments = carried(segments, value, live, written)
+        segments = remaining_segments(segments, value, live, written)
         files = {segment.name: was[segment.name] for segment in segments}
         assert sum(segment.rows for segment in segments) == len(buffer.rows)
         assert min((segment.lowest for segment in segments), default=None) == min(

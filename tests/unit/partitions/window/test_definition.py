@@ -11,7 +11,7 @@ from partitions.instants import DAY, milliseconds
 from partitions.window.calendar_grid import Grid
 from partitions.window.definition import WindowWatermark
 from partitions.window.time_range import MOST_WINDOWS
-from partitions.window.units import listed
+from partitions.window.units import list_units
 from partitions.window.windows import Stretch
 
 TIME = {"name": "system", "type": "datetime", "range": {"from": "2017-01-02", "to": "-"}}
@@ -61,7 +61,7 @@ def test_an_object_in_the_list_of_units_is_the_unit() -> None:
     assert found.unit_fields == ("id", "region")
     mixed = _of((TIME, UNIT | {"units": ["id1", {"surveyId": "id1"}, {"surveyId": 1}]}))
     assert mixed.unit_fields == ("surveyId",)
-    assert listed(mixed.units, (), lambda one: ()) == ('{"surveyId":"id1"}', '{"surveyId":1}')
+    assert list_units(mixed.units, (), lambda one: ()) == ('{"surveyId":"id1"}', '{"surveyId":1}')
 
 
 def test_units_of_a_secondary_input_are_not_known_yet() -> None:

@@ -18,7 +18,7 @@ from partitions.window.plan import plan
 from partitions.window.slices import WindowSlice
 from partitions.window.state import WindowState
 from partitions.window.units import NO_UNIT
-from partitions.window.wake_rule import worth_a_run
+from partitions.window.wake_rule import select_waking_work
 
 DAY = 86_400_000
 
@@ -147,7 +147,7 @@ def test_what_has_come_wakes_a_run() -> None:
     state = ahead(definition, "01-10T12:00:00", "01-20T12:00:00")
     made = planned(definition, state, "01-12T12:00:00", since="01-10T12:30:00")
     due = [one for piece in made.slices for one in piece.works]
-    assert len(worth_a_run(definition, state, due, at("01-12T12:00:00"))) == 2
+    assert len(select_waking_work(definition, state, due, at("01-12T12:00:00"))) == 2
 
 
 def test_clocks_that_differ_by_less_than_an_hour_are_no_reason_to_warn() -> None:

@@ -5,14 +5,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from partitions.window.due_ranges import DueRange
-from partitions.window.fair_share import Neighbours, PlanBudget, UnitSelector, fairly, in_order
+from partitions.window.fair_share import (
+    PlanBudget,
+    UnitDueRange,
+    UnitSelector,
+    in_planning_order,
+    share_places,
+)
 
 ENDS = range(1, 41)
 UNITS = 8
 
 
 @st.composite
-def offers(draw: st.DrawFn) -> list[Neighbours]:
+def offers(draw: st.DrawFn) -> list[UnitDueRange]:
     """What is due of some units: ascending ranges that lie apart."""
     parts = []
     for place in range(draw(st.integers(1, UNITS))):
@@ -20,14 +26,14 @@ def offers(draw: st.DrawFn) -> list[Neighbours]:
         for first, after in zip(edges[::2], edges[1::2], strict=False):
             served = draw(st.booleans())
             parts.append(
-                Neighbours(DueRange(first, after, "grace" if served else "new", served=served), place)
+                UnitDueRange(DueRange(first, after, "grace" if served else "new", served=served), place)
             )
     return parts
 
 
 @settings(max_examples=300)
 @given(offers(), st.integers(1, 60))
-def test_new_work_goes_by_window_then_by_lowest_high(parts: list[Neighbours], most: int) -> None:
+def test_new_work_goes_by_window_then_by_lowest_high(parts: list[UnitDueRange], most: int) -> None:
     selector = UnitSelector(PlanBudget(1, most), ENDS)
     for part in parts:
         selector.offer(part)
@@ -44,8 +50,8 @@ def test_new_work_goes_by_window_then_by_lowest_high(parts: list[Neighbours], mo
 
 
 @given(offers())
-def test_planning_order_is_windows_outside_and_units_inside(parts: list[Neighbours]) -> None:
-    found = [(index, place) for index, place, _ in in_order(parts)]
+def test_planning_order_is_windows_outside_and_units_inside(parts: list[UnitDueRange]) -> None:
+    found = [(index, place) for index, place, _ in in_planning_order(parts)]
     assert found == sorted((index, place) for due, place in parts for index in range(due.first, due.after))
 
 
@@ -90,4 +96,4 @@ def test_a_plan_holds_as_many_work_units_as_slices_and_parallelism_allow(
     ],
 )
 def test_failed_work_has_half_of_the_places(others: str, failed: str, most: int, wanted: str) -> None:
-    assert "".join(fairly(others, failed, most)) == wanted
+    assert "".join(share_places(others, failed, most)) == wanted

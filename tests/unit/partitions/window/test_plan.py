@@ -321,13 +321,13 @@ def test_without_time_and_units_there_is_one_read() -> None:
 
 def test_no_more_work_units_are_made_than_a_plan_can_hold(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[int] = []
-    original = packing.Packing._work
+    original = packing.SlicePacker._work
 
     def counting(self: Any, *arguments: Any) -> WorkUnit:
         made.append(1)
         return original(self, *arguments)
 
-    monkeypatch.setattr(packing.Packing, "_work", counting)
+    monkeypatch.setattr(packing.SlicePacker, "_work", counting)
     units = [f"u{number}" for number in range(10_000)]
     end = (datetime(2020, 1, 1, tzinfo=UTC) + timedelta(days=1000)).isoformat()[:19]
     found = _plan(_definition("2020-01-01", grace=3), WindowState(), end, units=units)

@@ -15,10 +15,17 @@ from partitions.errors import ConfigurationError
 from partitions.instants import as_datetime
 from partitions.predicate import EVERYTHING, NOTHING, AllOf, Among, AnyOf, Between, matches
 from partitions.window.extent import Extent, Unit
-from partitions.window.predicates import Clause, Columns, clauses, disjoint, rows_of, tagged_rows_of
+from partitions.window.predicates import (
+    Clause,
+    WindowColumns,
+    extents_predicate,
+    merge_extents,
+    split_disjoint,
+    tagged_rows_predicate,
+)
 
 KINDS: dict[str, Any] = {"at": "whole", "u": "text", "v": "whole"}
-COLUMNS = Columns({**KINDS, "at": "instant"}, "at", {"u": "u", "v": "v"})
+COLUMNS = WindowColumns({**KINDS, "at": "instant"}, "at", {"u": "u", "v": "v"})
 UNITS: list[Unit] = [
     {},
     *[{"u": text} for text in ("a", "b'c", None)],
@@ -53,7 +60,7 @@ def _meant(row: tuple[Any, Any, Any], extent: Extent) -> bool:
 
 @given(extents() | st.just([]))
 def test_the_predicate_matches_the_rows_of_the_extents_and_no_others(extents: list[Extent]) -> None:
-    predicate = rows_of(extents, COLUMNS)
+    predicate = extents_predicate(extents, COLUMNS)
     for at, u, v in ROWS:
         row = {"at": None if at is None else as_datetime(at), "u": u, "v": v}
         assert matches(predicate, row) == any(_meant((at, u, v), extent) for extent in extents)
@@ -61,7 +68,7 @@ def test_the_predicate_matches_the_rows_of_the_extents_and_no_others(extents: li
 
 @given(extents())
 def test_disjoint_extents_hold_each_instant_of_a_unit_once(extents: list[Extent]) -> None:
-    single = disjoint(extents)
+    single = split_disjoint(extents)
     assert all(len(extent.units) == 1 for extent in single)
     for unit, ms in itertools.product(UNITS, range(10)):
         wanted = any(unit in extent.units and _holds(extent, ms) for extent in extents)
@@ -74,39 +81,43 @@ def _holds(extent: Extent, ms: int) -> bool:
 
 def test_ranges_that_touch_are_one_and_units_with_the_same_ranges_are_together() -> None:
     a, b, c = {"u": "a"}, {"u": "b"}, {"u": "c"}
-    found = clauses([Extent(5, 9, (c,)), Extent(0, 5, (a, b)), Extent(5, 7, (b, a, a)), Extent(3, 3, (c,))])
+    found = merge_extents(
+        [Extent(5, 9, (c,)), Extent(0, 5, (a, b)), Extent(5, 7, (b, a, a)), Extent(3, 3, (c,))]
+    )
     assert found == [Clause(((0, 7),), (a, b)), Clause(((5, 9),), (c,))]
 
 
 def test_disjoint_extents_are_in_order_of_time_and_not_merged() -> None:
     a, b = {"u": "a"}, {"u": "b"}
-    found = disjoint([Extent(5, 9, (a, b)), Extent(0, 6, (a,)), Extent(0, 6, (a,))])
+    found = split_disjoint([Extent(5, 9, (a, b)), Extent(0, 6, (a,)), Extent(0, 6, (a,))])
     assert found == [Extent(0, 6, (a,)), Extent(6, 9, (a,)), Extent(5, 9, (b,))]
 
 
 def test_the_predicate_is_the_same_however_extents_are_cut() -> None:
     units: tuple[Unit, ...] = ({"u": "a"}, {"u": None})
-    whole = rows_of([Extent(0, 4, units)], COLUMNS)
+    whole = extents_predicate([Extent(0, 4, units)], COLUMNS)
     assert whole == AnyOf((AllOf((Between("at", as_datetime(0), as_datetime(4)), Among("u", ("a", None)))),))
-    assert rows_of([Extent(2, 4, units), Extent(0, 2, units), Extent(1, 3, units)], COLUMNS) == whole
+    assert (
+        extents_predicate([Extent(2, 4, units), Extent(0, 2, units), Extent(1, 3, units)], COLUMNS) == whole
+    )
 
 
 def test_units_of_several_columns_are_compared_column_by_column() -> None:
-    found = rows_of([Extent(None, None, ({"u": "a", "v": 1}, {"u": "b", "v": None}))], COLUMNS)
+    found = extents_predicate([Extent(None, None, ({"u": "a", "v": 1}, {"u": "b", "v": None}))], COLUMNS)
     first = AllOf((Among("u", ("a",)), Among("v", (1,))))
     second = AllOf((Among("u", ("b",)), Among("v", (None,))))
     assert found == AnyOf((AnyOf((first, second)),))
 
 
 def test_no_extents_are_no_rows_and_one_without_bounds_and_units_is_all_rows() -> None:
-    assert rows_of([], COLUMNS) == NOTHING
-    assert rows_of([Extent(4, 4, ({},))], COLUMNS) == NOTHING
-    assert rows_of([Extent(None, None, ({},))], COLUMNS) == AnyOf((EVERYTHING,))
+    assert extents_predicate([], COLUMNS) == NOTHING
+    assert extents_predicate([Extent(4, 4, ({},))], COLUMNS) == NOTHING
+    assert extents_predicate([Extent(None, None, ({},))], COLUMNS) == AnyOf((EVERYTHING,))
 
 
 def test_tagged_rows_of_units_with_the_same_windows_are_together() -> None:
     keys = [("b", 5), ("b", 9), ("a", 5), ("a", 9), ("c", 9), ("d", None), ("d", 5)]
-    found = tagged_rows_of(keys, start_column="start", unit_column="unit")
+    found = tagged_rows_predicate(keys, start_column="start", unit_column="unit")
     assert found == AnyOf(
         (
             Among("unit", ("d",)),
@@ -125,25 +136,25 @@ def test_tagged_rows_of_units_with_the_same_windows_are_together() -> None:
     ],
 )
 def test_a_bound_is_of_the_columns_type(kind: Any, expected: Any) -> None:
-    columns = Columns({"at": kind}, "at", {}, ZoneInfo("Europe/Berlin"))
+    columns = WindowColumns({"at": kind}, "at", {}, ZoneInfo("Europe/Berlin"))
     assert columns.bound(1_711_841_400_000) == expected
 
 
 @pytest.mark.parametrize(
     ("columns", "extent", "said"),
     [
-        (Columns({}, None, {}), Extent(0, 1, ({},)), "expected window_column, or a query with"),
-        (Columns({}, None, {}), Extent(None, None, ({"s": 1},)), r"expected a column for s in unit_columns, or \{unit\.s\}"),
-        (Columns({}, None, {}, elsewhere=frozenset({"start"})), Extent(0, 1, ({},)), r"or a query with \{start\} and \{end\}, found neither"),
-        (Columns(KINDS, None, {"v": "v"}), Extent(None, None, ({"v": "x1"},)), "unit v: expected a whole number, as the column v holds, found text 'x1'"),
-        (Columns(KINDS, None, {"u": "u"}), Extent(None, None, ({"u": 1.5},)), "unit u: expected text, as the column u holds, found float 1.5"),
+        (WindowColumns({}, None, {}), Extent(0, 1, ({},)), "expected window_column, or a query with"),
+        (WindowColumns({}, None, {}), Extent(None, None, ({"s": 1},)), r"expected a column for s in unit_columns, or \{unit\.s\}"),
+        (WindowColumns({}, None, {}, elsewhere=frozenset({"start"})), Extent(0, 1, ({},)), r"or a query with \{start\} and \{end\}, found neither"),
+        (WindowColumns(KINDS, None, {"v": "v"}), Extent(None, None, ({"v": "x1"},)), "unit v: expected a whole number, as the column v holds, found text 'x1'"),
+        (WindowColumns(KINDS, None, {"u": "u"}), Extent(None, None, ({"u": 1.5},)), "unit u: expected text, as the column u holds, found float 1.5"),
     ],
 )  # fmt: skip
-def test_what_no_predicate_can_say_is_refused(columns: Columns, extent: Extent, said: str) -> None:
+def test_what_no_predicate_can_say_is_refused(columns: WindowColumns, extent: Extent, said: str) -> None:
     with pytest.raises(ConfigurationError, match=said):
-        rows_of([extent], columns)
+        extents_predicate([extent], columns)
 
 
 def test_what_a_query_takes_care_of_itself_is_not_compared_again() -> None:
-    columns = Columns(KINDS, None, {}, elsewhere=frozenset({"start", "end", "unit.s"}))
-    assert rows_of([Extent(0, 1, ({"s": 1},))], columns) == AnyOf((EVERYTHING,))
+    columns = WindowColumns(KINDS, None, {}, elsewhere=frozenset({"start", "end", "unit.s"}))
+    assert extents_predicate([Extent(0, 1, ({"s": 1},))], columns) == AnyOf((EVERYTHING,))

@@ -10,7 +10,14 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from partitions.unit_values import Kind
-from partitions.window.spelling import Listed, SomeListed, alike, known_units, may_be_respelt, value_of
+from partitions.window.spelling import (
+    ListedUnits,
+    SelectedUnits,
+    loose_spelling,
+    may_have_equal_units,
+    state_identities,
+    unit_value,
+)
 from partitions.window.units import identity
 
 BERLIN = ZoneInfo("Europe/Berlin")
@@ -22,7 +29,7 @@ def unit(value: Any) -> str:
 
 def same(kind: Kind | None, *values: Any) -> bool:
     kinds: dict[str, Kind] = {} if kind is None else {"id": kind}
-    return len({value_of(unit(value), kinds, {}, BERLIN) for value in values}) == 1
+    return len({unit_value(unit(value), kinds, {}, BERLIN) for value in values}) == 1
 
 
 @pytest.mark.parametrize(
@@ -40,7 +47,9 @@ def same(kind: Kind | None, *values: Any) -> bool:
 )
 def test_spellings_of_one_value_of_the_column_are_one_unit(kind: Kind, values: list[Any]) -> None:
     assert same(kind, *values)
-    assert len({alike(unit(value), BERLIN) for value in values}) == 1, "or nobody would ask for the type"
+    assert len({loose_spelling(unit(value), BERLIN) for value in values}) == 1, (
+        "or nobody would ask for the type"
+    )
 
 
 @pytest.mark.parametrize(
@@ -61,20 +70,20 @@ def test_what_the_column_tells_apart_stays_apart(kind: Kind | None, values: list
 
 
 def test_a_value_that_no_column_holds_is_what_it_is_asked_for_by() -> None:
-    values = [value_of(unit(value), {}, {"id": str}, UTC) for value in (1, "1", "01")]
+    values = [unit_value(unit(value), {}, {"id": str}, UTC) for value in (1, "1", "01")]
     assert values[0] == values[1] != values[2]
 
 
 def whole(identity: str) -> Any:
-    return value_of(identity, {"id": "whole"}, {}, UTC)
+    return unit_value(identity, {"id": "whole"}, {}, UTC)
 
 
 def test_units_keep_the_identity_that_the_state_knows_and_each_value_is_there_once() -> None:
     units = [unit(2), unit("1"), unit(1), unit("03")]
-    assert known_units(units, {unit("2"), unit(1), unit(9)}, whole) == (unit("2"), unit(1), unit("03"))
-    assert known_units([unit("1"), unit(1), unit("01")], (), whole) == (unit("1"),)
-    assert known_units([unit("1")], {unit(1), unit("1")}, whole) == (unit("1"),)
-    assert known_units([unit(1)], {unit(1), unit("1")}, whole) == (unit(1),)
+    assert state_identities(units, {unit("2"), unit(1), unit(9)}, whole) == (unit("2"), unit(1), unit("03"))
+    assert state_identities([unit("1"), unit(1), unit("01")], (), whole) == (unit("1"),)
+    assert state_identities([unit("1")], {unit(1), unit("1")}, whole) == (unit("1"),)
+    assert state_identities([unit(1)], {unit(1), unit("1")}, whole) == (unit(1),)
 
 
 @pytest.mark.parametrize(
@@ -89,13 +98,15 @@ def test_units_keep_the_identity_that_the_state_knows_and_each_value_is_there_on
     ],
 )
 def test_types_are_asked_only_for_like_spellings(units: list[Any], known: list[Any], asks: bool) -> None:
-    assert may_be_respelt([unit(value) for value in units], {unit(value) for value in known}, UTC) is asks
+    assert (
+        may_have_equal_units([unit(value) for value in units], {unit(value) for value in known}, UTC) is asks
+    )
 
 
 def test_a_spelling_finds_the_unit_that_it_is_of_if_there_is_one() -> None:
-    assert Listed((unit("1"), unit("2")), UTC).spelling_of(unit(1)) == unit("1")
-    assert Listed((unit(1), unit("1")), UTC).spelling_of(unit(1)) == unit(1)
-    assert Listed((unit("01"), unit("1")), UTC).spelling_of(unit(1)) is None
-    assert Listed((unit("1"),), UTC).spelling_of(unit(3)) is None
-    some = SomeListed(frozenset({unit(1)}), Listed((unit(1), unit(2)), UTC))
+    assert ListedUnits((unit("1"), unit("2")), UTC).spelling_of(unit(1)) == unit("1")
+    assert ListedUnits((unit(1), unit("1")), UTC).spelling_of(unit(1)) == unit(1)
+    assert ListedUnits((unit("01"), unit("1")), UTC).spelling_of(unit(1)) is None
+    assert ListedUnits((unit("1"),), UTC).spelling_of(unit(3)) is None
+    some = SelectedUnits(frozenset({unit(1)}), ListedUnits((unit(1), unit(2)), UTC))
     assert [each in some for each in (unit(1), unit("1"), unit(2), unit("2"))] == [True, True, False, False]

@@ -20,7 +20,7 @@ from partitions.window.definition import WindowWatermark
 from partitions.window.migration import migrate_state
 from partitions.window.plan import plan
 from partitions.window.slices import WindowSlice
-from partitions.window.stale import bounds, each, waits
+from partitions.window.stale import bind_windows, missing_stretches, split_windows
 from partitions.window.state import WindowState
 from partitions.window.windows import Stretch, Windows
 from partitions.window.work_unit import FailedUnit
@@ -139,7 +139,7 @@ class Table:
             (unit, start)
             for part in (self.state.units, self.state.stale)
             for unit, runs in part.items()
-            for start, *_ in each(runs, self.state.grid)
+            for start, *_ in split_windows(runs, self.state.grid)
         }
         assert {key for key, cells in self.rows.items() if cells} <= known, (
             "the state knows all that is there"
@@ -157,9 +157,13 @@ class Table:
 
     def _waiting(self, unit: str, windows: Windows) -> set[int]:
         """Windows that are bound to what a folder cannot give."""
-        old = sorted((start, end) for start, end, _ in each(self.state.stale.get(unit, ()), self.state.grid))
-        found = () if self.ranged else bounds(old, windows)
-        return {index for one in found for index in range(one.first, one.after) if waits(one, windows)}
+        old = sorted(
+            (start, end) for start, end, _ in split_windows(self.state.stale.get(unit, ()), self.state.grid)
+        )
+        found = () if self.ranged else bind_windows(old, windows)
+        return {
+            index for one in found for index in range(one.first, one.after) if missing_stretches(one, windows)
+        }
 
 
 def _cells(start: int, end: int) -> range:
@@ -238,14 +242,14 @@ def cut(start: str, end: str) -> Windows:
 
 def test_windows_that_share_an_old_one_are_bound_and_the_next_old_one_begins_anew() -> None:
     old = [(ms("2020-01-01"), ms("2020-02-01")), (ms("2020-02-01"), ms("2020-03-01"))]
-    found = bounds(old, cut("2020-01-01", "2020-03-01"))
+    found = bind_windows(old, cut("2020-01-01", "2020-03-01"))
     assert [one[:2] for one in found] == [(0, 31), (31, 60)]
     assert [one.rest for one in found] == [(), ()]
 
 
 def test_old_windows_that_lie_across_new_ones_bind_all_of_them() -> None:
     windows = cut("2020-01-01T06:00:00", "2020-01-05T06:00:00")
-    (one,) = bounds(days("2020-01-01", "2020-01-02", "2020-01-03"), windows)
+    (one,) = bind_windows(days("2020-01-01", "2020-01-02", "2020-01-03"), windows)
     assert (one.first, one.after, len(one.old)) == (0, 3, 3)
     assert one.rest == ((ms("2020-01-01"), ms("2020-01-01T06:00:00")),), (
         "what no window holds is read beside them"
@@ -254,7 +258,7 @@ def test_old_windows_that_lie_across_new_ones_bind_all_of_them() -> None:
 
 def test_an_old_window_that_no_window_touches_binds_nothing() -> None:
     windows = cut("2020-01-10", "2020-01-12")
-    assert bounds(days("2020-01-01", "2020-01-09", "2020-01-12"), windows) == []
+    assert bind_windows(days("2020-01-01", "2020-01-09", "2020-01-12"), windows) == []
 
 
 def test_a_month_makes_room_in_the_commit_of_its_days() -> None:

@@ -14,11 +14,11 @@ from partitions.errors import ConfigurationError, PlanError, SourceError, Source
 from partitions.window.secondary_input import SecondaryInput
 from partitions.window.units import (
     NO_UNIT,
-    distinct,
-    enough,
-    explicit,
+    check_min_units,
+    distinct_identities,
     identity,
-    listed,
+    list_units,
+    parse_units,
     unit_of,
 )
 
@@ -70,7 +70,7 @@ def test_a_value_that_cannot_be_stored_is_no_unit() -> None:
     ],
 )
 def test_units_are_comma_text_a_json_array_in_a_text_or_an_array(value: Any, wanted: tuple[Any, ...]) -> None:
-    assert explicit(value) == wanted
+    assert parse_units(value) == wanted
 
 
 @pytest.mark.parametrize(
@@ -99,11 +99,11 @@ def test_units_are_comma_text_a_json_array_in_a_text_or_an_array(value: Any, wan
 )
 def test_empty_units_and_other_forms_are_refused(value: Any) -> None:
     with pytest.raises(ConfigurationError, match="expected"):
-        explicit(value)
+        parse_units(value)
 
 
 def test_each_row_of_a_secondary_input_gives_a_unit_each_once() -> None:
-    assert listed(None, [_input()], lambda one: ROWS) == ('{"id":1}', '{"id":2}', '{"id":3}')
+    assert list_units(None, [_input()], lambda one: ROWS) == ('{"id":1}', '{"id":2}', '{"id":3}')
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def test_a_secondary_input_that_cannot_be_read_is_not_an_empty_one() -> None:
         raise SourceError("no such table")
 
     with pytest.raises(PlanError, match="nothing is planned") as found:
-        listed(None, [_input()], missing)
+        list_units(None, [_input()], missing)
     assert found.value.code == "secondary_input"
 
 
@@ -158,7 +158,7 @@ def test_a_secondary_input_that_does_not_answer_stays_worth_another_try() -> Non
         raise SourceUnreachable("no answer")
 
     with pytest.raises(SourceUnreachable):
-        listed(None, [_input()], silent)
+        list_units(None, [_input()], silent)
 
 
 def test_more_units_than_the_most_are_refused_before_all_are_read() -> None:
@@ -166,20 +166,20 @@ def test_more_units_than_the_most_are_refused_before_all_are_read() -> None:
         return ({"id": number} for number in count())
 
     with pytest.raises(PlanError, match="expected at most 100000 units, found more") as found:
-        listed(None, [_input()], endless)
+        list_units(None, [_input()], endless)
     assert found.value.code == "secondary_input"
 
 
 def test_units_are_told_apart_by_type_and_keep_their_order() -> None:
-    assert distinct([{"a": "1"}, {"a": 1}, {"a": "1"}]) == ('{"a":"1"}', '{"a":1}')
+    assert distinct_identities([{"a": "1"}, {"a": 1}, {"a": "1"}]) == ('{"a":"1"}', '{"a":1}')
 
 
 def test_fewer_units_than_the_least_are_refused_and_the_implicit_one_does_not_count() -> None:
-    enough(["a", "b"], 2, "flow")
-    enough([NO_UNIT], 0, "flow")
+    check_min_units(["a", "b"], 2, "flow")
+    check_min_units([NO_UNIT], 0, "flow")
     for units in (["a"], [NO_UNIT], []):
         with pytest.raises(PlanError, match="min_units") as found:
-            enough(units, 2, "flow")
+            check_min_units(units, 2, "flow")
         assert found.value.code == "below_min_units"
 
 

@@ -7,7 +7,7 @@ from partitions.request import DUE, Forced, Request
 from partitions.window.definition import WindowWatermark
 from partitions.window.plan import plan
 from partitions.window.state import WindowState
-from partitions.window.wake_rule import worth_a_run
+from partitions.window.wake_rule import select_waking_work
 from partitions.window.work_unit import FailedUnit, WorkUnit
 
 UNITS = ('{"id":1}', '{"id":2}', '{"id":3}')
@@ -38,7 +38,7 @@ def _run(
 def _asked(definition: WindowWatermark, state: WindowState, now: str) -> tuple[WorkUnit, ...]:
     clock = datetime.fromisoformat(now).replace(tzinfo=UTC)
     made = plan(definition, state, UNITS, clock, dataflow="flow", number=0)
-    return worth_a_run(definition, state, [one for piece in made.slices for one in piece.works], clock)
+    return select_waking_work(definition, state, [one for piece in made.slices for one in piece.works], clock)
 
 
 def test_a_window_that_is_over_wakes_a_run_and_what_lies_within_the_grace_goes_along() -> None:

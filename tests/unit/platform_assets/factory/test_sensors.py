@@ -15,7 +15,7 @@ from platform_assets.factory.cursor import SensorCursor
 from platform_assets.factory.dagster_names import run_request
 from platform_assets.factory.jobs import dataflow_job
 from platform_assets.factory.sensors import NoWork, SensorShell, Tick, Work
-from resources.notes.last_run import not_begun
+from resources.notes.last_run import note_failed_start
 from tests.support.ticks import Ticker, asked, flow_of
 
 
@@ -157,7 +157,7 @@ def test_a_look_that_has_not_seen_everything_tells_nothing(ticker: Ticker, toy: 
 
 def test_that_event_says_how_the_last_attempt_failed_and_since_when_too(ticker: Ticker, toy: Toy) -> None:
     error = StrandlineError("a file is torn", choices=("strandline plan arrivals",))
-    not_begun(ticker.platform.log, "arrivals", error)
+    note_failed_start(ticker.platform.log, "arrivals", error)
     toy.result = work(ticker)
     asked(ticker.tick())
     ticker.tick()

@@ -14,7 +14,7 @@ from partitions.errors import (
     StrandlineError,
     UpstreamNotLoaded,
 )
-from resources.notes.last_run import last_attempt, not_begun, note_attempt, said_before
+from resources.notes.last_run import last_attempt, note_attempt, note_failed_start, repeated_warnings
 from resources.outcome import Outcome
 from resources.watermarks.blobs.local import LocalBlobs
 from resources.watermarks.log import WatermarkLog
@@ -72,7 +72,7 @@ def test_a_store_that_refuses_the_note_fails_nothing(tmp_path: Path) -> None:
     log = WatermarkLog(LocalBlobs(tmp_path / "state"))
     ended(log)
     ended(log, SourceError("down"))
-    assert said_before(log, FLOW, ["a warning"]) == frozenset()
+    assert repeated_warnings(log, FLOW, ["a warning"]) == frozenset()
 
 
 def test_a_store_that_has_just_failed_is_not_asked_again(log: WatermarkLog) -> None:
@@ -90,7 +90,7 @@ def test_a_note_that_does_not_read_is_none(log: WatermarkLog, text: str) -> None
 
 
 def test_a_run_that_never_came_to_its_loop_is_noted_with_the_state_as_it_is(log: WatermarkLog) -> None:
-    outcome = not_begun(log, FLOW, SourceError("a variable is not set"))
+    outcome = note_failed_start(log, FLOW, SourceError("a variable is not set"))
     assert (outcome.status, outcome.newest, outcome.before) == ("failed", None, {})
     found = last_attempt(log, FLOW)
     assert found
@@ -101,11 +101,11 @@ def test_a_run_that_never_came_to_its_loop_is_noted_with_the_state_as_it_is(log:
 def test_a_warning_is_given_once_whatever_it_counts_and_names_as_a_sample(log: WatermarkLog) -> None:
     first = "3 of 10 names do not start with a time (such as 'a.json')"
     again = "1 of 2 names do not start with a time (such as 'b.json')"
-    assert said_before(log, FLOW, [first]) == frozenset()
-    assert said_before(log, FLOW, [again]) == {again}
-    assert said_before(log, FLOW, []) == frozenset()
-    assert said_before(log, FLOW, [first, "another"]) == {first}
-    assert said_before(log, FLOW, [again, "another"]) == {again, "another"}
+    assert repeated_warnings(log, FLOW, [first]) == frozenset()
+    assert repeated_warnings(log, FLOW, [again]) == {again}
+    assert repeated_warnings(log, FLOW, []) == frozenset()
+    assert repeated_warnings(log, FLOW, [first, "another"]) == {first}
+    assert repeated_warnings(log, FLOW, [again, "another"]) == {again, "another"}
 
 
 def test_a_warning_about_another_window_is_another_warning(log: WatermarkLog) -> None:
@@ -113,5 +113,5 @@ def test_a_warning_about_another_window_is_another_warning(log: WatermarkLog) ->
         f"a gap that abstinence has left unread: [2026-01-0{day}T00:00:00+00:00, 2026-01-09)"
         for day in (1, 2)
     )
-    assert said_before(log, FLOW, [first]) == frozenset()
-    assert said_before(log, FLOW, [first, other]) == {first}
+    assert repeated_warnings(log, FLOW, [first]) == frozenset()
+    assert repeated_warnings(log, FLOW, [first, other]) == {first}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from resources.spark.failures import cause
-from resources.spark.process import said
+from resources.spark.failures import root_cause
+from resources.spark.process import error_line
 
 _MALFORMED = (
     '[CAST_INVALID_INPUT] The value \'x. y\' of the type "STRING" cannot be cast to "INT" because it is malformed.'
@@ -45,6 +45,6 @@ _BYPASS = 'If necessary set "spark.sql.ansi.enabled" to "false" to bypass this e
     ],
 )
 def test_advice_that_changes_values_is_left_out_of_what_spark_says(text: str, kept: str) -> None:
-    assert said(Exception(text)) == kept
+    assert error_line(Exception(text)) == kept
     in_java = Exception(f"Job aborted.\nCaused by: org.apache.spark.SparkArithmeticException: {text}\n")
-    assert cause(in_java) == f"SparkArithmeticException: {kept}"
+    assert root_cause(in_java) == f"SparkArithmeticException: {kept}"

@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import pytest
 from pyspark.errors.exceptions.connect import AnalysisException, SparkConnectGrpcException, SparkException
 
-from resources.spark.failures import cause
-from resources.spark.process import engine_lost, lacks_iceberg, said
+from resources.spark.failures import root_cause
+from resources.spark.process import engine_lost, error_line, missing_iceberg
 from resources.spark_runtime import ICEBERG_PACKAGE
 
 REFUSED = """<_InactiveRpcError of RPC that terminated with:
@@ -22,8 +22,8 @@ CLOSED = "[INVALID_HANDLE.SESSION_CLOSED] The handle 7 is invalid. Session was c
 
 def test_an_engine_that_does_not_answer_is_lost_and_the_reason_is_whole() -> None:
     assert engine_lost(SparkConnectGrpcException(REFUSED)) == DETAILS
-    assert cause(SparkConnectGrpcException(REFUSED)) == DETAILS
-    assert said(SparkConnectGrpcException(REFUSED)) == DETAILS
+    assert root_cause(SparkConnectGrpcException(REFUSED)) == DETAILS
+    assert error_line(SparkConnectGrpcException(REFUSED)) == DETAILS
 
 
 class RpcError(Exception):
@@ -75,11 +75,11 @@ def test_an_engine_without_iceberg_is_told_with_the_package_to_start_it_with() -
         "(java.lang.ClassNotFoundException) org.apache.iceberg.spark.SparkCatalog\n\nJVM stacktrace:\n"
         "java.lang.ClassNotFoundException: org.apache.iceberg.spark.SparkCatalog\n\tat a.B.c(B.java:1)"
     )
-    told = lacks_iceberg(error, "sc://engine:15002")
+    told = missing_iceberg(error, "sc://engine:15002")
     assert told is not None
     assert told.startswith(
         "the Spark Connect server sc://engine:15002 was started without Iceberg (ClassNotFoundException: org.apache.iceberg.spark.SparkCatalog)."
         f" Start it with the package {ICEBERG_PACKAGE} (docs/reference/iceberg.md)"
     )
-    assert cause(error) == lacks_iceberg(error)
-    assert lacks_iceberg(SparkException("java.lang.ClassNotFoundException: com.example.Mine")) is None
+    assert root_cause(error) == missing_iceberg(error)
+    assert missing_iceberg(SparkException("java.lang.ClassNotFoundException: com.example.Mine")) is None

@@ -22,7 +22,7 @@ def said(text: str, monkeypatch: pytest.MonkeyPatch) -> str:
         file.write(text.encode())
         file.flush()
         monkeypatch.setattr(spark_process, "_output", file)
-        return spark_process.last_words()
+        return spark_process.last_output()
 
 
 def test_a_java_that_starts_as_always_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -31,7 +31,7 @@ def test_a_java_that_starts_as_always_says_nothing(monkeypatch: pytest.MonkeyPat
 
 def test_nothing_was_said_where_no_java_was_started(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spark_process, "_output", None)
-    assert spark_process.last_words() == ""
+    assert spark_process.last_output() == ""
 
 
 def test_errors_are_told_and_stack_traces_are_not(monkeypatch: pytest.MonkeyPatch) -> None:

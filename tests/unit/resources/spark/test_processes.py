@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from resources.spark.processes import end, how_it_ended, last_lines, start
+from resources.spark.processes import describe_exit, last_lines, start_process, stop_processes
 
 GRANDCHILD = """
 import os, signal, subprocess, sys, time
@@ -36,9 +36,9 @@ def lives(pid: int) -> bool:
 
 def begun(folder: Path, does: str) -> tuple[list[int], Callable[[float], None]]:
     log = folder / "log"
-    process = start([sys.executable, "-c", GRANDCHILD.format(does)], log, os.environ)
+    process = start_process([sys.executable, "-c", GRANDCHILD.format(does)], log, os.environ)
     until(lambda: log.read_text().endswith("\n"))
-    return [process.pid, int(log.read_text())], lambda patience: end([process], patience)
+    return [process.pid, int(log.read_text())], lambda patience: stop_processes([process], patience)
 
 
 def test_a_child_that_is_slower_than_its_parent_is_waited_for(tmp_path: Path) -> None:
@@ -56,8 +56,8 @@ def test_a_child_that_does_not_end_politely_is_killed_though_its_parent_is_gone(
 
 
 def test_an_end_is_told_with_its_signal_or_code_and_the_last_lines(tmp_path: Path) -> None:
-    assert how_it_ended(-9) == "was ended by SIGKILL (a lack of memory does that)"
-    assert (how_it_ended(-15), how_it_ended(2)) == ("was ended by SIGTERM", "ended with code 2")
+    assert describe_exit(-9) == "was ended by SIGKILL (a lack of memory does that)"
+    assert (describe_exit(-15), describe_exit(2)) == ("was ended by SIGTERM", "ended with code 2")
     (tmp_path / "log").write_text("1\n2\n3\n4\n5\n")
     assert last_lines(tmp_path / "log") == "3 | 4 | 5"
     assert last_lines(tmp_path / "none") == ""

@@ -8,7 +8,7 @@ import grpc  # type: ignore[import-untyped]
 import pytest
 from pyspark.sql.connect.client.retries import Retrying
 
-from resources.spark.retries import Outage, Patience, outage_of
+from resources.spark.retries import Outage, OutagePolicy, outage_of
 
 
 class Refused(grpc.RpcError):  # type: ignore[misc]
@@ -32,7 +32,7 @@ class Clock:
         self.now += seconds
 
 
-def tried(policy: Patience, clock: Clock, answers_at: int | None = None) -> float:
+def tried(policy: OutagePolicy, clock: Clock, answers_at: int | None = None) -> float:
     """The seconds that one call waits. The server answers at this try, or is gone."""
     before = clock.now
     with suppress(Refused):
@@ -46,7 +46,7 @@ def tried(policy: Patience, clock: Clock, answers_at: int | None = None) -> floa
 @pytest.mark.filterwarnings("ignore:.RETRIES_EXCEEDED")
 def test_a_gone_server_is_waited_for_half_a_minute_by_all_sessions() -> None:
     clock = Clock()
-    sessions = [Patience(outage) for outage in [Outage(clock)] for _ in range(3)]
+    sessions = [OutagePolicy(outage) for outage in [Outage(clock)] for _ in range(3)]
     waits = [tried(session, clock) for session in sessions for _ in range(2)]
     assert 12 < waits[0] < 22
     assert waits[1:] == [0] * 5
@@ -56,15 +56,15 @@ def test_a_gone_server_is_waited_for_half_a_minute_by_all_sessions() -> None:
 def test_a_server_that_has_answered_since_is_waited_for_again() -> None:
     clock = Clock()
     outage = Outage(clock)
-    tried(Patience(outage), clock)
+    tried(OutagePolicy(outage), clock)
     outage.end()
-    assert tried(Patience(outage), clock) > 12
+    assert tried(OutagePolicy(outage), clock) > 12
 
 
 @pytest.mark.filterwarnings("ignore:.RETRIES_EXCEEDED")
 def test_a_server_of_which_nothing_was_asked_for_long_is_waited_for_again() -> None:
     clock = Clock()
-    policy = Patience(Outage(clock))
+    policy = OutagePolicy(Outage(clock))
     tried(policy, clock)
     clock.wait(3600)
     assert tried(policy, clock) > 12
@@ -72,7 +72,7 @@ def test_a_server_of_which_nothing_was_asked_for_long_is_waited_for_again() -> N
 
 def test_a_server_that_comes_back_in_time_is_waited_for() -> None:
     clock = Clock()
-    assert 0 < tried(Patience(Outage(clock)), clock, answers_at=8) < 20
+    assert 0 < tried(OutagePolicy(Outage(clock)), clock, answers_at=8) < 20
 
 
 def test_each_server_has_an_outage_of_its_own() -> None:
