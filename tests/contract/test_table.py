@@ -252,7 +252,7 @@ def test_a_replace_needs_no_counts_of_spark(subject: Subject, monkeypatch: pytes
     monkeypatch.setattr(counting, "observed", lambda observation: {})  # as on a busy Connect server
     subject.load(1, (1, "a"), (2, "b"), (3, "c"))
     load = Replace(Among("unit", ("a", "b")))
-    with pytest.raises(Exception, match="not among those") as refused:
+    with pytest.raises(Exception, match="lie outside") as refused:
         subject.load(2, (4, "a"), (5, "d"), load=load)
     table = subject.table
     assert isinstance(table, TellsRefusals)

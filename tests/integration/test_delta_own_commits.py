@@ -157,7 +157,7 @@ def test_partitions_are_replaced_with_any_letters(spark: SparkSession, lake: Del
 
 def test_more_rows_than_are_copied_here_are_replaced_by_delta(lake: DeltaLake) -> None:
     lake.append(1, (1,), (2,))
-    lake.patch.setattr(own_change, "MOST_COPIED", 0)
+    lake.patch.setattr(own_change, "MOST_REWRITTEN_BYTES", 0)
     lake.replace(2, Between("id", 2, 3), (2,))
     assert (lake.writers[-1], lake.ids) == ("Delta", [1, 2])
 

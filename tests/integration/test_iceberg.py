@@ -470,12 +470,12 @@ def test_a_merge_with_a_dropped_branch_lands_once(lake: Lake, monkeypatch: pytes
     lake.load(1, (1, "a"), (2, "b"))
 
     def dropped(*arguments: Any) -> Any:
-        monkeypatch.setattr(spark_commit, "merging_writer", merge_rows)
+        monkeypatch.setattr(spark_commit, "merge_rows", merge_rows)
         (branch,) = [found for found in lake.branches if found != "main"]
         lake.sql(f"ALTER TABLE {{t}} DROP BRANCH `{branch}`")
         return merge_rows(*arguments)
 
-    monkeypatch.setattr(spark_commit, "merging_writer", dropped)
+    monkeypatch.setattr(spark_commit, "merge_rows", dropped)
     lake.load(2, (2, "c"), (3, "c"), load=LOADS["upsert"])
     assert (lake.rows, lake.branches) == ([(1, "a"), (2, "c"), (3, "c")], ["main"])
 
@@ -539,7 +539,7 @@ def test_another_writers_table_is_not_loaded_into(lake: Lake) -> None:
 
     lake.sql("CREATE TABLE {t} (id BIGINT, unit STRING) USING iceberg")
     lake.sql("INSERT INTO {t} VALUES (1, 'a')")
-    with pytest.raises(RowsRefused, match="expected a table that Strandline has made"):
+    with pytest.raises(RowsRefused, match="expected a table that Strandline created"):
         lake.load(1, (2, "b"))
     assert lake.rows == [(1, "a")]
 

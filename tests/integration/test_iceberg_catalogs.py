@@ -146,7 +146,7 @@ def test_a_table_of_another_lake_that_a_server_knows_by_the_same_name_is_refused
 ) -> None:
     mine, other = (Place(str(tmp_path / lake / "layer" / "t"), catalog=rest) for lake in ("mine", "other"))
     _load(engine.session(), mine, 1, (1, "a"))
-    with pytest.raises(TargetError, match="means another table of this name"):
+    with pytest.raises(TargetError, match="has another table of this name"):
         open_table("iceberg", other).exists()
     assert _rows(engine.session(), mine) == [(1, "a")]
 

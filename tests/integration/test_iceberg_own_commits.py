@@ -404,7 +404,7 @@ def test_a_writer_that_slept_before_its_hint_leaves_that_of_the_newest_version(l
     lake.sql("ALTER TABLE {t} SET TBLPROPERTIES ('write.metadata.previous-versions-max' = '2')")
     for number in range(2, 7):
         lake.append(number, (number,))
-    FolderCatalog(Place(str(lake.folder)))._put_hint(3)
+    FolderCatalog(Place(str(lake.folder)))._write_hint(3)
     assert (lake.folder / "metadata/version-hint.text").read_text() == str(lake.metadata.version)
     assert lake.ids == [1, 2, 3, 4, 5, 6]
 

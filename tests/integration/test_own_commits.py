@@ -276,7 +276,7 @@ def test_a_table_made_again_takes_nothing_of_a_write_begun_before(
     lake.append(1, (1, "a"), (2, "b"), columns=PAIRS)
     lake.interrupt(moment, lake.make_again)
     gone = (
-        "removed, recreated or restored|dropped and made again|expected the files that Spark has just written"
+        "removed, recreated or restored|dropped and recreated|expected the files that Spark has just written"
     )
     # Rows that stay of a file are read when files are written, and Spark does not find it.
     with pytest.raises(Exception, match=f"{gone}|PATH_NOT_FOUND"):
@@ -309,4 +309,4 @@ def test_a_commit_that_landed_although_nothing_tells_keeps_its_files(lake: Lake,
     expected = [1, 2, 2] if isinstance(load, Append) else [1, 2]
     assert lake.ids == expected
     lake.write(2, rows, load)
-    assert (lake.ids, lake.table().tip(APP).tag) == (expected, 2)
+    assert (lake.ids, lake.table().tip(APP).highest_tag) == (expected, 2)

@@ -203,19 +203,19 @@ class Lake(ABC):
     @property
     def own(self) -> list[bool]:
         """Of each commit under the app's tag, but the one that made the table: whether it was Strandline's own."""
-        tagged = self.table().head(None, APP).tagged
+        tagged = self.table().head(None, APP).tagged_commits
         return [commit.committed_by.startswith("Strandline") for commit in tagged[1:]]
 
     @property
     def committed_by(self) -> str | None:
         """What the newest commit under the app's tag says of its writer."""
-        writer: str | None = self.table().head(None, APP).tagged[-1].committed_by
+        writer: str | None = self.table().head(None, APP).tagged_commits[-1].committed_by
         return writer
 
     def tagged(self, number: int) -> TaggedCommit:
         """The commit of a number, with what it says of its counts itself."""
         commit: TaggedCommit
-        (commit,) = [commit for commit in self.table().head(None, APP).tagged if commit.number == number]
+        (commit,) = [commit for commit in self.table().head(None, APP).tagged_commits if commit.number == number]
         return commit
 
     def counts(self, number: int) -> tuple[int, int | None]:

@@ -1,1 +1,4 @@
-"""Iceberg tables: each row names the commit that wrote it, and a commit is valid only on the snapshot that it was planned on (docs/reference/iceberg.md)."""
+"""Iceberg tables: each row names the commit that wrote it (docs/iceberg.md).
+
+A commit is valid only on the snapshot that it was planned on.
+"""

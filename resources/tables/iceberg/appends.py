@@ -1,6 +1,7 @@
-"""What each snapshot of an Iceberg table appends, from its metadata; and the rows (docs/reference/streams.md).
+"""The rows that each snapshot of an Iceberg table appends, from its metadata (docs/streams.md).
 
-What readers see at once is one chunk: a commit that was made on a branch is all of its snapshots. Compaction, and a fence, append nothing.
+All snapshots that become visible at once count as one version, such as a commit that was made on a branch.
+Compaction and fences append nothing.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ from resources.tables.contract.appends import (
 )
 from resources.tables.contract.commits import Version
 from resources.tables.iceberg.catalog import Catalog
-from resources.tables.iceberg.commit import Commit, changes_rows, commits_of
-from resources.tables.iceberg.contents import readable
+from resources.tables.iceberg.commit import IcebergCommit, changes_rows, group_commits
+from resources.tables.iceberg.contents import open_source_metadata
 from resources.tables.iceberg.metadata import Metadata, Snapshot
 from resources.tables.iceberg.rows import hides_commit_column
 
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _CHANGE, _ORDINAL, _SNAPSHOT = "_change_type", "_change_ordinal", "_commit_snapshot_id"
-"""Columns of Iceberg's table of changes."""
+"""Columns of Iceberg's changes table."""
 
 
 @dataclass(frozen=True)
@@ -39,65 +40,68 @@ class IcebergAppends(TableAppends):
     """The appends of one Iceberg table.
 
     Attributes:
-        place: of the table.
-        catalog: of the table.
+        place: place of the table.
+        catalog: catalog of the table.
     """
 
     place: Place
     catalog: Catalog
 
     def since(self, mark: ReadPosition | None, until: int | None = None) -> AppendedVersions:
-        """Return what the snapshots that follow each other append. A version's number is the snapshot's."""
-        metadata = readable(self.place, self.catalog)
+        """Return the appends of the snapshots in a range.
+
+        A version's number is the snapshot's sequence number.
+        """
+        metadata = open_source_metadata(self.place, self.catalog)
         if metadata.format_version < 2:
             raise SourceError(
-                f"table {metadata.table_location}: expected an Iceberg table of format version 2 or above, whose snapshots are numbered; found"
+                f"table {metadata.table_location}: expected an Iceberg table of format version 2 or above, whose snapshots have numbers; found"
                 " format version 1. Raise it: ALTER TABLE … SET TBLPROPERTIES ('format-version' = '2')",
                 code="format_version",
             )
-        commits = commits_of(_above(metadata, mark))
-        appended = [_appended(commit) for commit in commits]
+        commits = group_commits(_snapshots_above(metadata, mark))
+        appended = [_version_appends(commit) for commit in commits]
         if appended and mark is None and commits[0].follows is not None:
-            appended[0] = _whole(commits[0].snapshot)
+            appended[0] = _all_files_of(commits[0].snapshot)
         appended = [version for version in appended if until is None or version.version <= until]
         newest = metadata.current.sequence if metadata.current else 0
         return AppendedVersions(str(metadata.raw.get("table-uuid")), newest, tuple(appended))
 
     def version_of(self, mark: ReadPosition) -> Version:
-        """Return the snapshot's number and id."""
+        """Return the version id: sequence number and snapshot id."""
         return f"{mark.version}-{mark.id}"
 
     def position_of(self, version: Version) -> ReadPosition:
-        """Return the snapshot's number and id."""
+        """Return the position: sequence number and snapshot id."""
         number, _, snapshot = str(version).partition("-")
         return ReadPosition(int(number), snapshot)
 
     def rows(self, spark: SparkSession, appended: Sequence[VersionAppends]) -> DataFrame:
-        """Return the rows of these versions, without Strandline's column.
+        """Return the rows that versions append, without Strandline's column.
 
-        Iceberg's table of changes reads the files that each snapshot has added, and says which snapshot that was.
+        Iceberg's changes table reads the files that each snapshot added, and names that snapshot.
         """
         from pyspark.sql import functions as F
 
-        metadata = readable(self.place, self.catalog)
+        metadata = open_source_metadata(self.place, self.catalog)
         name, frames = self.catalog.name(spark), list["DataFrame"]()
-        for whole in (version for version in appended if version.holds_all_files and version.files):
-            rows = spark.read.option("versionAsOf", whole.id).table(name)
-            frames.append(rows.withColumn(VERSION, F.lit(whole.version).cast("long")))
-        for run in _runs(metadata, appended):
+        for version in (version for version in appended if version.holds_all_files and version.files):
+            rows = spark.read.option("versionAsOf", version.id).table(name)
+            frames.append(rows.withColumn(VERSION, F.lit(version.version).cast("long")))
+        for run in _readable_runs(metadata, appended):
             reader = spark.read.option("end-snapshot-id", run[-1].id)
-            before = _before(metadata, run[0])
+            before = _parent_of(metadata, run[0])
             reader = reader if before is None else reader.option("start-snapshot-id", str(before))
             if _has_delete_files(metadata, run[0]):
                 frames.append(reader.table(name).withColumn(VERSION, F.lit(run[0].version).cast("long")))
                 continue
-            # Iceberg gives values of other columns if Spark reads some of these three and not all, and fails if it asks for rows by their values: so
-            # all of them are in one expression, which is never NULL.
-            added = F.when((F.col(_CHANGE) == "INSERT") & (F.col(_ORDINAL) >= 0), F.col(_SNAPSHOT))
-            snapshot = F.coalesce(added, F.lit(0).cast("long"))
+            # Iceberg returns values of other columns if Spark reads only some of these three, and fails if Spark filters by them. So one expression,
+            # which is never NULL, contains all of them.
+            snapshot_id = F.when((F.col(_CHANGE) == "INSERT") & (F.col(_ORDINAL) >= 0), F.col(_SNAPSHOT))
+            snapshot = F.coalesce(snapshot_id, F.lit(0).cast("long"))
             changes = reader.table(f"{name}.changes").withColumn(_SNAPSHOT, snapshot)
             part_versions = [
-                (part.id, version.version) for version in run for part in _parts(metadata, version)
+                (part.id, version.version) for version in run for part in _snapshots_of(metadata, version)
             ]
             versions = F.broadcast(spark.createDataFrame(part_versions, f"{_SNAPSHOT} long, {VERSION} long"))
             frames.append(changes.join(versions, _SNAPSHOT).drop(_CHANGE, _ORDINAL, _SNAPSHOT))
@@ -107,28 +111,34 @@ class IcebergAppends(TableAppends):
         return rows.drop(COMMIT_COLUMN) if hides_commit_column(metadata) else rows
 
 
-def _runs(metadata: Metadata, appended: Sequence[VersionAppends]) -> list[list[VersionAppends]]:
-    """What is read at once: versions between which none changes rows. Beside files of deletes Iceberg tells no changes: such versions are read alone.
+def _readable_runs(metadata: Metadata, appended: Sequence[VersionAppends]) -> list[list[VersionAppends]]:
+    """Group versions into runs that one read covers: versions between which no rows change.
+
+    Iceberg lists no changes if there are delete files, so such versions are read alone.
 
     Raises:
-        SourceError: such a version was not made by an append, so that Iceberg does not tell what it has added.
+        SourceError: such a version was no append, so Iceberg does not list the rows that it added.
     """
     runs: list[list[VersionAppends]] = [[]]
-    for each in appended:
-        if each.changes is not None:
+    for version in appended:
+        if version.changes is not None:
             runs.append([])
-        elif each.files and not each.holds_all_files and _has_delete_files(metadata, each):
-            odd = [part for part in _parts(metadata, each) if part.operation not in ("append", "replace")]
-            if odd:
+        elif version.files and not version.holds_all_files and _has_delete_files(metadata, version):
+            not_appended = [
+                part
+                for part in _snapshots_of(metadata, version)
+                if part.operation not in ("append", "replace")
+            ]
+            if not_appended:
                 raise SourceError(
-                    f"table {metadata.table_location}: expected snapshot {odd[0].id}, which comes after deletes that are files of their own, to be an"
-                    f" append, found {odd[0].operation}: Iceberg does not tell its rows. Rewrite the deletes (rewrite_data_files with delete-file-threshold 1),"
+                    f"table {metadata.table_location}: expected snapshot {not_appended[0].id}, which follows delete files, to be an"
+                    f" append, found {not_appended[0].operation}: Iceberg does not list its rows. Rewrite the deletes (rewrite_data_files with delete-file-threshold 1),"
                     " then reset the state with --replace",
                     code="source_changed",
                 )
-            runs += [[each], []]
-        elif each.files and not each.holds_all_files:
-            runs[-1].append(each)
+            runs += [[version], []]
+        elif version.files and not version.holds_all_files:
+            runs[-1].append(version)
     return [run for run in runs if run]
 
 
@@ -136,39 +146,42 @@ def _has_delete_files(metadata: Metadata, appended: VersionAppends) -> bool:
     return bool(_commit(metadata, appended).snapshot.count("total-delete-files"))
 
 
-def _above(metadata: Metadata, since: ReadPosition | None) -> Iterator[Snapshot]:
-    """Yield the snapshots above a mark, newest first.
+def _snapshots_above(metadata: Metadata, position: ReadPosition | None) -> Iterator[Snapshot]:
+    """Yield the visible snapshots after a position, newest first.
 
     Raises:
-        NeedsDecision: what readers see was not made of the snapshot that was read last, or the ones between are not told.
+        NeedsDecision: they do not follow the snapshot that was read last, or some were expired.
     """
     oldest: Snapshot | None = None
     for snapshot in metadata.lineage():
-        if since is not None and str(snapshot.id) == since.id:
+        if position is not None and str(snapshot.id) == position.id:
             return
         oldest = snapshot
         yield snapshot
-    if since is None or (oldest is not None and str(oldest.parent) == since.id):
+    if position is None or (oldest is not None and str(oldest.parent) == position.id):
         return
-    rolled_back = oldest is None or oldest.parent is None or oldest.sequence <= since.version
-    if rolled_back or int(since.id or 0) in metadata.snapshots:
+    rolled_back = oldest is None or oldest.parent is None or oldest.sequence <= position.version
+    if rolled_back or int(position.id or 0) in metadata.snapshots:
         raise NeedsDecision(
-            f"table {metadata.table_location}: expected snapshots that follow snapshot {since.id}, up to which it was read; found others: it was"
-            " rolled back or made anew, and has grown since",
+            f"table {metadata.table_location}: expected snapshots that follow snapshot {position.id}, the last one read; found others: the table was"
+            " rolled back or recreated, and has grown since",
             code="source_replaced",
         )
     raise NeedsDecision(
-        f"table {metadata.table_location}: expected its snapshots from {since.id} on, found them from {oldest and oldest.id} on: the ones between"
+        f"table {metadata.table_location}: expected its snapshots from {position.id} on, found those from {oldest and oldest.id} on: the ones between"
         " were expired before they were read",
         code="versions_gone",
     )
 
 
-def _appended(commit: Commit) -> VersionAppends:
-    """What a commit adds. One that takes away what it has added itself, such as a fence, adds nothing."""
+def _version_appends(commit: IcebergCommit) -> VersionAppends:
+    """Return the appends of a commit.
+
+    A commit that removes its own files, such as a fence, appends nothing.
+    """
     snapshot = commit.snapshot
     id_, parts = str(snapshot.id), [part for part in (*commit.parts, snapshot) if part.operation != "replace"]
-    if commit.fences:
+    if commit.is_fence:
         return VersionAppends(snapshot.sequence, 0, 0, id_)
     changes = None
     if any(map(changes_rows, parts)):
@@ -179,21 +192,23 @@ def _appended(commit: Commit) -> VersionAppends:
     )
 
 
-def _whole(snapshot: Snapshot) -> VersionAppends:
-    """All files of a snapshot, the oldest that the table still has."""
+def _all_files_of(snapshot: Snapshot) -> VersionAppends:
+    """Return all files of the oldest remaining snapshot as appends."""
     files, size = snapshot.count("total-data-files"), snapshot.count("total-files-size")
     return VersionAppends(snapshot.sequence, files, size, str(snapshot.id), holds_all_files=True)
 
 
-def _commit(metadata: Metadata, appended: VersionAppends) -> Commit:
-    return next(commit for commit in commits_of(metadata.lineage()) if str(commit.snapshot.id) == appended.id)
+def _commit(metadata: Metadata, appended: VersionAppends) -> IcebergCommit:
+    return next(
+        commit for commit in group_commits(metadata.lineage()) if str(commit.snapshot.id) == appended.id
+    )
 
 
-def _before(metadata: Metadata, appended: VersionAppends) -> int | None:
-    """The snapshot before a commit; None: it is the first."""
+def _parent_of(metadata: Metadata, appended: VersionAppends) -> int | None:
+    """Return the snapshot before a commit; None if it is the first."""
     return _commit(metadata, appended).follows
 
 
-def _parts(metadata: Metadata, appended: VersionAppends) -> tuple[Snapshot, ...]:
+def _snapshots_of(metadata: Metadata, appended: VersionAppends) -> tuple[Snapshot, ...]:
     commit = _commit(metadata, appended)
     return (*commit.parts, commit.snapshot)

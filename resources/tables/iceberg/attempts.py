@@ -1,4 +1,4 @@
-"""The attempts to write one slice into an Iceberg table: by Strandline's own commit, or by Spark's (docs/explanation/adr/0032)."""
+"""Write one slice into an Iceberg table, by our own commit or by Spark's (docs/adr/0032)."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from partitions.loads import Append, ByKeys, Load, ReplaceAll
 from resources.tables.contract.conflict_retries import retry_conflicts
 from resources.tables.iceberg.branches import Branches
 from resources.tables.iceberg.column_changes import ColumnChanges
-from resources.tables.iceberg.columns import OUTSIDE, check_reserved, check_types, is_outside
-from resources.tables.iceberg.conflicts import conflict_of, is_conflict
+from resources.tables.iceberg.columns import OUTSIDE, check_reserved, check_types, is_outside_error
+from resources.tables.iceberg.conflicts import conflict_error, is_conflict
 from resources.tables.iceberg.creation import create_table, take_over
 from resources.tables.iceberg.metadata import Metadata
 from resources.tables.iceberg.numbered_commit import NumberedCommit
-from resources.tables.iceberg.own_commit import OwnCommit
+from resources.tables.iceberg.own_commit import IcebergOwnCommit
 from resources.tables.iceberg.spark_commit import SparkCommit
 from resources.tables.row_columns import with_validity
 from resources.tables.rows.row_counts import cache_and_count
@@ -33,31 +33,31 @@ def write_slice(
     partition_by: tuple[str, ...],
     schema_mode: SchemaMode,
     *,
-    first: bool,
+    creates_table: bool,
 ) -> None:
     """Load rows, unless the number is taken; see :meth:`resources.tables.contract.table.Table.write`.
 
     Args:
-        commit: of the number.
-        rows: of the slice.
-        load: what becomes of the rows in the table.
-        partition_by: columns of a table that is made, or given new columns.
-        schema_mode: what becomes of the table's columns if rows come with others.
-        first: whether the write makes the table.
+        commit: commit of the number.
+        rows: rows of the slice.
+        load: load of the slice.
+        partition_by: partition columns of a new or fully replaced table.
+        schema_mode: how writes change the table's columns.
+        creates_table: whether the write creates the table.
     """
     check_reserved(rows)
     changes = ColumnChanges(commit, schema_mode)
-    if not first:
-        changes.make(rows, load)
-    writing = _Writing(commit, changes, rows, load, partition_by, first=first)
+    if not creates_table:
+        changes.alter_table(rows, load)
+    writing = _SliceWrite(commit, changes, rows, load, partition_by, creates_table=creates_table)
     try:
         retry_conflicts(writing.attempt)
     finally:
-        writing.own.remove_staged()
+        writing.own_commit.remove_staged()
 
 
-class _Writing:
-    """The attempts to write one slice: what the first of them has looked at or written serves the next."""
+class _SliceWrite:
+    """The attempts to write one slice, which share cached rows and written files."""
 
     def __init__(
         self,
@@ -67,16 +67,16 @@ class _Writing:
         load: Load,
         partition_by: tuple[str, ...],
         *,
-        first: bool,
+        creates_table: bool,
     ) -> None:
         self._commit, self._changes, self._partition_by = commit, changes, partition_by
-        self._rows, self._load, self._first = rows, load, first
-        own = commit.with_writer("Strandline (pyiceberg)")
-        self.own = OwnCommit(
-            commit.place, commit.catalog, commit.value, own.summary(load, None), commit.is_taken
+        self._rows, self._load, self._creates_table = rows, load, creates_table
+        own_commit = commit.with_writer("Strandline (pyiceberg)")
+        self.own_commit = IcebergOwnCommit(
+            commit.place, commit.catalog, commit.value, own_commit.summary(load, None), commit.is_taken
         )
-        self._by_keys = not first and isinstance(load, ByKeys)
-        self._is_again = False
+        self._is_keyed = not creates_table and isinstance(load, ByKeys)
+        self._is_retry = False
         self._count: int | None = None
         self._uuid: str | None = None
 
@@ -84,60 +84,65 @@ class _Writing:
         """Write the slice, unless its number is taken.
 
         Raises:
-            WriteConflict: another writer was first.
+            WriteConflict: another writer committed first.
         """
         commit = self._commit
         metadata = commit.catalog.newest()
         if commit.is_taken(metadata):
             return
-        if (metadata is None and not self._first) or self._uuid not in (None, metadata and metadata.uuid):
-            raise commit.gone(metadata)
+        if (metadata is None and not self._creates_table) or self._uuid not in (
+            None,
+            metadata and metadata.uuid,
+        ):
+            raise commit.missing_table_error(metadata)
         self._uuid = metadata.uuid if metadata else None
-        if self._by_keys and not self._is_again:
-            # Whatever finds out what they change uses them more than once, and a source may answer otherwise the second time.
+        if self._is_keyed and not self._is_retry:
+            # A keyed load reads its rows more than once, and a source may change in between.
             self._rows, self._count = cache_and_count(self._rows)
         try:
             self._write(metadata)
         except WriteConflict:
             raise
         except Exception as error:
-            if is_outside(error):
+            if is_outside_error(error):
                 raise RowsRefused(
-                    f"table {commit.shown}: rows are not among those that are replaced", code=OUTSIDE
+                    f"table {commit.table_name}: rows lie outside the rows that are replaced", code=OUTSIDE
                 ) from error
-            # Rows that are kept do not fail. Files that others have removed do, with their snapshot.
-            if self._first or not (is_conflict(error) or (self._by_keys and self._has_moved(metadata))):
+            # The cached rows cannot fail, but files that others removed with their snapshot can.
+            if self._creates_table or not (
+                is_conflict(error) or (self._is_keyed and self._has_new_snapshot(metadata))
+            ):
                 raise
-            raise conflict_of(commit.shown, commit.tag.number, error) from error
+            raise conflict_error(commit.table_name, commit.tag.number, error) from error
         finally:
-            self._is_again = True
+            self._is_retry = True
 
     def _write(self, metadata: Metadata | None) -> None:
         commit, load, partition_by = self._commit, self._load, self._partition_by
         if metadata is not None and isinstance(load, ReplaceAll):
             metadata = take_over(commit, self._rows, metadata, partition_by)
-        if metadata is None or self._first:
+        if metadata is None or self._creates_table:
             create_table(commit, self._rows, load, partition_by)
             return
-        fitted = self._changes.fitted(self._rows, load, metadata)
+        fitted = self._changes.fit_rows(self._rows, load, metadata)
         if isinstance(load, ByKeys):
-            check_types(with_validity(fitted.schema, load), commit.columns(metadata), commit.shown)
-        placed = partial(commit.placed, metadata=metadata)
-        reason = self.own.land(fitted, load, metadata, placed, self._count)
-        if reason is None:
+            check_types(with_validity(fitted.schema, load), commit.columns(metadata), commit.table_name)
+        with_table_columns = partial(commit.with_table_columns, metadata=metadata)
+        engine_reason = self.own_commit.commit_rows(fitted, load, metadata, with_table_columns, self._count)
+        if engine_reason is None:
             Branches(commit.catalog, commit.tag).drop_abandoned(metadata)
             return
-        in_one = isinstance(load, Append) and not self._is_again
-        by_spark = SparkCommit(commit.with_writer(f"Spark: {reason}"), partition_by)
-        by_spark.write(fitted, load, metadata, in_one=in_one)
+        without_branch = isinstance(load, Append) and not self._is_retry
+        by_spark = SparkCommit(commit.with_writer(f"Spark: {engine_reason}"), partition_by)
+        by_spark.write(fitted, load, metadata, without_branch=without_branch)
 
-    def _has_moved(self, since: Metadata | None) -> bool:
-        """Whether readers see another snapshot by now, or another table."""
+    def _has_new_snapshot(self, metadata: Metadata | None) -> bool:
+        """Return whether readers now see another snapshot or another table."""
         with suppress(TargetError):
-            now = self._commit.catalog.newest()
+            newest = self._commit.catalog.newest()
             before, after = (
-                metadata and (metadata.uuid, metadata.current and metadata.current.id)
-                for metadata in (since, now)
+                version and (version.uuid, version.current and version.current.id)
+                for version in (metadata, newest)
             )
             return before != after
         return False

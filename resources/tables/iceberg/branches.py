@@ -1,4 +1,7 @@
-"""Branches of an Iceberg table on which Spark makes a commit before readers see it, if they still see what it began on (docs/explanation/adr/0019)."""
+"""Branches on which Spark commits before readers see the rows (docs/adr/0019).
+
+Readers get the branch only if they still see the snapshot that it started from.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _BRANCH = "strandline_"
-"""Before the names of branches on which commits are made."""
+"""Prefix of the branches on which commits are made."""
 
 
 @dataclass(frozen=True)
@@ -28,8 +31,8 @@ class Branches:
     """The branches of one dataflow.
 
     Attributes:
-        catalog: of the table.
-        tag: of the commit that is made.
+        catalog: catalog of the table.
+        tag: tag of the commit.
     """
 
     catalog: Catalog
@@ -38,59 +41,64 @@ class Branches:
     def publish(
         self, session: SparkSession, metadata: Metadata, work: Callable[[str], Iterator[None]]
     ) -> None:
-        """Do work on a branch that begins at the newest snapshot, and show it to readers if they still see that snapshot.
+        """Run ``work`` on a branch from the newest snapshot, then show its tip to readers.
 
         Args:
-            session: a session.
-            metadata: of the table.
+            session: session.
+            metadata: metadata of the table.
             work: yields after each of its commits to the branch.
         """
         name, snapshot = self.catalog.name(session), metadata.current
         branch = f"{_BRANCH}{self.tag.app_id[:12]}_{self.tag.number}_{uuid4().hex[:8]}"
         assert snapshot is not None
-        if not self.catalog.change_refs(RefChange({}, {branch: snapshot.id}, self.abandoned(metadata))):
-            raise BranchLost(f"branch {branch} could not be made")
+        if not self.catalog.change_refs(
+            RefChange({}, {branch: snapshot.id}, self.abandoned_branches(metadata))
+        ):
+            raise BranchLost(f"branch {branch} could not be created")
         try:
             tip = snapshot.id
             for _ in work(f"{name}.{quoted(f'branch_{branch}')}"):
-                tip = self._tip_after(tip, branch)
-            self._show(branch, snapshot.id, tip)
+                tip = self._new_tip(tip, branch)
+            self._fast_forward(branch, snapshot.id, tip)
         except BaseException:
             with suppress(Exception):  # the next commit drops it
                 self.catalog.change_refs(RefChange(dropped=(branch,)))
             raise
 
     def drop_abandoned(self, metadata: Metadata) -> None:
-        """Drop what runs that died have left."""
-        if abandoned := self.abandoned(metadata):
+        """Drop the branches of runs that died."""
+        if abandoned := self.abandoned_branches(metadata):
             with suppress(TargetError):  # the next commit drops them
                 self.catalog.change_refs(RefChange(dropped=abandoned))
 
-    def abandoned(self, metadata: Metadata) -> tuple[str, ...]:
-        """Return what runs that died have left. A writer that still runs on such a branch loses it, as it would lose its number."""
+    def abandoned_branches(self, metadata: Metadata) -> tuple[str, ...]:
+        """Return the branches of runs that died.
+
+        A writer that still runs on one loses it, as it loses its number.
+        """
         return tuple(ref for ref in metadata.refs if ref.startswith(f"{_BRANCH}{self.tag.app_id[:12]}_"))
 
-    def _show(self, branch: str, base: int, tip: int) -> None:
-        """Have readers see the newest snapshot of a branch, which goes.
+    def _fast_forward(self, branch: str, base: int, tip: int) -> None:
+        """Make a branch's tip visible to readers, and drop the branch.
 
         Raises:
-            WriteConflict: they see another one than the branch began at.
+            WriteConflict: readers see another snapshot than the one that the branch started from.
         """
-        if not self.catalog.change_refs(RefChange(branches={MAIN: tip}, dropped=(branch,), seen=base)):
-            raise WriteConflict(f"readers see another snapshot than {base}, where the branch begins")
+        if not self.catalog.change_refs(
+            RefChange(branches={MAIN: tip}, dropped=(branch,), expected_main=base)
+        ):
+            raise WriteConflict(f"readers see another snapshot than {base}, where the branch starts")
 
-    def _tip_after(self, tip: int, branch: str) -> int:
-        """Return the snapshot of a branch after one more commit to it, which is on the one before, or that one if it changed nothing.
+    def _new_tip(self, tip: int, branch: str) -> int:
+        """Return the branch's newest snapshot; raise BranchLost unless it is ``tip`` or a child of it.
 
-        Iceberg makes a branch that was dropped meanwhile again, from what readers see now: it would be theirs already, whatever came since.
-
-        Raises:
-            BranchLost: it is on another one; or there is no such branch.
+        Iceberg recreates a branch that was dropped meanwhile from what readers see now. Such a branch
+        would skip the check for other writers.
         """
         metadata = self.catalog.newest()
-        now = (
+        branch_tip = (
             metadata.snapshots.get(metadata.refs.get(branch, {}).get("snapshot-id", -1)) if metadata else None
         )
-        if now is None or tip not in (now.id, now.parent):
+        if branch_tip is None or tip not in (branch_tip.id, branch_tip.parent):
             raise BranchLost(f"branch {branch} was dropped while it was written to")
-        return now.id
+        return branch_tip.id

@@ -1,4 +1,4 @@
-"""Where the newest metadata of an Iceberg table is, and what Spark calls the table (docs/reference/iceberg.md, Catalogs)."""
+"""Find the newest metadata of an Iceberg table, and its name in Spark (docs/iceberg.md, Catalogs)."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from partitions.errors import TargetError, in_one_line
 from resources.connections.places import Place
 from resources.spark.settings import set_all
 from resources.sql import quoted
-from resources.tables.iceberg.metadata import Metadata, dropped_versions, with_snapshot
-from resources.tables.iceberg.refs import RefChange, put_refs
+from resources.tables.iceberg.metadata import Metadata, dropped_metadata_files, with_snapshot
+from resources.tables.iceberg.refs import RefChange, commit_refs
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SPARK_CATALOG = "org.apache.iceberg.spark.SparkCatalog"
 LOCAL_FILES = {
-    # Iceberg asks a file system for its scheme, and the one that all else uses here has none. Iceberg's own names have no colons.
+    # Iceberg asks the file system for its scheme, which RawLocalFileSystem lacks. Iceberg's own file names have no colons.
     "hadoop.fs.file.impl": "org.apache.hadoop.fs.LocalFileSystem",
     "hadoop.fs.file.impl.disable.cache": "true",
 }
-_told: WeakKeyDictionary[SparkSession, set[str]] = WeakKeyDictionary()
-"""The catalogs that each session was told of. Each question to a Connect server takes milliseconds, and a load asks for a table's name some five times."""
+_configured_catalogs: WeakKeyDictionary[SparkSession, set[str]] = WeakKeyDictionary()
+"""Catalogs whose settings each session has. A call to a Connect server takes milliseconds, and a load needs a table's name about five times."""
 
 _COMPRESSION = "write.metadata.compression-codec"
 _METADATA = re.compile(r"v(\d+)(?:\.gz)?\.metadata\.json(?:\.gz)?")
@@ -48,34 +48,35 @@ class Catalog(Protocol):
         ...
 
     def change_refs(self, change: RefChange) -> bool:
-        """Change branches and tags; return whether the table has them like that.
+        """Change branches and tags; return whether the table now has the change.
 
-        It has not if it lacks a snapshot, or if readers see another one than they must. Another writer's commit may undo it.
+        It does not if it lacks a snapshot, or if readers see another one than expected. Another writer's
+        commit may undo the change later.
 
         Raises:
-            WriteConflict: other writers were faster in every attempt.
-            TargetError: it cannot be changed.
+            WriteConflict: another writer came first in every attempt.
+            TargetError: the table cannot be changed.
         """
         ...
 
     def add_snapshot(self, before: Metadata, snapshot: Mapping[str, Any]) -> bool:
-        """Add a snapshot, which readers see, to the table as it was; return whether it was still like that.
+        """Add a snapshot for readers if the table has not changed; return whether that was so.
 
         Args:
-            before: the newest metadata.
-            snapshot: as the JSON of the metadata has it, on the one that readers see.
+            before: newest metadata.
+            snapshot: snapshot in the JSON of metadata, a child of the one that readers see.
 
         Raises:
-            TargetError: it cannot be added. It may be there nevertheless: an answer may be lost.
+            TargetError: it cannot be added, or its answer was lost and it is there.
         """
         ...
 
     def name(self, session: SparkSession) -> str:
-        """Return the table's name in SQL, after the session was told of the catalog."""
+        """Configure the catalog in the session and return the table's name in SQL."""
         ...
 
     def namespace(self, session: SparkSession) -> str:
-        """Return the name in SQL of what the table lies in, as :meth:`name`."""
+        """Configure the catalog in the session and return the namespace's name in SQL."""
         ...
 
     def procedure(self, name: str) -> str:
@@ -84,50 +85,53 @@ class Catalog(Protocol):
 
     @property
     def short_name(self) -> str:
-        """The table's name within the catalog, as procedures take it."""
+        """Name of the table within the catalog, for procedures."""
         ...
 
     @property
-    def new_table(self) -> Mapping[str, str]:
-        """Properties that a new table has because of its catalog."""
+    def new_table_properties(self) -> Mapping[str, str]:
+        """Properties that the catalog requires of a new table."""
         ...
 
 
 def key_below(place: Place, location: str) -> str | None:
-    """Return where a file of a table lies below the table's place, however other clients of the catalog spell its address; None if it lies elsewhere."""
-    plain = without_scheme(location)
+    """Return a file's path below the table's place; None if it lies elsewhere.
+
+    The scheme of the address does not matter, because clients of the catalog spell it differently.
+    """
+    plain = strip_file_scheme(location)
     bases = (f"{base}/" for base in (place.spark_url, place.url))
     return next((plain.removeprefix(base) for base in bases if plain.startswith(base)), None)
 
 
-def without_scheme(location: str) -> str:
-    """Return an address as Strandline spells it, which puts nothing before a local path."""
+def strip_file_scheme(location: str) -> str:
+    """Return an address without ``file:``, as Strandline spells local paths."""
     return location.removeprefix("file://").removeprefix("file:")
 
 
-class NamesInSql:
-    """What Spark calls a table of a catalog, and all that it needs to know of the catalog."""
+class SqlNames:
+    """The names of a catalog's table in Spark SQL, and the catalog's settings."""
 
     _catalog: str
     _namespace: str
     _table: str
 
     def name(self, session: SparkSession) -> str:
-        """Return the table's name, after the session was told of the catalog."""
+        """Configure the catalog in the session and return the table's name."""
         return f"{self.namespace(session)}.{quoted(self._table)}"
 
     def namespace(self, session: SparkSession) -> str:
-        """Return the name of what the table lies in, after the session was told of the catalog."""
-        if not self._is_known(session):
+        """Configure the catalog in the session and return the namespace's name."""
+        if not self._is_configured(session):
             key = f"spark.sql.catalog.{self._catalog}"
             settings = {f"{key}.{name}": value for name, value in self._settings.items()}
             set_all(session, {**settings, key: SPARK_CATALOG})
-            _told.setdefault(session, set()).add(self._catalog)
+            _configured_catalogs.setdefault(session, set()).add(self._catalog)
         return f"{self._catalog}.{quoted(self._namespace)}"
 
-    def _is_known(self, session: SparkSession) -> bool:
-        """Whether the session was told of the catalog."""
-        return self._catalog in _told.get(session, ())
+    def _is_configured(self, session: SparkSession) -> bool:
+        """Return whether the session has the catalog's settings."""
+        return self._catalog in _configured_catalogs.get(session, ())
 
     def procedure(self, name: str) -> str:
         """Return the name of a procedure."""
@@ -135,12 +139,12 @@ class NamesInSql:
 
     @property
     def short_name(self) -> str:
-        """The table's name within the catalog."""
+        """Name of the table within the catalog."""
         return f"{quoted(self._namespace)}.{quoted(self._table)}"
 
     @property
-    def new_table(self) -> Mapping[str, str]:
-        """Nothing: a new table lies where its name says."""
+    def new_table_properties(self) -> Mapping[str, str]:
+        """Empty: the name of a new table says where it lies."""
         return {}
 
     @property
@@ -148,33 +152,36 @@ class NamesInSql:
         raise NotImplementedError
 
 
-class FolderCatalog(NamesInSql):
-    """The catalog of tables in folders, which Iceberg calls ``hadoop``: a version is a file that is there once."""
+class FolderCatalog(SqlNames):
+    """The catalog of tables in folders, which Iceberg calls ``hadoop``.
+
+    Each version is a file that is created only once.
+    """
 
     def __init__(self, place: Place) -> None:
-        """Use the table at a place, two levels below the folder that Iceberg calls the warehouse."""
+        """Use the table at a place, two levels below Iceberg's warehouse folder."""
         self._place = place
         warehouse, self._namespace, self._table = place.spark_url.rsplit("/", 2)
         self._warehouse = warehouse or "/"
         self._catalog = f"strandline_{sha256(self._warehouse.encode()).hexdigest()[:8]}"
 
     def newest(self) -> Metadata | None:
-        """Return the file of metadata with the highest number."""
+        """Return the metadata file with the highest number."""
         for attempt in range(3):
             try:
-                found = self._newest_file()
-                return self._read(*found) if found else None
-            except FileNotFoundError:  # another writer has deleted old versions meanwhile
+                newest_file = self._newest_file()
+                return self._read(*newest_file) if newest_file else None
+            except FileNotFoundError:  # another writer deleted old versions meanwhile
                 if attempt == 2:
                     raise
         return None
 
     def change_refs(self, change: RefChange) -> bool:
-        """Put the next version of the metadata."""
-        return put_refs(change, self.newest, self._put_next)
+        """Write the next metadata version with the change."""
+        return commit_refs(change, self.newest, self._put_next)
 
     def add_snapshot(self, before: Metadata, snapshot: Mapping[str, Any]) -> bool:
-        """Put the next version of the metadata, if it is not there."""
+        """Write the next metadata version with the snapshot, unless that version exists."""
         return self._put_next(before, with_snapshot(before, snapshot))
 
     @property
@@ -188,7 +195,7 @@ class FolderCatalog(NamesInSql):
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:
-            raise self._failed("list", error) from None
+            raise self._error("list", error) from None
         versions = [(int(match[1]), name) for name in names if (match := _METADATA.fullmatch(name))]
         return max(versions, default=None)
 
@@ -200,76 +207,79 @@ class FolderCatalog(NamesInSql):
         except FileNotFoundError:
             raise
         except (OSError, ValueError) as error:
-            raise self._failed(f"read {name} of", error) from None
+            raise self._error(f"read {name} of", error) from None
 
     @property
     def _folder(self) -> str | None:
         return str(self._place.local / "metadata") if self._place.local else None
 
     def _put_next(self, before: Metadata, raw: Mapping[str, Any]) -> bool:
-        """Put the next version, if it is not there; return whether it was not. A link is made once, whoever else tries.
+        """Write the next version; return False if it exists.
 
-        Its name is the one that Spark's next version would have, so that the two cannot both be there.
+        A hard link is created only once, whoever tries.
+
+        Its name is the one that Spark's next version would have, so that only one of the two can exist.
         """
-        packed = before.properties.get(_COMPRESSION, "none").lower() == "gzip"
-        ending = f"{'.gz' if packed else ''}.metadata.json"
-        draft = f"{self._folder}/{uuid4()}{ending}"
-        target = f"{self._folder}/v{before.version + 1}{ending}"
+        is_packed = before.properties.get(_COMPRESSION, "none").lower() == "gzip"
+        suffix = f"{'.gz' if is_packed else ''}.metadata.json"
+        draft = f"{self._folder}/{uuid4()}{suffix}"
+        target = f"{self._folder}/v{before.version + 1}{suffix}"
         data = json.dumps(raw).encode()
         try:
             with open(draft, "xb") as file:  # noqa: PTH123 - as above
-                file.write(gzip.compress(data) if packed else data)
+                file.write(gzip.compress(data) if is_packed else data)
             os.link(draft, target)
         except FileExistsError:
             return False
         except OSError as error:
-            raise self._failed("write", error) from None
+            raise self._error("write", error) from None
         finally:
             if os.path.exists(draft):  # noqa: PTH110
                 os.unlink(draft)  # noqa: PTH108
-        if not self._is_there(before):
+        if not self._still_has(before):
             with suppress(OSError):
                 os.unlink(target)  # noqa: PTH108
             raise TargetError(
-                f"table {self._place}: expected its version {before.version}, on which the next one was put, found another one or none meanwhile: others have"
-                " committed many times, or the table was dropped. Nothing is lost: the next run looks what is there"
+                f"table {self._place}: expected version {before.version}, the base of the next one, found another version or none: others"
+                " committed many times meanwhile, or the table was dropped. Nothing is lost: the next run reads the table again"
             )
-        self._put_hint(before.version + 1)
-        for old in dropped_versions(before, raw):
+        self._write_hint(before.version + 1)
+        for old in dropped_metadata_files(before, raw):
             name = old.rpartition("/")[2]
-            for gone in (name, f".{name}.crc"):  # Hadoop's checksum, if Spark has put it
+            for file_name in (name, f".{name}.crc"):  # Hadoop's checksum, if Spark wrote the file
                 with suppress(OSError):
-                    os.unlink(f"{self._folder}/{gone}")  # noqa: PTH108
+                    os.unlink(f"{self._folder}/{file_name}")  # noqa: PTH108
         return True
 
-    def _is_there(self, version: Metadata) -> bool:
-        """Whether the table has a version as it was read.
+    def _still_has(self, version: Metadata) -> bool:
+        """Return whether the table still has a version as it was read.
 
-        One that it has not any more was deleted with the older ones, or was another table's: the number after it is then free again, and what is put there
-        follows nothing.
+        A missing version was deleted as an old one, or belonged to a dropped table. The next number is
+        then free again, and a version written there would have no predecessor.
         """
         with suppress(FileNotFoundError):
             return self._read(version.version, version.location.rpartition("/")[2]).raw == version.raw
         return False
 
-    def _put_hint(self, version: int) -> None:
-        """Say which version is the newest, for engines that look nowhere else. Iceberg's own looks for later ones, too, if the one that is said is there.
+    def _write_hint(self, version: int) -> None:
+        """Write version-hint.text for engines that read nothing else.
 
-        Others may have said a later one meanwhile, and deleted this one.
+        Iceberg itself also looks for later versions if the hinted one exists. Other writers may have
+        written a later hint meanwhile, and deleted this version.
         """
         draft = f"{self._folder}/{uuid4()}-version-hint.text"
-        newest, said = version, 0
+        newest, hinted = version, 0
         with suppress(OSError, TargetError):
-            while said < newest:
+            while hinted < newest:
                 with open(draft, "x") as file:  # noqa: PTH123 - as above
                     file.write(str(newest))
-                with suppress(FileNotFoundError):  # Hadoop's checksum of the one before
+                with suppress(FileNotFoundError):  # Hadoop's checksum of the previous hint
                     os.unlink(f"{self._folder}/.version-hint.text.crc")  # noqa: PTH108
                 os.replace(draft, f"{self._folder}/version-hint.text")  # noqa: PTH105
-                found = self._newest_file()
-                said, newest = newest, found[0] if found else newest
+                newest_file = self._newest_file()
+                hinted, newest = newest, newest_file[0] if newest_file else newest
 
-    def _failed(self, verb: str, error: Exception) -> TargetError:
+    def _error(self, verb: str, error: Exception) -> TargetError:
         return TargetError(
             f"table {self._place}: cannot {verb} its Iceberg metadata: {type(error).__name__}: {in_one_line(str(error))}."
             " Check the table's path, owner and mode"

@@ -1,7 +1,7 @@
-"""Columns that come with rows: what an Iceberg table's become, by the schema mode, and the statements that make them so (docs/reference/schemas.md).
+"""Change an Iceberg table's columns for new rows, as the schema mode says (docs/schemas.md).
 
-Iceberg changes columns apart from rows: a version of the metadata of its own, which changes no row and no snapshot, and does no harm if it is made
-twice.
+Iceberg changes columns apart from rows: in a metadata version of its own, which changes no row and no
+snapshot and can safely be repeated.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from partitions.loads import Load, ReplaceAll, Scd2
 from partitions.schema_types import Schema, all_nullable, shown
 from partitions.target import COMMIT_COLUMN, HISTORY_COLUMNS
 from resources.tables.contract.conflict_retries import retry_conflicts
-from resources.tables.iceberg.columns import as_stored, dotted, sql_type
+from resources.tables.iceberg.columns import dotted, sql_type, stored_type
 from resources.tables.iceberg.metadata import Metadata
 from resources.tables.iceberg.numbered_commit import NumberedCommit
 from resources.tables.row_columns import evolve_columns, with_columns_of, with_validity
@@ -29,122 +29,131 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ColumnChanges:
-    """What a load changes of the table's columns.
+    """The column changes of one load.
 
     Attributes:
-        commit: of the number.
-        schema_mode: what becomes of the table's columns if rows come with others.
+        commit: commit of the number.
+        schema_mode: how writes change the table's columns.
     """
 
     commit: NumberedCommit
     schema_mode: SchemaMode
 
-    def make(self, rows: DataFrame, load: Load) -> None:
-        """Give the table the columns of rows, as the schema mode says, before they come: all that is written is built from columns that are there."""
+    def alter_table(self, rows: DataFrame, load: Load) -> None:
+        """Change the table's columns for the rows before they are written, as the schema mode says."""
         commit = self.commit
-        if not self._are_taken(load):
+        if not self._may_change(load):
             return
 
         def attempt() -> None:
             metadata = commit.catalog.newest()
             if metadata is None or commit.is_taken(metadata):
                 return
-            if not (changes := self._taken(metadata).statements(rows.schema, load)):
+            if not (changes := self._evolving_columns(metadata).statements(rows.schema, load)):
                 return
             session = rows.sparkSession
             name = commit.catalog.name(session)
-            with commit.telling_conflicts():
+            with commit.raising_conflicts():
                 for change in changes:
                     session.sql(f"ALTER TABLE {name} {change}")
 
         retry_conflicts(attempt)
 
-    def fitted(self, rows: DataFrame, load: Load, metadata: Metadata) -> DataFrame:
-        """Return rows with the columns that the table takes."""
-        if not self._are_taken(load):
+    def fit_rows(self, rows: DataFrame, load: Load, metadata: Metadata) -> DataFrame:
+        """Return rows with the table's columns."""
+        if not self._may_change(load):
             return rows
-        return self._taken(metadata).fitted(rows, HISTORY_COLUMNS if isinstance(load, Scd2) else ())
+        return self._evolving_columns(metadata).fit_rows(
+            rows, HISTORY_COLUMNS if isinstance(load, Scd2) else ()
+        )
 
-    def _are_taken(self, load: Load) -> bool:
-        """Whether the table takes columns of rows; else it keeps its own, or is given new ones with all of its rows."""
+    def _may_change(self, load: Load) -> bool:
+        """Return whether this load evolves the table's columns instead of keeping or replacing them."""
         return self.schema_mode in ("merge", "rescue") and not isinstance(load, ReplaceAll)
 
-    def _taken(self, metadata: Metadata) -> TakenColumns:
+    def _evolving_columns(self, metadata: Metadata) -> EvolvingColumns:
         table = self.commit.columns(metadata)
-        own = [field for field in table.fields if field.name != COMMIT_COLUMN]
-        return TakenColumns(self.schema_mode, type(table)(own), self.commit.shown)
+        own_fields = [field for field in table.fields if field.name != COMMIT_COLUMN]
+        return EvolvingColumns(self.schema_mode, type(table)(own_fields), self.commit.table_name)
 
 
 @dataclass(frozen=True)
-class TakenColumns:
-    """What becomes of a table's columns with rows that are not replacing all of its own.
+class EvolvingColumns:
+    """The columns of a table that rows may extend or widen.
 
     Attributes:
-        mode: of the target, ``merge`` or ``rescue``.
-        table: the columns that are there, without Strandline's own.
-        shown: the table's name, for people.
+        mode: schema mode of the target, ``merge`` or ``rescue``.
+        table: columns of the table, without Strandline's own.
+        table_name: name of the table, for people.
     """
 
     mode: SchemaMode
     table: StructType
-    shown: str
+    table_name: str
 
     def statements(self, rows: StructType, load: Load) -> list[str]:
-        """Return what ``ALTER TABLE`` must do before rows of these columns are loaded; nothing if they fit.
+        """Return the ``ALTER TABLE`` clauses that rows need; empty if they fit.
 
         Raises:
-            RowsRefused: the mode does not accept the rows' columns, or Iceberg cannot change a type like this.
+            RowsRefused: the mode does not accept the rows' columns, or Iceberg cannot change a type like
+                this.
         """
         from pyspark.sql.types import StructType
 
-        incoming = _incoming(with_validity(rows, load))
-        evolution = evolve_columns(self.table.jsonValue(), incoming, self.mode, self.shown)
+        incoming = _incoming_schema(with_validity(rows, load))
+        evolution = evolve_columns(self.table.jsonValue(), incoming, self.mode, self.table_name)
         if evolution.action == "none":
             return []
-        becomes = StructType.fromJson(json.loads(json.dumps(evolution.schema)))
-        return list(_changes((), self.table, becomes, self.shown))
+        target = StructType.fromJson(json.loads(json.dumps(evolution.schema)))
+        return list(_alter_clauses((), self.table, target, self.table_name))
 
-    def fitted(self, rows: DataFrame, made: Sequence[str]) -> DataFrame:
-        """Return rows with the columns of the table: what they lack is NULL, narrower values are cast up. What does not fit stays as it is.
+    def fit_rows(self, rows: DataFrame, load_columns: Sequence[str]) -> DataFrame:
+        """Return rows with the table's columns: missing ones are NULL, narrower values are cast.
+
+        Rows that do not fit are returned unchanged.
 
         Args:
-            rows: of the slice.
-            made: columns that the load makes, which the rows do not get here.
+            rows: rows of the slice.
+            load_columns: columns that the load adds, and that the rows do not get here.
         """
-        if evolved(self.table.jsonValue(), _incoming(rows.schema), "rescue").rescued:
+        if evolved(self.table.jsonValue(), _incoming_schema(rows.schema), "rescue").rescued:
             return rows
-        there = [field for field in self.table.fields if field.name not in made]
-        return with_columns_of(rows, type(self.table)(there))
+        fields = [field for field in self.table.fields if field.name not in load_columns]
+        return with_columns_of(rows, type(self.table)(fields))
 
 
-def _incoming(rows: StructType) -> Schema:
-    stored: Any = as_stored(rows).jsonValue()
+def _incoming_schema(rows: StructType) -> Schema:
+    stored: Any = stored_type(rows).jsonValue()
     return all_nullable(stored)
 
 
-def _changes(path: tuple[str, ...], was: DataType, becomes: DataType, table: str) -> Iterator[str]:
+def _alter_clauses(
+    path: tuple[str, ...], from_type: DataType, to_type: DataType, table: str
+) -> Iterator[str]:
     from pyspark.sql import types as T
 
-    if isinstance(was, T.StructType) and isinstance(becomes, T.StructType):
-        there = {field.name.casefold(): field for field in was.fields}
-        for field in becomes.fields:
-            own = there.get(field.name.casefold())
-            if own is None:
+    if isinstance(from_type, T.StructType) and isinstance(to_type, T.StructType):
+        inner_fields = {field.name.casefold(): field for field in from_type.fields}
+        for field in to_type.fields:
+            existing_field = inner_fields.get(field.name.casefold())
+            if existing_field is None:
                 yield f"ADD COLUMN {dotted((*path, field.name))} {sql_type(field.dataType)}"
             else:
-                yield from _changes((*path, own.name), own.dataType, field.dataType, table)
-    elif isinstance(was, T.ArrayType) and isinstance(becomes, T.ArrayType):
-        yield from _changes((*path, "element"), was.elementType, becomes.elementType, table)
-    elif isinstance(was, T.MapType) and isinstance(becomes, T.MapType):
-        yield from _changes((*path, "value"), was.valueType, becomes.valueType, table)
-    elif was != becomes:
+                yield from _alter_clauses(
+                    (*path, existing_field.name), existing_field.dataType, field.dataType, table
+                )
+    elif isinstance(from_type, T.ArrayType) and isinstance(to_type, T.ArrayType):
+        yield from _alter_clauses((*path, "element"), from_type.elementType, to_type.elementType, table)
+    elif isinstance(from_type, T.MapType) and isinstance(to_type, T.MapType):
+        yield from _alter_clauses((*path, "value"), from_type.valueType, to_type.valueType, table)
+    elif from_type != to_type:
         if (
-            isinstance(was, T.DecimalType)
-            and isinstance(becomes, T.DecimalType)
-            and was.scale != becomes.scale
+            isinstance(from_type, T.DecimalType)
+            and isinstance(to_type, T.DecimalType)
+            and from_type.scale != to_type.scale
         ):
             raise RowsRefused(
-                f"table {table}: column {'.'.join(path)}: expected {shown(was.jsonValue())} or one with more digits before the point, found"
-                f" {shown(becomes.jsonValue())}: Iceberg keeps the digits after it. Convert it in sql, or load into a new table"
+                f"table {table}: column {'.'.join(path)}: expected {shown(from_type.jsonValue())} or a type with more digits before the point, found"
+                f" {shown(to_type.jsonValue())}: Iceberg cannot change the digits after it. Convert the column in sql, or load into a new table"
             )
-        yield f"ALTER COLUMN {dotted(path)} TYPE {sql_type(becomes)}"
+        yield f"ALTER COLUMN {dotted(path)} TYPE {sql_type(to_type)}"

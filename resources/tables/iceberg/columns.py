@@ -1,4 +1,7 @@
-"""The columns of rows and of their Iceberg table: matched by name, never converted, and one more that says which commit wrote a row."""
+"""Match the columns of rows with their Iceberg table by name, and add the column of the commit.
+
+Values are never converted.
+"""
 
 from __future__ import annotations
 
@@ -18,68 +21,81 @@ if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructType
 
 OUTSIDE = "rows_outside"
-"""Code of the error for rows that are not among those that their load replaces."""
+"""Error code for rows outside the rows that their load replaces."""
 
 _OUTSIDE = "strandline: a row is not among those that its load replaces"
-_SMALL = ("tinyint", "smallint")
+_SMALL_INTEGERS = ("tinyint", "smallint")
 
 
 def check_reserved(rows: DataFrame) -> None:
-    """Raise if rows have a column of a name that Strandline's column or one of Iceberg's own has.
+    """Raise if rows have a column with a name that Strandline or Iceberg reserves.
 
     Raises:
-        RowsRefused: they have.
+        RowsRefused: they have one.
     """
     reserved = next(
         (name for name in rows.columns if name.lower() in (COMMIT_COLUMN, *ICEBERG_COLUMNS)), None
     )
     if reserved is not None:
         raise RowsRefused(
-            f"column {reserved}: expected no column of this name, which Iceberg tables have for the commit that wrote a row, or for its file and place."
+            f"column {reserved}: expected no column of this name, which Iceberg tables reserve for a row's commit, file or position."
             " Rename it in sql"
         )
 
 
-def check_types(rows: StructType, table: StructType, shown: str) -> None:
-    """Raise if a column is not one of the table's, or has another type.
+def check_types(rows: StructType, table: StructType, table_name: str) -> None:
+    """Raise if the table lacks a column of the rows, or has another type for it.
 
     Args:
         rows: columns of the slice.
-        table: its columns.
-        shown: its name, for people.
+        table: columns of the table.
+        table_name: name of the table, for people.
 
     Raises:
         RowsRefused: a column does not fit.
     """
-    there = {field.name.lower(): as_stored(field.dataType).simpleString() for field in table}
+    types_by_name = {field.name.lower(): stored_type(field.dataType).simpleString() for field in table}
     for field in rows:
-        kind, expected = as_stored(field.dataType).simpleString(), there.get(field.name.lower())
-        if kind != expected:
+        data_type, expected = (
+            stored_type(field.dataType).simpleString(),
+            types_by_name.get(field.name.lower()),
+        )
+        if data_type != expected:
             names = ", ".join(name for name in table.names if name != COMMIT_COLUMN)
-            wanted = f"type {expected}" if expected else f"one of its columns ({names})"
-            raise RowsRefused(f"table {shown}: expected {wanted}, found column {field.name} of type {kind}")
+            expected_text = f"type {expected}" if expected else f"one of its columns ({names})"
+            raise RowsRefused(
+                f"table {table_name}: expected {expected_text}, found column {field.name} of type {data_type}"
+            )
 
 
-def as_stored(kind: DataType) -> DataType:
-    """Return the type that a column has in an Iceberg table: whole numbers of 8 and 16 bits have 32, and all texts are of any length."""
+def stored_type(data_type: DataType) -> DataType:
+    """Return the type of a column in an Iceberg table.
+
+    Integers of 8 and 16 bits become 32 bits; texts lose their length limit.
+    """
     from pyspark.sql import types as T
 
-    match kind:
+    match data_type:
         case T.ByteType() | T.ShortType():
             return T.IntegerType()
         case T.CharType() | T.VarcharType():
             return T.StringType()
         case T.ArrayType():
-            return T.ArrayType(as_stored(kind.elementType), True)
+            return T.ArrayType(stored_type(data_type.elementType), True)
         case T.MapType():
-            return T.MapType(as_stored(kind.keyType), as_stored(kind.valueType), True)
+            return T.MapType(stored_type(data_type.keyType), stored_type(data_type.valueType), True)
         case T.StructType():
-            return T.StructType([T.StructField(field.name, as_stored(field.dataType)) for field in kind])
-    return kind
+            return T.StructType(
+                [T.StructField(field.name, stored_type(field.dataType)) for field in data_type]
+            )
+    return data_type
 
 
-def commit_of(value: str, where: Predicate = EVERYTHING) -> Column:
-    """Return the column of a commit. Reading a row that is not among those of a predicate fails; see :func:`is_outside`."""
+def commit_column(value: str, where: Predicate = EVERYTHING) -> Column:
+    """Return the column of a commit; reading it fails for a row outside the predicate.
+
+    See :func:`is_outside_error`.
+    """
     from pyspark.sql import functions as F
 
     commit = F.lit(value)
@@ -89,42 +105,44 @@ def commit_of(value: str, where: Predicate = EVERYTHING) -> Column:
     return commit
 
 
-def with_commit(rows: DataFrame, value: str) -> DataFrame:
+def with_commit_column(rows: DataFrame, value: str) -> DataFrame:
     """Return rows with the column of their commit."""
     from pyspark.sql.types import StringType
 
-    return with_typed_columns(rows, {COMMIT_COLUMN: (commit_of(value), StringType())})
+    return with_typed_columns(rows, {COMMIT_COLUMN: (commit_column(value), StringType())})
 
 
-def is_outside(error: Exception) -> bool:
-    """Return whether a write failed at a row that is not among those that its load replaces."""
-    return f"[USER_RAISED_EXCEPTION] {_OUTSIDE}" in str(error)  # a query that Spark shows has the words, too
+def is_outside_error(error: Exception) -> bool:
+    """Return whether a write failed at a row outside the rows that its load replaces."""
+    return f"[USER_RAISED_EXCEPTION] {_OUTSIDE}" in str(
+        error
+    )  # the query that Spark quotes has the words without the prefix
 
 
-def in_order_of(rows: DataFrame, table: StructType, commit: Column) -> DataFrame:
-    """Return the rows with all columns of the table, and that of their commit among them; one that they lack is NULL."""
+def in_table_order(rows: DataFrame, table: StructType, commit: Column) -> DataFrame:
+    """Return the rows with all columns of the table, the commit's among them; missing ones are NULL."""
     from pyspark.sql import functions as F
 
-    given = {field.name.lower(): field for field in rows.schema}
+    row_fields = {field.name.lower(): field for field in rows.schema}
     columns: list[Any] = []
     for field in table:
-        own = given.get(field.name.lower())
+        row_field = row_fields.get(field.name.lower())
         if field.name == COMMIT_COLUMN:
             columns.append(commit.alias(COMMIT_COLUMN))
-        elif own is None:
+        elif row_field is None:
             columns.append(F.lit(None).cast(field.dataType).alias(field.name))
         else:
-            column = F.col(quoted(own.name))
-            small = own.dataType.simpleString() in _SMALL
-            columns.append((column.cast(field.dataType) if small else column).alias(field.name))
+            column = F.col(quoted(row_field.name))
+            is_small_integer = row_field.dataType.simpleString() in _SMALL_INTEGERS
+            columns.append((column.cast(field.dataType) if is_small_integer else column).alias(field.name))
     return rows.select(*columns)
 
 
-def sql_type(kind: DataType) -> str:
-    """Return a type as ``ALTER TABLE`` takes it, with quoted names of fields."""
+def sql_type(data_type: DataType) -> str:
+    """Return a type in the syntax of ``ALTER TABLE``, with quoted field names."""
     from pyspark.sql import types as T
 
-    match as_stored(kind):
+    match stored_type(data_type):
         case T.ArrayType() as stored:
             return f"array<{sql_type(stored.elementType)}>"
         case T.MapType() as stored:
@@ -137,5 +155,5 @@ def sql_type(kind: DataType) -> str:
 
 
 def dotted(path: Sequence[str]) -> str:
-    """Return the path of a column as ``ALTER TABLE`` takes it."""
+    """Return a column's path in the syntax of ``ALTER TABLE``."""
     return ".".join(map(quoted, path))

@@ -1,4 +1,4 @@
-"""One commit of an Iceberg table: its snapshots, and what Strandline has written into their summaries (docs/reference/iceberg.md)."""
+"""One commit of an Iceberg table: its snapshots and Strandline's metadata in them (docs/iceberg.md)."""
 
 from __future__ import annotations
 
@@ -14,61 +14,61 @@ from resources.tables.contract.commits import TableCommit, Tag, TaggedCommit
 from resources.tables.iceberg.metadata import Snapshot
 
 OWNS_COLUMN = "strandline.commit-column"
-"""The table property that says that the column is Strandline's, as the snapshots do; for readers it is a column like any other else."""
+"""Table property that marks the commit column as Strandline's, as its snapshots do. Without it readers see the column."""
 
-_TEXT = "strandline"
+_METADATA_KEY = "strandline"
 _APP_ID = "strandline.app-id"
 _NUMBER = "strandline.number"
 _LOAD = "strandline.load"
 _BASE = "strandline.base"
 COPIED = "strandline.copied-records"
-"""Keys of a summary: what the commit says of itself, under which tag, how it was made, on which snapshot, if others may be between, and how many rows it only moved."""
+"""Keys of a summary: metadata, tag (app id and number), kind of load, base snapshot of its branch, and number of copied rows."""
 
-_MERGED = "spark.merge-into.num-target-rows-"
-"""Before what Spark counts in a MERGE."""
+_MERGE_COUNTS = "spark.merge-into.num-target-rows-"
+"""Prefix of Spark's counts of a MERGE."""
 
 _REPLACED_ALL, _APPENDED, _PUBLISHED, _FENCED = "replace-all", "append", "publish", "fence"
 
 DIGITS = 10
-"""Of a number, so that the texts are in the order of the numbers."""
+"""Width of a number, so that texts sort like numbers."""
 
 
 def commit_value(app_id: str, number: int) -> str:
-    """Return what rows carry that a commit wrote."""
+    """Return the value that rows of a commit carry."""
     return f"{app_id}:{number:0{DIGITS}d}"
 
 
 def summary_of(tag: Tag, text: str, load: Load | None, base: int | None = None) -> dict[str, str]:
-    """Return the properties of the summary of a commit.
+    """Return the properties of a commit's summary.
 
     Args:
-        tag: of the commit.
-        text: what it says of itself.
-        load: that it carries out; None if it only takes its number.
-        base: the snapshot on which it is made beside what readers see; None if they see each snapshot of it at once.
+        tag: tag of the commit.
+        text: user metadata of the commit.
+        load: load of the slice; None if the commit only takes its number.
+        base: snapshot that the commit's branch starts from; None if readers see each snapshot at once.
     """
-    how = _PUBLISHED if base or not isinstance(load, Append) else _APPENDED
+    load_kind = _PUBLISHED if base or not isinstance(load, Append) else _APPENDED
     if load is None:
-        how = _FENCED
+        load_kind = _FENCED
     elif isinstance(load, ReplaceAll):
-        how = _REPLACED_ALL
+        load_kind = _REPLACED_ALL
     return {
-        _TEXT: json.dumps(json.loads(text)[_TEXT]),
+        _METADATA_KEY: json.dumps(json.loads(text)[_METADATA_KEY]),
         _APP_ID: tag.app_id,
         _NUMBER: str(tag.number),
-        _LOAD: how,
+        _LOAD: load_kind,
         **({_BASE: str(base)} if base else {}),
     }
 
 
 @dataclass(frozen=True)
-class Commit:
-    """What readers see at once.
+class IcebergCommit:
+    """The snapshots that become visible to readers at once.
 
     Attributes:
-        snapshot: the one that they see.
-        parts: those that were made on the way to it, oldest first.
-        before: the snapshot that it follows; None if it is the first, or if that one was expired.
+        snapshot: snapshot that readers see.
+        parts: snapshots that were made on the way to it, oldest first.
+        before: snapshot before the commit; None if it is the first, or if that one was expired.
     """
 
     snapshot: Snapshot
@@ -76,27 +76,31 @@ class Commit:
     before: Snapshot | None = None
 
     @cached_property
-    def ours(self) -> Mapping[str, Any]:
-        """What Strandline has written into the summary; nothing if it is another writer's."""
+    def strandline_metadata(self) -> Mapping[str, Any]:
+        """Strandline's part of the summary; empty for another writer's commit."""
         try:
-            return dict(json.loads(self.snapshot.summary.get(_TEXT) or "null"))
+            return dict(json.loads(self.snapshot.summary.get(_METADATA_KEY) or "null"))
         except (ValueError, TypeError):
             return {}
 
-    def is_of_another(self, dataflow: str | None) -> bool:
-        """Return whether it is the commit of another dataflow that shares the table; None: nobody shares it."""
-        return dataflow is not None and self.ours.get("dataflow", dataflow) != dataflow
+    def is_of_other_dataflow(self, dataflow: str | None) -> bool:
+        """Return whether another dataflow that shares the table made the commit.
+
+        ``dataflow`` is None if no one shares the table.
+        """
+        return dataflow is not None and self.strandline_metadata.get("dataflow", dataflow) != dataflow
 
     @property
-    def fences(self) -> bool:
-        """Whether it only takes a number: what it has added it has taken away."""
+    def is_fence(self) -> bool:
+        """Return whether the commit only takes a number: it removed what it added."""
         return self.snapshot.summary.get(_LOAD) == _FENCED
 
     @property
     def app_id(self) -> str | None:
-        """Under whose tag it is; None if it carries none.
+        """App id of the commit's tag; None if it carries none.
 
-        An append that has added no file keeps nobody out of its number, and is no commit of it: the one that follows is.
+        An append without files does not keep others from its number, so it carries no tag; the commit
+        after it does.
         """
         summary = self.snapshot.summary
         if summary.get(_LOAD) == _APPENDED and self.follows and not self.snapshot.count("added-data-files"):
@@ -105,94 +109,105 @@ class Commit:
 
     @property
     def number(self) -> int:
-        """Under its tag."""
+        """Number under the commit's tag."""
         return self.snapshot.count(_NUMBER)
 
     @property
     def id(self) -> str:
-        """What tells the commit from any other: the intent or fence that it belongs to, else the hash of its summary."""
+        """Identity of the commit: the id of its intent or fence, otherwise the hash of its summary."""
         text = json.dumps([self.snapshot.id, sorted(self.snapshot.summary.items())])
-        return str(self.ours.get("owner") or hashlib.sha256(text.encode()).hexdigest()[:32])
+        return str(self.strandline_metadata.get("owner") or hashlib.sha256(text.encode()).hexdigest()[:32])
 
     @property
     def follows(self) -> int | None:
-        """The snapshot before it, whether it is still there or not."""
+        """Id of the snapshot before the commit, which may be expired."""
         return (self.parts[0] if self.parts else self.snapshot).parent
 
     @property
-    def recorded(self) -> TableCommit:
-        """As the watermark log records it."""
+    def as_table_commit(self) -> TableCommit:
+        """Commit as the watermark log records it."""
         return TableCommit(self.snapshot.version, self.id)
 
     @property
-    def shown(self) -> str:
-        """In a few words, for people."""
+    def description(self) -> str:
+        """Operation and version, for people."""
         return f"{self.snapshot.operation} (version {self.snapshot.version})"
 
     @property
-    def tagged(self) -> TaggedCommit:
+    def as_tagged(self) -> TaggedCommit:
         """Return the commit as one under its tag."""
-        rows, removed, counted = self._counts
+        rows, removed, are_counted = self._counts
         return TaggedCommit(
-            self.ours.get("owner"),
+            self.strandline_metadata.get("owner"),
             self.snapshot.version,
             rows,
             self.snapshot.count("added-files-size"),
-            bool(self.ours.get("gives_up")),
+            bool(self.strandline_metadata.get("gives_up")),
             removed,
             self.number,
-            uncounted=not counted,
+            uncounted=not are_counted,
             follows=self.before.version if self.before else None,
-            committed_by=self.ours.get("committed_by"),
+            committed_by=self.strandline_metadata.get("committed_by"),
         )
 
     @property
     def _counts(self) -> tuple[int, int | None, bool]:
-        """Rows that it wrote, those that it deleted (None: all), and whether the summaries tell. Rows that were only moved are neither."""
+        """Number of written rows, of deleted rows (None: all), and whether the summaries count them.
+
+        Rows that were only copied are neither.
+        """
         snapshot, load = self.snapshot, self.snapshot.summary.get(_LOAD)
-        if self.fences:
+        if self.is_fence:
             return 0, 0, True
         written = snapshot.count("added-records")
         if load == _REPLACED_ALL and self.before is not None:
             return written, None, True
         if COPIED in snapshot.summary:
-            moved = snapshot.count(COPIED)
-            return written - moved, snapshot.count("deleted-records") - moved, True
-        moved = 0
+            copied = snapshot.count(COPIED)
+            return written - copied, snapshot.count("deleted-records") - copied, True
+        copied = 0
         if changes_rows(snapshot):
-            counts = [snapshot.count(f"{_MERGED}{what}") for what in ("inserted", "updated")]
-            if f"{_MERGED}inserted" not in snapshot.summary or min(counts) < 0:
+            counts = [snapshot.count(f"{_MERGE_COUNTS}{suffix}") for suffix in ("inserted", "updated")]
+            if f"{_MERGE_COUNTS}inserted" not in snapshot.summary or min(counts) < 0:
                 return written, 0, False
-            moved = written - sum(counts)
-        before = self.before.rows if self.before else None if self.follows else 0
-        if before is None or snapshot.rows is None:
-            return written - moved, 0, not any(map(changes_rows, (*self.parts, snapshot)))
-        return written - moved, before + written - moved - snapshot.rows, True
+            copied = written - sum(counts)
+        rows_before = self.before.rows if self.before else None if self.follows else 0
+        if rows_before is None or snapshot.rows is None:
+            return written - copied, 0, not any(map(changes_rows, (*self.parts, snapshot)))
+        return written - copied, rows_before + written - copied - snapshot.rows, True
 
     @property
     def removed_by_files(self) -> int:
-        """Rows that it deleted, as the counts of its files tell: beside deletes by values also rows that those had deleted before."""
-        all_ = (*self.parts, self.snapshot)
-        gone = sum(each.count("deleted-records") + each.count("added-position-deletes") for each in all_)
-        return max(0, gone + self._counts[0] - sum(each.count("added-records") for each in all_))
+        """Number of deleted rows by the counts of files.
+
+        If there are equality deletes, rows that those had deleted before count again.
+        """
+        snapshots = (*self.parts, self.snapshot)
+        deleted = sum(
+            snapshot.count("deleted-records") + snapshot.count("added-position-deletes")
+            for snapshot in snapshots
+        )
+        return max(
+            0, deleted + self._counts[0] - sum(snapshot.count("added-records") for snapshot in snapshots)
+        )
 
 
 def changes_rows(snapshot: Snapshot) -> bool:
-    """Return whether a snapshot has not only added files."""
+    """Return whether a snapshot does more than add files."""
     return bool(snapshot.count("deleted-data-files") or snapshot.count("added-delete-files"))
 
 
-def commits_of(newest_first: Iterable[Snapshot]) -> list[Commit]:
-    """Return the commits that a line of snapshots is made of, oldest first."""
-    line = list(newest_first)
-    at = {snapshot.id: number for number, snapshot in enumerate(line)}
-    commits: list[Commit] = []
-    here = 0
-    while here < len(line):
-        base = line[here].count(_BASE) or line[here].parent
-        following = at.get(base, len(line)) if base is not None else len(line)
-        following = max(following, here + 1)
-        before = line[following] if following < len(line) else None
-        commits.append(Commit(line[here], tuple(line[here + 1 : following][::-1]), before))
-        here = following
+def group_commits(newest_first: Iterable[Snapshot]) -> list[IcebergCommit]:
+    """Group a line of snapshots into commits, oldest first."""
+    snapshots = list(newest_first)
+    index_of = {snapshot.id: number for number, snapshot in enumerate(snapshots)}
+    commits: list[IcebergCommit] = []
+    index = 0
+    while index < len(snapshots):
+        base = snapshots[index].count(_BASE) or snapshots[index].parent
+        following = index_of.get(base, len(snapshots)) if base is not None else len(snapshots)
+        following = max(following, index + 1)
+        before = snapshots[following] if following < len(snapshots) else None
+        commits.append(IcebergCommit(snapshots[index], tuple(snapshots[index + 1 : following][::-1]), before))
+        index = following
     return commits[::-1]

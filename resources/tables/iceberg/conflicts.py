@@ -1,13 +1,13 @@
-"""Which errors of Spark's and Iceberg's say that a table is not what a commit was planned on, so that the same write may succeed now."""
+"""Recognize the errors of Spark and Iceberg that mean a conflict, so that a retry may succeed."""
 
 from __future__ import annotations
 
 from partitions.errors import WriteConflict, in_one_line
 
-_SHOWN = 200
-"""Letters of Iceberg's words for a conflict."""
+_LONGEST_REASON = 200
+"""Longest part of Iceberg's message in ours, in characters."""
 
-_CONFLICTS = (
+_CONFLICT_TEXTS = (
     "ValidationException",
     "CommitFailedException",
     "Found conflicting files",
@@ -18,30 +18,30 @@ _CONFLICTS = (
     "FIELD_ALREADY_EXISTS",
     "FIELDS_ALREADY_EXISTS",
 )
-"""What Iceberg says of a conflict."""
+"""Texts in errors of Iceberg that mean a conflict."""
 
 
 class BranchLost(Exception):
-    """A branch is not what was written to it: the writer was believed dead, or another engine has dropped it."""
+    """A branch changed while it was written: the writer was believed dead, or another engine dropped it."""
 
 
 def is_conflict(error: Exception) -> bool:
-    """Return whether another writer's commit is why a write failed."""
+    """Return whether a write failed because of another writer's commit."""
     if isinstance(error, BranchLost):
         return True
     text = in_one_line(str(error))
-    return any(words in text for words in _CONFLICTS)
+    return any(words in text for words in _CONFLICT_TEXTS)
 
 
-def conflict_of(table: str, number: int, error: Exception) -> WriteConflict:
-    """Return the conflict that an error of Spark's, Iceberg's or a branch tells of.
+def conflict_error(table: str, number: int, error: Exception) -> WriteConflict:
+    """Return the WriteConflict for an error of Spark, Iceberg or a branch.
 
     Args:
-        table: for people.
-        number: that is written.
-        error: that was caught.
+        table: name of the table, for people.
+        number: number that was being written.
+        error: error that was caught.
     """
     return WriteConflict(
-        f"table {table}: other writers committed while number {number} was written: {in_one_line(str(error))[:_SHOWN]}. Nothing is lost: the next run"
-        " finishes it; let other writers pause"
+        f"table {table}: other writers committed while number {number} was written: {in_one_line(str(error))[:_LONGEST_REASON]}. Nothing is lost: the next run"
+        " writes it again. If this repeats, pause other writers"
     )

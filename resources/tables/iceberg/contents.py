@@ -1,4 +1,7 @@
-"""What an Iceberg table holds, in its newest version or in an older one: columns, counts, values, rows. Only :meth:`IcebergContents.read` starts Spark."""
+"""The contents of an Iceberg table: columns, counts, values and rows of a version.
+
+Only :meth:`IcebergContents.read` starts Spark.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ from resources.tables.contract.commits import MOST_ROWS, Version
 from resources.tables.contract.contents import TableContents, TellsNextColumns
 from resources.tables.contract.spans import FileSpan, TellsSpans
 from resources.tables.iceberg.catalog import Catalog
-from resources.tables.iceberg.commit import commits_of
+from resources.tables.iceberg.commit import group_commits
 from resources.tables.iceberg.metadata import Metadata, Snapshot, spark_schema
 from resources.tables.iceberg.rows import (
     count_rows,
@@ -28,13 +31,13 @@ from resources.tables.iceberg.rows import (
     highest_values,
     holds_any,
 )
-from resources.tables.iceberg.share import Share
+from resources.tables.iceberg.share import IcebergShare
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _MOST_TEXTS = 100_000_000
-"""Of a column: more than the files that a dataflow has ever loaded."""
+"""Limit on the distinct texts of a column: more than any dataflow has loaded files."""
 
 
 @dataclass(frozen=True)
@@ -42,34 +45,39 @@ class IcebergContents(TableContents, TellsSpans, TellsNextColumns):
     """The contents of one Iceberg table; it need not exist.
 
     Attributes:
-        place: of the table.
-        catalog: of the table.
-        share: the rows that are the dataflow's.
+        place: place of the table.
+        catalog: catalog of the table.
+        share: the dataflow's share of the rows.
     """
 
     place: Place
     catalog: Catalog
-    share: Share
+    share: IcebergShare
 
     def has_data(self) -> bool:
-        """Return whether the table holds rows or remembers a tag."""
+        """Return whether the table holds rows or a tag."""
         metadata = self.catalog.newest()
         if metadata is None:
             return False
-        if (own := self.share.rows(metadata)) != EVERYTHING:
-            commits = commits_of(metadata.lineage())
-            remembers = any(commit.ours.get("dataflow") == self.share.dataflow for commit in commits)
-            return remembers or holds_any(metadata, metadata.current, own)
+        if (own_rows := self.share.rows(metadata)) != EVERYTHING:
+            commits = group_commits(metadata.lineage())
+            remembers = any(
+                commit.strandline_metadata.get("dataflow") == self.share.dataflow for commit in commits
+            )
+            return remembers or holds_any(metadata, metadata.current, own_rows)
         remembers = any("strandline.app-id" in snapshot.summary for snapshot in metadata.lineage())
         return remembers or count_rows(metadata) > 0
 
     def count_rows(self) -> int:
-        """Return the number of rows, from the newest snapshot's summary; a table that is shared is scanned for the dataflow's."""
+        """Return the number of rows, from the newest snapshot's summary.
+
+        A shared table is scanned for the dataflow's rows.
+        """
         metadata = self.catalog.newest()
         return count_rows(metadata, rows=self.share.rows(metadata)) if metadata else 0
 
     def count_bytes(self) -> int | None:
-        """Return the bytes of the data files, as the newest snapshot's summary has them."""
+        """Return the bytes of the data files, from the newest snapshot's summary."""
         metadata = self.catalog.newest()
         if metadata is None or metadata.current is None:
             return 0
@@ -82,7 +90,7 @@ class IcebergContents(TableContents, TellsSpans, TellsNextColumns):
         return [field["name"] for field in _spark_fields(metadata)] if metadata else []
 
     def schema(self) -> tuple[Version, str] | None:
-        """Return the newest version, and its columns as Spark's JSON."""
+        """Return the newest version and its columns as Spark's JSON."""
         metadata = self.catalog.newest()
         if metadata is None:
             return None
@@ -101,45 +109,45 @@ class IcebergContents(TableContents, TellsSpans, TellsNextColumns):
     def highest_values(
         self, columns: Sequence[str], version: Version | None = None, rows: Predicate | None = None
     ) -> dict[str, Any]:
-        """Ask for them, without Spark."""
-        metadata = readable(self.place, self.catalog)
+        """Return the highest value of each column, without Spark."""
+        metadata = open_source_metadata(self.place, self.catalog)
         condition = all_of((self.share.rows(metadata), EVERYTHING if rows is None else rows))
         return highest_values(metadata, _snapshot(metadata, version), columns, condition)
 
     def texts(self, column: str) -> set[str]:
-        """Return all texts of a column."""
+        """Return the distinct texts of a column."""
         if column not in self.columns():
             return set()
         distinct: Iterator[dict[str, Any]]
         if self.share.dataflow is None or self.share.rows(self.catalog.newest()) == EVERYTHING:
             distinct = self.distinct_rows([column], _MOST_TEXTS)
         else:
-            both = self.distinct_rows([column, DATAFLOW_COLUMN], _MOST_TEXTS)
-            distinct = (row for row in both if row[DATAFLOW_COLUMN] == self.share.dataflow)
+            texts_and_dataflows = self.distinct_rows([column, DATAFLOW_COLUMN], _MOST_TEXTS)
+            distinct = (row for row in texts_and_dataflows if row[DATAFLOW_COLUMN] == self.share.dataflow)
         return {row[column] for row in distinct if row[column] is not None}
 
     def distinct_rows(self, columns: Sequence[str], most: int = MOST_ROWS) -> Iterator[dict[str, Any]]:
-        """Return the distinct rows of some columns."""
-        return distinct_rows(readable(self.place, self.catalog), columns, most)
+        """Return the distinct rows of columns."""
+        return distinct_rows(open_source_metadata(self.place, self.catalog), columns, most)
 
     def holds_any(self, version: Version, rows: Predicate) -> bool:
-        """Ask for one row."""
-        metadata = readable(self.place, self.catalog)
+        """Return whether a version has at least one of these rows."""
+        metadata = open_source_metadata(self.place, self.catalog)
         return holds_any(metadata, _snapshot(metadata, version), rows)
 
     def file_maxima(self, version: Version, column: str) -> list[tuple[Any, int]]:
-        """Return what the table's manifests say of its files."""
-        metadata = readable(self.place, self.catalog)
+        """Return each file's highest value from the manifests."""
+        metadata = open_source_metadata(self.place, self.catalog)
         return file_maxima(metadata, _snapshot(metadata, version), column)
 
     def file_spans(self, version: Version, group: str, column: str) -> list[FileSpan] | None:
-        """Return what the table's manifests say of its files."""
-        metadata = readable(self.place, self.catalog)
+        """Return each file's span from the manifests."""
+        metadata = open_source_metadata(self.place, self.catalog)
         return file_spans(metadata, _snapshot(metadata, version), group, column)
 
     def newest_version(self) -> Version:
         """Return the newest version. Starts no Spark."""
-        return readable(self.place, self.catalog).version_id
+        return open_source_metadata(self.place, self.catalog).version_id
 
     @override
     def read(self, spark: SparkSession, version: Version, rows: Predicate = EVERYTHING) -> DataFrame:
@@ -151,8 +159,8 @@ class IcebergContents(TableContents, TellsSpans, TellsNextColumns):
         return table_rows.drop(COMMIT_COLUMN) if metadata and hides_commit_column(metadata) else table_rows
 
 
-def readable(place: Place, catalog: Catalog) -> Metadata:
-    """Return the newest metadata of a table that is read.
+def open_source_metadata(place: Place, catalog: Catalog) -> Metadata:
+    """Return the newest metadata of a table that a source reads.
 
     Raises:
         SourceError: code ``source_missing``: there is no table; or it cannot be read.
@@ -170,7 +178,7 @@ def readable(place: Place, catalog: Catalog) -> Metadata:
 
 
 def _snapshot(metadata: Metadata, version: Version | None) -> Snapshot | None:
-    """The snapshot of a version; None if the table had none then."""
+    """Return the snapshot of a version; None if the table had none then."""
     if version is None:
         return metadata.current
     snapshot = metadata.snapshot(str(version))

@@ -1,4 +1,4 @@
-"""A predicate in pyiceberg's words."""
+"""Translate predicates into pyiceberg expressions."""
 
 from __future__ import annotations
 
@@ -14,61 +14,70 @@ if TYPE_CHECKING:
     from pyiceberg.expressions import BooleanExpression
 
 
-def words() -> Any:
-    """Return pyiceberg's expressions. They are pydantic models whose positional arguments mypy does not know."""
-    from pyiceberg import expressions
+def expressions() -> Any:
+    """Return pyiceberg's expressions module, untyped.
 
-    return expressions
+    Its pydantic models take positional arguments that mypy does not know.
+    """
+    from pyiceberg import expressions as module
+
+    return module
 
 
-def expression(predicate: Predicate, schema: Mapping[str, Any]) -> BooleanExpression:
+def to_expression(predicate: Predicate, schema: Mapping[str, Any]) -> BooleanExpression:
     """Return the expression that exactly the predicate's rows meet.
 
     Args:
-        predicate: over the table's columns.
-        schema: of the table, as its metadata has it.
+        predicate: predicate over the table's columns.
+        schema: schema of the table in its metadata.
     """
     types = {field["name"].casefold(): field["type"] for field in schema["fields"]}
     columns = {name: types.get(name.casefold()) for name in columns_of(predicate)}
-    digits = {name: found for name, kind in columns.items() if (found := digits_of(kind)) is not None}
+    digits = {
+        name: count for name, data_type in columns.items() if (count := digits_of(data_type)) is not None
+    }
     return _expression(within(predicate, digits))
 
 
 def _expression(predicate: Predicate) -> BooleanExpression:
-    made: BooleanExpression
+    translated: BooleanExpression
     match predicate:
         case Among():
-            made = _among(predicate)
+            translated = _among(predicate)
         case Between():
-            made = _between(predicate)
+            translated = _between(predicate)
         case HasValue(column):
-            made = words().NotNull(column)
+            translated = expressions().NotNull(column)
         case AnyOf(parts):
-            made = reduce(words().Or, map(_expression, parts), words().AlwaysFalse())
+            translated = reduce(expressions().Or, map(_expression, parts), expressions().AlwaysFalse())
         case _:
             parts = predicate.parts
-            made = reduce(words().And, map(_expression, parts), words().AlwaysTrue())
-    return made
+            translated = reduce(expressions().And, map(_expression, parts), expressions().AlwaysTrue())
+    return translated
 
 
 def _among(predicate: Among) -> Any:
     values = [_value(value) for value in predicate.values if value is not None]
-    inside = words().In(predicate.column, values) if values else words().AlwaysFalse()
-    return words().Or(inside, words().IsNull(predicate.column)) if None in predicate.values else inside
+    inside = expressions().In(predicate.column, values) if values else expressions().AlwaysFalse()
+    return (
+        expressions().Or(inside, expressions().IsNull(predicate.column))
+        if None in predicate.values
+        else inside
+    )
 
 
 def _between(predicate: Between) -> Any:
     column = predicate.column
-    above = words().GreaterThanOrEqual if predicate.lower_inclusive else words().GreaterThan
-    below = words().LessThanOrEqual if predicate.upper_inclusive else words().LessThan
+    above = expressions().GreaterThanOrEqual if predicate.lower_inclusive else expressions().GreaterThan
+    below = expressions().LessThanOrEqual if predicate.upper_inclusive else expressions().LessThan
     bounds = [(above, predicate.lower), (below, predicate.upper)]
     return reduce(
-        words().And,
-        [compared(column, _value(bound)) for compared, bound in bounds if bound is not None],
-        words().AlwaysTrue(),
+        expressions().And,
+        [comparison(column, _value(bound)) for comparison, bound in bounds if bound is not None],
+        expressions().AlwaysTrue(),
     )
 
 
 def _value(value: Any) -> Any:
-    """The value as pyiceberg takes it: times as texts."""
+    """Return a value as pyiceberg takes it: times as texts."""
     return value.isoformat() if isinstance(value, datetime | date | time) else value

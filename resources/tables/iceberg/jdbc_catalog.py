@@ -1,6 +1,8 @@
-"""The catalog of Iceberg tables in PostgreSQL: a row a table, which names its newest metadata and is changed if it still names the one before.
+"""The catalog of Iceberg tables in PostgreSQL: a row per table that names its newest metadata.
 
-By hand, since pyiceberg's ``SqlCatalog`` writes metadata through its models, and imports SQLAlchemy, which `plan` does without (docs/explanation/adr/0032).
+A commit updates the row only if it still names the metadata before. We write SQL ourselves because
+pyiceberg's ``SqlCatalog`` writes metadata through its models, and imports SQLAlchemy, which `plan` does
+not need (docs/adr/0032).
 """
 
 from __future__ import annotations
@@ -16,9 +18,9 @@ from uuid import uuid4
 from partitions.errors import SourceError, TargetError, in_one_line
 from resources.connections.jdbc import JdbcConnection
 from resources.connections.places import Place
-from resources.tables.iceberg.catalog import LOCAL_FILES, NamesInSql, key_below
-from resources.tables.iceberg.metadata import Metadata, dropped_versions, with_snapshot
-from resources.tables.iceberg.refs import RefChange, put_refs
+from resources.tables.iceberg.catalog import LOCAL_FILES, SqlNames, key_below
+from resources.tables.iceberg.metadata import Metadata, dropped_metadata_files, with_snapshot
+from resources.tables.iceberg.refs import RefChange, commit_refs
 
 if TYPE_CHECKING:
     import psycopg
@@ -26,14 +28,14 @@ if TYPE_CHECKING:
 
 _NUMBER = re.compile(r"(\d+)-")
 _APPLICATION = "strandline iceberg catalog"
-"""Name of the connections of Spark's sessions, in PostgreSQL."""
+"""Application name of the connections of Spark's sessions in PostgreSQL."""
 
 IDLE_SECONDS = 60
-"""Of such a connection until it may be ended. One that is still needed is opened again."""
+"""Idle time after which such a connection is ended. Spark reopens one that it still needs."""
 
 
-class JdbcCatalog(NamesInSql):
-    """The row of the table at a place, which lies two levels below what Iceberg calls the warehouse."""
+class JdbcCatalog(SqlNames):
+    """The row of the table at a place, two levels below Iceberg's warehouse."""
 
     def __init__(self, place: Place, connection: JdbcConnection) -> None:
         """Use a table; it need not exist."""
@@ -54,14 +56,14 @@ class JdbcCatalog(NamesInSql):
         except SourceError as error:
             raise TargetError(error.message) from error
         except (BaseError, OSError, ValueError) as error:
-            raise self._failed(f"read its metadata {location}", error) from None
+            raise self._error(f"read its metadata {location}", error) from None
 
     def change_refs(self, change: RefChange) -> bool:
-        """Put metadata with the change, which the row names if it still names the metadata before."""
-        return put_refs(change, self.newest, self._put_next)
+        """Write metadata with the change, and point the row to it unless another writer came first."""
+        return commit_refs(change, self.newest, self._put_next)
 
     def add_snapshot(self, before: Metadata, snapshot: Mapping[str, Any]) -> bool:
-        """Put metadata with the snapshot, which the row names if it still names the metadata before."""
+        """Write metadata with the snapshot, and point the row to it unless another writer came first."""
         return self._put_next(before, with_snapshot(before, snapshot))
 
     def _put_next(self, before: Metadata, raw: Mapping[str, Any]) -> bool:
@@ -73,31 +75,34 @@ class JdbcCatalog(NamesInSql):
         try:
             self._place.store.put(self._key(location), json.dumps(raw).encode())
         except (BaseError, OSError) as error:
-            raise self._failed("write its metadata", error) from None
-        with self._asking() as session:
-            done = session.execute(
+            raise self._error("write its metadata", error) from None
+        with self._connect() as session:
+            result = session.execute(
                 "UPDATE iceberg_tables SET metadata_location = %s, previous_metadata_location = %s"
                 " WHERE catalog_name = %s AND table_namespace = %s AND table_name = %s AND metadata_location = %s",
                 (location, before.location, *self._row, before.location),
             )
-            moved = done.rowcount == 1
-        for file in dropped_versions(before, raw) if moved else [location]:
+            is_replaced = result.rowcount == 1
+        for file in dropped_metadata_files(before, raw) if is_replaced else [location]:
             with suppress(BaseError, OSError, TargetError):
                 self._place.store.delete(self._key(file))
-        return moved
+        return is_replaced
 
     def namespace(self, session: SparkSession) -> str:
-        """Return the name of what the table lies in, after the session was told of the catalog.
+        """Configure the catalog in the session and return the namespace's name.
 
-        Iceberg keeps a connection for each session that has used the catalog, and a Spark Connect server each session for an hour: a run a minute would
-        leave the database without free ones.
+        Idle connections of other sessions are ended first.
+
+        Iceberg keeps a connection for each session that has used the catalog, and a Spark Connect server
+        keeps each session for an hour. Without this, a run a minute would use up the database's
+        connections.
         """
-        if not self._is_known(session):
+        if not self._is_configured(session):
             self._end_idle_connections()
         return super().namespace(session)
 
     def _end_idle_connections(self) -> None:
-        with suppress(TargetError), self._asking() as session:
+        with suppress(TargetError), self._connect() as session:
             session.execute(
                 "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = current_user AND application_name = %s"
                 " AND state = 'idle' AND state_change <= clock_timestamp() - make_interval(secs => %s)",
@@ -112,7 +117,7 @@ class JdbcCatalog(NamesInSql):
             "uri": self._connection.url,
             "jdbc.schema-version": "V1",
             "jdbc.ApplicationName": _APPLICATION,
-            "retryable_status_codes": "57P01",  # of a connection that was ended: it is opened again
+            "retryable_status_codes": "57P01",  # a connection that was ended is opened again
             **user,
             **{f"jdbc.{name}": value for name, value in self._connection.secrets},
             "warehouse": self._warehouse,
@@ -127,19 +132,19 @@ class JdbcCatalog(NamesInSql):
     def _location(self) -> str | None:
         from psycopg.errors import UndefinedTable
 
-        with self._asking() as session:
+        with self._connect() as session:
             try:
-                found: Any = session.execute(
+                row: Any = session.execute(
                     "SELECT metadata_location FROM iceberg_tables"
                     " WHERE catalog_name = %s AND table_namespace = %s AND table_name = %s",
                     self._row,
                 ).fetchone()
-            except UndefinedTable:  # nobody has ever used the catalog
+            except UndefinedTable:  # the catalog was never used
                 return None
-        return found[0] if found else None
+        return row[0] if row else None
 
     @contextmanager
-    def _asking(self) -> Iterator[psycopg.Connection]:
+    def _connect(self) -> Iterator[psycopg.Connection]:
         import psycopg
 
         libpq: Any = self._connection.libpq
@@ -147,18 +152,18 @@ class JdbcCatalog(NamesInSql):
             with psycopg.connect(autocommit=True, connect_timeout=10, **libpq) as session:
                 yield session
         except psycopg.OperationalError as error:
-            raise self._failed("be looked up in its catalog", error) from None
+            raise self._error("be looked up in its catalog", error) from None
 
     def _key(self, location: str) -> str:
         key = key_below(self._place, location)
         if key is None:
             raise TargetError(
-                f"table {self._place}: expected its metadata below its folder, found it at {location}: the catalog means another table of this name"
+                f"table {self._place}: expected its metadata below its folder, found it at {location}: the catalog has another table of this name"
             )
         return key
 
-    def _failed(self, verb: str, error: Exception) -> TargetError:
-        said = self._connection.hide(in_one_line(str(error)))
+    def _error(self, verb: str, error: Exception) -> TargetError:
+        message = self._connection.hide(in_one_line(str(error)))
         return TargetError(
-            f"table {self._place}: cannot {verb} (catalog {self._connection}): {type(error).__name__}: {said}"
+            f"table {self._place}: cannot {verb} (catalog {self._connection}): {type(error).__name__}: {message}"
         )

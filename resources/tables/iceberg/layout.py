@@ -1,4 +1,4 @@
-"""The columns and partitions of an Iceberg table whose rows are all replaced (docs/reference/iceberg.md, Columns)."""
+"""Change the columns and partitions of an Iceberg table (docs/iceberg.md, Columns)."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from resources.sql import quoted
-from resources.tables.iceberg.columns import as_stored, dotted, sql_type
-from resources.tables.iceberg.metadata import Metadata, columns_within, spark_schema
+from resources.tables.iceberg.columns import dotted, sql_type, stored_type
+from resources.tables.iceberg.metadata import Metadata, spark_schema, walk_columns
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -17,48 +17,58 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Layout:
-    """Makes a table fit rows. Iceberg changes columns apart from rows: until the rows are replaced, old ones are NULL in what changed.
+    """Changes a table's columns and partitions to those of new rows.
+
+    Iceberg changes columns apart from rows: until the rows are replaced, changed columns of old rows are
+    NULL.
 
     Attributes:
-        name: of the table, in SQL.
-        metadata: of the table.
-        partition_by: the columns that it is to be partitioned by.
+        name: name of the table in SQL.
+        metadata: metadata of the table.
+        partition_by: target partition columns.
     """
 
     name: str
     metadata: Metadata
     partition_by: tuple[str, ...]
 
-    def fit(self, session: SparkSession, wanted: StructType) -> None:
-        """Give the table exactly the columns of rows, in their order, and the partitions. Done twice it does no harm."""
-        for change in self._changes(wanted):
+    def fit(self, session: SparkSession, columns: StructType) -> None:
+        """Give the table exactly these columns, in their order, and the partitions.
+
+        Can safely be repeated.
+        """
+        for change in self._changes(columns):
             session.sql(f"ALTER TABLE {self.name} {change}").collect()
 
-    def _changes(self, wanted: StructType) -> list[str]:
+    def _changes(self, columns: StructType) -> list[str]:
         from pyspark.sql.types import StructType
 
-        there = {field.name: field for field in StructType.fromJson(spark_schema(self.metadata.schema))}
-        needed = {field.name: as_stored(field.dataType) for field in wanted}
-        # Of another type is also a struct that refuses NULL where rows may have one.
-        gone = [name for name, field in there.items() if needed.get(name) != field.dataType]
-        new = [name for name in needed if name not in there or name in gone]
-        required = [name for name, field in there.items() if name not in gone and not field.nullable]
+        table_fields = {
+            field.name: field for field in StructType.fromJson(spark_schema(self.metadata.schema))
+        }
+        types = {field.name: stored_type(field.dataType) for field in columns}
+        # A struct that refuses NULL where rows may have one counts as another type.
+        dropped = [name for name, field in table_fields.items() if types.get(name) != field.dataType]
+        added = [name for name in types if name not in table_fields or name in dropped]
+        required = [
+            name for name, field in table_fields.items() if name not in dropped and not field.nullable
+        ]
         spec = self.metadata.partition_spec
-        partitions = None if set(spec.partition_by or ()) & set(gone) else spec.partition_by
+        partitions = None if set(spec.partition_by or ()) & set(dropped) else spec.partition_by
         changes = []
-        if identifiers := self.metadata.identifiers:  # they may not be NULL
+        if identifiers := self.metadata.identifiers:  # identifier fields may not be NULL
             changes.append(f"DROP IDENTIFIER FIELDS {', '.join(map(dotted, identifiers))}")
-        if self._is_sorted_by(gone):
+        if self._is_sorted_by(dropped):
             changes.append("WRITE UNORDERED")
         if partitions != self.partition_by:
             changes += [f"DROP PARTITION FIELD {quoted(name)}" for name in spec.field_names]
-        changes += [f"DROP COLUMN {quoted(name)}" for name in gone]
+        changes += [f"DROP COLUMN {quoted(name)}" for name in dropped]
         changes += [f"ALTER COLUMN {quoted(name)} DROP NOT NULL" for name in required]
-        kinds_of_rows = {field.name: field.dataType for field in wanted}
-        changes += [f"ADD COLUMN {quoted(name)} {sql_type(kinds_of_rows[name])}" for name in new]
-        order = [name for name in there if name not in gone] + new
-        if order != list(needed):
-            places = zip(needed, [None, *needed], strict=False)
+        row_types = {field.name: field.dataType for field in columns}
+        changes += [f"ADD COLUMN {quoted(name)} {sql_type(row_types[name])}" for name in added]
+        order = [name for name in table_fields if name not in dropped] + added
+        if order != list(types):
+            places = zip(types, [None, *types], strict=False)
             changes += [
                 f"ALTER COLUMN {quoted(name)} {f'AFTER {quoted(before)}' if before else 'FIRST'}"
                 for name, before in places
@@ -68,5 +78,5 @@ class Layout:
         return changes
 
     def _is_sorted_by(self, columns: Collection[str]) -> bool:
-        of_columns = {id_ for path, id_ in columns_within(self.metadata.schema) if path[0] in columns}
-        return bool(self.metadata.sorted_by & of_columns)
+        column_ids = {id_ for path, id_ in walk_columns(self.metadata.schema) if path[0] in columns}
+        return bool(self.metadata.sorted_by & column_ids)

@@ -1,4 +1,4 @@
-"""One version of an Iceberg table's metadata, as its JSON says: snapshots, who is whose parent, columns. Nothing is read here."""
+"""One version of an Iceberg table's metadata, parsed from JSON: snapshots, parents, columns. No I/O."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ MAIN = "main"
 """The branch that readers see."""
 
 _GZIP = b"\x1f\x8b"
-"""What a packed file begins with."""
+"""First bytes of a gzipped file."""
 
 _MOST_VERSIONS = 100
-"""Older files of metadata that a table names, by Iceberg's default."""
+"""Metadata files in a table's log, Iceberg's default."""
 
 _SPARK_TYPES = {
     "int": "integer",
@@ -27,7 +27,7 @@ _SPARK_TYPES = {
     "timestamptz": "timestamp",
     "uuid": "string",
 }
-"""Names of types that Spark has another word for."""
+"""Spark's names of types that differ from Iceberg's."""
 
 
 @dataclass(frozen=True)
@@ -35,11 +35,11 @@ class Snapshot:
     """One state of the table.
 
     Attributes:
-        id: random.
-        parent: the one before it; None if it is the first.
-        sequence: a number that rises with each snapshot of the table.
+        id: random id.
+        parent: id of the snapshot before it; None if it is the first.
+        sequence: sequence number, which rises with each snapshot of the table.
         operation: ``append``, ``overwrite``, ``delete`` or ``replace``.
-        summary: what the commit says of itself.
+        summary: properties that the commit recorded.
     """
 
     id: int
@@ -50,7 +50,7 @@ class Snapshot:
 
     @classmethod
     def parse(cls, raw: Mapping[str, Any]) -> Snapshot:
-        """Read one of the metadata's list."""
+        """Parse an item of the metadata's snapshot list."""
         summary = dict(raw.get("summary") or {})
         operation = str(summary.pop("operation", ""))
         return cls(
@@ -63,16 +63,16 @@ class Snapshot:
 
     @property
     def version(self) -> str:
-        """What the contract calls it: its number, by which people see which is newer, and its id."""
+        """Version id in the contract: the sequence number, which people can compare, and the snapshot id."""
         return f"{self.sequence}-{self.id}"
 
     def count(self, name: str) -> int:
-        """Return a number of the summary; 0 if it is not there."""
+        """Return a number from the summary; 0 if it is missing."""
         return int(self.summary.get(name) or 0)
 
     @property
     def rows(self) -> int | None:
-        """Rows of the table then; None if only a scan tells."""
+        """Number of rows in the table at that time; None if only a scan can count them."""
         if "total-records" not in self.summary or self.count("total-equality-deletes"):
             return None
         return self.count("total-records") - self.count("total-position-deletes")
@@ -80,13 +80,13 @@ class Snapshot:
 
 @dataclass(frozen=True)
 class Metadata:
-    """The table as one file of metadata has it.
+    """The table as one metadata file describes it.
 
     Attributes:
-        raw: the JSON.
-        location: of the file.
-        version: number of the file, where the catalog counts them; else 0.
-        storage: how pyiceberg reaches the table's files.
+        raw: JSON of the file.
+        location: address of the file.
+        version: number of the file if the catalog counts them; otherwise 0.
+        storage: options by which pyiceberg reaches the table's files.
     """
 
     raw: Mapping[str, Any]
@@ -98,34 +98,34 @@ class Metadata:
     def parse(
         cls, data: bytes, location: str, version: int = 0, storage: Mapping[str, str] | None = None
     ) -> Metadata:
-        """Read a file, packed or not."""
-        plain = gzip.decompress(data) if data.startswith(_GZIP) else data
-        return cls(json.loads(plain), location, version, storage or {})
+        """Parse a metadata file, gzipped or not."""
+        text = gzip.decompress(data) if data.startswith(_GZIP) else data
+        return cls(json.loads(text), location, version, storage or {})
 
     @cached_property
     def snapshots(self) -> Mapping[int, Snapshot]:
-        """All that the table still has, by id."""
+        """Snapshots that the table still has, by id."""
         parsed = map(Snapshot.parse, self.raw.get("snapshots") or ())
         return {snapshot.id: snapshot for snapshot in parsed}
 
     @property
     def current(self) -> Snapshot | None:
-        """The newest of what readers see; None if nothing was ever written."""
+        """Newest snapshot that readers see; None if nothing was ever written."""
         return self.snapshots.get(self.raw.get("current-snapshot-id") or -1)
 
     @property
     def version_id(self) -> str:
-        """What the contract calls the newest version."""
+        """Newest version id in the contract."""
         return self.current.version if self.current else f"0-{self.uuid}"
 
     @property
     def uuid(self) -> str:
-        """What tells the table from one that was made again in its place."""
+        """Id of the table, which a table that was recreated in its place lacks."""
         return str(self.raw.get("table-uuid"))
 
     @property
     def table_location(self) -> str:
-        """Where the table lies."""
+        """Address of the table."""
         return str(self.raw.get("location"))
 
     @property
@@ -135,124 +135,127 @@ class Metadata:
 
     @property
     def properties(self) -> Mapping[str, str]:
-        """The table's properties."""
+        """Properties of the table."""
         return self.raw.get("properties") or {}
 
     @property
     def format_version(self) -> int:
-        """Of Iceberg's specification; snapshots have numbers from 2 on."""
+        """Version of Iceberg's specification; snapshots have sequence numbers from 2 on."""
         return int(self.raw.get("format-version", 1))
 
     @property
     def sorted_by(self) -> frozenset[int]:
-        """The ids of the columns by which new files are sorted."""
-        orders, wanted = self.raw.get("sort-orders") or (), self.raw.get("default-sort-order-id", 0)
-        fields: list[Any] = next((order["fields"] for order in orders if order["order-id"] == wanted), [])
+        """Ids of the columns by which new files are sorted."""
+        orders, order_id = self.raw.get("sort-orders") or (), self.raw.get("default-sort-order-id", 0)
+        fields: list[Any] = next((order["fields"] for order in orders if order["order-id"] == order_id), [])
         return frozenset(field["source-id"] for field in fields)
 
     @property
     def identifiers(self) -> tuple[tuple[str, ...], ...]:
-        """The paths of the columns that another writer has declared to be the key of a row."""
-        wanted = set(self.schema.get("identifier-field-ids") or ())
-        return tuple(path for path, id_ in columns_within(self.schema) if id_ in wanted)
+        """Paths of the columns that another writer declared as the key of a row."""
+        key_ids = set(self.schema.get("identifier-field-ids") or ())
+        return tuple(path for path, id_ in walk_columns(self.schema) if id_ in key_ids)
 
     def snapshot(self, version: str) -> Snapshot | None:
-        """Return the snapshot of a version, also one that readers see no more; None if it is gone."""
+        """Return the snapshot of a version, even if readers no longer see it; None if it is gone."""
         return self.snapshots.get(int(version.partition("-")[2])) if _has_snapshot(version) else None
 
     def lineage(self) -> Iterator[Snapshot]:
-        """Yield what readers see and what that was made of, newest first, as far as it was not expired."""
-        at = self.current
-        while at is not None:
-            yield at
-            at = self.snapshots.get(at.parent) if at.parent is not None else None
+        """Yield the visible snapshot and its ancestors, newest first, as far as they are not expired."""
+        snapshot = self.current
+        while snapshot is not None:
+            yield snapshot
+            snapshot = self.snapshots.get(snapshot.parent) if snapshot.parent is not None else None
 
     @property
     def schema(self) -> Mapping[str, Any]:
-        """The columns that the next write has."""
+        """Columns that the next write has."""
         return self._schema(self.raw.get("current-schema-id"))
 
     @property
     def version_schema(self) -> Mapping[str, Any]:
-        """The columns that the newest version has: those that came without rows since are not among them."""
+        """Columns of the newest version, without columns that were added after it."""
         current = self.raw.get("current-snapshot-id")
         snapshots = self.raw.get("snapshots") or ()
-        wanted = next((raw.get("schema-id") for raw in snapshots if raw["snapshot-id"] == current), None)
-        return self.schema if wanted is None else self._schema(wanted)
+        schema_id = next((raw.get("schema-id") for raw in snapshots if raw["snapshot-id"] == current), None)
+        return self.schema if schema_id is None else self._schema(schema_id)
 
-    def _schema(self, wanted: int | None) -> Mapping[str, Any]:
+    def _schema(self, schema_id: int | None) -> Mapping[str, Any]:
         schemas: Sequence[Mapping[str, Any]] = self.raw.get("schemas") or [self.raw["schema"]]
-        return next(schema for schema in schemas if schema.get("schema-id", 0) == (wanted or 0))
+        return next(schema for schema in schemas if schema.get("schema-id", 0) == (schema_id or 0))
 
     @property
     def partition_spec(self) -> PartitionSpec:
-        """How new files are laid out."""
+        """Partition spec of new files."""
         specs = self.raw.get("partition-specs") or []
-        wanted = self.raw.get("default-spec-id", 0)
-        fields: list[Any] = next((spec["fields"] for spec in specs if spec["spec-id"] == wanted), [])
+        spec_id = self.raw.get("default-spec-id", 0)
+        fields: list[Any] = next((spec["fields"] for spec in specs if spec["spec-id"] == spec_id), [])
         return PartitionSpec(fields, {column["id"]: column["name"] for column in self.schema["fields"]})
 
 
-def next_version(before: Metadata, changed: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the JSON of the version after one: with what has changed, when it was made, and the versions that it follows, as many as the table keeps."""
+def next_version(before: Metadata, changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the JSON of the next version: the changes, the time, and the metadata log within its limit."""
     raw = before.raw
-    made_before = {"timestamp-ms": raw["last-updated-ms"], "metadata-file": before.location}
-    log = [*(raw.get("metadata-log") or []), made_before]
+    log_entry = {"timestamp-ms": raw["last-updated-ms"], "metadata-file": before.location}
+    log = [*(raw.get("metadata-log") or []), log_entry]
     most = int(before.properties.get("write.metadata.previous-versions-max", _MOST_VERSIONS))
-    return {**raw, "last-updated-ms": now_after(before), "metadata-log": log[-max(1, most) :], **changed}
+    return {**raw, "last-updated-ms": next_timestamp(before), "metadata-log": log[-max(1, most) :], **changes}
 
 
 def with_snapshot(before: Metadata, snapshot: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the JSON of the version after one, with one more snapshot, which readers see."""
+    """Return the JSON of the next version, with one more snapshot that readers see."""
     raw, id_ = before.raw, snapshot["snapshot-id"]
-    changed = {
+    changes = {
         "snapshots": [*(raw.get("snapshots") or []), snapshot],
         "last-sequence-number": snapshot["sequence-number"],
-        **seen_from(snapshot["timestamp-ms"], raw, id_),
+        **main_snapshot_fields(snapshot["timestamp-ms"], raw, id_),
         "refs": {**before.refs, MAIN: {**before.refs.get(MAIN, {}), "snapshot-id": id_, "type": "branch"}},
     }
-    return next_version(before, changed)
+    return next_version(before, changes)
 
 
-def seen_from(now: int, raw: Mapping[str, Any], snapshot: int) -> dict[str, Any]:
-    """Return what a table says, beside its branches, of a snapshot that readers see from a time on, epoch milliseconds."""
+def main_snapshot_fields(now: int, raw: Mapping[str, Any], snapshot: int) -> dict[str, Any]:
+    """Return the fields that make readers see a snapshot from a time on, in epoch milliseconds."""
     log = [*(raw.get("snapshot-log") or []), {"timestamp-ms": now, "snapshot-id": snapshot}]
     return {"current-snapshot-id": snapshot, "snapshot-log": log}
 
 
-def dropped_versions(before: Metadata, raw: Mapping[str, Any]) -> list[str]:
-    """Return the files of metadata that the next version does not name any more; none if the table keeps them all."""
+def dropped_metadata_files(before: Metadata, raw: Mapping[str, Any]) -> list[str]:
+    """Return the metadata files that the next version no longer names; none if the table keeps them all."""
     if before.properties.get("write.metadata.delete-after-commit.enabled", "").lower() != "true":
         return []
-    kept = {version["metadata-file"] for version in raw["metadata-log"]}
-    named = (version["metadata-file"] for version in before.raw.get("metadata-log") or ())
-    return [file for file in named if file not in kept]
+    remaining_files = {version["metadata-file"] for version in raw["metadata-log"]}
+    earlier_files = (version["metadata-file"] for version in before.raw.get("metadata-log") or ())
+    return [file for file in earlier_files if file not in remaining_files]
 
 
-def now_after(before: Metadata) -> int:
-    """Return the time in epoch milliseconds; never before the last change."""
+def next_timestamp(before: Metadata) -> int:
+    """Return the current time in epoch milliseconds, but never before the last change."""
     return max(int(time.time() * 1000), int(before.raw["last-updated-ms"]))
 
 
-def columns_within(kind: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], int]]:
-    """Yield the path and the id of each column of a struct, those of structs within it, too. What is in arrays and maps is nobody's key or order."""
-    if not isinstance(kind, Mapping) or kind["type"] != "struct":
+def walk_columns(data_type: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], int]]:
+    """Yield path and id of each column of a struct and of nested structs.
+
+    Arrays and maps are left out: their elements can be no key and no sort order.
+    """
+    if not isinstance(data_type, Mapping) or data_type["type"] != "struct":
         return
-    for column in kind["fields"]:
-        below = (*path, column["name"])
-        yield below, column["id"]
-        yield from columns_within(column["type"], below)
+    for column in data_type["fields"]:
+        column_path = (*path, column["name"])
+        yield column_path, column["id"]
+        yield from walk_columns(column["type"], column_path)
 
 
 def spark_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return columns as Spark's JSON has them."""
+    """Return columns as Spark's JSON."""
     struct = _spark_type(schema)
     assert isinstance(struct, dict)
     return struct
 
 
 def sequence_of(version: str) -> int:
-    """Return the number by which a version is newer or older than another one."""
+    """Return the sequence number of a version id, by which versions compare."""
     return int(version.partition("-")[0])
 
 
@@ -260,26 +263,26 @@ def _has_snapshot(version: str) -> bool:
     return version.partition("-")[2].isdigit()
 
 
-def _spark_type(kind: Any) -> str | dict[str, Any]:
-    if isinstance(kind, str):
-        if kind.startswith("fixed"):
+def _spark_type(data_type: Any) -> str | dict[str, Any]:
+    if isinstance(data_type, str):
+        if data_type.startswith("fixed"):
             return "binary"
-        return _SPARK_TYPES.get(kind, kind.replace(", ", ","))
-    match kind["type"]:
+        return _SPARK_TYPES.get(data_type, data_type.replace(", ", ","))
+    match data_type["type"]:
         case "struct":
-            return {"type": "struct", "fields": [_spark_field(field) for field in kind["fields"]]}
+            return {"type": "struct", "fields": [_spark_field(field) for field in data_type["fields"]]}
         case "list":
             return {
                 "type": "array",
-                "elementType": _spark_type(kind["element"]),
-                "containsNull": not kind["element-required"],
+                "elementType": _spark_type(data_type["element"]),
+                "containsNull": not data_type["element-required"],
             }
         case _:
             return {
                 "type": "map",
-                "keyType": _spark_type(kind["key"]),
-                "valueType": _spark_type(kind["value"]),
-                "valueContainsNull": not kind["value-required"],
+                "keyType": _spark_type(data_type["key"]),
+                "valueType": _spark_type(data_type["value"]),
+                "valueContainsNull": not data_type["value-required"],
             }
 
 

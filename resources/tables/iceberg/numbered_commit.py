@@ -1,6 +1,6 @@
-"""The commit of one number of an Iceberg table: whether its number is taken, what its rows carry, and what its snapshot says of itself.
+"""The commit of one number of an Iceberg table: whether it is taken, its column value and its summary.
 
-Here is what every way to commit needs, Strandline's own or one of Spark's; no row is written here.
+Everything here is common to our own commits and Spark's; no row is written here.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from partitions.target import COMMIT_COLUMN
 from resources.connections.places import Place
 from resources.tables.contract.commits import Tag
 from resources.tables.iceberg.catalog import Catalog
-from resources.tables.iceberg.columns import check_types, commit_of, in_order_of
+from resources.tables.iceberg.columns import check_types, commit_column, in_table_order
 from resources.tables.iceberg.commit import commit_value, summary_of
-from resources.tables.iceberg.conflicts import conflict_of, is_conflict
-from resources.tables.iceberg.head import tip_of
+from resources.tables.iceberg.conflicts import conflict_error, is_conflict
+from resources.tables.iceberg.head import read_tip
 from resources.tables.iceberg.metadata import Metadata, spark_schema
-from resources.tables.iceberg.own_commit import table_gone
+from resources.tables.iceberg.own_commit import replaced_table_error
 from resources.tables.iceberg.rows import hides_commit_column, owns_commit_column
 from resources.tables.user_metadata import with_writer
 
@@ -35,10 +35,10 @@ class NumberedCommit:
     """The commit of one number.
 
     Attributes:
-        catalog: of the table.
-        place: of the table.
-        tag: of the commit.
-        text: what it says of itself.
+        catalog: catalog of the table.
+        place: place of the table.
+        tag: tag of the commit.
+        text: user metadata of the commit.
     """
 
     catalog: Catalog
@@ -47,69 +47,69 @@ class NumberedCommit:
     text: str
 
     def with_writer(self, writer: str) -> NumberedCommit:
-        """Return the same commit, which says who makes it."""
+        """Return the same commit, with the name of its writer."""
         return replace(self, text=with_writer(self.text, writer))
 
     @property
-    def shown(self) -> str:
-        """The table's name, for people."""
+    def table_name(self) -> str:
+        """Name of the table, for people."""
         return str(self.place)
 
     @property
     def value(self) -> str:
-        """What the commit's rows carry."""
+        """Value that the commit's rows carry."""
         return commit_value(self.tag.app_id, self.tag.number)
 
     def is_taken(self, metadata: Metadata | None) -> bool:
         """Return whether the number is taken."""
-        return metadata is not None and tip_of(metadata, self.tag.app_id).highest_tag >= self.tag.number
+        return metadata is not None and read_tip(metadata, self.tag.app_id).highest_tag >= self.tag.number
 
-    def gone(self, now: Metadata | None) -> TargetError:
-        """Return the error of a write whose table is not there any more."""
-        return table_gone(self.shown, f"that number {self.tag.number} was planned on", now)
+    def missing_table_error(self, newest: Metadata | None) -> TargetError:
+        """Return the error of a write whose table is gone."""
+        return replaced_table_error(self.table_name, f"that number {self.tag.number} was planned on", newest)
 
     @contextmanager
-    def telling_conflicts(self) -> Iterator[None]:
-        """Raise WriteConflict for errors within it that tell of another writer's commit."""
+    def raising_conflicts(self) -> Iterator[None]:
+        """Raise WriteConflict within the context for errors caused by another writer's commit."""
         try:
             yield
         except WriteConflict:
             raise
         except Exception as error:
             if is_conflict(error):
-                raise conflict_of(self.shown, self.tag.number, error) from error
+                raise conflict_error(self.table_name, self.tag.number, error) from error
             raise
 
     def columns(self, metadata: Metadata) -> StructType:
-        """Return the table's columns, with that of the commit, which must be there."""
+        """Return the table's columns; raise if the commit's column is not among them."""
         from pyspark.sql.types import StructType
 
         if not owns_commit_column(metadata):
             if hides_commit_column(metadata):
                 raise TargetError(
-                    f"table {self.shown}: lacks the column {COMMIT_COLUMN}, by which no number is written twice: another writer has dropped or converted it."
-                    " Nothing is lost. Run `state reset --replace`, which loads all rows again, with the column"
+                    f"table {self.table_name}: lacks the column {COMMIT_COLUMN}, which prevents double loads: another writer dropped or converted it."
+                    " Nothing is lost. Run `state reset --replace`, which reloads all rows with the column"
                 )
             raise RowsRefused(
-                f"table {self.shown}: expected a table that Strandline has made, with a column {COMMIT_COLUMN}, found another writer's:"
-                " without the column a number could be written twice. Load into another target.table"
+                f"table {self.table_name}: expected a table that Strandline created, with a column {COMMIT_COLUMN}, found another writer's:"
+                " without the column rows could be loaded twice. Choose another target.table"
             )
         return StructType.fromJson(spark_schema(metadata.schema))
 
-    def placed(self, rows: DataFrame, metadata: Metadata) -> DataFrame:
-        """Return rows with the table's columns and that of their commit, which are checked to fit."""
+    def with_table_columns(self, rows: DataFrame, metadata: Metadata) -> DataFrame:
+        """Return rows with the table's columns and the commit's; raise if they do not fit."""
         table = self.columns(metadata)
-        check_types(rows.schema, table, self.shown)
-        return in_order_of(rows, table, commit_of(self.value))
+        check_types(rows.schema, table, self.table_name)
+        return in_table_order(rows, table, commit_column(self.value))
 
     def summary(self, load: Load | None, base: Metadata | None) -> Mapping[str, str]:
-        """Return what the snapshot of a load says of itself; ``base`` is what its branch begins at."""
+        """Return the summary of the commit's snapshot; ``base`` is the start of its branch."""
         return summary_of(self.tag, self.text, load, base.current.id if base and base.current else None)
 
-    def tagged(
+    def tag_writer(
         self, writer: DataFrameWriterV2, load: Load | None, base: Metadata | None = None
     ) -> DataFrameWriterV2:
-        """Return a writer whose snapshot is the commit; ``base`` is what its branch begins at."""
+        """Return a writer whose snapshot gets the commit's summary; ``base`` is the start of its branch."""
         for key, value in self.summary(load, base).items():
             writer = writer.option(f"snapshot-property.{key}", value)
         return writer

@@ -1,8 +1,9 @@
-"""Strandline's own commit of an Iceberg table: Spark writes plain Parquet files, pyiceberg their manifest (docs/explanation/adr/0032).
+"""Commit data files that Spark wrote to an Iceberg table with pyiceberg (docs/adr/0032).
 
-A version of the metadata is put only as the one after that in which the number was free, so that a number is written once. Other writers' commits
-between do no harm to an append, which is put on theirs; what replaces or changes rows is put only on the snapshot whose rows they are. What a table asks of
-its writers beyond plain files and their bounds is Spark's to do (:mod:`resources.tables.iceberg.plain_table`).
+A metadata version is written only as the successor of the one in which the number was free, so that a
+number is written once. An append is valid on top of other writers' commits. A load that replaces or
+changes rows is valid only on the snapshot that it read. Tables that need more than plain files and bounds
+are left to Spark (:mod:`resources.tables.iceberg.plain_table`).
 """
 
 from __future__ import annotations
@@ -35,9 +36,9 @@ from resources.tables.iceberg.own_snapshot import SnapshotChange
 from resources.tables.iceberg.plain_table import PlainTable
 from resources.tables.iceberg.replaced_files import (
     ReplacedFiles,
-    check_read_here,
-    files_named,
-    replaced_files,
+    check_readable_without_spark,
+    find_named_files,
+    find_replaced_files,
 )
 from resources.tables.rows.replacement import Replacement
 
@@ -49,14 +50,14 @@ _FILE = "_file"
 
 
 @dataclass(frozen=True)
-class _Work:
-    """What a commit writes and removes.
+class _SnapshotWrite:
+    """The rows to write and the files to remove.
 
     Attributes:
-        rows: to be written.
-        replaced: files that go.
-        copied: returns how many of the rows were there before, and stay, as the folder and the files tell that were written; None if only rows are added,
-            whatever there is.
+        rows: rows to write.
+        replaced: files to remove.
+        count_copied: counts the copied rows among the written files; None if the load only adds rows,
+            whatever the table holds.
     """
 
     rows: DataFrame
@@ -65,24 +66,28 @@ class _Work:
 
 
 @dataclass(frozen=True)
-class _Staged:
-    """Files that are written, and that no version of the table names yet.
+class _StagedFiles:
+    """Written files that no version of the table names yet.
 
     Attributes:
-        folder: of the files, below that of the table's files.
-        table: that they were written for.
-        change: the snapshot that adds and removes files.
-        on_snapshot: whether it is good on the snapshot alone that readers saw then: rows are replaced, or changed.
+        folder: folder of the files, below the table's data folder.
+        table: table that they were written for.
+        change: snapshot that adds and removes files.
+        needs_same_snapshot: whether the change is valid only on the snapshot that readers saw then,
+            because it replaces or changes rows.
     """
 
     folder: str
     table: PlainTable
     change: SnapshotChange
-    on_snapshot: bool
+    needs_same_snapshot: bool
 
 
-class OwnCommit:
-    """The commit of one number; see :meth:`resources.tables.contract.table.Table.write`. Its files outlast a conflict if they are good beside any commit."""
+class IcebergOwnCommit:
+    """The commit of one number; see :meth:`resources.tables.contract.table.Table.write`.
+
+    After a conflict its written files are used again if they are valid on top of any commit.
+    """
 
     def __init__(
         self,
@@ -92,91 +97,94 @@ class OwnCommit:
         summary: Mapping[str, str],
         is_taken: Callable[[Metadata], bool],
     ) -> None:
-        """Begin a commit; nothing is written yet.
+        """Prepare a commit; write nothing yet.
 
         Args:
-            place: of the table.
-            catalog: of the table.
-            commit: what rows carry of it.
-            summary: what the snapshot says of itself.
-            is_taken: tells of metadata whether the number is taken.
+            place: place of the table.
+            catalog: catalog of the table.
+            commit: value that the commit's rows carry.
+            summary: summary of the snapshot.
+            is_taken: returns whether the number is taken in a version of the metadata.
         """
         self._place, self._catalog, self._commit = place, catalog, commit
         self._summary, self._is_taken = summary, is_taken
-        self._staged: _Staged | None = None
+        self._staged: _StagedFiles | None = None
 
-    def land(
+    def commit_rows(
         self,
         rows: DataFrame,
         load: Load,
         metadata: Metadata,
-        placed: Callable[[DataFrame], DataFrame],
+        with_table_columns: Callable[[DataFrame], DataFrame],
         count: int | None = None,
     ) -> str | None:
-        """Load rows, unless the number is taken; return why Spark's writer must do it, with nothing left behind, or None.
+        """Load rows, unless the number is taken; return None, or the reason why Spark's writer must do it.
+
+        If it returns a reason, it has left nothing behind.
 
         Args:
-            rows: of the slice; of a load by keys they are kept, since they are used more than once.
-            load: what becomes of the rows in the table.
-            metadata: of the table as it was when the number was free.
-            placed: gives rows the columns of the table, that of their commit among them.
-            count: how many rows the slice has, if that is known.
+            rows: rows of the slice; cached for a keyed load, because they are read more than once.
+            load: load of the slice.
+            metadata: metadata of the table in which the number was free.
+            with_table_columns: gives rows the table's columns, the commit's among them.
+            count: number of rows in the slice, if known.
 
         Raises:
-            WriteConflict: another writer was first. The next call goes on with the files if they are good beside its commit.
-            RowsRefused: a row does not fit the table, or is not among those that are replaced.
-            TargetError: the commit failed otherwise. It may be there nevertheless, as an answer may be lost.
+            WriteConflict: another writer committed first. The next call uses the written files again if
+                they are still valid.
+            RowsRefused: a row does not fit the table, or lies outside the rows that are replaced.
+            TargetError: the commit failed otherwise, or its answer was lost and it is there.
         """
-        table = PlainTable(metadata)
+        plain_table = PlainTable(metadata)
         try:
-            table.check_plain(self._place)
+            plain_table.check_plain(self._place)
             if self._staged is None:
-                self._stage(self._work(rows, load, table, placed, count), table)
-            self._put()
+                self._stage(self._plan_write(rows, load, plain_table, with_table_columns, count), plain_table)
+            self._commit_staged()
         except NeedsEngine as reason:
             self.remove_staged()
             return str(reason)
         return None
 
     def remove_staged(self) -> None:
-        """Remove files that were written, and that no version of the table names."""
+        """Remove written files that no version of the table names."""
         if self._staged is not None:
             remove_files(self._place.child(DATA), self._staged.folder)
             self._staged = None
 
-    def _work(
+    def _plan_write(
         self,
         rows: DataFrame,
         load: Load,
         table: PlainTable,
-        placed: Callable[[DataFrame], DataFrame],
+        with_table_columns: Callable[[DataFrame], DataFrame],
         count: int | None,
-    ) -> _Work:
-        """Return what is to be written and removed; raise NeedsEngine if Spark must find that out."""
+    ) -> _SnapshotWrite:
+        """Plan what to write and remove; raise NeedsEngine if Spark must find that out."""
         if isinstance(load, Append):
-            return _Work(placed(rows), ReplacedFiles())
-        check_read_here(table)
+            return _SnapshotWrite(with_table_columns(rows), ReplacedFiles())
+        check_readable_without_spark(table)
         match load:
             case Replace():
-                return self._replacing(placed(rows), load, table)
+                return self._plan_replacement(with_table_columns(rows), load, table)
             case Upsert() | ReplaceKeys() | Scd2():
-                return self._changing(rows, load, table, placed, count)
+                return self._plan_changes(rows, load, table, with_table_columns, count)
         raise NeedsEngine("the whole table is replaced")
 
-    def _replacing(self, rows: DataFrame, load: Replace, table: PlainTable) -> _Work:
-        replaced = self._found(lambda: replaced_files(table, load, self._place))
-        copied = replaced.read(rows.sparkSession, table, self._place)
-        replacement = Replacement(rows, load, copied, replaced.part_rows)
-        return _Work(replacement.rows, replaced, replacement.count_copied)
+    def _plan_replacement(self, rows: DataFrame, load: Replace, table: PlainTable) -> _SnapshotWrite:
+        replaced = self._without_spark(lambda: find_replaced_files(table, load, self._place))
+        partly_replaced = replaced.read(rows.sparkSession, table, self._place)
+        replacement = Replacement(rows, load, partly_replaced, replaced.partial_rows)
+        return _SnapshotWrite(replacement.rows, replaced, replacement.count_copied)
 
-    def _changing(
+    def _plan_changes(
         self,
         rows: DataFrame,
         load: ByKeys,
         table: PlainTable,
-        placed: Callable[[DataFrame], DataFrame],
+        with_table_columns: Callable[[DataFrame], DataFrame],
         count: int | None,
-    ) -> _Work:
+    ) -> _SnapshotWrite:
         from pyspark.sql import functions as F
         from pyspark.sql.types import StringType, StructType
 
@@ -186,67 +194,74 @@ class OwnCommit:
         columns = StructType.fromJson(spark_schema(table.metadata.schema))
         if _FILE in map(str.casefold, columns.names):
             raise NeedsEngine(f"the table has a column {_FILE}, as Iceberg calls the file of a row")
-        # A snapshot is read by the names that it was written under, and they may mean other columns by now.
+        # A snapshot is read with the column names of its time, which may now mean other columns.
         if table.metadata.version_schema != table.metadata.schema:
             raise NeedsEngine("the table's columns have changed since its newest snapshot")
         table_rows = with_cached_columns(table_rows, columns)
         table_rows = with_typed_columns(table_rows, {FILE_COLUMN: (F.col(_FILE), StringType())})
-        changes = find_changes(rows, load, table_rows, placed, count, {COMMIT_COLUMN: self._commit})
-        replaced = self._found(lambda: files_named(table, changes.files, self._place))
-        change = changes.rewrite(replaced.read(session, table, self._place), replaced.part_rows)
-        return _Work(change.rows, replaced, change.count_copied)
+        changes = find_changes(
+            rows, load, table_rows, with_table_columns, count, {COMMIT_COLUMN: self._commit}
+        )
+        replaced = self._without_spark(lambda: find_named_files(table, changes.files, self._place))
+        rewritten = changes.rewrite(replaced.read(session, table, self._place), replaced.partial_rows)
+        return _SnapshotWrite(rewritten.rows, replaced, rewritten.count_copied)
 
-    def _found(self, find: Callable[[], ReplacedFiles]) -> ReplacedFiles:
+    def _without_spark(self, find: Callable[[], ReplacedFiles]) -> ReplacedFiles:
         try:
             return find()
         except (SourceError, OSError, ValueError, OverflowError) as error:
-            # Whatever is wrong with a file, Spark says it.
-            raise NeedsEngine("a manifest, or a file that goes, cannot be read without Spark") from error
+            # Spark's own read reports what is wrong.
+            raise NeedsEngine("a manifest or a removed file cannot be read without Spark") from error
 
-    def _stage(self, work: _Work, table: PlainTable) -> None:
+    def _stage(self, work: _SnapshotWrite, table: PlainTable) -> None:
         """Write files and their manifest, or nothing.
 
         Raises:
-            NeedsEngine: Spark has no way to write them so, or writes them otherwise than Iceberg reads them.
+            NeedsEngine: Spark cannot write the files, or writes them otherwise than Iceberg reads them.
         """
-        folder, staged = self._place.child(DATA), uuid4().hex
+        folder, folder_name = self._place.child(DATA), uuid4().hex
         try:
-            write_files(table.with_ids(work.rows), folder.child(staged), (), compression=table.codec)
-            written = drop_empty_files(folder, find_written_files(folder, staged, work.rows))
-            copied = work.count_copied(folder.child(staged), written) if work.count_copied else None
-            change = self._change(written, table, work.replaced, copied)
+            write_files(table.with_ids(work.rows), folder.child(folder_name), (), compression=table.codec)
+            written = drop_empty_files(folder, find_written_files(folder, folder_name, work.rows))
+            copied_rows = work.count_copied(folder.child(folder_name), written) if work.count_copied else None
+            change = self._change(written, table, work.replaced, copied_rows)
         except Exception as error:
-            remove_files(folder, staged)
+            remove_files(folder, folder_name)
             if lacks_committer(error):
                 raise NeedsEngine("Spark was started without the committer for S3") from error
             if isinstance(error, SourceError):
                 raise TargetError(
-                    f"table {self._place}: what was written cannot be read: {error.message}"
+                    f"table {self._place}: the written files cannot be read: {error.message}"
                 ) from error
             raise
         if not written:
-            remove_files(folder, staged)
-        self._staged = _Staged(staged, table, change, work.count_copied is not None)
+            remove_files(folder, folder_name)
+        self._staged = _StagedFiles(folder_name, table, change, work.count_copied is not None)
 
     def _change(
-        self, written: Sequence[WrittenFile], table: PlainTable, replaced: ReplacedFiles, copied: int | None
+        self,
+        written: Sequence[WrittenFile],
+        table: PlainTable,
+        replaced: ReplacedFiles,
+        copied_rows: int | None,
     ) -> SnapshotChange:
-        """Write the manifest of files; nothing is in the table yet."""
-        if not written and not replaced.entries:  # a commit without files takes its number in another way
+        """Write the manifest of files; the table does not change yet."""
+        if not written and not replaced.entries:  # a commit without files needs a fence to take its number
             raise NeedsEngine("nothing is added or removed")
         try:
-            return SnapshotChange.of(written, table, replaced, copied)
+            return SnapshotChange.of(written, table, replaced, copied_rows)
         except (OSError, ValueError) as error:
             raise TargetError(
                 f"table {self._place}: a manifest cannot be written: {type(error).__name__}: {in_one_line(str(error))}"
             ) from error
 
-    def _put(self) -> None:
-        """Add and remove files by the version after the newest, unless the number is taken there.
+    def _commit_staged(self) -> None:
+        """Add and remove files in the next metadata version, unless the number is taken there.
 
         Raises:
-            NeedsEngine: the table is not any more what the files were written for.
-            WriteConflict: another version is there; or readers see other rows than those among which some are replaced, or changed.
+            NeedsEngine: the table is no longer the one that the files were written for.
+            WriteConflict: another writer took the version, or readers see other rows than those that the
+                change replaces.
             TargetError: the commit failed.
         """
         staged = self._staged
@@ -258,45 +273,45 @@ class OwnCommit:
         table.check_plain(self._place)
         if table.metadata.schema != staged.table.metadata.schema:
             raise NeedsEngine("the table's columns changed while the rows were written")
-        if staged.on_snapshot and table.metadata.current != staged.table.metadata.current:
+        if staged.needs_same_snapshot and table.metadata.current != staged.table.metadata.current:
             self.remove_staged()
             raise WriteConflict(
-                f"table {self._place}: readers see other rows than those that this commit was begun on. Nothing is lost: run again"
+                f"table {self._place}: readers see another snapshot than the one that this commit started from. Nothing is lost: run again"
             )
-        # From here on the table may name the files, whatever an error says.
+        # From here on the table may name the files, even if an error is raised.
         self._staged = None
         snapshot = staged.change.snapshot(table, self._summary)
         try:
             if self._catalog.add_snapshot(table.metadata, snapshot):
                 return
         except TargetError:
-            if not self._has(staged.change.id):
+            if not self._has_snapshot(staged.change.id):
                 raise
             return
-        # A server behind a proxy, or one of files, may have been asked twice, and has told the second answer.
+        # A proxy or file server may have sent the request twice and returned the second answer.
         if staged.change.id in self._newest(staged.table).metadata.snapshots:
             return
-        staged.change.forget(snapshot)
+        staged.change.delete_manifest_list(snapshot)
         self._staged = staged
         raise WriteConflict(
-            f"table {self._place}: another writer was first to put a version. Nothing is lost: run again"
+            f"table {self._place}: another writer committed first. Nothing is lost: run again"
         )
 
     def _newest(self, base: PlainTable) -> PlainTable:
         newest = self._catalog.newest()
         if newest is None or newest.uuid != base.metadata.uuid:
-            raise table_gone(str(self._place), "that this write was begun on", newest)
+            raise replaced_table_error(str(self._place), "that this write started from", newest)
         return PlainTable(newest)
 
-    def _has(self, snapshot: int) -> bool:
-        """Return whether the table has a snapshot, as far as can be told now."""
+    def _has_snapshot(self, snapshot: int) -> bool:
+        """Return whether the table has a snapshot, as far as it can be read now."""
         with suppress(TargetError):
             newest = self._catalog.newest()
             return newest is not None and snapshot in newest.snapshots
         return False
 
 
-def table_gone(table: str, expected: str, now: Metadata | None) -> TargetError:
-    """Return the error of a write whose table is not there any more."""
-    found = "none: it was dropped" if now is None else "another one: it was dropped and made again"
-    return TargetError(f"table {table}: expected the table {expected}, found {found} meanwhile")
+def replaced_table_error(table: str, expected: str, newest: Metadata | None) -> TargetError:
+    """Return the error of a write whose table was dropped or recreated."""
+    actual = "none: it was dropped" if newest is None else "another one: it was dropped and recreated"
+    return TargetError(f"table {table}: expected the table {expected}, found {actual} meanwhile")

@@ -1,6 +1,7 @@
-"""The snapshot of an own commit: its manifests, and its summary, as pyiceberg writes them and the metadata has them (docs/explanation/adr/0032).
+"""The snapshot of our own commit: manifests and summary (docs/adr/0032).
 
-By hand, since pyiceberg's ``overwrite`` keeps each manifest that names removed files alone, and reads all manifests twice: the hundredth commit takes 40 times as long.
+We write manifests ourselves because pyiceberg's ``overwrite`` keeps each manifest that names removed files
+alone and reads all manifests twice: its hundredth commit takes 40 times as long.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from uuid import uuid4
 
 from resources.tables.data_files.written import WrittenFile
 from resources.tables.iceberg.commit import COPIED
-from resources.tables.iceberg.metadata import now_after
+from resources.tables.iceberg.metadata import next_timestamp
 from resources.tables.iceberg.own_files import data_file
 from resources.tables.iceberg.plain_table import PlainTable
 from resources.tables.iceberg.replaced_files import ReplacedFiles
@@ -31,45 +32,49 @@ _TOTALS = {
     "total-position-deletes": ("", ""),
     "total-equality-deletes": ("", ""),
 }
-"""Counts of a summary that go on from the snapshot before, each with what it grows and shrinks by."""
+"""Totals of a summary, each with the counts that it grows and shrinks by."""
 
 
 @dataclass(frozen=True)
 class SnapshotChange:
-    """Files that a snapshot adds and removes, in manifests of their own.
+    """The files that a snapshot adds and removes, in manifests of their own.
 
     Attributes:
-        id: of the snapshot.
-        io: what writes beside the table's metadata.
-        manifests: of these files; and of those which stay of the manifests that named the removed ones.
-        instead: paths of the manifests whose place they take.
-        counts: of the summary.
+        id: id of the snapshot.
+        io: writer of files beside the table's metadata.
+        manifests: manifests of these files, and of the remaining files of replaced manifests.
+        replaced_manifests: paths of the manifests that these replace.
+        counts: counts for the summary.
     """
 
     id: int
     io: FileIO
     manifests: Sequence[ManifestFile]
-    instead: frozenset[str]
+    replaced_manifests: frozenset[str]
     counts: Mapping[str, int]
 
     @classmethod
     def of(
-        cls, written: Sequence[WrittenFile], table: PlainTable, replaced: ReplacedFiles, copied: int | None
+        cls,
+        written: Sequence[WrittenFile],
+        table: PlainTable,
+        replaced: ReplacedFiles,
+        copied_rows: int | None,
     ) -> SnapshotChange:
-        """Write the manifest.
+        """Write the manifests.
 
         Args:
-            written: files that are added.
-            table: that they are written for.
-            replaced: what is removed from it.
-            copied: rows that the files have of removed ones; None if nothing is replaced.
+            written: added files.
+            table: table that they were written for.
+            replaced: files to remove from it.
+            copied_rows: rows of removed files that the added files contain; None if nothing is replaced.
 
         Raises:
             NeedsEngine: a file is not as Iceberg reads it.
         """
         id_ = uuid4().int >> 65
         files = [data_file(file, table) for file in written]
-        # Apart from those that stay: what is replaced next is as a rule what comes now, and this manifest is then not written again.
+        # Added files get their own manifest: they are usually the next to be replaced, and then the other manifest stays.
         manifests = [_manifest(table, id_, added=files, removed=replaced.entries)]
         if replaced.neighbours:
             manifests.append(_manifest(table, id_, existing=replaced.neighbours))
@@ -78,37 +83,37 @@ class SnapshotChange:
             "added-records": sum(file.rows for file in written),
             "added-files-size": sum(file.size for file in written),
         }
-        if copied is not None:
+        if copied_rows is not None:
             counts |= {
                 "deleted-data-files": len(replaced.entries),
                 "deleted-records": replaced.rows,
                 "removed-files-size": replaced.size,
-                COPIED: copied,
+                COPIED: copied_rows,
             }
-        instead = frozenset(manifest.manifest_path for manifest in replaced.manifests)
-        return cls(id_, table.io, manifests, instead, counts)
+        replaced_paths = frozenset(manifest.manifest_path for manifest in replaced.manifests)
+        return cls(id_, table.io, manifests, replaced_paths, counts)
 
     def snapshot(self, table: PlainTable, summary: Mapping[str, str]) -> dict[str, Any]:
-        """Write the list of manifests of the snapshot after a table's; return the snapshot as the JSON of metadata has it."""
+        """Write the manifest list of the next snapshot; return that snapshot in the JSON of metadata."""
         from pyiceberg.manifest import write_manifest_list
 
-        # The list gives a manifest of its own its number, and a copy that is not deep would keep it for the next list (pyiceberg 0.12).
-        own = deepcopy(self.manifests)
+        # pyiceberg 0.12 sets the sequence number in the manifests, so each list needs a deep copy.
+        own_manifests = deepcopy(self.manifests)
         metadata, before = table.metadata, table.metadata.current
         assert before is not None
         number = metadata.raw["last-sequence-number"] + 1
         path = f"{metadata.table_location}/metadata/snap-{self.id}-{uuid4()}.avro"
-        # One that only tells which files an earlier snapshot removed says nothing of this one.
-        others = [
+        # A manifest that only lists files removed by an earlier snapshot does not belong to this one.
+        other_manifests = [
             manifest
             for manifest in table.manifests
-            if manifest.manifest_path not in self.instead
+            if manifest.manifest_path not in self.replaced_manifests
             and (manifest.has_added_files() or manifest.has_existing_files())
         ]
         with write_manifest_list(
             2, self.io.new_output(path), self.id, before.id, number, "deflate"
         ) as manifest_list:
-            manifest_list.add_manifests([*own, *others])
+            manifest_list.add_manifests([*own_manifests, *other_manifests])
         counts = self.counts
         totals = {
             total: before.count(total) + counts.get(grows_by, 0) - counts.get(shrinks_by, 0)
@@ -120,7 +125,7 @@ class SnapshotChange:
             "snapshot-id": self.id,
             "parent-snapshot-id": before.id,
             "sequence-number": number,
-            "timestamp-ms": now_after(metadata),
+            "timestamp-ms": next_timestamp(metadata),
             "manifest-list": path,
             "schema-id": metadata.raw["current-schema-id"],
             "summary": {
@@ -132,13 +137,13 @@ class SnapshotChange:
 
     @property
     def _operation(self) -> str:
-        """In Iceberg's words."""
-        if not self.instead:
+        """Operation of the snapshot, in Iceberg's terms."""
+        if not self.replaced_manifests:
             return "append"
         return "overwrite" if self.counts["added-data-files"] else "delete"
 
-    def forget(self, snapshot: Mapping[str, Any]) -> None:
-        """Remove the list of a snapshot that did not come to be."""
+    def delete_manifest_list(self, snapshot: Mapping[str, Any]) -> None:
+        """Delete the manifest list of a snapshot that was not committed."""
         with suppress(Exception):
             self.io.delete(snapshot["manifest-list"])
 
@@ -150,11 +155,11 @@ def _manifest(
     existing: Sequence[ManifestEntry] = (),
     removed: Sequence[ManifestEntry] = (),
 ) -> ManifestFile:
-    """Write a manifest for a snapshot of a table; at least one of its files is given."""
+    """Write a manifest of at least one file for a snapshot of a table."""
     from pyiceberg.manifest import ManifestEntry, ManifestEntryStatus, write_manifest
 
     target = table.io.new_output(f"{table.metadata.table_location}/metadata/{uuid4()}-m0.avro")
-    with write_manifest(2, table.layout, table.schema, target, snapshot, "deflate") as manifest:
+    with write_manifest(2, table.partition_spec, table.schema, target, snapshot, "deflate") as manifest:
         for file in added:
             status = ManifestEntryStatus.ADDED
             manifest.add_entry(ManifestEntry.from_args(status=status, snapshot_id=snapshot, data_file=file))

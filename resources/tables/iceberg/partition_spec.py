@@ -1,4 +1,4 @@
-"""How an Iceberg table lays out new files: the fields of its partition spec. Nothing is read here."""
+"""The partition spec of an Iceberg table's new files. No I/O."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ class PartitionSpec:
     """The partition spec of new files.
 
     Attributes:
-        fields: as the table's metadata has them, also those that partition no more.
-        columns: names of the table's columns, by their ids.
+        fields: fields in the table's metadata, including those that no longer partition.
+        columns: names of the table's columns, by id.
     """
 
     fields: Sequence[Mapping[str, Any]]
@@ -21,17 +21,17 @@ class PartitionSpec:
 
     @property
     def is_partitioned(self) -> bool:
-        """Whether new files are laid out by anything, also by what partitions no more."""
+        """Return whether the spec has any field, even one that no longer partitions."""
         return bool(self.fields)
 
     @property
     def field_names(self) -> tuple[str, ...]:
-        """The names of the fields that partition the table, by the values of columns or by something else."""
+        """Names of the fields that partition the table, by any transform."""
         return tuple(field["name"] for field in self._active_fields)
 
     @property
     def partition_by(self) -> tuple[str, ...] | None:
-        """The columns that partition the table by their values; None if it is partitioned by something else, too."""
+        """Columns that partition the table by their values; None if another transform does, too."""
         fields = self._active_fields
         if any(
             field["transform"] != "identity" or field["source-id"] not in self.columns for field in fields

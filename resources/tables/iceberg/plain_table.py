@@ -1,6 +1,6 @@
-"""An Iceberg table whose rows are its Parquet files, without partitions, orders and deletes beside them: what Strandline commits to itself (docs/explanation/adr/0032).
+"""Decide whether our own commit can write an Iceberg table: plain Parquet, no partitions or deletes.
 
-What is not known to ask nothing of a writer counts as asking.
+Whatever is not known to need nothing of a writer counts as needing Spark's (docs/adr/0032).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from resources.connections.places import Place
 from resources.sql import quoted
 from resources.tables.contract.conflict_retries import NeedsEngine
 from resources.tables.data_files.footers import has_legacy_calendar
-from resources.tables.iceberg.catalog import without_scheme
+from resources.tables.iceberg.catalog import strip_file_scheme
 from resources.tables.iceberg.metadata import Metadata, spark_schema
 from resources.tables.iceberg.rows import owns_commit_column
 
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from pyiceberg.schema import Schema
     from pyspark.sql import DataFrame
 
-_TYPES = frozenset(
+_PLAIN_TYPES = frozenset(
     {"boolean", "int", "long", "float", "double", "date", "timestamp", "timestamptz", "string", "binary"}
 )
-"""Those that a plain Parquet file holds as Iceberg reads them; so it does decimals, and structs of them."""
+"""Types that a plain Parquet file holds as Iceberg reads them, like decimals and structs of these."""
 _CODEC, _CODECS = "write.parquet.compression-codec", ("zstd", "snappy", "gzip", "uncompressed")
-_PROPERTIES = frozenset(
+_KNOWN_PROPERTIES = frozenset(
     {
         "write.metadata.delete-after-commit.enabled",
         "write.metadata.previous-versions-max",
@@ -40,70 +40,74 @@ _PROPERTIES = frozenset(
         _CODEC,
     }
 )
-"""What a table may ask of its writers."""
+"""Properties that our own commit honours."""
 _MOST_MANIFESTS = 100
-"""Of a table, by Iceberg's default, before a commit joins them: Spark's does."""
+"""Number of manifests at which a commit merges them, Iceberg's default. Spark's commit does it."""
 _FIELD_ID = b"PARQUET:field_id"
 
 
 @dataclass(frozen=True)
 class PlainTable:
-    """The table as one version of its metadata has it."""
+    """The table as one version of its metadata describes it."""
 
     metadata: Metadata
 
     def check_plain(self, place: Place) -> None:
-        """Raise NeedsEngine if a table at a place asks of a commit what it would not get here."""
-        if demand := self._demand(place):
-            raise NeedsEngine(demand)
+        """Raise NeedsEngine if our own commit cannot write the table at a place."""
+        if unmet := self._unmet_demand(place):
+            raise NeedsEngine(unmet)
 
-    def _demand(self, place: Place) -> str | None:
+    def _unmet_demand(self, place: Place) -> str | None:
         metadata = self.metadata
-        asked = {key for key in metadata.properties if key.startswith(("write.", "encryption."))}
+        writer_properties = {key for key in metadata.properties if key.startswith(("write.", "encryption."))}
         columns = [column["name"] for column in metadata.schema["fields"] if not _is_plain(column)]
         if metadata.format_version != 2:
             return f"the table has format version {metadata.format_version}"
         if metadata.current is None:
             return "the table has no snapshot"
-        if without_scheme(metadata.table_location) != place.spark_url:
-            return "the table lies elsewhere than its name says"
+        if strip_file_scheme(metadata.table_location) != place.spark_url:
+            return "the table does not lie where its name says"
         if metadata.partition_spec.is_partitioned:
             return "the table is partitioned"
         if metadata.sorted_by:
             return "the table has a sort order"
-        if asked - _PROPERTIES:
-            return f"the table sets {', '.join(sorted(asked - _PROPERTIES))}"
+        if writer_properties - _KNOWN_PROPERTIES:
+            return f"the table sets {', '.join(sorted(writer_properties - _KNOWN_PROPERTIES))}"
         if self.codec not in _CODECS:
             return f"the table's files are compressed by {self.codec}"
         if not owns_commit_column(metadata):
             return "the table is another writer's"
         if columns:
-            return f"column {columns[0]} has a type, or needs values, that plain files do not tell"
-        return None if self._has_room else "the table's manifests are to be joined"
+            return f"column {columns[0]} is required, or has a type that plain files do not hold"
+        return None if self._can_add_manifest else "the table's manifests must be merged"
 
     @property
     def codec(self) -> str:
-        """By which its files are compressed."""
+        """Compression of the table's files."""
         return self.metadata.properties.get(_CODEC, _CODECS[0]).lower()
 
     def with_ids(self, rows: DataFrame) -> DataFrame:
-        """Return rows whose columns, and those of structs, have the ids of the table's: Spark writes them into its files."""
+        """Return rows whose columns have the table's field ids, which Spark writes into files.
+
+        Fields of structs have ids, too.
+        """
         from pyspark.sql import functions as F
         from pyspark.sql.types import StructType
 
         schema = self.metadata.schema
-        # DataFrame.to would say the same, and loses the ids of columns that are literals (Spark 4.1).
+        # DataFrame.to does the same, but loses the ids of literal columns (Spark 4.1).
         columns = []
-        for field in StructType.fromJson(_with_ids(spark_schema(schema), schema)):
+        for field in StructType.fromJson(_with_field_ids(spark_schema(schema), schema)):
             column = F.col(quoted(field.name))
-            given = column.cast(field.dataType) if isinstance(field.dataType, StructType) else column
-            columns.append(given.alias(field.name, metadata=field.metadata))
+            typed_column = column.cast(field.dataType) if isinstance(field.dataType, StructType) else column
+            columns.append(typed_column.alias(field.name, metadata=field.metadata))
         return rows.select(*columns)
 
-    def holds(self, footer: FileMetaData) -> bool:
-        """Return whether a file knows its columns by the ids of the table's, and has its times as readers count them and whole.
+    def matches_footer(self, footer: FileMetaData) -> bool:
+        """Return whether a file has the table's field ids, and times as readers expect them.
 
-        What a session is told may say otherwise.
+        Times need full precision and the common calendar. The session's settings may have changed any of
+        these.
         """
         schema = footer.schema
         columns = [schema.column(number) for number in range(len(schema))]
@@ -118,53 +122,56 @@ class PlainTable:
         )
 
     def is_read_by_names(self, footer: FileMetaData) -> bool:
-        """Return whether a file has exactly the table's columns, by name and by type, too: any reader of Parquet reads it as Iceberg does."""
+        """Return whether a file also has exactly the table's columns by name and type.
+
+        Then any Parquet reader reads it as Iceberg does.
+        """
         from pyiceberg.io.pyarrow import pyarrow_to_schema
 
-        if not self.holds(footer):
+        if not self.matches_footer(footer):
             return False
-        found = pyarrow_to_schema(footer.schema.to_arrow_schema()).fields
-        return [(field.name, field.field_type) for field in found] == [
+        file_fields = pyarrow_to_schema(footer.schema.to_arrow_schema()).fields
+        return [(field.name, field.field_type) for field in file_fields] == [
             (field.name, field.field_type) for field in self.schema.fields
         ]
 
     @cached_property
     def io(self) -> FileIO:
-        """What reads and writes its files."""
+        """Reader and writer of the table's files."""
         from pyiceberg.io import load_file_io
 
         return load_file_io(dict(self.metadata.storage), self.metadata.location)
 
     @cached_property
     def schema(self) -> Schema:
-        """Its columns."""
+        """Columns of the table."""
         from pyiceberg.schema import Schema
 
         return Schema.model_validate(self.metadata.schema)
 
     @property
-    def layout(self) -> PartitionSpec:
-        """That of a table without partitions."""
+    def partition_spec(self) -> PartitionSpec:
+        """Spec without partitions."""
         from pyiceberg.partitioning import PartitionSpec
 
         return PartitionSpec(spec_id=self.metadata.raw.get("default-spec-id", 0))
 
     @cached_property
     def manifests(self) -> list[ManifestFile]:
-        """Those of the snapshot that readers see."""
+        """Manifests of the snapshot that readers see."""
         from pyiceberg.manifest import read_manifest_list
 
         current = self.metadata.current
         path = next(
-            each["manifest-list"]
-            for each in self.metadata.raw["snapshots"]
-            if current is not None and each["snapshot-id"] == current.id
+            snapshot["manifest-list"]
+            for snapshot in self.metadata.raw["snapshots"]
+            if current is not None and snapshot["snapshot-id"] == current.id
         )
         return list(read_manifest_list(self.io.new_input(path)))
 
     @property
-    def _has_room(self) -> bool:
-        """Whether it takes one more manifest before they are to be joined."""
+    def _can_add_manifest(self) -> bool:
+        """Return whether the table takes one more manifest before they should be merged."""
         properties = self.metadata.properties
         if properties.get("commit.manifest-merge.enabled", "true").lower() != "true":
             return True
@@ -173,21 +180,21 @@ class PlainTable:
 
 
 def _is_plain(column: Mapping[str, Any]) -> bool:
-    """Whether a column takes anything of its type, and a plain file holds it as Iceberg reads it."""
-    kind = column["type"]
+    """Return whether a column is optional and a plain file holds it as Iceberg reads it."""
+    data_type = column["type"]
     if column["required"]:
         return False
-    if isinstance(kind, Mapping):
-        return kind["type"] == "struct" and all(map(_is_plain, kind["fields"]))
-    return kind in _TYPES or kind.startswith("decimal(")
+    if isinstance(data_type, Mapping):
+        return data_type["type"] == "struct" and all(map(_is_plain, data_type["fields"]))
+    return data_type in _PLAIN_TYPES or data_type.startswith("decimal(")
 
 
-def _with_ids(struct: Mapping[str, Any], columns: Mapping[str, Any]) -> dict[str, Any]:
-    """Spark's JSON of columns with the ids that a table's own have."""
+def _with_field_ids(struct: Mapping[str, Any], columns: Mapping[str, Any]) -> dict[str, Any]:
+    """Add the table's field ids to Spark's JSON of its columns."""
     fields = [
         {
             **field,
-            "type": _with_ids(field["type"], column["type"])
+            "type": _with_field_ids(field["type"], column["type"])
             if isinstance(field["type"], Mapping)
             else field["type"],
             "metadata": {"parquet.field.id": column["id"]},

@@ -1,4 +1,7 @@
-"""The files of an Iceberg table that a commit removes: as a whole, or in part, as bounds tell of a load by a condition; rows that stay are written again."""
+"""Find the files of an Iceberg table that a commit removes, wholly or in part, by their bounds.
+
+The remaining rows of partly removed files are written again.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ from resources.tables.data_files.written import MOST_REWRITTEN_BYTES
 from resources.tables.iceberg.catalog import key_below
 from resources.tables.iceberg.metadata import spark_schema
 from resources.tables.iceberg.plain_table import PlainTable
-from resources.tables.iceberg.rows import bound_of
+from resources.tables.iceberg.rows import bound_reader
 
 if TYPE_CHECKING:
     from pyiceberg.manifest import DataFile, ManifestEntry, ManifestFile
@@ -26,122 +29,127 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _MOST_FILES = 1000
-"""Of a table whose manifests are read here; of more Spark reads them, several at once."""
-_MOST_REWRITTEN = 100
-"""Whose footers are read here."""
+"""Most files of a table whose manifests are read here; above it Spark reads them in parallel."""
+_MOST_REWRITTEN_FILES = 100
+"""Most files whose footers are read here."""
 
 
 @dataclass(frozen=True)
 class ReplacedFiles:
-    """What a commit removes from a table.
+    """The files that a commit removes from a table.
 
     Attributes:
-        entries: of the files, as the manifests have them.
-        part: keys, below the table's place, of those of which the other rows are written again.
-        part_rows: how many rows these have.
-        manifests: those that name the files.
+        entries: manifest entries of the files.
+        partial_keys: paths below the table's place of the files whose other rows are written again.
+        partial_rows: number of rows in these files.
+        manifests: manifests that name the files.
         neighbours: entries of other files in these manifests.
     """
 
     entries: Sequence[ManifestEntry] = ()
-    part: Sequence[str] = ()
-    part_rows: int = 0
+    partial_keys: Sequence[str] = ()
+    partial_rows: int = 0
     manifests: Sequence[ManifestFile] = ()
     neighbours: Sequence[ManifestEntry] = ()
 
     @property
     def rows(self) -> int:
-        """How many rows they have."""
+        """Number of rows in the files."""
         return sum(entry.data_file.record_count for entry in self.entries)
 
     @property
     def size(self) -> int:
-        """How many bytes they have."""
+        """Size of the files in bytes."""
         return sum(entry.data_file.file_size_in_bytes for entry in self.entries)
 
     def read(self, session: SparkSession, table: PlainTable, place: Place) -> DataFrame | None:
-        """Return the rows of the files that go in part, with the columns of their table; None if there are no such files."""
+        """Return the rows of the partly removed files; None if there are no such files.
+
+        The rows have the table's columns.
+        """
         from pyspark.sql.types import StructType
 
-        if not self.part:
+        if not self.partial_keys:
             return None
         reader = files_reader(session, StructType.fromJson(spark_schema(table.metadata.schema)))
-        # Without it days before 1582 would be read in a calendar that a file of another writer does not name.
+        # Otherwise dates before 1582 in other writers' files would be read in Spark's old calendar.
         reader = reader.option("datetimeRebaseMode", "CORRECTED")
-        return reader.parquet(*(place.child(key).spark_url for key in self.part))
+        return reader.parquet(*(place.child(key).spark_url for key in self.partial_keys))
 
 
-def check_read_here(table: PlainTable) -> None:
-    """Raise NeedsEngine if files cannot be told apart without Spark: the table has deletes beside them, or too many files."""
+def check_readable_without_spark(table: PlainTable) -> None:
+    """Raise NeedsEngine if the table has delete files, or too many files to read here."""
     from pyiceberg.manifest import ManifestContent
 
     if any(manifest.content != ManifestContent.DATA for manifest in table.manifests):
         raise NeedsEngine("the table has deletes beside its files")
-    counts = ((each.added_files_count, each.existing_files_count) for each in table.manifests)
+    counts = ((manifest.added_files_count, manifest.existing_files_count) for manifest in table.manifests)
     if sum((added or 0) + (existing or 0) for added, existing in counts) > _MOST_FILES:
         raise NeedsEngine(f"the table has more than {_MOST_FILES} files")
 
 
-def replaced_files(table: PlainTable, load: Replace, place: Place) -> ReplacedFiles:
-    """Return what a load removes.
+def find_replaced_files(table: PlainTable, load: Replace, place: Place) -> ReplacedFiles:
+    """Return the files that a load by a condition removes.
 
     Args:
-        table: whose files are read here.
-        load: by a condition.
-        place: of the table.
+        table: table whose manifests are read here.
+        load: load by a condition.
+        place: place of the table.
 
     Raises:
-        NeedsEngine: Spark must look which rows these are.
+        NeedsEngine: Spark must find the rows.
     """
-    return _removed(table, _Columns(load, table.schema).match, place, MOST_REWRITTEN_BYTES)
+    return _find_files(table, _ComparedColumns(load, table.schema).match, place, MOST_REWRITTEN_BYTES)
 
 
-def files_named(table: PlainTable, names: Collection[str], place: Place) -> ReplacedFiles:
-    """Return files with these names as what is removed in part.
+def find_named_files(table: PlainTable, names: Collection[str], place: Place) -> ReplacedFiles:
+    """Return files with these names as partly removed ones.
 
     Args:
-        table: whose files are read here.
-        names: of files, as the manifests have them.
-        place: of the table.
+        table: table whose manifests are read here.
+        names: paths of files, as the manifests have them.
+        place: place of the table.
 
     Raises:
         NeedsEngine: Spark must read them, as Iceberg does.
-        ValueError: the table has not all of them.
+        ValueError: the table lacks some of them.
     """
-    if len(names) > _MOST_REWRITTEN:
-        raise NeedsEngine(f"rows change in more than {_MOST_REWRITTEN} files")
-    found = _removed(table, lambda file: Match.UNKNOWN if file.file_path in names else Match.NONE, place)
-    if len(found.entries) != len(names):
+    if len(names) > _MOST_REWRITTEN_FILES:
+        raise NeedsEngine(f"rows change in more than {_MOST_REWRITTEN_FILES} files")
+    replaced = _find_files(
+        table, lambda file: Match.UNKNOWN if file.file_path in names else Match.NONE, place
+    )
+    if len(replaced.entries) != len(names):
         raise ValueError(
-            f"table {place}: expected {len(names)} files of one snapshot, found {len(found.entries)}"
+            f"table {place}: expected {len(names)} files of one snapshot, found {len(replaced.entries)}"
         )
-    return found
+    return replaced
 
 
-def _removed(
+def _find_files(
     table: PlainTable, match: Callable[[DataFile], Match], place: Place, most_copied: int | None = None
 ) -> ReplacedFiles:
-    gone, part, touched, neighbours = list["ManifestEntry"](), list["DataFile"](), [], []
+    entries, partial_files, manifests, neighbours = list["ManifestEntry"](), list["DataFile"](), [], []
     for manifest in table.manifests:
         matches = [(entry, match(entry.data_file)) for entry in manifest.fetch_manifest_entry(table.io)]
-        mine = [entry for entry, found in matches if found is not Match.NONE]
-        if not mine:
+        matching_entries = [entry for entry, match_ in matches if match_ is not Match.NONE]
+        if not matching_entries:
             continue
-        if manifest.partition_spec_id != table.layout.spec_id:
-            raise NeedsEngine("files that go were written when the table was partitioned")
-        gone += mine
-        part += [entry.data_file for entry, found in matches if found is Match.UNKNOWN]
-        touched.append(manifest)
-        neighbours += [entry for entry, found in matches if found is Match.NONE]
-    if most_copied is not None and sum(file.file_size_in_bytes for file in part) > most_copied:
-        # So large that Spark should look first whether there is a row of the load.
-        raise NeedsEngine(f"more than {most_copied // 2**20} MiB of files may go in part")
-    rows = sum(file.record_count for file in part)
-    return ReplacedFiles(gone, _keys(part, table, place), rows, touched, neighbours)
+        if manifest.partition_spec_id != table.partition_spec.spec_id:
+            raise NeedsEngine("removed files were written when the table was partitioned")
+        entries += matching_entries
+        partial_files += [entry.data_file for entry, match_ in matches if match_ is Match.UNKNOWN]
+        manifests.append(manifest)
+        neighbours += [entry for entry, match_ in matches if match_ is Match.NONE]
+    if most_copied is not None and sum(file.file_size_in_bytes for file in partial_files) > most_copied:
+        # For large files Spark first checks whether they hold rows to replace.
+        raise NeedsEngine(f"more than {most_copied // 2**20} MiB of files may be rewritten")
+    rows = sum(file.record_count for file in partial_files)
+    return ReplacedFiles(entries, _keys(partial_files, table, place), rows, manifests, neighbours)
 
 
 def _keys(files: Sequence[DataFile], table: PlainTable, place: Place) -> list[str]:
-    """Return where files lie below the table's place; raise NeedsEngine if Spark must read them, as Iceberg does."""
+    """Return the paths of files below the table's place; raise NeedsEngine if only Iceberg can read them."""
     from pyiceberg.manifest import FileFormat
 
     keys = []
@@ -152,26 +160,28 @@ def _keys(files: Sequence[DataFile], table: PlainTable, place: Place) -> list[st
             or not is_spark_readable(place.child(key).url)
             or file.file_format != FileFormat.PARQUET
         ):
-            raise NeedsEngine("a file that goes in part lies elsewhere, or is no Parquet file")
+            raise NeedsEngine("a rewritten file lies elsewhere, or is no Parquet file")
         if not table.is_read_by_names(file_footer(place, key, file.file_size_in_bytes)):
-            raise NeedsEngine("a file that goes in part has other columns than the table")
+            raise NeedsEngine("a rewritten file has other columns than the table")
         keys.append(key)
     return keys
 
 
-class _Columns:
-    """The columns that a load compares, and what manifests say of them."""
+class _ComparedColumns:
+    """The columns that a load compares, with their bounds in manifests."""
 
     def __init__(self, load: Replace, schema: Schema) -> None:
         self._where = load.where
         fields = {field.name.lower(): field for field in schema.fields}
-        known = {name: fields.get(name.lower()) for name in columns_of(load.where)}
+        fields_by_name = {name: fields.get(name.lower()) for name in columns_of(load.where)}
         self._fields = {
-            name: (field.field_id, bound_of(field)) for name, field in known.items() if _is_bounded(field)
+            name: (field.field_id, bound_reader(field))
+            for name, field in fields_by_name.items()
+            if _is_bounded(field)
         }
 
     def match(self, file: DataFile) -> Match:
-        """Return how many rows of a file are replaced."""
+        """Return whether none, all or some rows of a file are replaced."""
         return match_of(self._where, {name: self._extent(file, name) for name in self._fields})
 
     def _extent(self, file: DataFile, name: str) -> Extent:
@@ -184,7 +194,7 @@ class _Columns:
 
 
 def _is_bounded(field: NestedField | None) -> TypeGuard[NestedField]:
-    """Whether bounds of a column are those of all its values: NaN, above all numbers with a fraction, is in none."""
+    """Return whether bounds of a column cover all its values; they leave out NaN of floating types."""
     from pyiceberg.types import DoubleType, FloatType
 
     return field is not None and not isinstance(field.field_type, (FloatType, DoubleType))

@@ -1,4 +1,7 @@
-"""The catalog of Iceberg tables on a server that speaks Iceberg's REST protocol: it replaces metadata if the table is as the request says."""
+"""The catalog of Iceberg tables on a server with Iceberg's REST protocol.
+
+The server replaces metadata only if the table meets the requirements of the request.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from partitions.errors import TargetError, WriteConflict, in_one_line
 from resources.connections.iceberg_rest import RestCatalogServer
 from resources.connections.places import Place
 from resources.tables.contract.conflict_retries import retry_conflicts
-from resources.tables.iceberg.catalog import LOCAL_FILES, NamesInSql, key_below
+from resources.tables.iceberg.catalog import LOCAL_FILES, SqlNames, key_below
 from resources.tables.iceberg.metadata import MAIN, Metadata
 from resources.tables.iceberg.refs import RefChange
 
@@ -22,8 +25,8 @@ if TYPE_CHECKING:
     from pyiceberg.table import Table
 
 
-class RestCatalog(NamesInSql):
-    """The table of a server that has the namespace and the name of a place: the last two parts of its address."""
+class RestCatalog(SqlNames):
+    """The server's table with the namespace and name of a place: the last two parts of its address."""
 
     def __init__(self, place: Place, server: RestCatalogServer) -> None:
         """Use a table; it need not exist."""
@@ -33,7 +36,7 @@ class RestCatalog(NamesInSql):
 
     def newest(self) -> Metadata | None:
         """Return the metadata that the server has."""
-        table = self._loaded()
+        table = self._load()
         if table is None:
             return None
         self._check_location(table.metadata_location)
@@ -44,11 +47,11 @@ class RestCatalog(NamesInSql):
         return Metadata(raw, table.metadata_location, storage=self._place.pyiceberg_options)
 
     def change_refs(self, change: RefChange) -> bool:
-        """Have the server change them, if they are as they were when it was asked."""
+        """Have the server change refs, if they have not changed since they were read."""
         from pyiceberg.exceptions import CommitFailedException, RESTError
 
         def once() -> bool:
-            table = self._loaded()
+            table = self._load()
             if table is None:
                 return False
             before = self._metadata(table)
@@ -56,34 +59,34 @@ class RestCatalog(NamesInSql):
                 return True
             if not change.is_possible(before):
                 return False
-            changing = table.manage_snapshots()
+            ref_update = table.manage_snapshots()
             for name, snapshot in change.tags.items():
-                changing.create_tag(snapshot, name)
+                ref_update.create_tag(snapshot, name)
             for name, snapshot in change.branches.items():
-                kept = table.metadata.refs.get(name)
-                changing.create_branch(
+                existing_ref = table.metadata.refs.get(name)
+                ref_update.create_branch(
                     snapshot,
                     name,
-                    kept.max_ref_age_ms if kept else None,
-                    kept.max_snapshot_age_ms if kept else None,
-                    kept.min_snapshots_to_keep if kept else None,
+                    existing_ref.max_ref_age_ms if existing_ref else None,
+                    existing_ref.max_snapshot_age_ms if existing_ref else None,
+                    existing_ref.min_snapshots_to_keep if existing_ref else None,
                 )
             for name in sorted(set(change.dropped) & before.refs.keys()):
-                changing.remove_branch(name)
+                ref_update.remove_branch(name)
             try:
-                changing.commit()
+                ref_update.commit()
             except CommitFailedException as error:
                 raise WriteConflict(
-                    f"table {self._place}: another writer was first at its catalog"
+                    f"table {self._place}: another writer changed it in the catalog first"
                 ) from error
             except (RESTError, OSError, ValueError) as error:
-                raise self._failed("change its branches and tags", error) from None
+                raise self._error("change its branches and tags", error) from None
             return True
 
         return retry_conflicts(once)
 
     def add_snapshot(self, before: Metadata, snapshot: Mapping[str, Any]) -> bool:
-        """Have the server add it, if readers still see the snapshot that it is on."""
+        """Have the server add the snapshot, if readers still see its parent."""
         from pyiceberg.exceptions import CommitFailedException, RESTError
         from pyiceberg.table.refs import SnapshotRefType
         from pyiceberg.table.snapshots import Snapshot
@@ -94,34 +97,36 @@ class RestCatalog(NamesInSql):
             SetSnapshotRefUpdate,
         )
 
-        table = self._loaded()
+        table = self._load()
         if table is None or self._metadata(table).raw["last-sequence-number"] >= snapshot["sequence-number"]:
             return False
-        made = Snapshot.model_validate(snapshot)
-        kept = table.metadata.refs.get(MAIN)
-        seen = SetSnapshotRefUpdate(
+        new_snapshot = Snapshot.model_validate(snapshot)
+        main_ref = table.metadata.refs.get(MAIN)
+        main_update = SetSnapshotRefUpdate(
             ref_name=MAIN,
             type=SnapshotRefType.BRANCH,
-            snapshot_id=made.snapshot_id,
-            max_ref_age_ms=kept.max_ref_age_ms if kept else None,
-            max_snapshot_age_ms=kept.max_snapshot_age_ms if kept else None,
-            min_snapshots_to_keep=kept.min_snapshots_to_keep if kept else None,
+            snapshot_id=new_snapshot.snapshot_id,
+            max_ref_age_ms=main_ref.max_ref_age_ms if main_ref else None,
+            max_snapshot_age_ms=main_ref.max_snapshot_age_ms if main_ref else None,
+            min_snapshots_to_keep=main_ref.min_snapshots_to_keep if main_ref else None,
         )
-        still = (
+        requirements = (
             AssertTableUUID(uuid=UUID(before.uuid)),
-            AssertRefSnapshotId(ref=MAIN, snapshot_id=made.parent_snapshot_id),
+            AssertRefSnapshotId(ref=MAIN, snapshot_id=new_snapshot.parent_snapshot_id),
         )
         try:
-            table.catalog.commit_table(table, still, (AddSnapshotUpdate(snapshot=made), seen))
+            table.catalog.commit_table(
+                table, requirements, (AddSnapshotUpdate(snapshot=new_snapshot), main_update)
+            )
         except CommitFailedException:
             return False
         except (RESTError, OSError, ValueError) as error:
-            raise self._failed("take a snapshot", error) from None
+            raise self._error("take a snapshot", error) from None
         return True
 
     @property
-    def new_table(self) -> Mapping[str, str]:
-        """Where the table lies: the server would choose a place of its own."""
+    def new_table_properties(self) -> Mapping[str, str]:
+        """Location of the table: the server would choose a place of its own."""
         return {"location": self._place.spark_url}
 
     @property
@@ -129,41 +134,45 @@ class RestCatalog(NamesInSql):
         return {
             "type": "rest",
             **self._server.options,
-            # As all else here, by the lake's own connection.
+            # Files go through the lake's own connection, as everywhere.
             "io-impl": "org.apache.iceberg.hadoop.HadoopFileIO",
             "cache-enabled": "false",
             **(LOCAL_FILES if self._place.local else {}),
         }
 
-    def _loaded(self) -> Table | None:
+    def _load(self) -> Table | None:
         from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError, RESTError
 
         try:
             table: Table = _client(self._server).load_table((self._namespace, self._table))
         except (NoSuchNamespaceError, NoSuchTableError):
             return None
-        except (RESTError, OSError, ValueError) as error:  # of the server, of HTTP, of what it answers
-            raise self._failed("be looked up in its catalog", error) from None
+        except (
+            RESTError,
+            OSError,
+            ValueError,
+        ) as error:  # errors of the server, of HTTP, or of parsing the answer
+            raise self._error("be looked up in its catalog", error) from None
         return table
 
     def _check_location(self, location: str) -> None:
         if key_below(self._place, location) is None:
             raise TargetError(
-                f"table {self._place}: expected its metadata below its folder, found it at {location}: the catalog {self._server} means another"
+                f"table {self._place}: expected its metadata below its folder, found it at {location}: the catalog {self._server} has another"
                 " table of this name. Use another warehouse for this lake, or another target.table"
             )
 
-    def _failed(self, verb: str, error: Exception) -> TargetError:
-        said = self._server.hide(in_one_line(str(error)))
+    def _error(self, verb: str, error: Exception) -> TargetError:
+        message = self._server.hide(in_one_line(str(error)))
         return TargetError(
-            f"table {self._place}: cannot {verb} (catalog {self._server}): {type(error).__name__}: {said}. Check that the server runs, and the"
+            f"table {self._place}: cannot {verb} (catalog {self._server}): {type(error).__name__}: {message}. Check that the server runs, and the"
             " connection's uri, warehouse and credentials"
         )
 
 
 @lru_cache(maxsize=8)
 def _client(server: RestCatalogServer) -> Client:
-    """The client of a server, which has asked it for its settings once."""
+    """Return the client of a server, which reads the server's settings once."""
     from pyiceberg.catalog.rest import RestCatalog as Client
 
     options: dict[str, Any] = server.options

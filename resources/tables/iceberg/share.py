@@ -1,4 +1,4 @@
-"""Which rows of an Iceberg table are a dataflow's: all of them, unless several dataflows share it (docs/reference/loads.md)."""
+"""A dataflow's share of the rows of an Iceberg table (docs/shared-tables.md)."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from resources.tables.iceberg.metadata import Metadata
 
 
 @dataclass(frozen=True)
-class Share:
+class IcebergShare:
     """A table as one of its dataflows sees it.
 
     Attributes:
-        dataflow: that shares it; None: nobody does.
+        dataflow: dataflow that shares the table; None: no one shares it.
     """
 
     dataflow: str | None
 
     def rows(self, metadata: Metadata | None) -> Predicate:
-        """Return the rows that the dataflow deletes, updates and counts: all, unless the table is shared by now."""
+        """Return the rows that the dataflow deletes, updates and counts: all, unless the table is shared."""
         if self.dataflow is None or metadata is None:
             return EVERYTHING
         is_shared = any(column["name"] == DATAFLOW_COLUMN for column in metadata.version_schema["fields"])

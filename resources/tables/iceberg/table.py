@@ -1,4 +1,4 @@
-"""An Iceberg table of the lake, as the contract has it. What each method needs is in the modules beside this one."""
+"""An Iceberg table as the contract defines it. The modules beside this one do the work."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from resources.tables.iceberg.appends import IcebergAppends
 from resources.tables.iceberg.attempts import write_slice
 from resources.tables.iceberg.catalog import Catalog, FolderCatalog
 from resources.tables.iceberg.columns import OUTSIDE
-from resources.tables.iceberg.commit import commits_of
+from resources.tables.iceberg.commit import group_commits
 from resources.tables.iceberg.contents import IcebergContents
 from resources.tables.iceberg.fence import give_up
-from resources.tables.iceberg.head import compared, tip_of
+from resources.tables.iceberg.head import compare_head, read_tip
 from resources.tables.iceberg.history import adoptable_state
 from resources.tables.iceberg.jdbc_catalog import JdbcCatalog
 from resources.tables.iceberg.maintenance import IcebergMaintenance
@@ -32,15 +32,15 @@ from resources.tables.iceberg.numbered_commit import NumberedCommit
 from resources.tables.iceberg.refs import RefChange
 from resources.tables.iceberg.rest_catalog import RestCatalog
 from resources.tables.iceberg.rows import count_of_commit, count_rows
-from resources.tables.iceberg.share import Share
+from resources.tables.iceberg.share import IcebergShare
 from resources.tables.removal import remove_files
 from resources.tables.user_metadata import commit_text
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-TAG = "strandline_"
-"""Before the dataflow's name, in the tag that keeps the snapshot of its newest entry."""
+TAG_PREFIX = "strandline_"
+"""Prefix of the tag that keeps the snapshot of a dataflow's newest entry."""
 
 
 class IcebergTable(Table):
@@ -54,16 +54,23 @@ class IcebergTable(Table):
         dataflow: str | None = None,
         schema_mode: SchemaMode = "strict",
     ) -> None:
-        """Use the table at a place, which the first write makes, partitioned as given; for all, or for one of the dataflows that share it."""
+        """Use the table at a place.
+
+        Args:
+            place: place of the table.
+            partition_by: partition columns that the first write creates.
+            dataflow: dataflow that shares the table; None: no one shares it.
+            schema_mode: how writes change the table's columns.
+        """
         self._place = place
         self._catalog = _catalog_of(place)
-        self._share = Share(dataflow)
+        self._share = IcebergShare(dataflow)
         self._dataflow = dataflow
         self._partition_by = tuple(partition_by)
         self._schema_mode = schema_mode
 
     def share_of(self, dataflow: str) -> IcebergTable:
-        """Return the table as one of the dataflows that share it sees it."""
+        """Return the table as one of its dataflows sees it."""
         return IcebergTable(self._place, self._partition_by, dataflow=dataflow, schema_mode=self._schema_mode)
 
     def taking_columns(self, mode: SchemaMode) -> IcebergTable:
@@ -72,95 +79,98 @@ class IcebergTable(Table):
 
     @property
     def place(self) -> Place:
-        """Where it lies."""
+        """Place of the table."""
         return self._place
 
     @property
     def contents(self) -> IcebergContents:
-        """What it holds."""
+        """Contents of the table."""
         return IcebergContents(self._place, self._catalog, self._share)
 
     @property
     def maintenance(self) -> IcebergMaintenance:
-        """What cares for it."""
+        """Maintenance of the table."""
         return IcebergMaintenance(self._catalog, self._place)
 
     @property
     def appends(self) -> IcebergAppends:
-        """What its versions append."""
+        """Appends of the table's versions."""
         return IcebergAppends(self._place, self._catalog)
 
     def exists(self) -> bool:
-        """Return whether there is an Iceberg table."""
+        """Return whether the catalog has the table."""
         return self._catalog.newest() is not None
 
     def identity(self) -> str | None:
-        """Return its uuid."""
+        """Return the table's uuid."""
         metadata = self._catalog.newest()
         return metadata.uuid if metadata else None
 
     def head(self, recorded: TableCommit | None, app_id: str | None) -> TableHead:
-        """Compare the table's snapshots with what was recorded of it."""
-        return compared(self._catalog.newest(), recorded, app_id, self._dataflow)
+        """Compare the table's snapshots with the recorded commit."""
+        return compare_head(self._catalog.newest(), recorded, app_id, self._dataflow)
 
     def tip(self, app_id: str | None) -> TableHead:
-        """Return what the table is now."""
-        return tip_of(self._catalog.newest(), app_id)
+        """Return the newest commit and the highest tag."""
+        return read_tip(self._catalog.newest(), app_id)
 
     def adoptable_state(self, app_id: str | None = None) -> AdoptableState | None:
-        """Return the state that the commits tell which the table's rows go back to."""
+        """Return the state that the table's commits record."""
         return adoptable_state(self._place, self._catalog.newest(), app_id, self._dataflow)
 
     def complete_counts(self, commit: TaggedCommit, rows_before: int) -> TaggedCommit:
-        """Return the commit with all of its counts: rows say which commit wrote them, also beside rows that it only moved."""
+        """Return the commit with all of its counts, from the commit column of its rows."""
         if not commit.uncounted:
             return commit
         metadata = self._catalog.newest()
         snapshot = metadata.snapshot(str(commit.version)) if metadata else None
         if metadata is None or snapshot is None:
             return replace(commit, uncounted=False)
-        made = next(
-            (made for made in commits_of(metadata.lineage()) if made.snapshot.id == snapshot.id), None
+        commit_of_snapshot = next(
+            (commit_ for commit_ in group_commits(metadata.lineage()) if commit_.snapshot.id == snapshot.id),
+            None,
         )
-        if made is not None and snapshot.rows is None:
-            # What others have deleted by values only Spark reads, and there is none here.
-            return replace(commit, removed=made.removed_by_files, uncounted=False)
+        if commit_of_snapshot is not None and snapshot.rows is None:
+            # Only Spark can read rows under equality deletes, and no session is available here.
+            return replace(commit, removed=commit_of_snapshot.removed_by_files, uncounted=False)
         app_id = snapshot.summary["strandline.app-id"]
         rows = count_of_commit(metadata, snapshot, app_id, commit.number)
-        if made is not None and made.before is not None:
-            removed = count_rows(metadata, made.before) + rows - count_rows(metadata, snapshot)
+        if commit_of_snapshot is not None and commit_of_snapshot.before is not None:
+            removed = count_rows(metadata, commit_of_snapshot.before) + rows - count_rows(metadata, snapshot)
         else:
             removed = rows_before + rows - count_rows(metadata, snapshot, self._share.rows(metadata))
         removed = max(0, removed)
         return replace(commit, rows=rows, removed=removed, uncounted=False)
 
     def write(self, rows: DataFrame, load: Load, tag: Tag, state: str, *, base: Version | None) -> None:
-        """Load rows in one commit, which is refused if its number was taken since it was planned, or if other rows were.
+        """Load rows in one commit; raise if other rows than those it was planned on are there.
 
-        A table that several dataflows share is there for all of them, whichever has made it.
+        Any of the dataflows that share a table may create it.
         """
-        first = base is None and (self._dataflow is None or not self.exists())
+        creates_table = base is None and (self._dataflow is None or not self.exists())
         try:
             if self._dataflow is not None:
                 load = within(load, self._share.rows(self._catalog.newest()))
-            metadata = None if first or isinstance(load, ReplaceAll) else self._catalog.newest()
-            # The columns that folders are called after when rows are written.
-            layout = self._partition_by if metadata is None else metadata.partition_spec.partition_by or ()
-            with check_iceberg_values(rows, layout, self._place) as kept_rows:
+            metadata = None if creates_table or isinstance(load, ReplaceAll) else self._catalog.newest()
+            # Folders are named after the values of these columns.
+            partition_columns = (
+                self._partition_by if metadata is None else metadata.partition_spec.partition_by or ()
+            )
+            with check_iceberg_values(rows, partition_columns, self._place) as kept_rows:
                 write_slice(
                     self._commit(tag, state),
                     kept_rows,
                     load,
                     self._partition_by,
                     self._schema_mode,
-                    first=first,
+                    creates_table=creates_table,
                 )
         except RowsRefused:
             raise
         except Exception as error:
-            if first and self._dataflow is not None and self.exists():
+            if creates_table and self._dataflow is not None and self.exists():
                 raise WriteConflict(
-                    f"table {self._place}: another dataflow has made it just now. Nothing is lost: the next run tries again"
+                    f"table {self._place}: another dataflow has just created it. Nothing is lost: the next run tries again"
                 ) from error
             raise
 
@@ -171,7 +181,7 @@ class IcebergTable(Table):
         give_up(self._commit(tag, state), spark, first_rows, self._partition_by)
 
     def refuses_rows_outside(self, error: Exception) -> bool:
-        """Return whether a row was refused."""
+        """Return whether a row was refused because it lies outside the replaced rows."""
         return isinstance(error, RowsRefused) and error.code == OUTSIDE
 
     def after_append(self, commit: TableCommit, dataflow: str) -> None:
@@ -179,11 +189,11 @@ class IcebergTable(Table):
         metadata = self._catalog.newest()
         snapshot = metadata.snapshot(str(commit.version)) if metadata else None
         if snapshot is not None:
-            with suppress(WriteConflict):  # the next run does it
-                self._catalog.change_refs(RefChange(tags={f"{TAG}{dataflow}": snapshot.id}))
+            with suppress(WriteConflict):  # the next run repeats it
+                self._catalog.change_refs(RefChange(tags={f"{TAG_PREFIX}{dataflow}": snapshot.id}))
 
     def remove(self, session: Callable[[], SparkSession]) -> None:
-        """Have its catalog forget it, then remove its folder."""
+        """Drop the table from its catalog, then remove its folder."""
         spark = session()
         try:
             spark.sql(f"DROP TABLE IF EXISTS {self._catalog.name(spark)}").collect()

@@ -9,7 +9,7 @@ from partitions.errors import RowsRefused
 from partitions.evolution import SchemaMode
 from partitions.loads import Append, Load, Scd2
 from partitions.schema_merging import RESCUED_DATA
-from resources.tables.iceberg.column_changes import TakenColumns
+from resources.tables.iceberg.column_changes import EvolvingColumns
 
 _APPEND = Append()
 _ID = T.StructField("id", T.IntegerType())
@@ -22,7 +22,7 @@ def _of(*fields: T.StructField) -> T.StructType:
 def _statements(
     table: T.StructType, rows: T.StructType, mode: SchemaMode = "merge", load: Load = _APPEND
 ) -> list[str]:
-    return TakenColumns(mode, table, "t").statements(rows, load)
+    return EvolvingColumns(mode, table, "t").statements(rows, load)
 
 
 def test_new_columns_and_fields_are_added_where_they_are() -> None:
@@ -60,7 +60,7 @@ def test_a_safely_wider_type_is_taken(was: T.DataType, becomes: T.DataType, kind
 @pytest.mark.parametrize(
     ("was", "becomes", "message"),
     [
-        (T.DecimalType(10, 2), T.DecimalType(14, 4), "Iceberg keeps the digits after it"),
+        (T.DecimalType(10, 2), T.DecimalType(14, 4), "Iceberg cannot change the digits after it"),
         (T.IntegerType(), T.DoubleType(), "expected int or a type that is safely wider, found double"),
         (T.LongType(), T.StringType(), "expected bigint or a type that is safely wider, found string"),
     ],

@@ -7,7 +7,7 @@ from typing import Any
 
 from partitions.loads import Append, Load, ReplaceAll, Upsert
 from resources.tables.contract.commits import Tag
-from resources.tables.iceberg.commit import Commit, commits_of, summary_of
+from resources.tables.iceberg.commit import IcebergCommit, group_commits, summary_of
 from resources.tables.iceberg.metadata import Metadata, sequence_of, spark_schema
 from resources.tables.iceberg.refs import RefChange
 
@@ -37,8 +37,8 @@ def _metadata(*snapshots: dict[str, Any], **more: Any) -> Metadata:
     return Metadata(raw | more, "v1.metadata.json", 1)
 
 
-def _commits(*snapshots: dict[str, Any]) -> list[Commit]:
-    return commits_of(_metadata(*snapshots).lineage())
+def _commits(*snapshots: dict[str, Any]) -> list[IcebergCommit]:
+    return group_commits(_metadata(*snapshots).lineage())
 
 
 def test_snapshots_between_a_commit_and_its_base_are_parts_of_it() -> None:
@@ -49,7 +49,7 @@ def test_snapshots_between_a_commit_and_its_base_are_parts_of_it() -> None:
         _snapshot(4, 3, 3, 1),
     )
     assert [commit.snapshot.sequence for commit in commits] == [1, 3, 4]
-    second = commits[1].tagged
+    second = commits[1].as_tagged
     assert (second.follows, second.rows, second.removed, second.uncounted) == ("1-100", 1, 2, False)
     assert [commit.app_id for commit in commits] == ["app", "app", None]
 
@@ -72,7 +72,7 @@ def test_a_fence_changes_no_row_and_a_replacement_of_all_rows_removes_all() -> N
         _snapshot(2, 1, 3, 0, **_ours(2, None, base=1), **{"deleted-data-files": 1}),
         _snapshot(3, 2, 1, 1, **_ours(3, ReplaceAll(), base=2), **{"deleted-data-files": 1}),
     )
-    assert [(each.tagged.rows, each.tagged.removed) for each in commits] == [(3, 0), (0, 0), (1, None)]
+    assert [(each.as_tagged.rows, each.as_tagged.removed) for each in commits] == [(3, 0), (0, 0), (1, None)]
 
 
 def test_rows_that_a_merge_only_moved_are_not_counted_as_written() -> None:
@@ -85,15 +85,15 @@ def test_rows_that_a_merge_only_moved_are_not_counted_as_written() -> None:
         _snapshot(1, None, 10, 10, **_ours(1, Append())),
         _snapshot(2, 1, 11, 11, **_ours(2, Upsert(("id",), ()), base=1), **merged),
     )
-    assert (commits[1].tagged.rows, commits[1].tagged.removed) == (2, 1)
+    assert (commits[1].as_tagged.rows, commits[1].as_tagged.removed) == (2, 1)
     unknown = _snapshot(2, 1, 11, 11, **_ours(2, Upsert(("id",), ()), base=1), **{"deleted-data-files": 1})
-    assert _commits(_snapshot(1, None, 10, 10), unknown)[1].tagged.uncounted
+    assert _commits(_snapshot(1, None, 10, 10), unknown)[1].as_tagged.uncounted
 
 
 def test_a_tag_is_the_next_version_of_the_metadata() -> None:
     before = _metadata(_snapshot(1, None, 1))
     change = RefChange(tags={"strandline_flow": 100})
-    after = change.applied(before)
+    after = change.apply(before)
     assert after["refs"] == {"strandline_flow": {"snapshot-id": 100, "type": "tag"}}
     assert after["metadata-log"] == [{"timestamp-ms": 1, "metadata-file": before.location}]
     assert after["snapshots"] == before.raw["snapshots"]
@@ -104,10 +104,10 @@ def test_a_tag_is_the_next_version_of_the_metadata() -> None:
 def test_a_branch_is_made_and_dropped_in_one_version() -> None:
     metadata = _metadata(_snapshot(1, None, 1))
     (snapshot,) = metadata.snapshots
-    left = Metadata(RefChange({}, {"left": snapshot}).applied(metadata), "v2.metadata.json")
+    left = Metadata(RefChange({}, {"left": snapshot}).apply(metadata), "v2.metadata.json")
     change = RefChange({}, {"new": snapshot}, ("left", "never there"))
     assert change.is_possible(left)
-    assert change.applied(left)["refs"] == {"new": {"snapshot-id": snapshot, "type": "branch"}}
+    assert change.apply(left)["refs"] == {"new": {"snapshot-id": snapshot, "type": "branch"}}
     assert not RefChange({}, {"new": snapshot + 1}).is_possible(left)
 
 
@@ -117,9 +117,9 @@ def test_readers_are_shown_another_snapshot_only_if_they_see_the_one_that_it_fol
     main = {"snapshot-id": first, "type": "branch", "max-snapshot-age-ms": 7}
     refs = {"main": main, "own": {"snapshot-id": second, "type": "branch"}}
     before = Metadata({**found.raw, "refs": refs, "current-snapshot-id": first}, "v1.metadata.json")
-    change = RefChange(branches={"main": second}, dropped=("own",), seen=first)
+    change = RefChange(branches={"main": second}, dropped=("own",), expected_main=first)
     assert change.is_possible(before)
-    after = change.applied(before)
+    after = change.apply(before)
     assert after["refs"] == {"main": {**main, "snapshot-id": second}}
     assert (after["current-snapshot-id"], after["snapshot-log"][-1]["snapshot-id"]) == (second, second)
     shown = Metadata(after, "v2.metadata.json")
