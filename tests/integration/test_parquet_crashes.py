@@ -27,13 +27,13 @@ from partitions.predicate import Between, matches
 from resources.connections.places import Place
 from resources.tables.contract.commits import TableCommit, Tag
 from resources.tables.parquet import commit
-from resources.tables.parquet.commit import Change, Commit
-from resources.tables.parquet.commit_list import CommitList, ListedFile, Snapshot, after
+from resources.tables.parquet.commit import ParquetCommit, PlannedCommit
+from resources.tables.parquet.commit_list import CommitList, ListedFile, TableSnapshot, apply_commit
 from resources.tables.parquet.log import CommitLog
 from resources.tables.parquet.maintenance import ParquetMaintenance
 from resources.tables.parquet.placement import Placement
-from resources.tables.parquet.set_aside import AsideFiles
-from resources.tables.parquet.staging import StagedFolder, Staging
+from resources.tables.parquet.set_aside import RemovedFiles
+from resources.tables.parquet.staging import CommitStaging, StagedFolder
 from resources.tables.parquet.table import ParquetTable
 from resources.tables.parquet.table_files import TableFiles
 from tests.support.arrow import ArrowReplacement, Rows
@@ -45,11 +45,11 @@ if TYPE_CHECKING:
 SCHEMA = pa.schema([("id", pa.int64())])
 
 
-class _ArrowCommit(Commit):
+class _ArrowCommit(ParquetCommit):
     """A commit whose rows are Arrow's."""
 
-    def _fitted(self, rows: Any, begun: Snapshot) -> tuple[Any, str]:
-        return rows, begun.columns_json
+    def _fit_rows(self, rows: Any, base: TableSnapshot) -> tuple[Any, str]:
+        return rows, base.columns_json
 
     def _replacement(self, rows: Any, load: Replace, part: Any) -> Any:
         place = self.log.place.local
@@ -94,7 +94,7 @@ class _MortalFiles(TableFiles):
 
 
 @dataclass(frozen=True)
-class _MortalStaging(Staging):
+class _MortalStaging(CommitStaging):
     process: Mortal
 
     def drop(self, folder: str) -> None:
@@ -118,9 +118,9 @@ class _Table(ParquetTable):
         log, files = _MortalLog(place), _MortalFiles(place)
         log.process = files.process = process or Mortal()
         self._log = log
-        self._placement = Placement(files, _MortalStaging(files, files.process), AsideFiles(files))
+        self._placement = Placement(files, _MortalStaging(files, files.process), RemovedFiles(files))
 
-    def _commit(self, tag: Tag, state: str) -> Commit:
+    def _commit(self, tag: Tag, state: str) -> ParquetCommit:
         return _ArrowCommit(self._log, self._placement, tag, state)
 
 
@@ -138,7 +138,7 @@ def _ids(table: ParquetTable, version: int) -> Counter[int]:
             for value in batch["id"].to_pylist()
         )
 
-    return table.contents._asked(ask, version)
+    return table.contents._query(ask, version)
 
 
 def _plain_ids(folder: Path) -> Counter[int]:
@@ -359,7 +359,7 @@ def test_a_table_with_damaged_lists_is_made_again_once_they_go(tmp_path: Path, d
     _write(_Table(folder), 4, ReplaceAll(), (4,))
     _follow_up(_Table(folder))
     with pytest.raises((TargetError, RowsRefused)):
-        zombie._commit(Tag("app", 5, "zombie"), "5").land(Change(Append(), begun))
+        zombie._commit(Tag("app", 5, "zombie"), "5").commit_planned(PlannedCommit(Append(), begun))
     assert (_plain_ids(folder), _Table(folder).head(None, "app").foreign_files) == (Counter((4,)), ())
 
 
@@ -384,7 +384,7 @@ def test_many_commits_are_read_from_few_objects(tmp_path: Path, monkeypatch: pyt
         made = CommitList(version=number, table="t", owner=str(number), app_id="app", number=number, state="", time="",
                           added=(file,), columns_json="{}")  # fmt: skip
         if number % 20 == 1:
-            made = made.model_copy(update=after(before, made).whole())
+            made = made.model_copy(update=apply_commit(before, made).full_list_fields())
         assert log.put(made)
     read: list[int] = []
     one = CommitLog.read

@@ -143,7 +143,7 @@ def test_a_writer_does_not_take_back_columns_that_came_while_it_wrote(
         return put(made)
 
     monkeypatch.setattr(commit.log, "put", put_late)
-    with pytest.raises(TargetError, match="another dataflow has changed its columns meanwhile"):
+    with pytest.raises(TargetError, match="another dataflow changed its columns meanwhile"):
         commit.write(spark.sql("SELECT 3 AS id, 5 AS m"), Append(), (), 1)
     table = ParquetTable(Place(str(tmp_path / "t")))
     assert sorted(map(tuple, table.contents.read(spark, 2).collect()), key=str) == [(1, None), (2, "x")]

@@ -215,7 +215,9 @@ class Lake(ABC):
     def tagged(self, number: int) -> TaggedCommit:
         """The commit of a number, with what it says of its counts itself."""
         commit: TaggedCommit
-        (commit,) = [commit for commit in self.table().head(None, APP).tagged_commits if commit.number == number]
+        (commit,) = [
+            commit for commit in self.table().head(None, APP).tagged_commits if commit.number == number
+        ]
         return commit
 
     def counts(self, number: int) -> tuple[int, int | None]:

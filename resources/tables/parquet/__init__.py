@@ -1,1 +1,4 @@
-"""Tables that are folders of Parquet files, which any reader of Parquet reads, with a list of files for each commit (docs/reference/parquet.md)."""
+"""Tables that are folders of Parquet files, with a list of files per commit (docs/format-parquet.md).
+
+Any reader of Parquet can read them.
+"""

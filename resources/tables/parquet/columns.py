@@ -1,4 +1,4 @@
-"""The columns of a Parquet table: Spark's JSON of them, as Arrow has them, and rows that are made to fit them."""
+"""The columns of a Parquet table as Spark's JSON and as Arrow types, and rows that fit them."""
 
 from __future__ import annotations
 
@@ -23,34 +23,34 @@ _DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
 
 
 def schema_of(rows: StructType, place: Place) -> str:
-    """Return the columns of a table that is made for these rows, each of which may be NULL.
+    """Return the columns of a new table for these rows, all nullable.
 
     Raises:
         RowsRefused: Parquet files have no such type, or two columns have one name.
     """
     names = [name.lower() for name in rows.names]
-    if twice := next((name for name in names if names.count(name) > 1), None):
-        raise RowsRefused(f"table {place}: expected each column once, found {twice} twice")
-    fields = [_nullable(field) for field in json.loads(rows.json())["fields"]]
+    if repeated_name := next((name for name in names if names.count(name) > 1), None):
+        raise RowsRefused(f"table {place}: expected each column once, found {repeated_name} twice")
+    fields = [_nullable_field(field) for field in json.loads(rows.json())["fields"]]
     for field in fields:
         try:
             _arrow_type(field["type"])
         except KeyError as error:
             raise RowsRefused(
-                f"table {place}: expected types that Parquet files keep, found column {field['name']} of type {error.args[0]}."
+                f"table {place}: expected types that Parquet files can hold, found column {field['name']} of type {error.args[0]}."
                 " Convert it in sql or transform, or use format: delta"
             ) from None
     return json.dumps({"type": "struct", "fields": fields})
 
 
-def named_as(columns: Sequence[str], rows: Sequence[str]) -> tuple[str, ...]:
-    """Return columns by the names that rows have for them, as Spark finds them: in any case."""
+def spelled_as_in(columns: Sequence[str], rows: Sequence[str]) -> tuple[str, ...]:
+    """Return columns as the rows spell them; case does not matter."""
     names = {name.lower(): name for name in rows}
     return tuple(names.get(column.lower(), column) for column in columns)
 
 
-def check_layout(rows: StructType, partition_by: Sequence[str], place: Place) -> None:
-    """Raise if columns of partitions cannot be kept as names of folders.
+def check_partition_columns(rows: StructType, partition_by: Sequence[str], place: Place) -> None:
+    """Raise if folder names cannot hold the partition columns.
 
     Raises:
         RowsRefused: one is missing, holds bytes or nested values, or no column is left for the files.
@@ -61,115 +61,122 @@ def check_layout(rows: StructType, partition_by: Sequence[str], place: Place) ->
             raise RowsRefused(
                 f"table {place}: expected the column {name} of partition_by among {', '.join(rows.names)}"
             )
-        kind = types[name].simpleString()
-        if kind == "binary" or "<" in kind:
+        type_name = types[name].simpleString()
+        if type_name == "binary" or "<" in type_name:
             raise RowsRefused(
-                f"table {place}: expected single values that can be a folder's name in {name} of partition_by, found {kind}"
+                f"table {place}: expected a type whose values can name a folder for {name} of partition_by, found {type_name}"
             )
     if set(types) <= set(partition_by):
         raise RowsRefused(f"table {place}: expected a column beside those of partition_by, found none")
 
 
-def fitted(rows: DataFrame, columns_json: str, place: Place) -> DataFrame:
-    """Return rows with the columns of a table, by name and in its order; one that they lack is NULL.
+def fit_rows(rows: DataFrame, columns_json: str, place: Place) -> DataFrame:
+    """Return rows with the columns of a table, in its order; missing ones are NULL.
 
     Raises:
-        RowsRefused: a column is not the table's, or of another type.
+        RowsRefused: the table lacks a column, or has another type for it.
     """
     from pyspark.sql import functions as F
 
     table = spark_schema(columns_json)
     types = {field.name.lower(): field.dataType.simpleString() for field in table}
-    given = {field.name.lower(): field for field in rows.schema}
-    for name, field in given.items():
-        kind, expected = field.dataType.simpleString(), types.get(name)
-        if kind != expected:
-            wanted = f"type {expected}" if expected else f"one of its columns ({', '.join(table.names)})"
-            raise RowsRefused(f"table {place}: expected {wanted}, found column {field.name} of type {kind}")
+    row_fields = {field.name.lower(): field for field in rows.schema}
+    for name, field in row_fields.items():
+        type_name, expected = field.dataType.simpleString(), types.get(name)
+        if type_name != expected:
+            expected_text = (
+                f"type {expected}" if expected else f"one of its columns ({', '.join(table.names)})"
+            )
+            raise RowsRefused(
+                f"table {place}: expected {expected_text}, found column {field.name} of type {type_name}"
+            )
     columns = [
-        (F.col(quoted(given[name.lower()].name)) if name.lower() in given else F.lit(None).cast(kind)).alias(
-            name
-        )
-        for name, kind in ((field.name, field.dataType) for field in table)
+        (
+            F.col(quoted(row_fields[name.lower()].name))
+            if name.lower() in row_fields
+            else F.lit(None).cast(data_type)
+        ).alias(name)
+        for name, data_type in ((field.name, field.dataType) for field in table)
     ]
     return rows.select(*columns)
 
 
-def taken(
+def evolve_columns_json(
     rows: StructType, columns_json: str, partition_by: Sequence[str], mode: SchemaMode, place: Place
 ) -> str:
-    """Return the columns that a table has with rows that do not replace all of its own; the same text if the rows fit.
+    """Return the table's columns after a load that may extend them; the same text if the rows fit.
 
-    Files that are there stay as they are: what they lack is NULL, and what they have narrower is read as the wider type.
+    Existing files stay as they are: missing columns are NULL, and narrower types are read as the wider
+    ones.
 
     Args:
-        rows: their columns.
-        columns_json: of the table.
-        partition_by: its columns of partitions.
+        rows: columns of the rows.
+        columns_json: columns of the table.
+        partition_by: partition columns of the table.
         mode: merge or rescue.
-        place: of the table.
+        place: place of the table.
 
     Raises:
-        RowsRefused: the mode does not accept the rows' columns, or Parquet files cannot keep them.
+        RowsRefused: the mode does not accept the rows' columns, or Parquet files cannot hold them.
     """
-    known = json.loads(columns_json)
-    evolution = evolve_columns(known, all_nullable(json.loads(rows.json())), mode, place)
+    existing = json.loads(columns_json)
+    evolution = evolve_columns(existing, all_nullable(json.loads(rows.json())), mode, place)
     if evolution.action == "none":
         return columns_json
     for name in partition_by:
         if evolution.widened.get(name) == "double":
             raise RowsRefused(
-                f"table {place}: expected the type float of column {name} of partition_by to stay, found double: names of folders keep the"
-                " digits of the narrower type. Convert it in sql, or load into a new table"
+                f"table {place}: expected the type float of column {name} of partition_by to stay, found double: folder names keep the"
+                " digits of the narrower type. Convert the column in sql, or load into a new table"
             )
     return schema_of(spark_schema(json.dumps(evolution.schema)), place)
 
 
 def spark_schema(columns_json: str) -> StructType:
-    """Return the columns as Spark has them."""
+    """Return the columns as a Spark schema."""
     from pyspark.sql.types import StructType
 
     return StructType.fromJson(json.loads(columns_json))
 
 
-def types_of(columns_json: str) -> dict[str, Any]:
-    """Return the types as Spark's JSON has them, by column, in the table's order; a nested one is no text."""
+def column_types(columns_json: str) -> dict[str, Any]:
+    """Return each column's type in Spark's JSON, in the table's order; a nested type is an object."""
     return {field["name"]: field["type"] for field in json.loads(columns_json)["fields"]}
 
 
 def arrow_types(columns_json: str) -> dict[str, pa.DataType]:
-    """Return the types as Arrow has them, by column, in the table's order."""
-    return {name: _arrow_type(kind) for name, kind in types_of(columns_json).items()}
+    """Return each column's Arrow type, in the table's order."""
+    return {name: _arrow_type(data_type) for name, data_type in column_types(columns_json).items()}
 
 
-def _nullable(field: dict[str, Any]) -> dict[str, Any]:
-    return {"name": field["name"], "type": _without_nulls(field["type"]), "nullable": True, "metadata": {}}
+def _nullable_field(field: dict[str, Any]) -> dict[str, Any]:
+    return {"name": field["name"], "type": _nullable_type(field["type"]), "nullable": True, "metadata": {}}
 
 
-def _without_nulls(kind: Any) -> Any:
-    """A type without what it says of NULL: columns of a file may be NULL."""
-    if isinstance(kind, str):
-        return kind
-    match kind.get("type"):
+def _nullable_type(data_type: Any) -> Any:
+    """Return a type whose inner values may all be NULL."""
+    if isinstance(data_type, str):
+        return data_type
+    match data_type.get("type"):
         case "struct":
-            return {"type": "struct", "fields": [_nullable(field) for field in kind["fields"]]}
+            return {"type": "struct", "fields": [_nullable_field(field) for field in data_type["fields"]]}
         case "array":
-            element = _without_nulls(kind["elementType"])
+            element = _nullable_type(data_type["elementType"])
             return {"type": "array", "elementType": element, "containsNull": True}
         case "map":
-            parts = {part: _without_nulls(kind[part]) for part in ("keyType", "valueType")}
-            return {"type": "map", **parts, "valueContainsNull": True}
-    return kind
+            inner_types = {key: _nullable_type(data_type[key]) for key in ("keyType", "valueType")}
+            return {"type": "map", **inner_types, "valueContainsNull": True}
+    return data_type
 
 
-def _arrow_type(kind: Any) -> pa.DataType:
-    """The type; KeyError with its name if files do not keep it."""
+def _arrow_type(data_type: Any) -> pa.DataType:
+    """Return the Arrow type; raise KeyError with the type's name if files cannot hold it."""
     import pyarrow as pa
 
-    if isinstance(kind, str):
-        if match := _DECIMAL.fullmatch(kind):
+    if isinstance(data_type, str):
+        if match := _DECIMAL.fullmatch(data_type):
             return pa.decimal128(int(match[1]), int(match[2]))
-        plain = {
+        types = {
             "binary": pa.binary(),
             "boolean": pa.bool_(),
             "byte": pa.int8(),
@@ -183,12 +190,12 @@ def _arrow_type(kind: Any) -> pa.DataType:
             "timestamp": pa.timestamp("us", "UTC"),
             "timestamp_ntz": pa.timestamp("us"),
         }
-        return plain[kind]
-    match kind.get("type"):
+        return types[data_type]
+    match data_type.get("type"):
         case "struct":
-            return pa.struct([(field["name"], _arrow_type(field["type"])) for field in kind["fields"]])
+            return pa.struct([(field["name"], _arrow_type(field["type"])) for field in data_type["fields"]])
         case "array":
-            return pa.list_(_arrow_type(kind["elementType"]))
+            return pa.list_(_arrow_type(data_type["elementType"]))
         case "map":
-            return pa.map_(_arrow_type(kind["keyType"]), _arrow_type(kind["valueType"]))
-    raise KeyError(str(kind.get("type")))
+            return pa.map_(_arrow_type(data_type["keyType"]), _arrow_type(data_type["valueType"]))
+    raise KeyError(str(data_type.get("type")))

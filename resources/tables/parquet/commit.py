@@ -1,4 +1,4 @@
-"""The commit of one number of a Parquet table: Spark writes the files where no reader looks, then the list of them is put (docs/reference/parquet.md)."""
+"""Commit a Parquet table: write hidden files, then the list that names them (docs/format-parquet.md)."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from resources.tables.contract.commits import Tag, Version
 from resources.tables.data_files.reading import read_files
 from resources.tables.data_files.written import DataFile, collect_data_files, lacks_committer, write_files
 from resources.tables.parquet.columns import (
-    check_layout,
-    fitted,
-    named_as,
+    check_partition_columns,
+    column_types,
+    evolve_columns_json,
+    fit_rows,
     schema_of,
     spark_schema,
-    taken,
-    types_of,
+    spelled_as_in,
 )
 from resources.tables.parquet.commit_list import (
-    LISTS_BETWEEN,
-    After,
+    LISTS_PER_FULL_LIST,
     CommitList,
     ListedFile,
-    Snapshot,
-    after,
+    PrecedingCommit,
+    TableSnapshot,
+    apply_commit,
 )
 from resources.tables.parquet.extents import extents_of
 from resources.tables.parquet.log import CommitLog
@@ -47,55 +47,56 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
-_TRIES = 100
-"""Numbers that other writers may take first, one after another, before a run gives way to them."""
+_MOST_ATTEMPTS = 100
+"""Number of attempts while other writers take the next number."""
 
 
 @dataclass(frozen=True)
-class Change:
-    """What a commit does.
+class PlannedCommit:
+    """The files that a commit adds and removes.
 
     Attributes:
-        load: what becomes of the rows that are there.
-        begun: the table as it was then; None: there was none, and the commit makes it.
-        columns_json: the columns of a table that is made, or that takes others; None: it keeps its own.
-        partition_by: its columns of partitions.
-        folder: where its files are staged; empty if it adds none.
-        files: that are added.
-        copied: paths of files whose rows that stay are among those that are added.
-        copied_rows: how many these are.
-        others: paths of files in the table's folder that no list names, and that go with all rows.
+        load: load of the slice.
+        base: table that the commit was planned on; None: there was none, and the commit creates it.
+        columns_json: columns of a new or changed table; None: the table keeps its columns.
+        partition_by: partition columns.
+        folder: staging folder of its files; empty if it moves none.
+        files: added files.
+        copied: paths of partly removed files, whose remaining rows the added files contain.
+        copied_rows: number of these rows.
+        unlisted_paths: paths of files in the table's folder that no list names, and that a load of all
+            rows removes.
     """
 
     load: Load
-    begun: Snapshot | None
+    base: TableSnapshot | None
     columns_json: str | None = None
     partition_by: tuple[str, ...] = ()
     folder: str = ""
     files: tuple[ListedFile, ...] = ()
     copied: frozenset[str] = frozenset()
     copied_rows: int = 0
-    others: tuple[str, ...] = ()
+    unlisted_paths: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
-class Commit:
+class ParquetCommit:
     """The commit of one number; see :meth:`resources.tables.contract.table.Table.write`.
 
     Attributes:
-        log: of the table.
-        placement: of its files.
-        tag: of the commit.
-        state: sentinel JSON text of the watermark after it.
-        lost: paths of files that are gone: a commit that loads takes them out of the table.
-        schema_mode: what becomes of the table's columns if rows come with others.
+        log: log of the table.
+        placement: placement of its files.
+        tag: tag of the commit.
+        state: sentinel JSON text of the watermark after the commit.
+        lost_paths: paths of missing files, which a commit that loads rows removes from the table.
+        schema_mode: how writes change the table's columns.
     """
 
     log: CommitLog
     placement: Placement
     tag: Tag
     state: str
-    lost: frozenset[str] = frozenset()
+    lost_paths: frozenset[str] = frozenset()
     schema_mode: SchemaMode = "strict"
 
     @property
@@ -108,131 +109,138 @@ class Commit:
         Raises:
             RowsRefused, TargetError: as the contract says.
         """
-        begun = self.log.snapshot()
-        if self._is_taken(begun):
+        base_snapshot = self.log.snapshot()
+        if self._is_taken(base_snapshot):
             return
-        self._check_base(begun, load, base)
-        made = begun is None or isinstance(load, ReplaceAll)
-        if made:
-            layout = named_as(partition_by, rows.columns)
+        self._check_base(base_snapshot, load, base)
+        takes_columns = base_snapshot is None or isinstance(load, ReplaceAll)
+        if takes_columns:
+            partition_columns = spelled_as_in(partition_by, rows.columns)
             columns_json = schema_of(rows.schema, self._place)
-            check_layout(rows.schema, layout, self._place)
+            check_partition_columns(rows.schema, partition_columns, self._place)
         else:
-            assert begun is not None
-            self.placement.finish(begun.newest)
-            layout = begun.partition_by
-            rows, columns_json = self._fitted(rows, begun)
-        whole, part = self._removals(begun, load)
+            assert base_snapshot is not None
+            self.placement.finish(base_snapshot.newest)
+            partition_columns = base_snapshot.partition_by
+            rows, columns_json = self._fit_rows(rows, base_snapshot)
+        whole_files, partial_files = self._current_removals(base_snapshot, load)
         staging, folder = self.placement.staging, StagedFolder.of(self.tag)
         try:
             replacement = None
-            if isinstance(load, Replace) and begun is not None:
-                replacement = self._replacement(rows, load, part)
-            self._write_files(replacement.rows if replacement else rows, folder, layout)
-            written = self._written(folder, spark_schema(columns_json), rows, layout)
+            if isinstance(load, Replace) and base_snapshot is not None:
+                replacement = self._replacement(rows, load, partial_files)
+            self._write_files(replacement.rows if replacement else rows, folder, partition_columns)
+            written = self._collect_written(folder, spark_schema(columns_json), rows, partition_columns)
             copied_rows = replacement.count_copied(staging.place_of(folder), written) if replacement else 0
-            files = tuple(_listed(file, folder, index) for index, file in enumerate(written))
+            files = tuple(_listed_file(file, folder, index) for index, file in enumerate(written))
         except Exception:
             staging.drop(folder.name)
             raise
-        others = tuple(visible_files(self._place)) if isinstance(load, ReplaceAll) else ()
+        unlisted_files = tuple(visible_files(self._place)) if isinstance(load, ReplaceAll) else ()
         if not files:
             staging.drop(folder.name)
-            if whole or others:
+            if whole_files or unlisted_files:
                 folder = StagedFolder.of(self.tag)
                 staging.begin(folder)
-        names_columns = begun is None or made or columns_json != begun.columns_json
-        self.land(
-            Change(
+        names_columns = base_snapshot is None or takes_columns or columns_json != base_snapshot.columns_json
+        self.commit_planned(
+            PlannedCommit(
                 load,
-                begun,
+                base_snapshot,
                 columns_json if names_columns else None,
-                layout if names_columns else (),
-                folder.name if files or whole or others else "",
+                partition_columns if names_columns else (),
+                folder.name if files or whole_files or unlisted_files else "",
                 files,
-                frozenset(file.path for file in part),
+                frozenset(file.path for file in partial_files),
                 copied_rows,
-                tuple(path for path in others if begun is None or path not in begun.files),
+                tuple(
+                    path
+                    for path in unlisted_files
+                    if base_snapshot is None or path not in base_snapshot.files
+                ),
             )
         )
 
     def give_up(self, columns: Callable[[], StructType] | None, partition_by: Sequence[str]) -> None:
-        """Take the number by a commit that changes no row, and that makes a table with these columns if there is none."""
-        begun = self.log.snapshot()
-        if self._is_taken(begun):
+        """Take the number by a commit that changes no row.
+
+        If there is no table, the commit creates one with these columns.
+        """
+        base_snapshot = self.log.snapshot()
+        if self._is_taken(base_snapshot):
             return
-        if begun is not None:
-            self.land(Change(Append(), begun))
+        if base_snapshot is not None:
+            self.commit_planned(PlannedCommit(Append(), base_snapshot))
             return
         if columns is None:
             raise TargetError(f"table {self._place}: expected a table, found none: it was removed meanwhile")
         self._check_base(None, Append(), None)
         rows = columns()
-        layout = named_as(partition_by, rows.names)
-        check_layout(rows, layout, self._place)
-        self.land(Change(Append(), None, schema_of(rows, self._place), layout))
+        partition_columns = spelled_as_in(partition_by, rows.names)
+        check_partition_columns(rows, partition_columns, self._place)
+        self.commit_planned(PlannedCommit(Append(), None, schema_of(rows, self._place), partition_columns))
 
-    def land(self, change: Change) -> None:
-        """Put the list as the next number after the newest; if another writer takes that, look again.
+    def commit_planned(self, change: PlannedCommit) -> None:
+        """Write the list as the next number; if another writer takes that number, check the table again.
 
         Raises:
             RowsRefused, TargetError: as :meth:`write`.
         """
-        for _ in range(_TRIES):
-            now = self.log.snapshot()
-            if self._is_taken(now):
-                self._drop(change)
+        for _ in range(_MOST_ATTEMPTS):
+            newest = self.log.snapshot()
+            if self._is_taken(newest):
+                self._drop_staged(change)
                 return
             try:
-                made = self._list(change, now)
-                if now is not None:  # before the next list there must be nothing left to move
-                    self.placement.finish(now.newest)
+                commit_list = self._build_list(change, newest)
+                if newest is not None:  # all earlier files must be moved before the next list is written
+                    self.placement.finish(newest.newest)
             except (RowsRefused, TargetError):
-                self._drop(change)
+                self._drop_staged(change)
                 raise
             try:
-                if self.log.put(made):
+                if self.log.put(commit_list):
                     return
             except ProviderError as error:
-                # The list may be there, or come later: its files stay.
-                if self._has_landed(change):
+                # The list may be there, or appear later, so its files stay.
+                if self._is_in_log(change):
                     return
                 raise TargetError(
                     f"table {self._place}: its commit cannot be written: {error.message}"
                 ) from error
-            if self._has_landed(change):  # an answer was lost, and the request was made again
+            if self._is_in_log(change):  # the answer was lost, and the client repeated the request
                 return
-            time.sleep(random.uniform(0, 0.1))  # noqa: S311 - so that two writers do not meet again
-        self._drop(change)
+            time.sleep(random.uniform(0, 0.1))  # noqa: S311 - keeps two writers out of step
+        self._drop_staged(change)
         raise TargetError(
-            f"table {self._place}: other writers were first {_TRIES} times in a row. Nothing is lost: run again"
+            f"table {self._place}: other writers committed first {_MOST_ATTEMPTS} times in a row. Nothing is lost: run again"
         )
 
-    def _is_taken(self, snapshot: Snapshot | None) -> bool:
+    def _is_taken(self, snapshot: TableSnapshot | None) -> bool:
         return snapshot is not None and snapshot.tags.get(self.tag.app_id, 0) >= self.tag.number
 
-    def _has_landed(self, change: Change) -> bool:
-        begun = change.begun.newest.version if change.begun else 0
+    def _is_in_log(self, change: PlannedCommit) -> bool:
+        base_version = change.base.newest.version if change.base else 0
         return any(
             commit.owner == self.tag.owner and commit.staged == change.folder
-            for commit in self.log.read_all(self.log.versions(begun))
+            for commit in self.log.read_all(self.log.versions(base_version))
         )
 
-    def _drop(self, change: Change) -> None:
+    def _drop_staged(self, change: PlannedCommit) -> None:
         if change.folder:
             self.placement.staging.drop(change.folder)
 
-    def _check_base(self, begun: Snapshot | None, load: Load, base: Version | None) -> None:
+    def _check_base(self, base_snapshot: TableSnapshot | None, load: Load, base: Version | None) -> None:
         """Raise if the table is not the one that the slice was planned on.
 
         Raises:
-            RowsRefused: there is a table, or there are files, and nobody has decided about them.
+            RowsRefused: a table or files exist that no one has decided about.
             TargetError: the table was removed meanwhile.
         """
-        if begun is not None:
+        if base_snapshot is not None:
             if base is None:
                 raise RowsRefused(
-                    f"table {self._place}: expected no table, as when the slice was planned; one does already exist: it was made since"
+                    f"table {self._place}: expected no table; another writer created one after this slice was planned. Run again"
                 )
             return
         if base is not None:
@@ -245,123 +253,136 @@ class Commit:
                 " this table. Move them away, or use another target.table"
             )
 
-    def _fitted(self, rows: DataFrame, begun: Snapshot) -> tuple[DataFrame, str]:
-        """Return rows with the columns of the table, and these columns, as the schema mode changes them."""
+    def _fit_rows(self, rows: DataFrame, base_snapshot: TableSnapshot) -> tuple[DataFrame, str]:
+        """Return rows with the table's columns, and these columns after the schema mode's changes."""
         if self.schema_mode not in ("merge", "rescue"):
-            return fitted(rows, begun.columns_json, self._place), begun.columns_json
-        columns_json = taken(
-            rows.schema, begun.columns_json, begun.partition_by, self.schema_mode, self._place
+            return fit_rows(rows, base_snapshot.columns_json, self._place), base_snapshot.columns_json
+        columns_json = evolve_columns_json(
+            rows.schema, base_snapshot.columns_json, base_snapshot.partition_by, self.schema_mode, self._place
         )
         return with_columns_of(rows, spark_schema(columns_json)), columns_json
 
-    def _write_files(self, rows: DataFrame, folder: StagedFolder, layout: Sequence[str]) -> None:
+    def _write_files(self, rows: DataFrame, folder: StagedFolder, partition_columns: Sequence[str]) -> None:
         staged = self.placement.staging.place_of(folder)
         try:
-            write_files(rows, staged, layout)
+            write_files(rows, staged, partition_columns)
         except Exception as error:
             if not lacks_committer(error):
                 raise
-            # Nobody sees a staged file before the list is put, so that Spark's own committer is as good, if slower.
-            write_files(rows, staged, layout, copies=True)
+            # No one sees a staged file before its list is written, so Spark's own committer is as safe, only slower.
+            write_files(rows, staged, partition_columns, copies=True)
 
-    def _replacement(self, rows: DataFrame, load: Replace, part: Sequence[ListedFile]) -> Replacement:
-        there = read_files(rows, self._place, [file.path for file in part]) if part else None
-        return Replacement(rows, load, there, sum(file.rows for file in part))
+    def _replacement(
+        self, rows: DataFrame, load: Replace, partial_files: Sequence[ListedFile]
+    ) -> Replacement:
+        replaced_rows = (
+            read_files(rows, self._place, [file.path for file in partial_files]) if partial_files else None
+        )
+        return Replacement(rows, load, replaced_rows, sum(file.rows for file in partial_files))
 
-    def _written(
-        self, folder: StagedFolder, schema: StructType, rows: DataFrame, layout: Sequence[str]
+    def _collect_written(
+        self, folder: StagedFolder, schema: StructType, rows: DataFrame, partition_columns: Sequence[str]
     ) -> list[DataFile]:
         try:
-            return collect_data_files(self.placement.staging.place, folder.name, schema, rows, layout)
+            return collect_data_files(
+                self.placement.staging.place, folder.name, schema, rows, partition_columns
+            )
         except ValueError as error:
             raise RowsRefused(
-                f"table {self._place}: a column of partition_by has a value that no folder can be named by: {error}"
+                f"table {self._place}: a column of partition_by has a value that cannot name a folder: {error}"
             ) from error
         except SourceError as error:
             raise TargetError(
-                f"table {self._place}: what was written cannot be read: {error.message}"
+                f"table {self._place}: the written files cannot be read: {error.message}"
             ) from error
 
-    def _removals(
-        self, table: Snapshot | None, load: Load
+    def _current_removals(
+        self, table: TableSnapshot | None, load: Load
     ) -> tuple[tuple[ListedFile, ...], tuple[ListedFile, ...]]:
-        """The files that a load takes out as a whole, those that are gone among them, and those of which it may delete some rows."""
+        """Return the files that a load removes wholly, and those it removes in part.
+
+        Missing files count as wholly removed.
+        """
         if table is None:
             return (), ()
-        there = {path: file for path, file in table.files.items() if path not in self.lost}
-        gone = tuple(file for path, file in table.files.items() if path in self.lost)
-        whole, part = _removals(replace(table, files=there), load)
-        return (*whole, *gone), part
+        present_files = {path: file for path, file in table.files.items() if path not in self.lost_paths}
+        lost_files = tuple(file for path, file in table.files.items() if path in self.lost_paths)
+        whole_files, partial_files = _find_removals(replace(table, files=present_files), load)
+        return (*whole_files, *lost_files), partial_files
 
-    def _list(self, change: Change, now: Snapshot | None) -> CommitList:
-        """The list after the table as it is now.
+    def _build_list(self, change: PlannedCommit, newest: TableSnapshot | None) -> CommitList:
+        """Return the list that follows the current table.
 
         Raises:
-            RowsRefused, TargetError: it is not the table any more that the commit was begun on.
+            RowsRefused, TargetError: the table is no longer the one that the commit was planned on.
         """
-        table = self._table_id(change, now)
-        whole, part = ((), ()) if self.tag.gives_up else self._removals(now, change.load)
-        if frozenset(file.path for file in part) != change.copied:
+        table = self._table_id(change, newest)
+        whole_files, partial_files = (
+            ((), ()) if self.tag.gives_up else self._current_removals(newest, change.load)
+        )
+        if frozenset(file.path for file in partial_files) != change.copied:
             raise TargetError(
-                f"table {self._place}: another dataflow has changed files that this write copies rows of. Nothing is lost: run again"
+                f"table {self._place}: another dataflow changed files whose rows this write copies. Nothing is lost: run again"
             )
-        gone = sum(file.rows for file in (*whole, *part))
-        everything_goes = isinstance(change.load, ReplaceAll)
-        made = CommitList(
-            version=now.newest.version + 1 if now else 1,
+        removed_rows = sum(file.rows for file in (*whole_files, *partial_files))
+        replaces_all = isinstance(change.load, ReplaceAll)
+        commit_list = CommitList(
+            version=newest.newest.version + 1 if newest else 1,
             table=table,
             owner=self.tag.owner,
             app_id=self.tag.app_id,
             number=self.tag.number,
             gives_up=self.tag.gives_up,
-            after=After(version=self.tag.after.version, id=self.tag.after.id) if self.tag.after else None,
+            after=PrecedingCommit(version=self.tag.after.version, id=self.tag.after.id)
+            if self.tag.after
+            else None,
             rewound=self.tag.rewound,
             state=self.state,
             time=utc_now(),
-            follows=now.newest.version if now else None,
+            follows=newest.newest.version if newest else None,
             rows=sum(file.rows for file in change.files) - change.copied_rows,
             written_bytes=sum(file.size for file in change.files),
-            removed=None if everything_goes and now is not None else gone - change.copied_rows,
+            removed=None if replaces_all and newest is not None else removed_rows - change.copied_rows,
             copied=change.copied_rows,
             columns_json=change.columns_json,
             partition_by=change.partition_by,
             staged=change.folder,
             added=change.files,
-            set_aside=(*(file.path for file in (*whole, *part)), *change.others),
+            set_aside=(*(file.path for file in (*whole_files, *partial_files)), *change.unlisted_paths),
         )
-        if made.version % LISTS_BETWEEN == 1:
-            return made.model_copy(update=after(now, made).whole())
-        return made
+        if commit_list.version % LISTS_PER_FULL_LIST == 1:
+            return commit_list.model_copy(update=apply_commit(newest, commit_list).full_list_fields())
+        return commit_list
 
-    def _table_id(self, change: Change, now: Snapshot | None) -> str:
-        if change.begun is None:
-            if now is not None:
+    def _table_id(self, change: PlannedCommit, newest: TableSnapshot | None) -> str:
+        if change.base is None:
+            if newest is not None:
                 raise RowsRefused(
-                    f"table {self._place}: expected no table, as when the slice was planned; one does already exist: it was made since"
+                    f"table {self._place}: expected no table; another writer created one after this slice was planned. Run again"
                 )
             return uuid4().hex
-        begun = change.begun.newest
-        if now is None or now.newest.table != begun.table or now.newest.version < begun.version:
+        base = change.base.newest
+        if newest is None or newest.newest.table != base.table or newest.newest.version < base.version:
             raise TargetError(
-                f"table {self._place}: expected version {begun.version} or a later one of the table that this write was begun on,"
-                f" found {f'version {now.newest.version}' if now else 'none'}: it was removed, made again or restored meanwhile"
+                f"table {self._place}: expected version {base.version} or a later one of the table that this write started from,"
+                f" found {f'version {newest.newest.version}' if newest else 'none'}: it was removed, recreated or restored meanwhile"
             )
-        if not isinstance(change.load, ReplaceAll) and now.columns_json != change.begun.columns_json:
+        if not isinstance(change.load, ReplaceAll) and newest.columns_json != change.base.columns_json:
             raise TargetError(
-                f"table {self._place}: another dataflow has changed its columns meanwhile. Nothing is lost: run again"
+                f"table {self._place}: another dataflow changed its columns meanwhile. Nothing is lost: run again"
             )
-        return begun.table
+        return base.table
 
 
-def _removals(table: Snapshot, load: Load) -> tuple[tuple[ListedFile, ...], tuple[ListedFile, ...]]:
-    """The files of which a load deletes all rows, and those of which it may delete some."""
+def _find_removals(table: TableSnapshot, load: Load) -> tuple[tuple[ListedFile, ...], tuple[ListedFile, ...]]:
+    """Return the files that a load removes wholly and those of which it may remove rows."""
     if isinstance(load, Append):
         return (), ()
     if isinstance(load, ReplaceAll):
         return tuple(table.files.values()), ()
     if not isinstance(load, Replace):
-        raise RowsRefused("a Parquet table takes no load by keys. Use format: delta")
-    types = types_of(table.columns_json)
+        raise RowsRefused("a Parquet table supports no keyed load. Use format: delta")
+    types = column_types(table.columns_json)
     matches = [(file, match_of(load.where, extents_of(file, types))) for file in table.files.values()]
     return (
         tuple(file for file, match in matches if match is Match.ALL),
@@ -369,7 +390,7 @@ def _removals(table: Snapshot, load: Load) -> tuple[tuple[ListedFile, ...], tupl
     )
 
 
-def _listed(file: DataFile, folder: StagedFolder, index: int) -> ListedFile:
+def _listed_file(file: DataFile, folder: StagedFolder, index: int) -> ListedFile:
     staged = file.path.partition("/")[2]
     parent, slash, _ = staged.rpartition("/")
     partition: Mapping[str, str | None] = dict(file.partition)

@@ -1,6 +1,7 @@
-"""The list of a commit: what it adds and sets aside, under which tag, and with which state. Once it is put, it never changes.
+"""The list of a commit: files it adds and removes, its tag and its state. A list never changes.
 
-Every so many lists one names all files of the table, so that a reader needs few of them.
+One of every :data:`LISTS_PER_FULL_LIST` lists names all files of the table, so that a reader needs few of
+them.
 """
 
 from __future__ import annotations
@@ -13,25 +14,26 @@ from pydantic import BaseModel, ConfigDict
 
 from resources.tables.contract.commits import TableCommit, TaggedCommit, Version
 
-LISTS_BETWEEN = 20
-"""Of so many lists one names all files."""
+LISTS_PER_FULL_LIST = 20
+"""Number of lists of which one names all files."""
 
 FORMAT: Literal[1] = 1
 
 
-class _Stored(BaseModel):
+class _StoredModel(BaseModel):
     model_config = ConfigDict(frozen=True)
 
 
-class ListedFile(_Stored):
+class ListedFile(_StoredModel):
     """A data file.
 
     Attributes:
-        path: its place, relative to the table.
-        staged: where it lies before it is moved there, relative to the staged folder of its commit.
-        rows: how many it has.
+        path: path relative to the table.
+        staged: path before the move, relative to the staging folder of its commit.
+        size: size in bytes.
+        rows: number of rows.
         partition: texts of its partition columns' values; None is NULL.
-        statistics: the JSON text of Delta's log: bounds and NULLs by column.
+        statistics: JSON text for Delta's log: bounds and NULLs by column.
     """
 
     path: str
@@ -42,46 +44,46 @@ class ListedFile(_Stored):
     statistics: str = ""
 
 
-class After(_Stored):
-    """The commit that the state before was true of."""
+class PrecedingCommit(_StoredModel):
+    """The commit that the previous state describes."""
 
     version: Version | None
     id: str | None
 
 
-class Everything(_Stored):
-    """The table as a whole: its files, and the highest number of each app id."""
+class FullTable(_StoredModel):
+    """The whole table: its files, and the highest number of each app id."""
 
     files: tuple[ListedFile, ...]
     tags: Mapping[str, int]
 
 
-class CommitList(_Stored):
+class CommitList(_StoredModel):
     """A commit.
 
     Attributes:
-        format: of this text.
+        format: version of this text's format.
         version: number of the list.
-        table: a random id that the first list gives.
-        owner: the intent or fence that it belongs to.
-        app_id: of the tag.
-        number: of the tag.
-        gives_up: whether it is a fence.
-        after: as :class:`resources.tables.contract.commits.Tag` has it.
-        rewound: as there.
-        state: sentinel JSON text of the watermark after it.
-        time: when it was put, by its writer's clock; for people and for retention.
-        follows: the version before it; None if it made the table.
-        rows: that it wrote and did not only copy.
-        written_bytes: of the files that it adds.
-        removed: rows that it deleted; None if all of the table's.
-        copied: rows of files that it sets aside which are among those that it adds.
-        columns_json: the table's columns as Spark's JSON, if they are others than before.
-        partition_by: columns of partitions, if ``columns_json`` is there.
-        staged: the folder of its files before they are moved; empty if it moves none.
-        added: files.
-        set_aside: paths of files that are part of the table no more.
-        everything: the table after it, in one of :data:`LISTS_BETWEEN` lists.
+        table: random id that the first list gives the table.
+        owner: id of the intent or fence that the commit belongs to.
+        app_id: app id of the tag.
+        number: number of the tag.
+        gives_up: whether the commit is a fence.
+        after: as in :class:`resources.tables.contract.commits.Tag`.
+        rewound: likewise.
+        state: sentinel JSON text of the watermark after the commit.
+        time: time of the commit by its writer's clock; for people and for retention.
+        follows: version before it; None if it created the table.
+        rows: rows that the commit wrote, without copied ones.
+        written_bytes: size of the added files.
+        removed: rows that the commit deleted; None: all rows of the table.
+        copied: rows of removed files that the added files contain.
+        columns_json: columns of the table as Spark's JSON, if they changed.
+        partition_by: partition columns, if ``columns_json`` is set.
+        staged: staging folder of its files; empty if it moves none.
+        added: added files.
+        set_aside: paths of files that are no longer part of the table.
+        everything: table after the commit, in one of every :data:`LISTS_PER_FULL_LIST` lists.
     """
 
     format: Literal[1] = FORMAT
@@ -91,7 +93,7 @@ class CommitList(_Stored):
     app_id: str
     number: int
     gives_up: bool = False
-    after: After | None = None
+    after: PrecedingCommit | None = None
     rewound: bool = False
     state: str
     time: str
@@ -105,34 +107,34 @@ class CommitList(_Stored):
     staged: str = ""
     added: tuple[ListedFile, ...] = ()
     set_aside: tuple[str, ...] = ()
-    everything: Everything | None = None
+    everything: FullTable | None = None
 
     @classmethod
     def parse(cls, data: bytes) -> CommitList:
-        """Read the text.
+        """Parse the text of a list.
 
         Raises:
-            ValueError: it is another one, or of a newer format.
+            ValueError: the text is no list, or of a newer format.
         """
         return cls.model_validate_json(data)
 
-    def encoded(self) -> bytes:
-        """Return the text."""
+    def encode(self) -> bytes:
+        """Return the text of the list."""
         return self.model_dump_json(exclude_defaults=True).encode()
 
     @property
     def file(self) -> str | None:
-        """Name of a file that it adds; None if it adds none."""
+        """Name of an added file; None if there are none."""
         return self.added[0].path.rpartition("/")[2] if self.added else None
 
     @property
-    def recorded(self) -> TableCommit:
-        """As the watermark log records it."""
+    def as_table_commit(self) -> TableCommit:
+        """Commit as the watermark log records it."""
         return TableCommit(self.version, self.owner, self.number, self.file)
 
     @property
-    def tagged(self) -> TaggedCommit:
-        """As a commit under a dataflow's tag."""
+    def as_tagged(self) -> TaggedCommit:
+        """Commit as one under its tag."""
         return TaggedCommit(
             self.owner,
             self.version,
@@ -147,15 +149,15 @@ class CommitList(_Stored):
 
 
 @dataclass(frozen=True)
-class Snapshot:
-    """A table after a commit.
+class TableSnapshot:
+    """The table after a commit.
 
     Attributes:
-        newest: the commit.
-        files: by path.
-        tags: the highest number of each app id.
-        columns_json: the columns, as Spark's JSON.
-        partition_by: columns of partitions.
+        newest: list of that commit.
+        files: files by path.
+        tags: highest number of each app id.
+        columns_json: columns as Spark's JSON.
+        partition_by: partition columns.
     """
 
     newest: CommitList
@@ -165,18 +167,18 @@ class Snapshot:
     partition_by: tuple[str, ...]
 
     @classmethod
-    def of(cls, commits: Iterable[CommitList]) -> Snapshot:
-        """Put together what lists say, the first of which names all files and the columns."""
-        made: Snapshot | None = None
+    def of(cls, commits: Iterable[CommitList]) -> TableSnapshot:
+        """Apply lists in order; the first names all files and columns."""
+        snapshot: TableSnapshot | None = None
         for commit in commits:
-            made = after(made, commit)
-        if made is None:
+            snapshot = apply_commit(snapshot, commit)
+        if snapshot is None:
             raise ValueError("expected a list, found none")
-        return made
+        return snapshot
 
-    def whole(self) -> dict[str, Any]:
+    def full_list_fields(self) -> dict[str, Any]:
         """Return the fields of a list that names all files."""
-        everything = Everything(files=tuple(self.files.values()), tags=dict(self.tags))
+        everything = FullTable(files=tuple(self.files.values()), tags=dict(self.tags))
         return {
             "everything": everything,
             "columns_json": self.columns_json,
@@ -184,25 +186,25 @@ class Snapshot:
         }
 
 
-def after(snapshot: Snapshot | None, commit: CommitList) -> Snapshot:
+def apply_commit(snapshot: TableSnapshot | None, commit: CommitList) -> TableSnapshot:
     """Return the table after a commit.
 
     Args:
-        snapshot: the table before; None if there was none, or if the list names all files.
-        commit: the next one.
+        snapshot: table before; None if there was none, or if the list names all files.
+        commit: list of the commit.
     """
     if commit.everything is not None:
         files = {file.path: file for file in commit.everything.files}
         tags = dict(commit.everything.tags)
     else:
-        before: Mapping[str, ListedFile] = snapshot.files if snapshot else {}
-        gone = set(commit.set_aside)
-        files = {path: file for path, file in before.items() if path not in gone}
+        files_before: Mapping[str, ListedFile] = snapshot.files if snapshot else {}
+        removed_paths = set(commit.set_aside)
+        files = {path: file for path, file in files_before.items() if path not in removed_paths}
         files |= {file.path: file for file in commit.added}
         tags = dict(snapshot.tags if snapshot else {})
         tags[commit.app_id] = max(commit.number, tags.get(commit.app_id, 0))
     if commit.columns_json is not None:
-        return Snapshot(commit, files, tags, commit.columns_json, commit.partition_by)
+        return TableSnapshot(commit, files, tags, commit.columns_json, commit.partition_by)
     if snapshot is None:
         raise ValueError(f"list {commit.version} names no columns, and no list before it is there")
-    return Snapshot(commit, files, tags, snapshot.columns_json, snapshot.partition_by)
+    return TableSnapshot(commit, files, tags, snapshot.columns_json, snapshot.partition_by)

@@ -1,4 +1,7 @@
-"""What a Parquet table holds, by its lists and its files. Only :meth:`ParquetContents.read` starts Spark."""
+"""The contents of a Parquet table, from its lists and files.
+
+Only :meth:`ParquetContents.read` starts Spark.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +17,10 @@ from resources.sql import quoted
 from resources.tables.contract.commits import MOST_ROWS, Version
 from resources.tables.contract.contents import TableContents
 from resources.tables.data_files.reading import files_reader
-from resources.tables.parquet.columns import spark_schema, types_of
-from resources.tables.parquet.commit_list import Snapshot
+from resources.tables.parquet.columns import column_types, spark_schema
+from resources.tables.parquet.commit_list import TableSnapshot
 from resources.tables.parquet.extents import extents_of
-from resources.tables.parquet.file_check import look_at
+from resources.tables.parquet.file_check import check_files
 from resources.tables.parquet.files import FileMoved
 from resources.tables.parquet.log import CommitLog
 from resources.tables.parquet.placement import Placement
@@ -29,8 +32,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _MOST_TEXTS = 100_000_000
-_LOOKS = 3
-"""How often rows are looked for where another process moves their files meanwhile."""
+_ATTEMPTS = 3
+"""Number of attempts while another process moves files."""
 
 
 @dataclass(frozen=True)
@@ -38,33 +41,33 @@ class ParquetContents(TableContents):
     """The contents of one Parquet table; it need not exist.
 
     Attributes:
-        log: of the table.
-        placement: of its files.
+        log: log of the table.
+        placement: placement of its files.
     """
 
     log: CommitLog
     placement: Placement
 
     def has_data(self) -> bool:
-        """Return whether the table holds rows or remembers a tag."""
+        """Return whether the table holds rows or a tag."""
         return bool(self.log.versions())
 
     def count_rows(self) -> int:
-        """Return the number of rows, as the lists count them."""
-        return self._asked(lambda rows: rows.count()) if self.log.versions() else 0
+        """Return the number of rows, from the lists."""
+        return self._query(lambda version_rows: version_rows.count()) if self.log.versions() else 0
 
     def count_bytes(self) -> int:
-        """Return the bytes of the data files, as the lists have them."""
+        """Return the bytes of the data files, from the lists."""
         snapshot = self.log.snapshot()
         return sum(file.size for file in snapshot.files.values()) if snapshot else 0
 
     def columns(self) -> list[str]:
         """Return the names of the columns."""
         described = self.schema()
-        return list(types_of(described[1])) if described else []
+        return list(column_types(described[1])) if described else []
 
     def schema(self) -> tuple[Version, str] | None:
-        """Return the newest version, and its columns as Spark's JSON."""
+        """Return the newest version and its columns as Spark's JSON."""
         versions = self.log.versions()
         if not versions:
             return None
@@ -74,29 +77,34 @@ class ParquetContents(TableContents):
     def highest_values(
         self, columns: Sequence[str], version: Version | None = None, rows: Predicate | None = None
     ) -> dict[str, Any]:
-        """Ask for them, without Spark; of the newest version those of the files that are there."""
-        return self._asked(
-            lambda extents: extents.highest(columns, rows), version, there_only=version is None
+        """Return the highest value of each column, without Spark.
+
+        Missing files of the newest version are skipped.
+        """
+        return self._query(
+            lambda version_rows: version_rows.highest(columns, rows), version, existing_only=version is None
         )
 
     def texts(self, column: str) -> set[str]:
-        """Return all texts of a column in the files that are there."""
+        """Return the distinct texts of a column in the files that exist."""
         if column not in self.columns():
             return set()
-        distinct = self._asked(lambda extents: extents.distinct([column], _MOST_TEXTS), there_only=True)
+        distinct = self._query(
+            lambda version_rows: version_rows.distinct([column], _MOST_TEXTS), existing_only=True
+        )
         return {row[column] for row in distinct if row[column] is not None}
 
     def distinct_rows(self, columns: Sequence[str], most: int = MOST_ROWS) -> Iterator[dict[str, Any]]:
-        """Return the distinct rows of some columns."""
-        return self._asked(lambda extents: extents.distinct(columns, most))
+        """Return the distinct rows of columns."""
+        return self._query(lambda version_rows: version_rows.distinct(columns, most))
 
     def holds_any(self, version: Version, rows: Predicate) -> bool:
-        """Look for one row."""
-        return self._asked(lambda extents: extents.holds_any(rows), version)
+        """Return whether a version has at least one of these rows."""
+        return self._query(lambda version_rows: version_rows.holds_any(rows), version)
 
     def file_maxima(self, version: Version, column: str) -> list[tuple[Any, int]]:
-        """Return what the lists say of the files."""
-        return self._asked(lambda extents: extents.maxima(column), version)
+        """Return each file's highest value from the lists."""
+        return self._query(lambda version_rows: version_rows.maxima(column), version)
 
     def newest_version(self) -> Version:
         """Return the newest version. Starts no Spark."""
@@ -113,12 +121,12 @@ class ParquetContents(TableContents):
         return versions[-1]
 
     def read(self, spark: SparkSession, version: Version, rows: Predicate = EVERYTHING) -> DataFrame:
-        """Return the rows of a version, of the files that may hold some that are asked for."""
+        """Return the rows of a version from the files that may hold requested rows."""
         snapshot = self._snapshot(version)
-        schema, types = spark_schema(snapshot.columns_json), types_of(snapshot.columns_json)
+        schema, types = spark_schema(snapshot.columns_json), column_types(snapshot.columns_json)
         by_folder: dict[str, list[str]] = {}
-        for listed, (folder, path) in self._resolved(snapshot).items():
-            if match_of(rows, extents_of(snapshot.files[listed], types)) is not Match.NONE:
+        for listed_path, (folder, path) in self._locate_files(snapshot).items():
+            if match_of(rows, extents_of(snapshot.files[listed_path], types)) is not Match.NONE:
                 by_folder.setdefault(folder, []).append(path)
         reads = [
             files_reader(spark, schema)
@@ -132,7 +140,7 @@ class ParquetContents(TableContents):
             return spark.createDataFrame([], schema)
         return reduce(lambda above, below: above.unionByName(below), reads).select(*map(quoted, schema.names))
 
-    def _snapshot(self, version: Version) -> Snapshot:
+    def _snapshot(self, version: Version) -> TableSnapshot:
         try:
             snapshot = self.log.snapshot(int(version))
         except TargetError as error:
@@ -140,36 +148,39 @@ class ParquetContents(TableContents):
         assert snapshot is not None
         return snapshot
 
-    def _resolved(self, snapshot: Snapshot) -> dict[str, tuple[str, str]]:
-        """Where the files of a version lie now."""
+    def _locate_files(self, snapshot: TableSnapshot) -> dict[str, tuple[str, str]]:
+        """Return where the files of a version lie now."""
         try:
             return self.placement.resolve(snapshot, self.log.snapshot() or snapshot)
         except TargetError as error:
             raise SourceError(error.message) from error
 
-    def _asked(
+    def _query(
         self,
-        ask: Callable[[VersionRows], T],
+        query: Callable[[VersionRows], T],
         version: Version | None = None,
         *,
-        there_only: bool = False,
+        existing_only: bool = False,
     ) -> T:
-        """Ask the rows of a version (None: the newest), again if files were moved meanwhile; of some without those that others have removed."""
-        for tried in range(_LOOKS):
+        """Query the rows of a version (None: the newest); repeat if another process moved files meanwhile.
+
+        With ``existing_only`` the last attempt skips files that others removed.
+        """
+        for attempt in range(_ATTEMPTS):
             snapshot = self._snapshot(self.newest_version() if version is None else version)
-            if there_only and tried == _LOOKS - 1:
-                missing = set(look_at(self.log, self.placement).missing)
+            if existing_only and attempt == _ATTEMPTS - 1:
+                missing = set(check_files(self.log, self.placement).missing)
                 files = {path: file for path, file in snapshot.files.items() if path not in missing}
                 snapshot = replace(snapshot, files=files)
             places = {
-                path: (self.placement.place_of(folder), below)
-                for path, (folder, below) in self._resolved(snapshot).items()
+                path: (self.placement.place_of(folder), path_in_folder)
+                for path, (folder, path_in_folder) in self._locate_files(snapshot).items()
             }
             try:
-                return ask(VersionRows(self.log.place, snapshot, places))
+                return query(VersionRows(self.log.place, snapshot, places))
             except FileMoved as error:
-                if tried == _LOOKS - 1:
+                if attempt == _ATTEMPTS - 1:
                     raise SourceError(
-                        f"table {self.log.place}: {error.message}. A commit names this file: put it back, or empty the table by `state reset --replace`"
+                        f"table {self.log.place}: {error.message}. A commit names this file. Restore it, or reload the table: `state reset --replace`"
                     ) from error
         raise AssertionError

@@ -1,4 +1,4 @@
-"""What the list of a Parquet table says of the values in a file: the texts that it keeps, as values of the columns' types."""
+"""The values in a file according to its list: texts of bounds as values of the columns' types."""
 
 from __future__ import annotations
 
@@ -11,71 +11,76 @@ from typing import Any
 from partitions.file_statistics import Extent
 from resources.tables.parquet.commit_list import ListedFile
 
-_WHOLE = ("byte", "short", "integer", "long")
+_INTEGER_TYPES = ("byte", "short", "integer", "long")
 
 
 def extents_of(file: ListedFile, types: Mapping[str, Any]) -> dict[str, Extent]:
-    """Return what is known of each column.
+    """Return the statistics of each column.
 
     Args:
-        file: of the table.
-        types: as Spark's JSON has them, by column.
+        file: file of the table.
+        types: type of each column in Spark's JSON.
     """
-    statistics = _parsed(file.statistics)
-    return {name: _extent(file, statistics, name, kind) for name, kind in types.items()}
+    statistics = _parse_statistics(file.statistics)
+    return {name: _extent(file, statistics, name, data_type) for name, data_type in types.items()}
 
 
-def partition_value(text: str | None, kind: Any) -> Any:
+def partition_value(text: str | None, data_type: Any) -> Any:
     """Return the value of a partition column.
 
     Raises:
-        ValueError: the text is none of the type's.
+        ValueError: the text is no value of the type.
     """
     if text is None:
         return None
-    if kind in ("float", "double"):
+    if data_type in ("float", "double"):
         return float(text)
-    return _value(text, kind)
+    return _value(text, data_type)
 
 
-def highest(file: ListedFile, column: str, kind: Any) -> Any:
-    """Return the highest value of a column as the list has it, which may be a little high; None if it is not known."""
-    return _extent(file, _parsed(file.statistics), column, kind).upper
+def highest_value(file: ListedFile, column: str, data_type: Any) -> Any:
+    """Return the highest value of a column from the list, which may be a little high; None if unknown."""
+    return _extent(file, _parse_statistics(file.statistics), column, data_type).upper
 
 
-def _parsed(statistics: str) -> dict[str, Any]:
-    made: dict[str, Any] = json.loads(statistics or "{}", parse_float=Decimal)
-    return made
+def _parse_statistics(statistics: str) -> dict[str, Any]:
+    statistics_json: dict[str, Any] = json.loads(statistics or "{}", parse_float=Decimal)
+    return statistics_json
 
 
-def _extent(file: ListedFile, statistics: Mapping[str, Any], name: str, kind: Any) -> Extent:
+def _extent(file: ListedFile, statistics: Mapping[str, Any], name: str, data_type: Any) -> Extent:
     if name in file.partition:
-        if kind in ("float", "double"):  # -0.0 and 0.0 are one value with two texts
+        if data_type in ("float", "double"):  # -0.0 and 0.0 are one value with two texts
             return Extent()
         try:
-            value = partition_value(file.partition[name], kind)
+            value = partition_value(file.partition[name], data_type)
         except ValueError:
             return Extent()
         return Extent(value, value, value is None, value is not None)
-    lower, upper = (_bound(statistics.get(side, {}).get(name), kind) for side in ("minValues", "maxValues"))
+    lower, upper = (
+        _bound(statistics.get(side, {}).get(name), data_type) for side in ("minValues", "maxValues")
+    )
     nulls = statistics.get("nullCount", {}).get(name)
     if not isinstance(nulls, int):
         return Extent(lower, upper)
     return Extent(lower, upper, nulls > 0, nulls < file.rows)
 
 
-def _bound(value: Any, kind: Any) -> Any:
-    """A bound; NaN is above all numbers and in no statistics, so those of floats are not used."""
-    if value is None or isinstance(value, dict | bool) or kind in ("float", "double"):
+def _bound(value: Any, data_type: Any) -> Any:
+    """Return a bound; None for floating types.
+
+    NaN sorts above all numbers and is in no statistics.
+    """
+    if value is None or isinstance(value, dict | bool) or data_type in ("float", "double"):
         return None
     try:
-        return _value(str(value), kind)
+        return _value(str(value), data_type)
     except ValueError:
         return None
 
 
-def _value(text: str, kind: Any) -> Any:
-    match kind:
+def _value(text: str, data_type: Any) -> Any:
+    match data_type:
         case "date":
             return date.fromisoformat(text)
         case "timestamp" | "timestamp_ntz":
@@ -84,8 +89,8 @@ def _value(text: str, kind: Any) -> Any:
             return text == "true"
         case "string":
             return text
-    if kind in _WHOLE:
+    if data_type in _INTEGER_TYPES:
         return int(text)
-    if isinstance(kind, str) and kind.startswith("decimal"):
+    if isinstance(data_type, str) and data_type.startswith("decimal"):
         return Decimal(text)
-    raise ValueError(f"no value of type {kind}")
+    raise ValueError(f"no value of type {data_type}")

@@ -1,4 +1,4 @@
-"""Parquet files of a folder or a bucket, opened without Spark."""
+"""Open Parquet files of a folder or a bucket without Spark."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ if TYPE_CHECKING:
 
 
 class FileMoved(SourceError):
-    """A file is not where it was a moment ago: another process has moved it, or it was removed."""
+    """A file is no longer where it was: another process moved it, or it was removed."""
 
 
 def open_file(folder: Place, path: str) -> ParquetFile:
-    """Open a file below a folder; of an object only what is asked for is read.
+    """Open a file below a folder; of an object only the requested parts are read.
 
     Raises:
-        FileMoved: it is not there.
+        FileMoved: it is missing.
         SourceError: it cannot be read.
     """
     import pyarrow.parquet as pq
 
-    with reading(folder, path):
-        source = folder.local / path if folder.local is not None else _Object(folder, path)
+    with raising_read_errors(folder, path):
+        source = folder.local / path if folder.local is not None else _ObjectFile(folder, path)
         return pq.ParquetFile(source, coerce_int96_timestamp_unit="us")
 
 
 @contextmanager
-def reading(folder: Place, path: str) -> Iterator[None]:
-    """Turn what goes wrong while a file is read into one of our errors.
+def raising_read_errors(folder: Place, path: str) -> Iterator[None]:
+    """Turn errors of a read within the context into ours.
 
     Raises:
-        FileMoved: it is not there.
+        FileMoved: the file is missing.
         SourceError: it cannot be read.
     """
     import pyarrow as pa
@@ -52,8 +52,8 @@ def reading(folder: Place, path: str) -> Iterator[None]:
             raise SourceError(f"{folder}: {path} cannot be read: {in_one_line(str(error))}") from None
 
 
-class _Object(io.RawIOBase):
-    """An object as Arrow reads a file; obstore's own reader says of itself that it is closed."""
+class _ObjectFile(io.RawIOBase):
+    """An object as a file for Arrow, because obstore's own reader reports that it is closed."""
 
     def __init__(self, folder: Place, path: str) -> None:
         import obstore

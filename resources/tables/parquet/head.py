@@ -1,4 +1,4 @@
-"""What a Parquet table's lists say, compared with what the watermark log has recorded of it; and the state that they tell."""
+"""Compare a Parquet table's lists with the recorded commit, and read the state that they record."""
 
 from __future__ import annotations
 
@@ -6,71 +6,83 @@ from dataclasses import replace
 
 from resources.tables.contract.adopting import AdoptableState
 from resources.tables.contract.commits import TableCommit, TableHead
-from resources.tables.parquet.commit_list import After, CommitList, Snapshot
-from resources.tables.parquet.file_check import Look
+from resources.tables.parquet.commit_list import CommitList, PrecedingCommit, TableSnapshot
+from resources.tables.parquet.file_check import FileCheck
 from resources.tables.parquet.log import CommitLog
 
 
-def compared(
-    log: CommitLog, snapshot: Snapshot, look: Look, recorded: TableCommit | None, app_id: str | None
+def compare_head(
+    log: CommitLog,
+    snapshot: TableSnapshot,
+    file_check: FileCheck,
+    recorded: TableCommit | None,
+    app_id: str | None,
 ) -> TableHead:
-    """Compare: one listing, and one read for each list after the recorded one; see :meth:`resources.tables.contract.table.Table.head`."""
+    """Compare the lists with the recorded commit: one listing, and one read for each later list.
+
+    See :meth:`resources.tables.contract.table.Table.head`.
+    """
     newest = snapshot.newest
     since = None if recorded is None else recorded.version
-    kept = since is None or _is_kept(log, newest, since, recorded.id if recorded else None)
-    versions = log.versions(since if kept and isinstance(since, int) else None)
+    has_recorded = since is None or _has_recorded_commit(
+        log, newest, since, recorded.id if recorded else None
+    )
+    versions = log.versions(since if has_recorded and isinstance(since, int) else None)
     later = [commit for commit in log.read_all(versions) if commit.version <= newest.version]
-    tagged = tuple(commit.tagged for commit in later if commit.app_id == app_id)
+    tagged = tuple(commit.as_tagged for commit in later if commit.app_id == app_id)
     head = TableHead(
-        newest.recorded,
-        has_recorded=kept,
-        is_older=not kept and isinstance(since, int) and newest.version < since,
+        newest.as_table_commit,
+        has_recorded=has_recorded,
+        is_older=not has_recorded and isinstance(since, int) and newest.version < since,
         highest_tag=snapshot.tags.get(app_id, 0) if app_id else 0,
         tagged_commits=tagged,
     )
-    if not kept:
+    if not has_recorded:
         return head
-    return _with_look(head, snapshot, look)
+    return _with_file_check(head, snapshot, file_check)
 
 
-def tip_of(snapshot: Snapshot, app_id: str | None) -> TableHead:
-    """Return the newest commit, and the highest number under the dataflow's tag."""
+def read_tip(snapshot: TableSnapshot, app_id: str | None) -> TableHead:
+    """Return the newest commit and the highest number under the dataflow's tag."""
     tag = snapshot.tags.get(app_id, 0) if app_id else 0
-    newest = snapshot.newest.recorded
+    newest = snapshot.newest.as_table_commit
     return TableHead(TableCommit(newest.version, newest.id, tag, newest.file), highest_tag=tag)
 
 
-def adoptable_state(log: CommitLog, look: Look, app_id: str | None) -> AdoptableState | None:
-    """Return the state of the newest commit whose rows, and those of all before it, are there; see :class:`resources.tables.contract.adopting.CanAdopt`."""
-    missing, beyond = set(look.missing), False
+def adoptable_state(log: CommitLog, file_check: FileCheck, app_id: str | None) -> AdoptableState | None:
+    """Return the state of the newest commit up to which no file is missing.
+
+    See :class:`resources.tables.contract.adopting.CanAdopt`.
+    """
+    missing, beyond = set(file_check.missing), False
     for version in reversed(log.versions()):
         commit = log.read(version)
-        lost = bool(missing)
-        # Files that a commit has added are lost to it and to all after it. Copied rows are those of earlier commits.
+        is_lost = bool(missing)
+        # A missing file affects the commit that added it and all later ones. Copied rows belong to earlier commits.
         if not commit.copied:
             missing -= {file.path for file in commit.added}
         if commit.gives_up or app_id not in (None, commit.app_id):
             continue
         app_id = commit.app_id
-        if not lost and _follows(log, commit, commit.after):
+        if not is_lost and _still_follows(log, commit, commit.after):
             return AdoptableState(commit.state, app_id, commit.number, commit.owner, beyond, commit.rewound)
         beyond = True
     return AdoptableState(None, app_id, beyond=True) if beyond else None
 
 
-def _with_look(head: TableHead, snapshot: Snapshot, look: Look) -> TableHead:
-    missing = tuple(path for path in look.missing if path in snapshot.files)
-    return replace(head, missing_files=missing, foreign_files=look.foreign)
+def _with_file_check(head: TableHead, snapshot: TableSnapshot, file_check: FileCheck) -> TableHead:
+    missing = tuple(path for path in file_check.missing if path in snapshot.files)
+    return replace(head, missing_files=missing, foreign_files=file_check.foreign)
 
 
-def _is_kept(log: CommitLog, newest: CommitList, since: object, owner: str | None) -> bool:
+def _has_recorded_commit(log: CommitLog, newest: CommitList, since: object, owner: str | None) -> bool:
     if not isinstance(since, int) or since > newest.version:
         return False
     return owner in (None, log.read(since).owner)
 
 
-def _follows(log: CommitLog, commit: CommitList, before: After | None) -> bool:
-    """Whether the rows that a commit was added to are those of lists before it."""
+def _still_follows(log: CommitLog, commit: CommitList, before: PrecedingCommit | None) -> bool:
+    """Return whether the rows that a commit was added to are those of earlier lists."""
     if before is None or before.version is None:
         return True
     if not isinstance(before.version, int) or before.version >= commit.version:

@@ -1,4 +1,7 @@
-"""The lists of a Parquet table's commits, ``_strandline/<number>.json``: each number once, which is what makes a commit."""
+"""The lists of a Parquet table's commits, ``_strandline/<number>.json``.
+
+Writing a number once is the commit.
+"""
 
 from __future__ import annotations
 
@@ -10,27 +13,27 @@ from pathlib import Path
 from partitions.errors import ProviderError, StrandlineError, TargetError, in_one_line
 from resources.connections.places import Place
 from resources.listing.failures import store_failures
-from resources.tables.parquet.commit_list import LISTS_BETWEEN, CommitList, Snapshot
+from resources.tables.parquet.commit_list import LISTS_PER_FULL_LIST, CommitList, TableSnapshot
 from resources.watermarks.blobs import Blobs, open_blobs
 
 FOLDER = "_strandline"
 _LIST = re.compile(r"(\d{20})\.json")
-_AT_ONCE = 16
-_WAY_OUT = "Put it back; or remove the folder _strandline of the table, and load it again by `strandline state reset NAME --replace`"
+_MOST_READERS = 16
+_REMEDY = "Restore it; or delete the table's folder _strandline and reload the table: `strandline state reset NAME --replace`"
 
 
 class CommitLog:
     """The lists of the table at a place."""
 
     def __init__(self, place: Place) -> None:
-        """Use a table; it need not exist."""
+        """Use the table at a place; it need not exist."""
         self.place = place
 
     def versions(self, since: int | None = None) -> list[int]:
-        """Return the numbers of the lists after one (None: all), ascending.
+        """Return the numbers of the lists after ``since`` (None: all), ascending.
 
         Raises:
-            TargetError: if they cannot be listed.
+            TargetError: they cannot be listed.
         """
         try:
             names = self._local_names() if self.place.local is not None else self._remote_names(since)
@@ -40,14 +43,14 @@ class CommitLog:
             raise TargetError(
                 f"table {self.place}: cannot list its commits: {error.strerror}. Check the table's path, owner and mode"
             ) from error
-        found = sorted(int(match[1]) for name in names if (match := _LIST.fullmatch(name)))
-        return [version for version in found if since is None or version > since]
+        versions = sorted(int(match[1]) for name in names if (match := _LIST.fullmatch(name)))
+        return [version for version in versions if since is None or version > since]
 
     def read(self, version: int) -> CommitList:
         """Return a list.
 
         Raises:
-            TargetError: it is gone, or does not read.
+            TargetError: it is missing or cannot be parsed.
         """
         try:
             data = self._blobs.get(_key(version))
@@ -55,44 +58,44 @@ class CommitLog:
             raise TargetError(error.message) from error
         if data is None:
             raise TargetError(
-                f"table {self.place}: expected the list {_key(version)}, found none: it was removed. {_WAY_OUT}"
+                f"table {self.place}: expected the list {_key(version)}, found none: it was removed. {_REMEDY}"
             )
         try:
             return CommitList.parse(data)
         except ValueError as error:
             raise TargetError(
                 f"table {self.place}: the list {_key(version)} cannot be read: {in_one_line(str(error))}. It is damaged, or of a newer version of Strandline."
-                f" {_WAY_OUT}"
+                f" {_REMEDY}"
             ) from error
 
     def read_all(self, versions: Sequence[int]) -> list[CommitList]:
         """Return several lists; see :meth:`read`."""
         if self.place.local is not None or len(versions) < 2:
             return [self.read(version) for version in versions]
-        with ThreadPoolExecutor(_AT_ONCE) as pool:
+        with ThreadPoolExecutor(_MOST_READERS) as pool:
             return list(pool.map(self.read, versions))
 
-    def snapshot(self, version: int | None = None) -> Snapshot | None:
+    def snapshot(self, version: int | None = None) -> TableSnapshot | None:
         """Return the table after a commit (None: the newest); None if there is no table.
 
         Raises:
-            TargetError: a list that is needed is gone, or does not read.
+            TargetError: a needed list is missing or cannot be parsed.
         """
         if version is None:
-            there = self.versions()
-            if not there:
+            versions = self.versions()
+            if not versions:
                 return None
-            version = there[-1]
-        begin = version - (version - 1) % LISTS_BETWEEN
-        return Snapshot.of(self.read_all(range(begin, version + 1)))
+            version = versions[-1]
+        begin = version - (version - 1) % LISTS_PER_FULL_LIST
+        return TableSnapshot.of(self.read_all(range(begin, version + 1)))
 
     def put(self, commit: CommitList) -> bool:
-        """Put a list; return False if its number is taken.
+        """Write a list; return False if its number is taken.
 
         Raises:
-            ProviderError: the store does not answer: the list may be there, or come later.
+            ProviderError: the store does not answer: the list may be there, or appear later.
         """
-        return self._blobs.put_if_absent(_key(commit.version), commit.encoded())
+        return self._blobs.put_if_absent(_key(commit.version), commit.encode())
 
     @property
     def _blobs(self) -> Blobs:

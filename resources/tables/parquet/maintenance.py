@@ -1,4 +1,4 @@
-"""Deleting files of a Parquet table that only versions older than its retention need (docs/how-to/maintenance.md)."""
+"""Delete files that only versions beyond a Parquet table's retention need (docs/maintenance.md)."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ RETENTION = timedelta(days=7)
 
 @dataclass(frozen=True)
 class ParquetMaintenance(TableMaintenance):
-    """Care of one Parquet table.
+    """Maintenance of one Parquet table.
 
     Attributes:
-        log: of the table.
-        placement: of its files.
-        now: when it is done.
+        log: log of the table.
+        placement: placement of its files.
+        now: time of the maintenance.
     """
 
     log: CommitLog
@@ -35,29 +35,32 @@ class ParquetMaintenance(TableMaintenance):
 
     @override
     def vacuum(self, session: Callable[[], SparkSession]) -> MaintenanceResult:
-        """Delete files that were set aside, and that no version of the last days has.
+        """Delete removed files that no version within the retention has.
 
         Raises:
-            TargetError: lists or files cannot be read; the next one deletes the rest.
+            TargetError: lists or files cannot be read; the next vacuum deletes the remaining files.
         """
         log, versions = self.log, self.log.versions()
         if not versions:
             return MaintenanceResult()
         since = self.now - RETENTION
-        oldest = _oldest_kept(versions, lambda version: datetime.fromisoformat(log.read(version).time), since)
-        before = log.snapshot(oldest)
+        oldest = _version_at(versions, lambda version: datetime.fromisoformat(log.read(version).time), since)
+        oldest_snapshot = log.snapshot(oldest)
         later = log.read_all([version for version in versions if version > oldest])
-        needed = {
-            *(before.files if before else ()),
+        needed_paths = {
+            *(oldest_snapshot.files if oldest_snapshot else ()),
             *(file.path for commit in later for file in commit.added),
         }
-        unneeded = [path for path in self.placement.aside.paths() if path not in needed]
-        self.placement.aside.delete(unneeded)
+        unneeded = [path for path in self.placement.removed_files.paths() if path not in needed_paths]
+        self.placement.removed_files.delete(unneeded)
         return MaintenanceResult(deleted=len(unneeded))
 
 
-def _oldest_kept(versions: Sequence[int], time_of: Callable[[int], datetime], since: datetime) -> int:
-    """The version that the table had at a time; the first one if it is younger. Times of lists ascend, as far as writers' clocks agree."""
+def _version_at(versions: Sequence[int], time_of: Callable[[int], datetime], since: datetime) -> int:
+    """Return the version that the table had at a time; the first one if it is younger.
+
+    Times of lists ascend as far as the writers' clocks agree.
+    """
     low, high = 0, len(versions) - 1
     while low < high:
         middle = (low + high + 1) // 2

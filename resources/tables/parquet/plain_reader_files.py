@@ -1,4 +1,4 @@
-"""The Parquet files that a plain reader of a table's folder sees, whether a list names them or not."""
+"""The Parquet files that a plain reader of a table's folder sees, listed or not."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from resources.listing.failures import store_failures
 
 
 def visible_files(table: Place) -> set[str]:
-    """Return their paths, relative to the table.
+    """Return the paths of these files, relative to the table.
 
     Raises:
-        SourceError: if the folder cannot be listed.
+        SourceError: the folder cannot be listed.
     """
     if table.local is not None and not table.local.is_dir():
         return set()
@@ -24,7 +24,7 @@ def visible_files(table: Place) -> set[str]:
 
 
 def has_visible_files(table: Place) -> bool:
-    """Return whether there is one."""
+    """Return whether there is such a file."""
     if table.local is not None:
         return next(_local_files(str(table.local)), None) is not None
     with store_failures(table):
@@ -43,7 +43,7 @@ def _is_visible(path: str) -> bool:
 
 
 def _is_hidden(folder: str) -> bool:
-    """Whether readers pass over a folder: a column's name may begin with any letter."""
+    """Return whether readers skip a folder; a partition folder may begin with any letter."""
     return folder.startswith(("_", ".")) and "=" not in folder
 
 

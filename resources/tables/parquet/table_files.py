@@ -1,4 +1,4 @@
-"""The files of a Parquet table, and those that lie beside it at ``_staging/<table>``: listed, moved and deleted by key."""
+"""List, move and delete the files of a Parquet table, and those beside it at ``_staging/<table>``."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ from partitions.errors import StrandlineError, TargetError
 from resources.connections.places import Place
 from resources.listing.failures import store_failures
 
-_AT_ONCE = 16
-_NO_LINKS = (errno.EXDEV, errno.EPERM, errno.ENOTSUP)
-"""What a file system says that has no links, or not from one disk to another."""
-_MOST_COPIED = 5 * 2**30
-"""Bytes of an object that S3 copies in one request."""
+_MOST_MOVERS = 16
+_LINK_ERRORS = (errno.EXDEV, errno.EPERM, errno.ENOTSUP)
+"""Errors of file systems without hard links, or across disks."""
+_MOST_COPIED_BYTES = 5 * 2**30
+"""Largest object in bytes that S3 copies in one request."""
 
 
 class TableFiles:
-    """The files of the table at a place, and those beside it. A key counts from the folder that the table lies in.
+    """The files of a table and the hidden files beside it. Keys are relative to the parent folder.
 
     Attributes:
-        table: the place.
-        name: of the table's folder.
-        parent: the folder that the table lies in.
-        hidden: the place of files that are staged or set aside: some readers of Parquet open whatever is below a table's folder, also what
-            other readers take for hidden.
+        table: place of the table.
+        name: name of the table's folder.
+        parent: folder that holds the table's folder.
+        hidden: place of staged and removed files. It lies outside the table, because some readers open
+            every file below a table's folder, even those that other readers skip as hidden.
     """
 
     def __init__(self, table: Place) -> None:
-        """Use a table; it need not exist."""
+        """Use the table at a place; it need not exist."""
         base, _, self.name = table.url.rpartition("/")
         self.table, self.parent = table, Place(base, table.connection)
         self.hidden = self.parent.child(self.hidden_key())
@@ -44,7 +44,7 @@ class TableFiles:
         return f"{self.name}/{path}"
 
     def hidden_key(self, *path: str) -> str:
-        """Return the key of a file or a folder that is staged or set aside."""
+        """Return the key of a staged or removed file or folder."""
         return "/".join(("_staging", self.name, *path))
 
     def keys(self, folder: str) -> Iterator[str]:
@@ -58,10 +58,10 @@ class TableFiles:
         yield from (meta["path"] for page in self.parent.store.list(folder) for meta in page)
 
     def exists(self, key: str) -> bool:
-        """Return whether there is a file."""
+        """Return whether a file exists."""
         if self.parent.local is not None:
             return (self.parent.local / key).exists()
-        with self.failing():
+        with self.raising_target_errors():
             try:
                 self.parent.store.head(key)
             except FileNotFoundError:
@@ -69,16 +69,16 @@ class TableFiles:
             return True
 
     def move(self, moves: Mapping[str, str]) -> None:
-        """Move files to other keys; one that is not there was moved before."""
+        """Move files to other keys; a missing one was moved before."""
         if self.parent.local is not None or len(moves) < 2:
-            for source, goal in moves.items():
-                self._move(source, goal)
+            for source, target in moves.items():
+                self._move(source, target)
             return
-        with ThreadPoolExecutor(_AT_ONCE) as pool:
+        with ThreadPoolExecutor(_MOST_MOVERS) as pool:
             list(pool.map(self._move, moves, moves.values()))
 
     def delete(self, keys: Sequence[str]) -> None:
-        """Delete files; one that is gone already was deleted before."""
+        """Delete files; a missing one was deleted before."""
         if self.parent.local is not None:
             for key in keys:
                 (self.parent.local / key).unlink(missing_ok=True)
@@ -86,8 +86,8 @@ class TableFiles:
             self.parent.store.delete(keys)
 
     @contextmanager
-    def failing(self) -> Iterator[None]:
-        """Turn what goes wrong with files into a TargetError."""
+    def raising_target_errors(self) -> Iterator[None]:
+        """Turn errors of file operations within the context into a TargetError."""
         try:
             with store_failures(self.table):
                 yield
@@ -95,41 +95,41 @@ class TableFiles:
             raise
         except StrandlineError as error:
             raise TargetError(
-                f"table {self.table}: its files cannot be moved or looked up: {error.message}. Nothing is lost: the next run finishes it"
+                f"table {self.table}: its files cannot be moved or listed: {error.message}. Nothing is lost: the next run moves them"
             ) from error
 
-    def _move(self, source: str, goal: str) -> None:
-        """Move a file, if it is there: else another process has moved it. What is at its goal already is the same file."""
+    def _move(self, source: str, target: str) -> None:
+        """Move a file; a missing one was moved by another process, and a file at the target is the same."""
         if self.parent.local is not None:
-            _move_local(self.parent.local / source, self.parent.local / goal)
+            _move_local(self.parent.local / source, self.parent.local / target)
             return
         store = self.parent.store
         with suppress(FileNotFoundError):
             size = store.head(source)["size"]
-            if size > _MOST_COPIED:
-                store.put(goal, store.get(source))
+            if size > _MOST_COPIED_BYTES:
+                store.put(target, store.get(source))
             else:
-                store.copy(source, goal)
+                store.copy(source, target)
             store.delete(source)
 
 
-def _move_local(source: Path, goal: Path) -> None:
-    goal.parent.mkdir(parents=True, exist_ok=True)
+def _move_local(source: Path, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
     try:
         with suppress(FileExistsError):
-            _copy_local(source, goal)
+            _copy_local(source, target)
     except FileNotFoundError:
-        if source.exists():  # the goal's folder is what is gone: somebody removes empty ones
+        if source.exists():  # the target's folder is gone: someone removes empty folders
             raise
     source.unlink(missing_ok=True)
 
 
-def _copy_local(source: Path, goal: Path) -> None:
+def _copy_local(source: Path, target: Path) -> None:
     try:
-        os.link(source, goal)
+        os.link(source, target)
     except OSError as error:
-        if error.errno not in _NO_LINKS:
+        if error.errno not in _LINK_ERRORS:
             raise
-        copy = goal.with_name(f".{uuid4().hex}.tmp")
+        copy = target.with_name(f".{uuid4().hex}.tmp")
         shutil.copyfile(source, copy)
-        copy.replace(goal)
+        copy.replace(target)
