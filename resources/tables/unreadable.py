@@ -1,4 +1,7 @@
-"""Explain why a table version cannot be read: cleaned up, dropped or recreated (docs/how-to/chains.md)."""
+"""Explain why a table version cannot be read: cleaned up, dropped or recreated.
+
+See docs/how-to/chains.md.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The text that Strandline writes into a commit: number, owner and state (docs/explanation/protocol.md).
+"""The text that Strandline writes into a commit: number, owner and state.
+
+See docs/explanation/protocol.md.
 
 A long state goes into an object beside the table.
 """

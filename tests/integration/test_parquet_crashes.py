@@ -352,7 +352,7 @@ def test_a_table_with_damaged_lists_is_made_again_once_they_go(tmp_path: Path, d
         lambda: _Table(folder).head(None, "app"),
         lambda: _write(_Table(folder), 4, ReplaceAll(), (4,)),
     ):
-        with pytest.raises(TargetError, match=rf"{damaged.name}.*remove the folder _strandline"):
+        with pytest.raises(TargetError, match=rf"{damaged.name}.*delete the table's folder _strandline"):
             act()
     assert _plain_ids(folder) == Counter((1, 2, 3))
     shutil.rmtree(folder / "_strandline")

@@ -10,7 +10,10 @@ from resources.tables.contract.table import Table
 
 @runtime_checkable
 class CanBeShared(Protocol):
-    """A format whose tables several dataflows may load (docs/reference/loads.md, Tables that dataflows share)."""
+    """A format whose tables several dataflows may load.
+
+    See docs/reference/loads.md, Tables that dataflows share.
+    """
 
     def share_of(self, dataflow: str) -> Table:
         """Return the table as one of its dataflows sees it.

@@ -1,4 +1,7 @@
-"""One version of a Delta table: its log file and Strandline's metadata in it (docs/explanation/adr/0004)."""
+"""One version of a Delta table: its log file and Strandline's metadata in it.
+
+See docs/explanation/adr/0004.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Read rows of a Delta version straight from its Parquet files, without Delta (docs/explanation/adr/0025).
+"""Read rows of a Delta version straight from its Parquet files, without Delta.
+
+See docs/explanation/adr/0025.
 
 This works only for tables whose files are exactly their rows. Deletion vectors, column mapping and every
 unknown feature are left to Delta.

@@ -1,4 +1,7 @@
-"""The commits that a Delta table's rows come from, and the state that they record (docs/reference/state.md)."""
+"""The commits that a Delta table's rows come from, and the state that they record.
+
+See docs/reference/state.md.
+"""
 
 from __future__ import annotations
 

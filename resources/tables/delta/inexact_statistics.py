@@ -1,4 +1,6 @@
-"""Find file statistics that leave rows out, and replace them by exact ones (docs/how-to/maintenance.md).
+"""Find file statistics that leave rows out, and replace them by exact ones.
+
+See docs/how-to/maintenance.md.
 
 delta-rs stores the bound of a decimal as the nearest double. For more than 15 digits this bound may lie
 inside the file's range, and a reader that skips files by it misses rows. For doubles delta-rs leaves out

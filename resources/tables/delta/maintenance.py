@@ -1,4 +1,6 @@
-"""Maintain a Delta table: join small files, delete files beyond the retention (docs/how-to/maintenance.md).
+"""Maintain a Delta table: join small files, delete files beyond the retention.
+
+See docs/how-to/maintenance.md.
 
 deltalake does both without Spark, and commits conditionally on S3. A table that needs more of a writer is
 left to Delta's own commands.

@@ -1,4 +1,7 @@
-"""Plan one own commit of a Delta table, and check that the table still accepts it (docs/explanation/adr/0016)."""
+"""Plan one own commit of a Delta table, and check that the table still accepts it.
+
+See docs/explanation/adr/0016.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Commit data files that Spark wrote to a Delta table's log with deltalake (docs/explanation/adr/0016).
+"""Commit data files that Spark wrote to a Delta table's log with deltalake.
+
+See docs/explanation/adr/0016.
 
 The log has each version once. If a version is taken, read the table again, its tag first. No file that
 stays is changed; :mod:`resources.tables.delta.own_limits` says which tables, rows and loads qualify.

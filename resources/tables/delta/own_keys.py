@@ -1,4 +1,7 @@
-"""The Delta tables in which Strandline itself changes rows by key, and their files (docs/explanation/adr/0034)."""
+"""The Delta tables in which Strandline itself changes rows by key, and their files.
+
+See docs/explanation/adr/0034.
+"""
 
 from __future__ import annotations
 

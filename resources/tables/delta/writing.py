@@ -1,4 +1,7 @@
-"""Write a Delta table: by our own commit if possible, otherwise by Delta's writer (docs/explanation/adr/0016)."""
+"""Write a Delta table: by our own commit if possible, otherwise by Delta's writer.
+
+See docs/explanation/adr/0016.
+"""
 
 from __future__ import annotations
 

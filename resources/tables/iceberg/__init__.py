@@ -1,4 +1,4 @@
-"""Iceberg tables: each row names the commit that wrote it (docs/iceberg.md).
+"""Iceberg tables: each row names the commit that wrote it (docs/reference/iceberg.md).
 
 A commit is valid only on the snapshot that it was planned on.
 """

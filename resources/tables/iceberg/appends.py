@@ -1,4 +1,6 @@
-"""The rows that each snapshot of an Iceberg table appends, from its metadata (docs/streams.md).
+"""The rows that each snapshot of an Iceberg table appends, from its metadata.
+
+See docs/reference/streams.md.
 
 All snapshots that become visible at once count as one version, such as a commit that was made on a branch.
 Compaction and fences append nothing.

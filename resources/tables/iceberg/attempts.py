@@ -1,4 +1,4 @@
-"""Write one slice into an Iceberg table, by our own commit or by Spark's (docs/adr/0032)."""
+"""Write one slice into an Iceberg table, by our own commit or by Spark's (docs/explanation/adr/0032)."""
 
 from __future__ import annotations
 

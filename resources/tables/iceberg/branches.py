@@ -1,4 +1,4 @@
-"""Branches on which Spark commits before readers see the rows (docs/adr/0019).
+"""Branches on which Spark commits before readers see the rows (docs/explanation/adr/0019).
 
 Readers get the branch only if they still see the snapshot that it started from.
 """

@@ -1,4 +1,7 @@
-"""Find the newest metadata of an Iceberg table, and its name in Spark (docs/iceberg.md, Catalogs)."""
+"""Find the newest metadata of an Iceberg table, and its name in Spark.
+
+See docs/reference/iceberg.md, Catalogs.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Change an Iceberg table's columns for new rows, as the schema mode says (docs/schemas.md).
+"""Change an Iceberg table's columns for new rows, as the schema mode says (docs/reference/schemas.md).
 
 Iceberg changes columns apart from rows: in a metadata version of its own, which changes no row and no
 snapshot and can safely be repeated.

@@ -1,4 +1,7 @@
-"""One commit of an Iceberg table: its snapshots and Strandline's metadata in them (docs/iceberg.md)."""
+"""One commit of an Iceberg table: its snapshots and Strandline's metadata in them.
+
+See docs/reference/iceberg.md.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Take a number of an Iceberg table without a row, so that no other writer can (docs/adr/0019)."""
+"""Take a number of an Iceberg table without a row, so that no other writer can.
+
+See docs/explanation/adr/0019.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The commits that an Iceberg table's rows come from, and the state that they record (docs/state.md)."""
+"""The commits that an Iceberg table's rows come from, and the state that they record.
+
+See docs/reference/state.md.
+"""
 
 from __future__ import annotations
 

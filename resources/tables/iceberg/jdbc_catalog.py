@@ -2,7 +2,7 @@
 
 A commit updates the row only if it still names the metadata before. We write SQL ourselves because
 pyiceberg's ``SqlCatalog`` writes metadata through its models, and imports SQLAlchemy, which `plan` does
-not need (docs/adr/0032).
+not need (docs/explanation/adr/0032).
 """
 
 from __future__ import annotations

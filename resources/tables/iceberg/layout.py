@@ -1,4 +1,4 @@
-"""Change the columns and partitions of an Iceberg table (docs/iceberg.md, Columns)."""
+"""Change the columns and partitions of an Iceberg table (docs/reference/iceberg.md, Columns)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Maintain an Iceberg table with Iceberg's procedures (docs/maintenance.md).
+"""Maintain an Iceberg table with Iceberg's procedures (docs/how-to/maintenance.md).
 
 Small files are joined; old snapshots and unreferenced files are deleted. Tags and branches keep their
 snapshots: that of each dataflow's newest entry, and the base of a running load.

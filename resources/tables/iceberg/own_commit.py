@@ -1,4 +1,4 @@
-"""Commit data files that Spark wrote to an Iceberg table with pyiceberg (docs/adr/0032).
+"""Commit data files that Spark wrote to an Iceberg table with pyiceberg (docs/explanation/adr/0032).
 
 A metadata version is written only as the successor of the one in which the number was free, so that a
 number is written once. An append is valid on top of other writers' commits. A load that replaces or

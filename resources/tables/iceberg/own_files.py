@@ -1,4 +1,7 @@
-"""Describe a data file that Spark wrote in a manifest: sizes, counts and bounds (docs/adr/0032)."""
+"""Describe a data file that Spark wrote in a manifest: sizes, counts and bounds.
+
+See docs/explanation/adr/0032.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The snapshot of our own commit: manifests and summary (docs/adr/0032).
+"""The snapshot of our own commit: manifests and summary (docs/explanation/adr/0032).
 
 We write manifests ourselves because pyiceberg's ``overwrite`` keeps each manifest that names removed files
 alone and reads all manifests twice: its hundredth commit takes 40 times as long.

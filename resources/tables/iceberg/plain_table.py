@@ -1,6 +1,6 @@
 """Decide whether our own commit can write an Iceberg table: plain Parquet, no partitions or deletes.
 
-Whatever is not known to need nothing of a writer counts as needing Spark's (docs/adr/0032).
+Whatever is not known to need nothing of a writer counts as needing Spark's (docs/explanation/adr/0032).
 """
 
 from __future__ import annotations

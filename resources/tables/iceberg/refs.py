@@ -1,7 +1,7 @@
 """Change branches and tags of an Iceberg table in its metadata, without rows and without Spark.
 
 We write the JSON ourselves because pyiceberg's models drop fields that they do not know, and refuse tables
-with a VARIANT (docs/adr/0032).
+with a VARIANT (docs/explanation/adr/0032).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A dataflow's share of the rows of an Iceberg table (docs/shared-tables.md)."""
+"""A dataflow's share of the rows of an Iceberg table (docs/reference/loads.md)."""
 
 from __future__ import annotations
 

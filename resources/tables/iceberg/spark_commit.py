@@ -1,4 +1,4 @@
-"""Commit an Iceberg table with Spark's own writer (docs/adr/0019).
+"""Commit an Iceberg table with Spark's own writer (docs/explanation/adr/0019).
 
 Each commit is valid only on the snapshot in which its number was free. An append is one commit: an
 overwrite of the rows of its own number, which must not exist in any snapshot since. Every other load is

@@ -1,4 +1,7 @@
-"""Commit a Parquet table: write hidden files, then the list that names them (docs/format-parquet.md)."""
+"""Commit a Parquet table: write hidden files, then the list that names them.
+
+See docs/reference/parquet.md.
+"""
 
 from __future__ import annotations
 

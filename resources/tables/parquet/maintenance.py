@@ -1,4 +1,7 @@
-"""Delete files that only versions beyond a Parquet table's retention need (docs/maintenance.md)."""
+"""Delete files that only versions beyond a Parquet table's retention need.
+
+See docs/how-to/maintenance.md.
+"""
 
 from __future__ import annotations
 

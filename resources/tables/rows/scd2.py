@@ -1,4 +1,6 @@
-"""SCD2 loads: the versions after a slice, and the changes that lead there (docs/reference/loads.md, scd2).
+"""SCD2 loads: the versions after a slice, and the changes that lead there.
+
+See docs/reference/loads.md, scd2.
 
 The table's versions of the slice's keys and the slice's rows are sorted by time in one pass, so the source
 is read once. A version that equals the one before it is dropped; each version is valid until the next one.
