@@ -86,7 +86,7 @@ class IcebergMaintenance(TableMaintenance, CanOptimize):
                 f"CALL {self.catalog.procedure(procedure)}(table => {table}, {arguments})"
             ).collect()
         except Exception as error:
-            why = lacks_iceberg(error) or said(error).rstrip(" .;")
+            why = missing_iceberg(error) or error_line(error).rstrip(" .;")
             raise TargetError(
                 f"table {self.place} cannot be {participle}: {why}. No row was changed"
             ) from error

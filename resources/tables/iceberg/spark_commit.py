@@ -152,4 +152,4 @@ def _delete_rows(session: SparkSession, branch: str, where: Predicate) -> Iterat
 
 def _with_summary(session: SparkSession, summary: Mapping[str, str]) -> AbstractContextManager[None]:
     """Give the session's snapshots this summary within the context: SQL statements take no options."""
-    return settings_for_a_while(session, {_SUMMARY + key: value for key, value in summary.items()})
+    return temporary_settings(session, {_SUMMARY + key: value for key, value in summary.items()})
