@@ -1,4 +1,4 @@
-"""Decisions about the live state while a replay of columns stands aside; no row is written (docs/reference/replay.md, Aside)."""
+"""Decisions about the live state while a replay of columns stands aside; no row is written (docs/reference/replay.md, Isolated)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What others do to a replay that stands aside, and where one may begin; the table aside is Delta, and no promote is made (docs/reference/replay.md, Aside)."""
+"""What others do to a replay that stands aside, and where one may begin; the table aside is Delta, and no promote is made (docs/reference/replay.md, Isolated)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files of partitions, and whole windows, are read again into a table aside, and promoted or dropped (docs/reference/replay.md, Aside)."""
+"""Files of partitions, and whole windows, are read again into a table aside, and promoted or dropped (docs/reference/replay.md, Isolated)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A replay aside is promoted in one commit, or dropped, whoever dies when; what the live flow has loaded since stays (docs/reference/replay.md, Aside)."""
+"""A replay aside is promoted in one commit, or dropped, whoever dies when; what the live flow has loaded since stays (docs/reference/replay.md, Isolated)."""
 
 from __future__ import annotations
 

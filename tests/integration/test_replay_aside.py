@@ -1,4 +1,4 @@
-"""A range is read again into a table aside, chunk by chunk; the same command goes on where one has stopped (docs/reference/replay.md, Aside)."""
+"""A range is read again into a table aside, chunk by chunk; the same command goes on where one has stopped (docs/reference/replay.md, Isolated)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The names of a table aside are claimed once for all dataflows of a store, before a chunk is read (docs/reference/replay.md, Aside).
+"""The names of a table aside are claimed once for all dataflows of a store, before a chunk is read (docs/reference/replay.md, Isolated).
 
 A claim is put if absent, so of two replays that begin at the same moment one gets the name. It is put after the replay's object and goes before it:
 each claim has a replay that can be dropped, and a replay without its claims has no table.

@@ -1,4 +1,4 @@
-"""Whether a dataflow is still defined as when a replay of it began: else the rows aside are those of another definition (docs/reference/replay.md, Aside)."""
+"""Whether a dataflow is still defined as when a replay of it began: else the rows aside are those of another definition (docs/reference/replay.md, Isolated)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Drop: a replay aside is removed, its table and its log; the live flow notices nothing (docs/reference/replay.md, Aside)."""
+"""Drop: a replay aside is removed, its table and its log; the live flow notices nothing (docs/reference/replay.md, Isolated)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Promote: the rows of a replay aside take the place of the live table's, in one commit under the live flow's next number (docs/reference/replay.md, Aside).
+"""Promote: the rows of a replay aside take the place of the live table's, in one commit under the live flow's next number (docs/reference/replay.md, Isolated).
 
 The steps are those of the protocol (docs/explanation/protocol.md): intent, write, verify, entry. The intent's id is the replay's own for that number, so
 its entry tells whether the replay is promoted, whoever died when. A run that finds the intent ends it, as a decision would; the same command

@@ -1,4 +1,4 @@
-"""Why a replay aside cannot be promoted as it is; each error has the ways on (docs/reference/replay.md, Aside)."""
+"""Why a replay aside cannot be promoted as it is; each error has the ways on (docs/reference/replay.md, Isolated)."""
 
 from __future__ import annotations
 

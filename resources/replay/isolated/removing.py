@@ -1,4 +1,4 @@
-"""What a replay aside leaves: its table goes first, then its log, its names, and what tells of it (docs/reference/replay.md, Aside)."""
+"""What a replay aside leaves: its table goes first, then its log, its names, and what tells of it (docs/reference/replay.md, Isolated)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Replay into a table aside: chunk by chunk, by the loop that loads everything, under a log and a hold of its own (docs/reference/replay.md, Aside)."""
+"""Replay into a table aside: chunk by chunk, by the loop that loads everything, under a log and a hold of its own (docs/reference/replay.md, Isolated)."""
 
 from __future__ import annotations
 

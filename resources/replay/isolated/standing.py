@@ -1,4 +1,4 @@
-"""What is known of a replay aside: one object beside the live log, and a log of its own (docs/reference/replay.md, Aside).
+"""What is known of a replay aside: one object beside the live log, and a log of its own (docs/reference/replay.md, Isolated).
 
 The object is put before anything else and removed last but for marks, so whatever dies, the same command finds what is left.
 """

@@ -1,4 +1,4 @@
-"""Whether the table aside is what the replay has made of it: nobody else has a reason to write there (docs/reference/replay.md, Aside)."""
+"""Whether the table aside is what the replay has made of it: nobody else has a reason to write there (docs/reference/replay.md, Isolated)."""
 
 from __future__ import annotations
 
