@@ -11,7 +11,7 @@ SOURCES := $(wildcard $(PACKAGES) tests benchmarks scripts)
 ARGS ?=
 export PYTHON
 
-.PHONY: help setup demo ui test test-full lint format bench lock wheel clean
+.PHONY: help setup demo ui test test-full lint format bench lock docs wheel clean
 
 help: ## show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -49,6 +49,11 @@ bench: setup ## measure listings, planning, loads (results in benchmarks/out); A
 lock: setup ## write requirements.lock from pyproject.toml
 	@$(VENV)/uv pip compile -q pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -o requirements.lock
 	@echo "requirements.lock is written; the next target installs it"
+
+docs: setup ## build the site of docs/ in build/site; check its links, its sentences and how easy its pages read
+	@$(VENV)/python -m scripts.docs_check
+	@$(VENV)/python -m mkdocs build --quiet --strict
+	@echo "build/site/index.html is the site"
 
 wheel: setup ## build dist/*.whl
 	@$(VENV)/python -m build --no-isolation --wheel --outdir dist
