@@ -164,7 +164,9 @@ def test_a_header_that_names_a_column_twice_in_any_case_says_so() -> None:
 
 def test_a_header_with_other_columns_names_the_schema_mode_that_takes_them() -> None:
     known = ["id", "text"]
-    taking = "take columns that come and go with `schema_mode: merge` below `target` (docs/schemas.md)"
+    taking = (
+        "take columns that come and go with `schema_mode: merge` below `target` (docs/reference/schemas.md)"
+    )
     assert taking in bad_header("a.csv", known, ["id", "text", "deleted"], may_merge=True).message
     assert taking in bad_header("a.csv", known, ["id"], may_merge=True).message
     for found in (["text", "id"], ["id", "text", "TEXT"], ["id;text"]):
