@@ -69,7 +69,7 @@ class Committed:
     changed: BadPart | None = None
 
     @property
-    def grown(self) -> int:
+    def net_rows(self) -> int:
         """Return the number of rows by which the table has grown."""
         return self.rows - (self.removed or 0)
 
@@ -141,7 +141,7 @@ class Outcome:
         return "committed" if self.committed else "nothing"
 
     @property
-    def news(self) -> list[str]:
+    def new_warnings(self) -> list[str]:
         """Return the warnings to tell people."""
         return [warning for warning in self.warnings if warning not in self.repeated]
 

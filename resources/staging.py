@@ -79,7 +79,7 @@ class Staging:
             SourceError: if the lake cannot be written.
         """
         if self._folder is None:
-            self._folder = self._made()
+            self._folder = self._create_folder()
         return self._folder
 
     @contextmanager
@@ -148,7 +148,7 @@ class Staging:
         holders.mark_inactive(self._id)
         self._folder = None
 
-    def _made(self) -> Place:
+    def _create_folder(self) -> Place:
         """Create a folder with its holder's name in it, and remove the folders of dead runs."""
         self._id = uuid4().hex
         folder = self.place.child(self._id)
@@ -187,7 +187,7 @@ class _Writer(ABC):
         self._object = _Upload(self._place, f"{self._name}-{len(self.files)}{ending}")
         return self._object
 
-    def _closed(self) -> None:
+    def _finish_file(self) -> None:
         if self._object is not None:
             self._object.close()
             self.files += (SourceFile(self._object.path, self._object.size, "", 0),)
@@ -231,7 +231,7 @@ class StagedLines(_Writer):
             self._object.write(self._packed.flush())
             self._packed = None
             self._bytes += self._file_bytes
-            self._closed()
+            self._finish_file()
 
     def _write_waiting(self) -> None:
         if not self._waiting:
@@ -284,7 +284,7 @@ class StagedBatches(_Writer):
             self._write_waiting()
             self._parquet.close()
             self._parquet = None
-            self._closed()
+            self._finish_file()
 
     def _write_waiting(self) -> None:
         import pyarrow as pa

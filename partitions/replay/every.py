@@ -41,10 +41,12 @@ def parse_interval(text: str) -> dict[str, int]:
             f"every: expected a whole number, a blank and a unit, such as '1 month', found {text!r}"
         )
     unit = match[2].lower()
-    known = next((unit_name for unit_name in UNITS if unit in (unit_name, unit_name.removesuffix("s"))), None)
-    if known is None:
+    interval_unit = next(
+        (unit_name for unit_name in UNITS if unit in (unit_name, unit_name.removesuffix("s"))), None
+    )
+    if interval_unit is None:
         raise ConfigurationError(f"every: expected one of {', '.join(UNITS)}, found {match[2]!r}")
-    return {known: int(match[1])}
+    return {interval_unit: int(match[1])}
 
 
 def fitted_chunks(chunks: Iterable[Chunk], kind: Kind | None) -> tuple[Chunk, ...]:

@@ -21,13 +21,13 @@ class Drain:
 
     Attributes:
         read: segments with rows that leave.
-        gone: segments whose rows all leave; they can be deleted once the epoch is committed.
-        kept: segments with rows that stay; they are not rewritten.
+        emptied: segments whose rows all leave; they can be deleted once the epoch is committed.
+        remaining: segments with rows that stay; they are not rewritten.
     """
 
     read: tuple[Segment, ...]
-    gone: tuple[Segment, ...]
-    kept: tuple[Segment, ...]
+    emptied: tuple[Segment, ...]
+    remaining: tuple[Segment, ...]
 
 
 def leaves_buffer(at: EventTime, value: EventTime | None) -> bool:
@@ -40,8 +40,8 @@ def drain_segments(segments: Iterable[Segment], value: EventTime | None) -> Drai
     buffered = tuple(segments)
     return Drain(
         read=tuple(segment for segment in buffered if leaves_buffer(segment.lowest, value)),
-        gone=tuple(segment for segment in buffered if leaves_buffer(segment.highest, value)),
-        kept=tuple(segment for segment in buffered if not leaves_buffer(segment.highest, value)),
+        emptied=tuple(segment for segment in buffered if leaves_buffer(segment.highest, value)),
+        remaining=tuple(segment for segment in buffered if not leaves_buffer(segment.highest, value)),
     )
 
 

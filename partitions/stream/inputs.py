@@ -117,29 +117,29 @@ class Files:
     """The files that an epoch reads; each is a chunk.
 
     Attributes:
-        given: in the order in which they are judged.
+        source_files: in the order in which they are judged.
         before: the path watermark below them.
         after: the path watermark after them.
     """
 
-    given: tuple[SourceFile, ...]
+    source_files: tuple[SourceFile, ...]
     before: Watermark
     after: Watermark
 
     @property
     def one_chunk(self) -> bool:
         """Return whether all rows are of one file."""
-        return len(self.given) == 1
+        return len(self.source_files) == 1
 
     @property
     def files(self) -> int:
         """Return the number of files."""
-        return len(self.given)
+        return len(self.source_files)
 
     @property
     def bytes(self) -> int:
         """Return the total size of the files."""
-        return sum(file.size for file in self.given)
+        return sum(file.size for file in self.source_files)
 
     @property
     def lower(self) -> Watermark | None:
@@ -164,12 +164,12 @@ class Files:
     @property
     def keys(self) -> Collection[Any]:
         """Return the paths."""
-        return [file.path for file in self.given]
+        return [file.path for file in self.source_files]
 
     def was_read(self, position: Mapping[str, Any]) -> bool:
         """Return whether a file lies at or below a position."""
         state = PathState.of(position.get("path"))
-        keys = (FileKey.of(file.path) for file in self.given)
+        keys = (FileKey.of(file.path) for file in self.source_files)
         return any(
             key <= state.last if state.last else key.name <= state.names.get(key.partition, "")
             for key in keys
@@ -180,16 +180,16 @@ class Files:
 
         They close no partition.
         """
-        count = next((at for at, file in enumerate(self.given) if file.path == part), 0)
-        return after_files(self.before, self.given[:count]) if count else None
+        count = next((at for at, file in enumerate(self.source_files) if file.path == part), 0)
+        return after_files(self.before, self.source_files[:count]) if count else None
 
     def describe(self) -> dict[str, Any]:
         """Return the paths in order for a plan."""
-        return {"files": [file.path for file in self.given], "versions": None}
+        return {"files": [file.path for file in self.source_files], "versions": None}
 
     def to_plain(self) -> dict[str, Any]:
         """Return plain data that :func:`input_of` reads."""
-        rows = [list(file.row) for file in self.given]
+        rows = [list(file.row) for file in self.source_files]
         return {"files": rows, "before": serialise(self.before), "after": serialise(self.after)}
 
 

@@ -59,7 +59,7 @@ class WorkUnitGroups:
     units: Sequence[str]
     ranged: bool
     waiting: list[tuple[int, BoundWindows, Sequence[Interval]]] = field(default_factory=list)
-    _known: dict[str, list[BoundWindows]] = field(default_factory=dict)
+    _bounds_cache: dict[str, list[BoundWindows]] = field(default_factory=dict)
 
     def bounds(self, unit: str) -> list[BoundWindows]:
         """Return the bound windows of a unit; the result is cached, since most units have the same ones."""
@@ -67,16 +67,16 @@ class WorkUnitGroups:
         if not intervals:
             return []
         key = repr(intervals)
-        if key not in self._known:
+        if key not in self._bounds_cache:
             old = sorted((start, end) for start, end, _ in split_windows(intervals, self.state.grid))
             all_bounds = bind_windows(old, self.windows)
-            self._known[key] = [
+            self._bounds_cache[key] = [
                 bound if self.ranged or missing_stretches(bound, self.windows) else bound._replace(rest=())
                 for bound in all_bounds
             ]
-        return self._known[key]
+        return self._bounds_cache[key]
 
-    def of(self, unit: str, index: int) -> BoundWindows | None:
+    def bound_of(self, unit: str, index: int) -> BoundWindows | None:
         """Return the bound windows that include a window; None if it is bound to none."""
         return find_bound_windows(self.bounds(unit), index) if unit in self.state.stale else None
 
@@ -104,7 +104,7 @@ class WorkUnitGroups:
                     due_groups.append(WorkUnitGroup(place, bound, self._failure(unit, bound)))
         return sorted(due_groups, key=_order)
 
-    def others(self, unit: str, dues: Sequence[DueRange]) -> list[DueRange]:
+    def ungrouped(self, unit: str, dues: Sequence[DueRange]) -> list[DueRange]:
         """Return the due ranges of a unit that belong to no group."""
         if unit not in self.state.stale:
             return list(dues)

@@ -193,13 +193,13 @@ class WindowWatermark(Model):
 
     @model_validator(mode="wrap")
     @classmethod
-    def _whole_behind_a_watermark(cls, value: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+    def _default_partial(cls, value: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
         watermark = handler(value)
-        is_unsaid = watermark.follows and "partial" not in watermark.model_fields_set
-        return watermark.model_copy(update={"partial": False}) if is_unsaid else watermark
+        is_default = watermark.follows and "partial" not in watermark.model_fields_set
+        return watermark.model_copy(update={"partial": False}) if is_default else watermark
 
     @model_validator(mode="after")
-    def _once_behind_a_watermark(self) -> Self:
+    def _check_following(self) -> Self:
         if not self.follows:
             return self
         if self.partial and "partial" in self.model_fields_set:
@@ -215,7 +215,7 @@ class WindowWatermark(Model):
         return self
 
     @model_validator(mode="after")
-    def _one_of_each(self) -> Self:
+    def _check_entries(self) -> Self:
         for kind in ("datetime", "unit"):
             if sum(entry.type == kind for entry in self.definition) > 1:
                 raise ValueError(f"definition: expected at most one entry of type {kind}, found two")
@@ -224,7 +224,7 @@ class WindowWatermark(Model):
         return self
 
     @model_validator(mode="after")
-    def _shown(self) -> Self:
+    def _check_dagster_units(self) -> Self:
         is_dimension = self.dagster_units not in ("auto", "ledger")
         if is_dimension and not self.unit_entry and not self.secondary_input:
             raise ValueError("dagster_units: expected a unit entry or a secondary_input to show, found none")
@@ -238,7 +238,7 @@ class WindowWatermark(Model):
         return self
 
     @model_validator(mode="after")
-    def _instants(self) -> Self:
+    def _check_ranges(self) -> Self:
         if self.time_entry:
             range_ = self.time_range
             _check_order("definition.range", range_.from_, range_.to, self.zone, now_allowed=False)

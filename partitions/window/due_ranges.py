@@ -47,7 +47,7 @@ class DueRange(NamedTuple):
     failure: Failure | None = None
 
     @property
-    def alone(self) -> bool:
+    def is_alone(self) -> bool:
         """Return whether it has failed so often that it gets its own slice."""
         return self.failure is not None and self.failure.attempts > 1
 
@@ -70,18 +70,18 @@ class DueFinder:
     def _windows(self) -> LoadedWindows:
         return LoadedWindows(self.state, self.windows)
 
-    def known(self, unit: str) -> list[LoadedRange]:
+    def loaded_ranges(self, unit: str) -> list[LoadedRange]:
         """Return the windows of a unit that have a high, ascending."""
-        return self._windows.known(unit)
+        return self._windows.of_unit(unit)
 
     def of(self, unit: str) -> list[DueRange]:
         """Return all due ranges of a unit, ascending."""
         failed = self._failed(unit)
         tried = sorted(failed)
-        dues = self._dues(unit, self.known(unit), 0, tried, self._marks(unit, tried))
+        dues = self._dues(unit, self.loaded_ranges(unit), 0, tried, self._marks(unit, tried))
         return [due._replace(failure=failed.get(due.first)) for due in dues] if failed else dues
 
-    def before(self, until: int, most: int, unit: str) -> tuple[list[DueRange], int]:
+    def due_and_count(self, until: int, most: int, unit: str) -> tuple[list[DueRange], int]:
         """Return the due ranges of a unit, and the number of further new windows.
 
         A plan visits every interval of every unit, and most of them only here; so new windows that the
@@ -93,7 +93,9 @@ class DueFinder:
             unit: its identity.
         """
         state = self.state
-        if any(unit in part for part in (state.failed, state.left, state.whole, state.stale, state.early)):
+        if any(
+            unit in part for part in (state.failed, state.left_out, state.whole, state.stale, state.early)
+        ):
             return self.of(unit), 0
         intervals: Sequence[WindowInterval] = self.state.units.get(unit, ())
         again = self._again(unit)
@@ -146,7 +148,7 @@ class DueFinder:
     def forced(self, unit: str) -> list[DueRange]:
         """Return all windows as forced ranges, each read from its start."""
         dues, reached = [], 0
-        for first, after, high in self.known(unit):
+        for first, after, high in self.loaded_ranges(unit):
             dues += self._never(reached, first, ())
             dues.append(DueRange(first, after, "forced", high, served=True))
             reached = after
@@ -220,10 +222,10 @@ class DueFinder:
         If two marks overlap, the latter of that list counts. Failed windows are ranges of their own.
         """
         left_out: list[MarkedRange] = [
-            (*range_, "grace") for range_ in self._windows.marked(self.state.left.get(unit, ()))
+            (*range_, "grace") for range_ in self._windows.matching_windows(self.state.left_out.get(unit, ()))
         ]
         again = [
-            *self._windows.marked(self.state.whole.get(unit, ())),
+            *self._windows.matching_windows(self.state.whole.get(unit, ())),
             *self._come(self.state.early.get(unit, ())),
         ]
         whole: list[MarkedRange] = [(*range_, "forced") for range_ in union(sorted(again))]

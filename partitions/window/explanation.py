@@ -44,7 +44,7 @@ class Explanation:
             else f" of {counted(len(self.load.windows), 'window')} x {counted(len(self.load.units), 'unit')}"
         )
         remaining = (
-            total - len(self.load.selector.taken) - sum(group.size for group in self.load.taken_groups)
+            total - len(self.load.selector.selected) - sum(group.size for group in self.load.taken_groups)
         )
         waits = f"; {remaining:,} left for later runs ({self._cap})" if remaining else ""
         return f"{counted(total, 'work unit')}{size} due: {reasons}{waits}"
@@ -52,7 +52,7 @@ class Explanation:
     @property
     def _cap(self) -> str:
         most = self.load.definition.parallelism
-        if most is not None and len(self.load.selector.taken) == most:
+        if most is not None and len(self.load.selector.selected) == most:
             return f"parallelism {most}"
         return f"max_slices {self.load.budget.slices} of {counted(self.load.budget.limit, 'work unit')}"
 
@@ -67,7 +67,7 @@ class Explanation:
         requested_ranges = self.load.part.ranges if self.load.forced and self.load.part else None
         windows = self.load.windows
         if requested_ranges and windows and not any(windows.touching(*range_) for range_ in requested_ranges):
-            span = self._shown(windows.starts[0], windows.ends[-1])
+            span = self._span(windows.starts[0], windows.ends[-1])
             return f"no window intersects what was asked for: there are the windows of {span}"
         chosen = " of what was asked for" if self.load.part else ""
         return f"no work unit{chosen} is due"
@@ -104,12 +104,12 @@ class Explanation:
                     "left for a later run: read in one commit, since they share windows as they were cut before",
                 )
         for place, bound, missing in self.load.groups.waiting:
-            missing_spans = ", ".join(self._shown(*part) for part in missing)
+            missing_spans = ", ".join(self._span(*part) for part in missing)
             yield Skip(
                 self._label(bound.first, bound.after, self.load.units[place]),
                 f"waits for windows that hold {missing_spans}: the rows of windows as they were cut before stay until then",
             )
-        for first, after, (_, place) in self.load.selector.left:
+        for first, after, (_, place) in self.load.selector.left_out:
             label = self._label(first, after, self.load.units[place])
             yield Skip(label, f"left for a later run by {self._cap}")
 
@@ -123,7 +123,7 @@ class Explanation:
         )
         for unit in self.load.units:
             dues = self.load.due(unit)
-            for loaded in unit_due.known(unit):
+            for loaded in unit_due.loaded_ranges(unit):
                 for first, after in _parts_not_due(loaded[0], loaded[1], dues):
                     yield Skip(
                         self._label(first, after, unit), f"{counted(after - first, 'window')} loaded{since}"
@@ -137,14 +137,14 @@ class Explanation:
             return
         yield from self._ahead()
         yield from self._old_windows()
-        gaps, overlaps = self.load.definition.time_range.uncovered(self.load.now)
+        gaps, overlaps = self.load.definition.time_range.gaps_and_overlaps(self.load.now)
         for problem, ranges in (("leave a gap", gaps), ("overlap, and the earlier one counts", overlaps)):
             yield from (
-                f"the sub-ranges of window {problem}: {self._shown(start, end)}" for start, end in ranges
+                f"the sub-ranges of window {problem}: {self._span(start, end)}" for start, end in ranges
             )
         skipped = ((unit, range_) for unit, ranges in self.load.state.skipped.items() for range_ in ranges)
         for unit, (start, end) in islice(skipped, _SHOWN):
-            yield f"a gap that abstinence has left unread: {self._shown(start, end)}{_of_unit(unit)}"
+            yield f"a gap that abstinence has left unread: {self._span(start, end)}{_of_unit(unit)}"
 
     def _ahead(self) -> Iterator[str]:
         """Yield a warning for each stretch that was loaded before its end."""
@@ -152,7 +152,7 @@ class Explanation:
         for (start, end), unit_names in islice(units.items(), _SHOWN):
             owner = _of_unit(unit_names[0]) if len(unit_names) == 1 else f" of {len(unit_names):,} units"
             yield (
-                f"{self._shown(start, end)}{owner} was loaded before its time, by a clock that ran ahead, or --now: each window of it is read again"
+                f"{self._span(start, end)}{owner} was loaded before its time, by a clock that ran ahead, or --now: each window of it is read again"
                 " once it is over. To read them as they grow, go back to the state before (state rewind)"
             )
 
@@ -165,7 +165,7 @@ class Explanation:
                 " reads over one again deletes all of its rows, and reads all that it held"
             )
         for place, bound, missing in self.load.groups.waiting[:_SHOWN]:
-            missing_spans = ", ".join(self._shown(*part) for part in missing)
+            missing_spans = ", ".join(self._span(*part) for part in missing)
             yield (
                 f"{self._label(bound.first, bound.after, self.load.units[place])} waits for windows that hold {missing_spans}, which windows as they were cut"
                 " before have loaded, and no window holds now. If none ever will, put `from` or `to` back, or load the table again"
@@ -175,12 +175,12 @@ class Explanation:
     def _label(self, first: int, after: int, unit: str) -> str:
         if self.load.windows is None:
             return describe_unit(unit)
-        return f"{self._shown(self.load.windows.starts[first], self.load.windows.ends[after - 1])}{_of_unit(unit)}"
+        return f"{self._span(self.load.windows.starts[first], self.load.windows.ends[after - 1])}{_of_unit(unit)}"
 
     def _at(self, instant: int) -> str:
         return as_datetime(instant, self.load.definition.zone).isoformat()
 
-    def _shown(self, start: int, end: int) -> str:
+    def _span(self, start: int, end: int) -> str:
         return f"[{self._at(start)}, {self._at(end)})"
 
 

@@ -77,12 +77,12 @@ class PlanBudget:
         most = self.slices * self.limit
         return most if self.parallelism is None else min(most, self.parallelism)
 
-    def less(self, slices: int, work_units: int) -> PlanBudget:
+    def remaining(self, slices: int, work_units: int) -> PlanBudget:
         """Return the remaining budget after some slices and work units."""
         most = None if self.parallelism is None else max(self.parallelism - work_units, 0)
         return replace(self, slices=max(self.slices - slices, 0), parallelism=most)
 
-    def rooms(self, alone: int, other_count: int) -> tuple[int, int]:
+    def places_for(self, alone: int, other_count: int) -> tuple[int, int]:
         """Return how many work units with their own slice, and how many others, fit.
 
         Neither starves if possible.
@@ -135,27 +135,27 @@ class UnitSelector:
         else:
             self._fresh.offer(part)
 
-    def more(self, count: int) -> None:
+    def count_new(self, count: int) -> None:
         """Count new windows from ``until`` on."""
         if count:
             self.counts["new"] += count
 
     @cached_property
-    def taken(self) -> list[Candidate]:
+    def selected(self) -> list[Candidate]:
         """Return the selected work units in planning order: windows ascending outside, units inside."""
         total = self.counts.total()
         other_count = total - len(self._failed)
         tried = self._tried(crowded=total > self.most)
         tried = tried[: places_for_failed(len(tried), other_count, self.most, turn=self._turn)]
-        alone = sum(candidate[2].alone for candidate in tried)
-        rooms = list(self._budget.rooms(alone, other_count + len(tried) - alone))
+        alone = sum(candidate[2].is_alone for candidate in tried)
+        places = list(self._budget.places_for(alone, other_count + len(tried) - alone))
         chosen: list[Candidate] = []
         for candidate in chain(tried, self._candidates()):
-            if len(chosen) == self.most or not any(rooms):
+            if len(chosen) == self.most or not any(places):
                 break
-            shares_slice = not candidate[2].alone
-            if rooms[shares_slice]:
-                rooms[shares_slice] -= 1
+            shares_slice = not candidate[2].is_alone
+            if places[shares_slice]:
+                places[shares_slice] -= 1
                 chosen.append(candidate)
         return sorted(chosen, key=lambda candidate: candidate[:2])
 
@@ -168,10 +168,10 @@ class UnitSelector:
         ]
 
     @cached_property
-    def left(self) -> list[tuple[int, int, UnitDueRange]]:
+    def left_out(self) -> list[tuple[int, int, UnitDueRange]]:
         """Return the ranges of windows with a high that are not selected and have no failure on record."""
         selected: dict[int, list[int]] = defaultdict(list)
-        for index, place, _ in self.taken:
+        for index, place, _ in self.selected:
             selected[place].append(index)
         return [
             (first, after, part)
@@ -197,7 +197,7 @@ class _EarliestWorkUnits:
     def __init__(self, most: int) -> None:
         self.parts: list[UnitDueRange] = []
         self._most = most
-        self._held, self._limit = 0, 2 * most
+        self._count, self._limit = 0, 2 * most
         self.after: int | None = None
         """No window from this index on can be among them."""
 
@@ -207,8 +207,8 @@ class _EarliestWorkUnits:
                 return
             part = self._clipped(part)
         self.parts.append(part)
-        self._held += part.due.after - part.due.first
-        if self._held > self._limit:
+        self._count += part.due.after - part.due.first
+        if self._count > self._limit:
             self._prune()
 
     def _prune(self) -> None:
@@ -229,8 +229,8 @@ class _EarliestWorkUnits:
         self.parts = [
             self._clipped(part) for part in self.parts if self.after is None or part.due.first < self.after
         ]
-        self._held = sum(due.after - due.first for due, _ in self.parts)
-        self._limit = 2 * max(self._most, self._held)
+        self._count = sum(due.after - due.first for due, _ in self.parts)
+        self._limit = 2 * max(self._most, self._count)
 
     def _clipped(self, part: UnitDueRange) -> UnitDueRange:
         due, place = part

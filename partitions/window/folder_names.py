@@ -109,7 +109,7 @@ def share_a_place(placeholders: Sequence[Placeholder], watermark: WindowWatermar
 def has_years_of_two_centuries(watermark: WindowWatermark) -> bool:
     """Return whether windows may lie in years that two digits cannot tell apart."""
     range_ = watermark.time_range
-    begins = None if range_.starts_before_now else range_.start(None)
+    begins = None if range_.start_counts_from_now else range_.start(None)
     ends = None if range_.to_floor is not None else range_.end(None)
     return (begins is not None and begins < _FIRST_OF_TWO_DIGITS) or (
         ends is not None and ends > _AFTER_TWO_DIGITS

@@ -34,7 +34,7 @@ class LoadedWindows:
     windows: Windows
     _coinciding: dict[tuple[int, int, str], MatchingWindows] = field(default_factory=dict)
 
-    def known(self, unit: str) -> list[LoadedRange]:
+    def of_unit(self, unit: str) -> list[LoadedRange]:
         """Return the windows of a unit that have a high, ascending.
 
         If a window has two highs, the higher one counts.
@@ -58,7 +58,7 @@ class LoadedWindows:
                 return _merge_highs(loaded, self.windows)
         return loaded
 
-    def marked(self, intervals: Iterable[WindowInterval]) -> list[tuple[int, int]]:
+    def matching_windows(self, intervals: Iterable[WindowInterval]) -> list[tuple[int, int]]:
         """Return the windows that these intervals apply to; adjacent ranges are joined."""
         merged: list[tuple[int, int]] = []
         for first, after in sorted(part[:2] for interval in intervals for part in self.of(interval)):

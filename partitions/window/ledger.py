@@ -41,7 +41,7 @@ class UnitLedger:
 
     Attributes:
         unit: its identity.
-        gone: whether it is no longer a unit; then nothing of it is missing.
+        is_removed: whether it is no longer a unit; then nothing of it is missing.
         covered: ascending, without overlaps.
         gaps: ascending.
         overlaps: stretches that windows of two grids have covered.
@@ -50,7 +50,7 @@ class UnitLedger:
     """
 
     unit: str
-    gone: bool
+    is_removed: bool
     covered: Sequence[Interval]
     gaps: Sequence[Gap]
     overlaps: Sequence[Interval]
@@ -60,7 +60,7 @@ class UnitLedger:
         """Return the unit in the JSON form of ``strandline ledger``."""
         return {
             "unit": unit_of(self.unit),
-            "gone": self.gone,
+            "gone": self.is_removed,
             "complete_up_to": _iso(self.complete_up_to, zone),
             "covered": [_range(start, end, zone) for start, end in self.covered],
             "gaps": [{**_range(start, end, zone), "why": why} for start, end, why in self.gaps],
@@ -85,7 +85,7 @@ class Ledger:
     @property
     def complete_up_to(self) -> int | None:
         """Return the lowest ``complete_up_to`` of the current units; None if one has none."""
-        ends = [unit.complete_up_to for unit in self.units if not unit.gone]
+        ends = [unit.complete_up_to for unit in self.units if not unit.is_removed]
         return None if None in ends else min((end for end in ends if end is not None), default=None)
 
     @property
@@ -124,9 +124,12 @@ def ledger(
     current_units = set(units)
     removed_units = [unit for unit in state.units if unit not in current_units and unit != NO_UNIT]
     builder = _LedgerBuilder(state, windows, union(windows), milliseconds(now))
-    unit_ledgers = [builder.unit(unit) for unit in units]
+    unit_ledgers = [builder.current_unit(unit) for unit in units]
     return Ledger(
-        dataflow, now, definition.zone, [*unit_ledgers, *(builder.gone(unit) for unit in removed_units)]
+        dataflow,
+        now,
+        definition.zone,
+        [*unit_ledgers, *(builder.removed_unit(unit) for unit in removed_units)],
     )
 
 
@@ -135,18 +138,18 @@ class _LedgerBuilder:
     """Builds the ledgers of units.
 
     Attributes:
-        wanted: the stretches that the windows cover.
+        expected: the stretches that the windows cover.
         now: epoch milliseconds.
     """
 
     state: WindowState
     windows: Windows
-    wanted: Sequence[Interval]
+    expected: Sequence[Interval]
     now: int
 
-    def unit(self, unit: str) -> UnitLedger:
+    def current_unit(self, unit: str) -> UnitLedger:
         """Return the ledger of a current unit."""
-        covered, expected = self._covered(unit), self.wanted
+        covered, expected = self._covered(unit), self.expected
         gaps = self._gaps(unit, difference(expected, covered))
         complete = gaps[0].start if gaps else (expected[-1][1] if expected else None)
         first = expected[0][0] if expected else None
@@ -159,7 +162,7 @@ class _LedgerBuilder:
             None if complete == first else complete,
         )
 
-    def gone(self, unit: str) -> UnitLedger:
+    def removed_unit(self, unit: str) -> UnitLedger:
         """Return the ledger of a removed unit."""
         covered = self._covered(unit)
         return UnitLedger(
@@ -193,7 +196,7 @@ class _LedgerBuilder:
         marks: list[tuple[int, int, str]] = [
             (*self.windows[index], GROWS) for index in sorted(self.windows.open)
         ]
-        deferred = [*self.state.left.get(unit, ()), *self.state.whole.get(unit, ())]
+        deferred = [*self.state.left_out.get(unit, ()), *self.state.whole.get(unit, ())]
         for layer in (
             [
                 (*interval, OLD)

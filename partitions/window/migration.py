@@ -92,7 +92,7 @@ class _Migration:
 
     def __post_init__(self) -> None:
         self._unit_due = DueFinder(self.state, self.windows, Cutoffs(None, 0, 0))
-        parts = ("failed", "open", "left", "whole", "early")
+        parts = ("failed", "open", "left_out", "whole", "early")
         units = {unit for part in parts for unit in getattr(self.state, part)}
         self.moved = {unit: ranges for unit in sorted(units) if (ranges := list(self._moved(unit)))}
         """What waits in windows that are cut no more, by unit."""
@@ -104,7 +104,7 @@ class _Migration:
         }
         covered = self._covered(unit)
         again = []
-        for first, after, high in self._unit_due.known(unit):
+        for first, after, high in self._unit_due.loaded_ranges(unit):
             # It was loaded as a shorter one, and not all that follows it was.
             if (
                 high is not None
@@ -129,7 +129,7 @@ class _Migration:
         noted = {*self.state.open.get(unit, ()), *self.state.failed.get(unit, ())}
         covered = self._covered(unit)
         starts = []
-        for first, _, high in self._unit_due.known(unit):
+        for first, _, high in self._unit_due.loaded_ranges(unit):
             start = self.windows.starts[first]
             if (
                 high is not None
@@ -146,7 +146,7 @@ class _Migration:
     def settled(self) -> WindowState:
         """Return the state without the pending work that moved to current windows."""
 
-        def kept(intervals: Mapping[str, list[WindowInterval]]) -> dict[str, list[WindowInterval]]:
+        def keep_staying(intervals: Mapping[str, list[WindowInterval]]) -> dict[str, list[WindowInterval]]:
             staying = {
                 unit: [interval for interval in of_unit if self._stays(interval)]
                 for unit, of_unit in intervals.items()
@@ -165,15 +165,15 @@ class _Migration:
             self.state,
             failed={unit: of_unit for unit, of_unit in failed.items() if of_unit},
             open={unit: starts for unit, starts in opened.items() if starts},
-            left=kept(self.state.left),
-            whole=kept(self.state.whole),
-            early=kept(self.state.early),
+            left_out=keep_staying(self.state.left_out),
+            whole=keep_staying(self.state.whole),
+            early=keep_staying(self.state.early),
         )
 
     def _moved(self, unit: str) -> Iterator[tuple[int, int]]:
         starts: Iterable[TimeBound] = (*self.state.failed.get(unit, ()), *self.state.open.get(unit, ()))
         yield from ((start or 0, (start or 0) + 1) for start in starts if self._lies(start))
-        parts = (self.state.left, self.state.whole, self.state.early)
+        parts = (self.state.left_out, self.state.whole, self.state.early)
         intervals = (interval for part in parts for interval in part.get(unit, ()))
         yield from ((interval[0], interval[1]) for interval in intervals if not self._stays(interval))
 

@@ -53,10 +53,10 @@ class SlicePacker:
             (a, b): [] for a in (False, True) for b in (False, True)
         }
         alone: list[WorkUnit] = []
-        for index, place, due in self.load.selector.taken:
+        for index, place, due in self.load.selector.selected:
             work = self._work(index, self.load.units[place], due)
             replaces = work.bound is not None or work.reason == "forced"
-            (alone if due.alone else kinds[replaces, due.failure is not None]).append(work)
+            (alone if due.is_alone else kinds[replaces, due.failure is not None]).append(work)
         portions = [part for works in kinds.values() for part in _rectangles(works, budget.limit)]
         if len(portions) + len(alone) > budget.slices:
             pairs = ([*kinds[replaces, False], *kinds[replaces, True]] for replaces in (False, True))
@@ -88,7 +88,9 @@ class SlicePacker:
         windows = self.load.windows
         bound = dict.fromkeys((work.unit, work.bound) for work in works if work.bound is not None)
         for unit, name in bound:
-            holding = self.load.groups.of(unit, windows.index[name or 0]) if windows is not None else None
+            holding = (
+                self.load.groups.bound_of(unit, windows.index[name or 0]) if windows is not None else None
+            )
             for start, _ in holding.old if holding else ():
                 yield OldWindow(unit, start, name)
 
@@ -97,7 +99,7 @@ class SlicePacker:
         if windows is None:
             return WorkUnit(None, None, unit, None, due.reason)
         start, end = windows.starts[index], windows.ends[index]
-        lower, bound = start, self.load.groups.of(unit, index)
+        lower, bound = start, self.load.groups.bound_of(unit, index)
         if due.served and due.reason != "forced" and not self.whole and bound is None:
             lower = min(self.load.cutoffs.lower(start, end if due.high is None else due.high), end)
         is_open, name = index in windows.open, start if bound else None

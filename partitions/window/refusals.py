@@ -200,7 +200,7 @@ def _moving(watermark: WindowWatermark) -> Iterator[Refusal]:
 
     Only a delete by columns of the rows would find what they held before.
     """
-    for key, text in watermark.time_range.moving() if watermark.time_entry else ():
+    for key, text in watermark.time_range.moving_bounds() if watermark.time_entry else ():
         yield Refusal(
             ("watermark", *key),
             f"{text!r}, which counts from now",

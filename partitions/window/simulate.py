@@ -97,7 +97,7 @@ class Simulation:
     longest: int
     candidates: Sequence[GraceResult]
 
-    def enough(self, share: float = 1.0) -> GraceResult | None:
+    def smallest_grace(self, share: float = 1.0) -> GraceResult | None:
         """Return the smallest grace that catches a share of the observed changes; None if no candidate does."""
         return next(
             (candidate for candidate in self.candidates if candidate.caught >= share * self.changes), None
@@ -113,7 +113,7 @@ class Simulation:
             return "nothing was observed yet: runs observe slices of at most 32 work units"
         if not self.longest:
             return f"no window was ever read again, so nothing is known of late changes: set a grace for a while; {horizon}"
-        shortest = self.enough()
+        shortest = self.smallest_grace()
         if not self.changes:
             return f"no late change was observed in {self.reads:,} reads; {horizon}"
         changes = f"all {self.changes:,} observed changes" if self.changes > 1 else "the one observed change"
@@ -123,7 +123,10 @@ class Simulation:
 
     def as_json(self) -> dict[str, Any]:
         """Return the JSON form of ``strandline simulate``."""
-        shortest, most = self.enough() if self.changes else None, self.enough(0.99) if self.changes else None
+        shortest, most = (
+            self.smallest_grace() if self.changes else None,
+            self.smallest_grace(0.99) if self.changes else None,
+        )
         return {
             "dataflow": self.dataflow,
             "observed": {

@@ -94,7 +94,7 @@ class WindowSlice:
             .after(
                 loaded,
                 failed,
-                [*self.deferred, *self._asked()],
+                [*self.deferred, *self._forced_again()],
                 at=self.at,
                 early=self.early,
                 replaced=[(old.unit, old.start) for old in self.old],
@@ -103,7 +103,7 @@ class WindowSlice:
             .watermark()
         )
 
-    def _asked(self) -> Iterator[DeferredUnits]:
+    def _forced_again(self) -> Iterator[DeferredUnits]:
         """Yield forced work units that could not be read; the next try is forced, too."""
         for work, _ in self.failed:
             if work.reason == "forced":
@@ -122,7 +122,7 @@ class WindowSlice:
         cut = min(half, key=lambda size: abs(size - len(self.works) // 2))
         first = replace(self, works=self.works[:cut])
         second = replace(self, works=self.works[cut:], failed=(), deferred=(), early=())
-        return first._with_its_old(), second._with_its_old()
+        return first._with_own_old_windows(), second._with_own_old_windows()
 
     def without(self, failed: Sequence[FailedUnit]) -> WindowSlice:
         """Return the slice without some work units, which it records as failed.
@@ -138,9 +138,9 @@ class WindowSlice:
         ]
         failed_keys |= {failure.work.key for failure in more}
         works = tuple(work for work in self.works if work.key not in failed_keys)
-        return replace(self, works=works, failed=(*self.failed, *failed, *more))._with_its_old()
+        return replace(self, works=works, failed=(*self.failed, *failed, *more))._with_own_old_windows()
 
-    def _with_its_old(self) -> WindowSlice:
+    def _with_own_old_windows(self) -> WindowSlice:
         """Return the slice with only the old windows that its work units read again."""
         bound_units = {(work.unit, work.bound) for work in self.works if work.bound is not None}
         return replace(self, old=tuple(old for old in self.old if (old.unit, old.bound) in bound_units))

@@ -107,13 +107,13 @@ class ListedUnits:
 
     def spelling_of(self, identity: str) -> str | None:
         """Return the listed unit that an identity spells; None if there is none, or several."""
-        if identity in self._known:
+        if identity in self._identities:
             return identity
         spellings = self._by_likeness.get(loose_spelling(identity, self.zone), [])
         return spellings[0] if len(spellings) == 1 else None
 
     @cached_property
-    def _known(self) -> frozenset[str]:
+    def _identities(self) -> frozenset[str]:
         return frozenset(self.units)
 
     @cached_property
@@ -129,15 +129,15 @@ class SelectedUnits:
     """Selected listed units: ``unit in units`` for any spelling of the state.
 
     Attributes:
-        asked: the selected identities, as they are listed.
+        selected: the selected identities, as they are listed.
         listed: all listed units.
     """
 
-    asked: frozenset[str]
+    selected: frozenset[str]
     listed: ListedUnits
 
     def __contains__(self, unit: object) -> bool:
-        return isinstance(unit, str) and self.listed.spelling_of(unit) in self.asked
+        return isinstance(unit, str) and self.listed.spelling_of(unit) in self.selected
 
 
 def _hashable_value(value: Any) -> Hashable:

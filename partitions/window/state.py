@@ -18,6 +18,15 @@ from partitions.window.state_changes import StateChanges
 from partitions.window.window_intervals import WindowInterval, WindowIntervals
 from partitions.window.work_outcomes import DeferredUnits, Failure, LoadedUnit, TimeBound
 
+_STORED_NAMES = {
+    "skipped": "skipped",
+    "left_out": "left",
+    "whole": "whole",
+    "stale": "stale",
+    "early": "early",
+}
+"""The stored names of fields that are left out if they are empty."""
+
 
 @dataclass(frozen=True)
 class WindowState:
@@ -29,7 +38,7 @@ class WindowState:
         open: by unit, the starts of windows that were still growing at their last load.
         failed: failures of work units that wait for another try, by unit and start.
         skipped: stretches that abstinence has left unread, ``[start, end]``, by unit.
-        left: intervals of loaded windows that were due again, but did not fit under the cap on work units.
+        left_out: intervals of loaded windows that were due again, but did not fit under the cap on work units.
         whole: intervals of windows that must still be read again from their starts.
         stale: intervals of windows as an earlier definition cut them, whose rows are still in the table. A
         read that overlaps one deletes it.
@@ -44,7 +53,7 @@ class WindowState:
     open: Mapping[str, list[int]] = field(default_factory=dict)
     failed: Mapping[str, Mapping[TimeBound, Failure]] = field(default_factory=dict)
     skipped: Mapping[str, list[list[int]]] = field(default_factory=dict)
-    left: Mapping[str, list[WindowInterval]] = field(default_factory=dict)
+    left_out: Mapping[str, list[WindowInterval]] = field(default_factory=dict)
     whole: Mapping[str, list[WindowInterval]] = field(default_factory=dict)
     stale: Mapping[str, list[WindowInterval]] = field(default_factory=dict)
     early: Mapping[str, list[WindowInterval]] = field(default_factory=dict)
@@ -68,10 +77,10 @@ class WindowState:
                     unit: {_start(text): Failure(*fields) for text, fields in of_unit.items()}
                     for unit, of_unit in watermark.get("failed", {}).items()
                 },
-                **{name: watermark.get(name, {}) for name in ("skipped", "left", "whole", "stale", "early")},
+                **{name: watermark.get(stored, {}) for name, stored in _STORED_NAMES.items()},
                 retried=bool(watermark.get("retried")),
             )
-            for name in ("units", "left", "whole", "stale", "early"):
+            for name in ("units", "left_out", "whole", "stale", "early"):
                 for intervals in getattr(state, name).values():
                     _check(intervals)
         except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
@@ -99,9 +108,9 @@ class WindowState:
                 unit: {_text(start): _shortened(failure) for start, failure in of_unit.items()}
                 for unit, of_unit in self.failed.items()
             }
-        for name in ("open", "skipped", "left", "whole", "stale", "early"):
+        for name, stored_name in {"open": "open", **_STORED_NAMES}.items():
             if of_units := getattr(self, name):
-                stored[name] = dict(of_units)
+                stored[stored_name] = dict(of_units)
         return stored | ({"retried": True} if self.retried else {})
 
     @property
@@ -140,7 +149,7 @@ class WindowState:
             self,
             grid=grid,
             units=changed(self.units),
-            left=changed(self.left),
+            left_out=changed(self.left_out),
             whole=changed(self.whole),
             stale=changed(self.stale),
             early=changed(self.early),
@@ -188,16 +197,16 @@ class WindowState:
             rest: their parts that no current window holds, which were read again: unit, start and end.
         """
         changes = StateChanges(vars(self))
-        changes.early(early)
-        changes.replaced(replaced)
+        changes.add_early(early)
+        changes.drop_replaced(replaced)
         for unit, lower, upper in rest:
-            changes.kept(unit, lower, upper)
+            changes.add_stale(unit, lower, upper)
         for loaded in loaded_units:
-            changes.succeeded(loaded)
+            changes.record_success(loaded)
         for unit, start, error in failed:
-            changes.tried(unit, start, error, at)
+            changes.record_failure(unit, start, error, at)
         for deferred_units in deferred:
-            changes.deferred(deferred_units, at)
+            changes.record_deferred(deferred_units, at)
         return replace(self, **changes.fields())
 
     def covers(self, earlier: WindowState) -> bool:

@@ -10,7 +10,7 @@ from partitions.window.calendar_grid import Grid
 from partitions.window.window_intervals import WindowIntervals
 from partitions.window.work_outcomes import DeferredUnits, Failure, LoadedUnit, TimeBound
 
-_SHOWN = 500
+_MOST_LETTERS = 500
 """Letters of an error that a state keeps: every failed work unit has one."""
 
 
@@ -26,7 +26,7 @@ class StateChanges:
         self._old = fields
         self._intervals: dict[str, dict[str, WindowIntervals]] = {
             "units": {},
-            "left": {},
+            "left_out": {},
             "whole": {},
             "stale": {},
             "early": {},
@@ -47,18 +47,18 @@ class StateChanges:
             "open": _filled(self._open),
             "failed": _filled(self._failed),
             "skipped": _filled(self._skipped),
-            "left": _filled(intervals["left"]),
+            "left_out": _filled(intervals["left_out"]),
             "whole": _filled(intervals["whole"]),
             "stale": _filled(intervals["stale"]),
             "early": _filled(intervals["early"]),
             "retried": self._retried,
         }
 
-    def tried(self, unit: str, start: TimeBound, error: str, at: int | None) -> None:
+    def record_failure(self, unit: str, start: TimeBound, error: str, at: int | None) -> None:
         """Record a failed try."""
         before = self._failure(unit, start)
         attempts = (before.attempts if before else 0) + 1
-        self._set_failure(unit, start, Failure(attempts, in_one_line(error, _SHOWN), at))
+        self._set_failure(unit, start, Failure(attempts, in_one_line(error, _MOST_LETTERS), at))
 
     def _failure(self, unit: str, start: TimeBound) -> Failure | None:
         return self._failed.get(unit, {}).get(start)
@@ -67,16 +67,16 @@ class StateChanges:
         self._retried |= failure.attempts > 1
         self._failed[unit] = {**self._failed.get(unit, {}), start: failure}
 
-    def deferred(self, units: DeferredUnits, at: int | None) -> None:
+    def record_deferred(self, units: DeferredUnits, at: int | None) -> None:
         """Record due work that has to wait."""
         if units.start is not None and units.end is not None:
-            self._of("whole" if units.whole else "left", units.unit).added(
+            self._of("whole" if units.whole else "left_out", units.unit).add(
                 units.start, units.end, Grid.parse(units.grid)
             )
         elif self._failure(units.unit, None) is None:
             self._set_failure(units.unit, None, Failure(0, None, at))
 
-    def succeeded(self, loaded: LoadedUnit) -> None:
+    def record_success(self, loaded: LoadedUnit) -> None:
         """Record a work unit as loaded up to its end."""
         if (failure := self._failure(loaded.unit, loaded.start)) is not None:
             self._retried |= failure.attempts > 0
@@ -90,30 +90,30 @@ class StateChanges:
             if self._has("stale", loaded.unit):
                 self._of("stale", loaded.unit).items.clear()  # all rows of the unit are deleted
             return
-        before = intervals.raised(loaded.start, loaded.end, loaded.grid)
+        before = intervals.raise_end(loaded.start, loaded.end, loaded.grid)
         self._read(loaded.unit, before, loaded.lower, loaded.end)
         if self._has("early", loaded.unit) and (before is None or before <= loaded.end):
-            self._of("early", loaded.unit).dropped(loaded.start)
-        for name in ("left", "whole"):
+            self._of("early", loaded.unit).drop(loaded.start)
+        for name in ("left_out", "whole"):
             if self._has(name, loaded.unit):
-                self._of(name, loaded.unit).dropped(loaded.start)
+                self._of(name, loaded.unit).drop(loaded.start)
         starts = [start for start in self._open.get(loaded.unit, ()) if start != loaded.start]
         self._open[loaded.unit] = sorted([*starts, loaded.start]) if loaded.open else starts
 
-    def early(self, deferred: Iterable[DeferredUnits]) -> None:
+    def add_early(self, deferred: Iterable[DeferredUnits]) -> None:
         """Record windows that were loaded before their end."""
         for units in deferred:
             if units.start is not None and units.end is not None:
-                self._of("early", units.unit).added(units.start, units.end, Grid.parse(units.grid))
+                self._of("early", units.unit).add(units.start, units.end, Grid.parse(units.grid))
 
-    def replaced(self, old: Iterable[tuple[str, int]]) -> None:
+    def drop_replaced(self, old: Iterable[tuple[str, int]]) -> None:
         """Drop old windows whose rows were deleted."""
         for unit, start in old:
-            self._of("stale", unit).dropped(start)
+            self._of("stale", unit).drop(start)
 
-    def kept(self, unit: str, start: int, end: int) -> None:
+    def add_stale(self, unit: str, start: int, end: int) -> None:
         """Record rows that no current window holds."""
-        self._of("stale", unit).added(start, end, Grid("none"))
+        self._of("stale", unit).add(start, end, Grid("none"))
 
     def _has(self, name: str, unit: str) -> bool:
         return unit in self._intervals[name] or unit in self._old[name]

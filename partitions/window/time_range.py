@@ -70,14 +70,14 @@ class TimeRange:
     def grid(self, grain: Grain) -> Grid:
         """Return the grid of a grain: it follows the local time of the first start, if that is constant."""
         texts = [self.from_, *(self._composite[grain][:1] if grain in self._composite else ())]
-        if any(map(self._floats, texts)):
+        if any(map(self._counts_from_now, texts)):
             return Grid(grain, self.timezone)
         return Grid.beginning(grain, self.timezone, max(self._at(text, None) for text in texts))
 
     @property
-    def starts_before_now(self) -> bool:
+    def start_counts_from_now(self) -> bool:
         """Return whether ``from`` counts from now."""
-        return self._floats(self.from_)
+        return self._counts_from_now(self.from_)
 
     def windows(self, now: datetime | None, *, clipped: bool = True) -> Windows:
         """Return all windows at an instant.
@@ -100,27 +100,29 @@ class TimeRange:
         """Return the stretches of all grains at an instant, including those in the future."""
         return self._stretches(self.start(now), self.end(now), now)
 
-    def moving(self) -> Iterator[tuple[tuple[str, ...], str]]:
+    def moving_bounds(self) -> Iterator[tuple[tuple[str, ...], str]]:
         """Yield the key and text of each bound that counts from now and cuts other windows every day."""
         first_bound = self.from_
-        if not all(self._stands(first_bound, grain) for grain in self._composite or (self.window,)):
+        if not all(self._is_stable(first_bound, grain) for grain in self._composite or (self.window,)):
             yield ("definition",), first_bound
         for grain, (lower, upper) in self._composite.items():
-            if not self._stands(lower, grain):
+            if not self._is_stable(lower, grain):
                 yield ("window", grain), lower
             other_starts = [begin for name, (begin, _) in self._composite.items() if name != grain]
-            if self._floats(upper) and not all(self._begins_before(begin, lower) for begin in other_starts):
+            if self._counts_from_now(upper) and not all(
+                self._begins_before(begin, lower) for begin in other_starts
+            ):
                 yield ("window", grain), upper
 
-    def _floats(self, text: str) -> bool:
+    def _counts_from_now(self, text: str) -> bool:
         return Instant.parse(text, self.zone).floor is not None
 
     def _begins_before(self, begin: str, another: str) -> bool:
         """Return whether a range begins before another at any time."""
-        fixed = not self._floats(begin) and not self._floats(another)
+        fixed = not self._counts_from_now(begin) and not self._counts_from_now(another)
         return fixed and self._at(begin, None) < self._at(another, None)
 
-    def _stands(self, text: str, grain: object) -> bool:
+    def _is_stable(self, text: str, grain: object) -> bool:
         """Return whether windows that are cut from this bound start at the same instants a day later."""
         floor, zone = Instant.parse(text, self.zone).floor, text.partition(".")[2]
         if floor is None:
@@ -143,7 +145,7 @@ class TimeRange:
             stretches.append(Stretch(self.grid(grain), first, min(upper, end), fixed and upper < end))
         return [stretch for stretch in stretches if stretch.start < stretch.end]
 
-    def uncovered(self, now: datetime | None) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
+    def gaps_and_overlaps(self, now: datetime | None) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
         """Return the gaps and the overlaps between the sub-ranges of a composite, inside its range."""
         start, end = self.start(now), self.end(now)
         ranges = sorted((self._at(a, now), self._at(b, now)) for a, b in self._composite.values())

@@ -46,7 +46,7 @@ class WindowIntervals:
         """Return the end up to which the window with this start is loaded; None if it is unknown."""
         return max((high for _, high in self._holding(start)), default=None)
 
-    def raised(self, start: int, end: int, grid: Grid) -> int | None:
+    def raise_end(self, start: int, end: int, grid: Grid) -> int | None:
         """Record a window as loaded up to an end, and return its end before; a later end is kept.
 
         Returns:
@@ -61,27 +61,27 @@ class WindowIntervals:
                 if self.items[index][1] == high and self.grid(self.items[index]) == grid
             )
             if (grown := next(ends, None)) is None:
-                grown = self._inserted([start, end] if grid == self._grid else [start, end, grid.text])
+                grown = self._insert([start, end] if grid == self._grid else [start, end, grid.text])
             else:  # its last window has grown
                 self._set(grown, [self.items[grown][0], end, *self.items[grown][2:]])
             self._join(grown)
         return before
 
-    def added(self, start: int, end: int, grid: Grid) -> None:
+    def add(self, start: int, end: int, grid: Grid) -> None:
         """Add the windows of a grid from ``start`` to ``end``."""
         for interval in [interval for interval in self.items if self._touches(interval, start, end, grid)]:
             start, end = min(start, interval[0]), max(end, interval[1])
             self.items.remove(interval)
-        self._inserted([start, end] if grid == self._grid else [start, end, grid.text])
+        self._insert([start, end] if grid == self._grid else [start, end, grid.text])
 
-    def dropped(self, start: int) -> None:
+    def drop(self, start: int) -> None:
         """Remove the window with this start."""
         for index, _ in sorted(self._holding(start), reverse=True):
             interval = self.items.pop(index)
             after = steps(self.grid(interval), interval[0]).next(start)
             for first, end in ((interval[0], start), (after, interval[1])):
                 if first < end:
-                    self._inserted([first, end, *interval[2:]])
+                    self._insert([first, end, *interval[2:]])
 
     def covers(self, interval: WindowInterval, grid: Grid) -> bool:
         """Return whether each window of an interval is loaded at least as far as in the interval."""
@@ -139,7 +139,7 @@ class WindowIntervals:
             return False
         return steps(grid, min(interval[0], start)).on(max(interval[0], start))
 
-    def _inserted(self, interval: WindowInterval) -> int:
+    def _insert(self, interval: WindowInterval) -> int:
         index = bisect_left(self.items, interval[0], key=_start)
         self.items.insert(index, interval)
         self._set(index, interval)

@@ -79,7 +79,7 @@ class Workload:
         healthy = [group for group in self.due_groups if group.failure is None]
         self.taken_groups = select_groups(healthy, whole.most, at_least_one=True)
         used = sum(group.size for group in self.taken_groups)
-        self.budget = whole.less(len(list(pack_groups(self.taken_groups, limit))), used)
+        self.budget = whole.remaining(len(list(pack_groups(self.taken_groups, limit))), used)
         ends = self.windows.ends if self.windows is not None else ()
         self.selector = UnitSelector(self.budget, ends, milliseconds(self.now), turn=not self.state.retried)
         self._choose()
@@ -93,11 +93,11 @@ class Workload:
     def _choose(self) -> None:
         for place, unit in enumerate(self.units):
             if self.unit_due is not None and self.part is None:
-                dues, more = self.unit_due.before(self.selector.until, self.selector.most, unit)
-                self.selector.more(more)
+                dues, more = self.unit_due.due_and_count(self.selector.until, self.selector.most, unit)
+                self.selector.count_new(more)
             else:
                 dues = self.due(unit)
-            for due in self.groups.others(unit, dues):
+            for due in self.groups.ungrouped(unit, dues):
                 self.selector.offer(UnitDueRange(due, place))
 
     def _try_groups(self, most: int) -> None:
@@ -106,8 +106,8 @@ class Workload:
         If no place remains, one such group is selected in every other run.
         """
         failed = [group for group in self.due_groups if group.failure is not None]
-        idle = not self.taken_groups and not self.selector.taken
-        remaining = most - len(self.selector.taken)
+        idle = not self.taken_groups and not self.selector.selected
+        remaining = most - len(self.selector.selected)
         self.taken_groups += select_groups(failed, remaining, at_least_one=idle or not self.state.retried)
 
     def reason(self, group: WorkUnitGroup) -> Reason:
@@ -150,7 +150,7 @@ class Workload:
 
     def deferred(self) -> Iterator[DeferredUnits]:
         """Yield due work beyond the cap that the next plan would not find again."""
-        for first, after, (due, place) in self.selector.left:
+        for first, after, (due, place) in self.selector.left_out:
             unit, forced = self.units[place], due.reason == "forced"
             if self.windows is None:
                 yield DeferredUnits(unit, None, None, "none", forced)

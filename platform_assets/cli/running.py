@@ -244,7 +244,7 @@ def _print_outcome(context: Context, outcome: Outcome) -> None:
     click.echo(
         f"  watermark {before} -> {after}" if before != after else f"  watermark stays as it is: {after}"
     )
-    for warning in outcome.news:
+    for warning in outcome.new_warnings:
         click.secho(f"  warning: {warning}", fg="yellow", err=True)
     if outcome.error is not None:
         click.secho(f"  {outcome.error.message}", fg="red", err=True)

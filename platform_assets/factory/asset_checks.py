@@ -101,9 +101,9 @@ def _check_monotone(dataflow: Dataflow, platform: Platform, outcome: Outcome) ->
 
 
 def _check_rows_accounted(dataflow: Dataflow, _: Platform, outcome: Outcome) -> Sequence[AssetCheckResult]:
-    start = outcome.committed[0].entry.total_rows - outcome.committed[0].grown if outcome.committed else 0
+    start = outcome.committed[0].entry.total_rows - outcome.committed[0].net_rows if outcome.committed else 0
     logged = outcome.newest.total_rows - start if outcome.committed and outcome.newest else 0
-    grown = sum(commit.grown for commit in outcome.committed)
+    grown = sum(commit.net_rows for commit in outcome.committed)
     result = AssetCheckResult(
         passed=logged == grown and outcome.rows_add_up,
         check_name="rows_accounted",

@@ -142,15 +142,15 @@ class TableIOManager(IOManager):
         load.keys = self._keys(context, dataflow)
         load.outcome = outcome = self._run(context, load, now)
         self._options.report(outcome)
-        for warning in outcome.news:
+        for warning in outcome.new_warnings:
             context.log.warning(warning)
         load.metadata = self._describe(outcome, self._platform.lake.child(dataflow.table))
         load.on_stored = lambda: mark_reported(instance, dataflow.name, [run_id], _number(outcome))
         events = PartitionEvents(
             self._platform, self._partitions.get(dataflow.name), context, dataflow, outcome, load.keys
         )
-        events.tell_what_dead_runs_loaded()
-        events.tell_what_was_loaded()
+        events.report_dead_runs()
+        events.report_loaded()
         # What was committed is there, so it is materialised, and the step fails right after it. The output of a run over partitions
         # would stand for all of them, so it is not given if one of them has failed.
         if outcome.error is not None and (load.keys is not None or not outcome.committed):

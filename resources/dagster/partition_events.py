@@ -55,7 +55,7 @@ class PartitionEvents:
         """Return the key of the table."""
         return AssetKey(self.dataflow.asset.split("/"))
 
-    def tell_what_was_loaded(self) -> None:
+    def report_loaded(self) -> None:
         """Materialise each partition that this run has loaded and its output does not stand for."""
         partitions, context, dataflow = self.partitions, self.context, self.dataflow
         if partitions is None or partitions.definition is None:
@@ -68,7 +68,7 @@ class PartitionEvents:
             for asset in (self.table, AssetKey(["watermark", dataflow.name])):
                 context.log_event(partitions.materialisation(asset, key, metadata))
 
-    def tell_what_dead_runs_loaded(self) -> None:
+    def report_dead_runs(self) -> None:
         """Materialise what dead runs have loaded and not reported.
 
         A failure here fails no run: the next one tries again.

@@ -34,7 +34,7 @@ class SuccessfulRuns:
     def __init__(self) -> None:
         """Start with no dataflow."""
         self._names: set[str] = set()
-        self._forgotten = self._asked = datetime.min.replace(tzinfo=UTC)
+        self._cleared_at = self._queried_at = datetime.min.replace(tzinfo=UTC)
 
     def look(self, dagster: DagsterInstance, dataflows: Iterable[str]) -> None:
         """Drop the dataflows that had a run since the last call, as found by one query."""
@@ -42,9 +42,9 @@ class SuccessfulRuns:
 
         from resources.dagster.unreported_entries import DATAFLOW_TAG
 
-        before, self._asked = self._asked, datetime.now(UTC)
-        if not timedelta() <= self._asked - self._forgotten < _HOLDS:
-            self._names, self._forgotten = set(), self._asked
+        before, self._queried_at = self._queried_at, datetime.now(UTC)
+        if not timedelta() <= self._queried_at - self._cleared_at < _HOLDS:
+            self._names, self._cleared_at = set(), self._queried_at
         if self._names:
             since = RunsFilter(tags={DATAFLOW_TAG: sorted(dataflows)}, updated_after=before - _OVERLAP)
             self._names -= {
@@ -86,7 +86,11 @@ class RunHistory:
             entry: its newest entry.
         """
         noted = last_attempt(self._log, dataflow)
-        return _newest(noted, self._begun(dataflow, entry, noted), self._kept(dataflow, noted))
+        return _newest(
+            noted,
+            self._open_slice_attempt(dataflow, entry, noted),
+            self._newest_dagster_attempt(dataflow, noted),
+        )
 
     def last_ended(self, dataflow: str, entry: Entry | None) -> Attempt | None:
         """Return the newest attempt that is over; one in flight does not tell whether the dataflow fails.
@@ -96,16 +100,21 @@ class RunHistory:
             entry: its newest entry.
         """
         noted = last_attempt(self._log, dataflow)
-        slice_attempt, dagster_attempt = self._begun(dataflow, entry, noted), self._kept(dataflow, noted)
+        slice_attempt, dagster_attempt = (
+            self._open_slice_attempt(dataflow, entry, noted),
+            self._newest_dagster_attempt(dataflow, noted),
+        )
         if dagster_attempt is not None and dagster_attempt.status in _IN_FLIGHT:
-            dagster_attempt = self._kept(dataflow, noted, ended=True)
+            dagster_attempt = self._newest_dagster_attempt(dataflow, noted, ended=True)
         return _newest(
             noted,
             dagster_attempt,
             None if slice_attempt is not None and slice_attempt.status in _IN_FLIGHT else slice_attempt,
         )
 
-    def _begun(self, dataflow: str, entry: Entry | None, noted: Attempt | None) -> Attempt | None:
+    def _open_slice_attempt(
+        self, dataflow: str, entry: Entry | None, noted: Attempt | None
+    ) -> Attempt | None:
         """Return the attempt of the open slice, if it started after the last complete run; else None."""
         intent = self._log.open_intent(dataflow, entry)
         if intent is None or intent.is_decision or (noted and _instant(noted.time) > _instant(intent.time)):
@@ -118,7 +127,9 @@ class RunHistory:
         run = self._dagster.get_run_by_id(run_id) if self._dagster else None
         return None if run is None else not run.is_finished
 
-    def _kept(self, dataflow: str, noted: Attempt | None, *, ended: bool = False) -> Attempt | None:
+    def _newest_dagster_attempt(
+        self, dataflow: str, noted: Attempt | None, *, ended: bool = False
+    ) -> Attempt | None:
         """Return the attempt of Dagster's newest run if it failed or has not ended.
 
         None if it succeeded, or has a note, which says more.
@@ -201,8 +212,8 @@ def _dead_attempt(
     return Attempt(started_at, "died", error, (noted.failing_since if noted else None) or started_at, run_id)
 
 
-def _newest(*known: Attempt | None) -> Attempt | None:
-    existing = [attempt for attempt in known if attempt is not None]
+def _newest(*candidates: Attempt | None) -> Attempt | None:
+    existing = [attempt for attempt in candidates if attempt is not None]
     return max(existing, key=lambda attempt: _instant(attempt.time), default=None)
 
 

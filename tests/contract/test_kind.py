@@ -155,7 +155,7 @@ class _Stream(Subject):
         self._put(9)
 
     def bad(self, slice_: Any) -> BadPart:
-        return BadFile("it is torn", path=slice_.input.given[0].path, why="torn")
+        return BadFile("it is torn", path=slice_.input.source_files[0].path, why="torn")
 
 
 @pytest.fixture

@@ -78,5 +78,8 @@ def test_a_warning_that_repeats_is_given_by_the_first_run_alone(feed: Feed) -> N
     feed.put("c-y.ndjson", 2)
     feed.put("d-z.ndjson", 3)
     second = feed.load()
-    assert [text.split(" names")[0] for text in (*first.news, *second.warnings)] == ["1 of 1", "2 of 2"]
-    assert second.news == []
+    assert [text.split(" names")[0] for text in (*first.new_warnings, *second.warnings)] == [
+        "1 of 1",
+        "2 of 2",
+    ]
+    assert second.new_warnings == []

@@ -75,7 +75,12 @@ class EpochsOfFiles(Epochs):
         inputs = [slice_.input for slice_ in pending]
         return self.source.pin(
             spark,
-            [file for epoch_input in inputs if isinstance(epoch_input, Files) for file in epoch_input.given],
+            [
+                file
+                for epoch_input in inputs
+                if isinstance(epoch_input, Files)
+                for file in epoch_input.source_files
+            ],
         )
 
     def check_schema(self, spark: SparkSession, pinned: str) -> None:
@@ -84,16 +89,16 @@ class EpochsOfFiles(Epochs):
 
     def check_unchanged(self, epoch_input: Files) -> None:
         """Compare size and version of every file with what was listed."""
-        self.source.check_unchanged(epoch_input.given)
+        self.source.check_unchanged(epoch_input.source_files)
 
     def rows(self, spark: SparkSession, epoch_input: Files, pinned: str) -> DataFrame:
         """Return the rows of exactly these files; a file's number is its place among them."""
         from pyspark.sql import functions as F
 
-        rows = self.source.read(spark, epoch_input.given, pinned, origin=True)
+        rows = self.source.read(spark, epoch_input.source_files, pinned, origin=True)
         if epoch_input.one_chunk:
             return rows.drop(SOURCE_FILE).withColumn(VERSION, F.lit(0).cast("long"))
-        places = [(file.path, place) for place, file in enumerate(epoch_input.given)]
+        places = [(file.path, place) for place, file in enumerate(epoch_input.source_files)]
         chunk_numbers = F.broadcast(spark.createDataFrame(places, f"{SOURCE_FILE} string, {VERSION} long"))
         return rows.join(chunk_numbers, SOURCE_FILE).drop(SOURCE_FILE)
 
@@ -102,5 +107,5 @@ class EpochsOfFiles(Epochs):
     ) -> BadPart | None:
         """Return the file that Spark names, with its line if a record does not parse."""
         return self.source.find_bad_file(
-            spark, {file.path: file for file in epoch_input.given}, pinned, error
+            spark, {file.path: file for file in epoch_input.source_files}, pinned, error
         )

@@ -163,7 +163,7 @@ class TestDefinition:
 def _of_spelling(request: Any) -> Any:
     """A request with its units as they were asked for, without the list that tells their spellings."""
     assert isinstance(request.of.units, SelectedUnits)
-    return replace(request, of=replace(request.of, units=request.of.units.asked))
+    return replace(request, of=replace(request.of, units=request.of.units.selected))
 
 
 class TestRequest:

@@ -179,8 +179,8 @@ def test_a_segment_goes_when_it_has_no_other_rows(spans: list[tuple[int, int]], 
     done = drain_segments(segments, value)
     below = [] if value is None else [s for s in segments if s.lowest < value]
     assert list(done.read) == below
-    assert list(done.gone) == [s for s in below if value is not None and s.highest < value]
-    assert sorted((*done.gone, *done.kept), key=segments.index) == segments
+    assert list(done.emptied) == [s for s in below if value is not None and s.highest < value]
+    assert sorted((*done.emptied, *done.remaining), key=segments.index) == segments
 
 
 @given(drawn=_STEPS)

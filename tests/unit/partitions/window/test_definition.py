@@ -188,8 +188,8 @@ def test_more_windows_than_anybody_has_are_a_mistake() -> None:
 
 def test_a_range_that_begins_before_from_neither_leaves_a_gap_nor_overlaps() -> None:
     found = _ranged("2020-01-05", "2020-02-01", window={"daily": ["2020-01-01", "2020-02-01"]})
-    assert found.time_range.uncovered(NOW) == ([], [])
-    assert _ranged("2020-01-05", "2020-02-01", window="daily").time_range.uncovered(NOW) == ([], [])
+    assert found.time_range.gaps_and_overlaps(NOW) == ([], [])
+    assert _ranged("2020-01-05", "2020-02-01", window="daily").time_range.gaps_and_overlaps(NOW) == ([], [])
 
 
 @pytest.mark.parametrize(
@@ -221,7 +221,7 @@ def test_a_range_that_begins_before_from_neither_leaves_a_gap_nor_overlaps() -> 
 def test_what_counts_from_now_cuts_anew_unless_it_starts(window: Any, start: str, moves: list[str]) -> None:
     entry = {"name": "t", "type": "datetime", "range": {"from": start, "to": "-"}}
     definition = WindowWatermark.of({"definition": [entry], "window": window})
-    assert [text for _, text in definition.time_range.moving()] == moves
+    assert [text for _, text in definition.time_range.moving_bounds()] == moves
 
 
 @pytest.mark.parametrize("zone", ["America/Santiago", "Africa/Cairo", "America/Havana", "Atlantic/Azores"])
@@ -235,7 +235,7 @@ def test_days_from_now_start_alike_where_midnight_is_skipped(zone: str) -> None:
         known.update(starts)
 
 
-def test_windows_that_follow_a_watermark_are_whole_and_end_where_it_stands() -> None:
+def test_windows_that_follow_a_watermark_are_whole_and_end_where_it_is_stable() -> None:
     followed = _ranged("2020-01-01", "watermark", window="daily")
     assert (followed.follows, followed.partial) == (True, False)
     reached = followed.up_to(datetime(2020, 1, 3, 0, 0, 0, 1, tzinfo=UTC))
@@ -248,7 +248,7 @@ def test_windows_that_follow_a_watermark_are_whole_and_end_where_it_stands() -> 
     assert followed.identity() == _ranged("2020-01-01", "-", window="daily").identity()
 
 
-def test_windows_that_follow_no_watermark_are_the_same_wherever_one_stands() -> None:
+def test_windows_that_follow_no_watermark_are_the_same_wherever_one_is_stable() -> None:
     definition = _ranged("2020-01-01", "-", window="daily")
     assert definition.up_to(datetime(2020, 1, 3, tzinfo=UTC)) is definition
 

@@ -41,10 +41,10 @@ def test_new_work_goes_by_window_then_by_lowest_high(parts: list[UnitDueRange], 
         (due.served, index, place) for due, place in parts for index in range(due.first, due.after)
     ]  # the high of a window that is loaded is its end
     wanted = sorted(every)[:most]
-    assert [(due.served, index, place) for index, place, due in selector.taken] == sorted(
+    assert [(due.served, index, place) for index, place, due in selector.selected] == sorted(
         wanted, key=lambda one: one[1:]
     )
-    left = {(index, part.place) for first, after, part in selector.left for index in range(first, after)}
+    left = {(index, part.place) for first, after, part in selector.left_out for index in range(first, after)}
     assert left == {one[1:] for one in sorted(every)[most:] if one[0]}
     assert sum(selector.counts.values()) == len(every)
 
@@ -71,7 +71,7 @@ def test_planning_order_is_windows_outside_and_units_inside(parts: list[UnitDueR
 def test_work_units_that_failed_have_a_slice_each_and_never_all_of_them(
     budget: PlanBudget, failed: int, others: int, rooms: tuple[int, int]
 ) -> None:
-    assert budget.rooms(failed, others) == rooms
+    assert budget.places_for(failed, others) == rooms
 
 
 @pytest.mark.parametrize(

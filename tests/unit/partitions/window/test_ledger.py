@@ -109,7 +109,7 @@ def test_windows_of_two_grids_over_the_same_time_overlap() -> None:
 def test_a_unit_that_is_gone_stays_with_what_is_loaded_and_misses_nothing() -> None:
     state = loaded(0, 1).after([LoadedUnit(day(0), day(1), day(0), B, False, DAILY)])
     found = of(state, units=(A,), now=2)
-    assert [(one.unit, one.gone, one.gaps) for one in found.units] == [(A, False, []), (B, True, ())]
+    assert [(one.unit, one.is_removed, one.gaps) for one in found.units] == [(A, False, []), (B, True, ())]
     assert found.complete_up_to == day(2)
 
 
@@ -187,7 +187,7 @@ def test_the_ledger_is_what_a_bitmap_of_hours_says(
     done: list[LoadedUnit], failed: Any, left: list[DeferredUnits], skipped: Any, hours: int, partial: bool
 ) -> None:
     made = WindowState(DAILY).after(done, failed, left)
-    state = WindowState(made.grid, made.units, made.open, made.failed, skipped, made.left, made.whole)
+    state = WindowState(made.grid, made.units, made.open, made.failed, skipped, made.left_out, made.whole)
     windows = list(definition(partial=partial).windows(datetime.fromtimestamp(day(hours / 24) / 1000, UTC)))
     for one in of(state, hours / 24, (A, B), partial=partial).units:
         now = day(hours / 24)  # nothing above it is there yet, whatever was loaded
@@ -214,7 +214,7 @@ def _why(state: WindowState, windows: Sequence[tuple[int, int]], unit: str, at: 
     window = next((start, end) for start, end in windows if start <= at < end)
     if failure := state.failed.get(unit, {}).get(window[0]):
         return f"failed {'once' if failure.attempts == 1 else f'{failure.attempts} times'}: no"
-    if any(run[0] <= at < run[1] for runs in (state.left, state.whole) for run in runs.get(unit, ())):
+    if any(run[0] <= at < run[1] for runs in (state.left_out, state.whole) for run in runs.get(unit, ())):
         return LEFT_OUT
     if at in unread:
         return ABSTINENT
