@@ -20,7 +20,7 @@ from partitions.path.bad_files import OnBadFile
 from partitions.path.definition import PathWatermark
 from partitions.refusal import PartsDoNotFit
 from partitions.sources import FilesSource, FunctionName, Source, TableName
-from partitions.sources.definition import rows_tell
+from partitions.sources.definition import rows_identify_work_unit
 from partitions.spark_stream.definition import StructuredStream
 from partitions.stream.definition import StreamWatermark
 from partitions.stream.operators import Operator
@@ -250,4 +250,4 @@ class Dataflow(Model):
         """Whether rows of windows carry ``_window_start`` and ``_unit``, since no column of the source tells both."""
         watermark = self.window
         timed = watermark.time_entry is not None
-        return not rows_tell(self.source, timed=timed, unit_fields=watermark.unit_fields)
+        return not rows_identify_work_unit(self.source, timed=timed, unit_fields=watermark.unit_fields)

@@ -28,7 +28,7 @@ from partitions.sources import (
 )
 from partitions.sources.definition import SourceDefinition
 from partitions.sources.formats import FORMATS as FILE_FORMATS
-from partitions.sources.several import within
+from partitions.sources.several import at_source_key
 from partitions.spark_stream import refusals as spark_stream
 from partitions.spark_stream.definition import StructuredStream
 from partitions.stream import refusals as stream
@@ -158,7 +158,7 @@ HOLD_RECORDS = ("ndjson", "csv")
 
 _TYPED = "strict or merge (its values have types of their own, so there is no text to keep)"
 
-RESCUES: Fits = {name: form.no_rescue for name, form in FILE_FORMATS.items()}
+RESCUES: Fits = {name: form.rescue_refusal for name, form in FILE_FORMATS.items()}
 """By form of the records: why what does not fit cannot be kept in ``_rescued_data``. Of all other forms: ``_TYPED``."""
 
 UNKNOWN_FIELDS: Fits = {name: form.always_checked for name, form in FILE_FORMATS.items()} | {
@@ -191,7 +191,7 @@ def refusals(parts: DataflowParts) -> Iterator[Refusal]:
     yield from source.refusals()
     for key, each in source.parts.items():
         if isinstance(each, TableSource) and not isinstance(watermark, StreamWatermark):
-            yield from within(key, each.stream_refusals())
+            yield from at_source_key(key, each.stream_refusals())
     if isinstance(source, SeveralSources) and not isinstance(watermark, StructuredStream):
         yield Refusal(("source",), source.form, _ONE_SOURCE)
         return

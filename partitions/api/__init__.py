@@ -1,1 +1,4 @@
-"""HTTP APIs: what is asked of one, and what its answers say, without a network (docs/reference/apis.md)."""
+"""HTTP APIs without a network: the requests to send, and the meaning of their answers.
+
+See docs/reference/apis.md.
+"""

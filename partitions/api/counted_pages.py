@@ -1,109 +1,133 @@
-"""The way behind a page that is asked for by a number: to the next, or by a look that proves an end or tells how the API counts.
+"""Steps through pages that are requested by number: to the next page, or a probe.
 
-A look is needed if the API may ignore the number, if a flag ends the pages behind a full first one, or if a page is short and the next offset
-may pass over records.
+A probe proves the end, or shows how the API counts. It is needed if the API may ignore the number, if a
+flag ends the pages after a full first one, or if a page is short and the next offset may skip records.
 """
 
 from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-from partitions.api.page_steps import End, Look, Move, Step, are_alike, end_by_flag
-from partitions.api.paging import Offsets, PageNumbers, PageSeen, PagingError, Position
+from partitions.api.page_steps import End, NextPage, Probe, Step, are_alike, end_by_flag
+from partitions.api.paging import Offsets, PageInfo, PageNumbers, PagingError, Position
 from partitions.api.record_count import RecordCount
 
-_FAR = 1000
-"""Pages behind the one that is asked for: an API that answers with the same records there takes no notice of what it is asked."""
+_FAR_PAGES = 1000
+"""How many pages ahead a probe looks: an API that returns the same records there ignores the position."""
 
 
-class Visited(NamedTuple):
+class VisitedPage(NamedTuple):
     """A page whose records count.
 
     Attributes:
-        position: that it was asked for by.
+        position: by which it was requested.
         number: of the page, from 1.
-        page: what it says.
-        before: what the page before it said.
+        page: its contents.
+        before: the contents of the previous page.
     """
 
     position: Position
     number: int
-    page: PageSeen
-    before: PageSeen
+    page: PageInfo
+    before: PageInfo
 
 
 class CountedPages:
-    """What is known of how an API counts, on the way through the pages of one request."""
+    """How an API counts its pages, as learned from the pages of one request."""
 
     def __init__(self, paging: PageNumbers | Offsets, records: RecordCount) -> None:
-        """Know nothing yet; ``records`` are those of the request."""
+        """Start with nothing learned; ``records`` counts the records of the request."""
         self._paging, self._records = paging, records
-        self._takes_notice = False
-        self._moves_by: Literal["size", "count"] | None = None
+        self._uses_position = False
+        self._offset_unit: Literal["size", "count"] | None = None
 
-    def step_behind(self, visited: Visited) -> Step:
-        """Return what is asked for behind a page.
+    def step_after(self, visited: VisitedPage) -> Step:
+        """Return the step after a page.
 
         Raises:
-            PagingError: a flag is none, or says that there are more behind a page without a record.
+            PagingError: a flag is invalid, or announces more pages after a page without records.
         """
         paging, page = self._paging, visited.page
         flag = paging.flag(page)
         if self._records.is_complete and not flag:
             return End()
-        following = self._after(visited)
-        if following is None:
+        next_position = self._next_position(visited)
+        if next_position is None:
             if flag is False and visited.number == 1 and page.count and not paging.is_short(page):
-                behind = self._at_distance(1, visited)
-                return Look(behind, lambda seen: end_by_flag(page, seen, "a page behind it"))
+                after_short = self._at_distance(1, visited)
+                return Probe(after_short, lambda probed: end_by_flag(page, probed, "a page behind it"))
             return End()
-        if are_alike(page, visited.before) and not self._records.is_total_known and not self._takes_notice:
-            far = self._at_distance(_FAR, visited)
-            return Look(far, lambda seen: self._step_behind_far(following, visited, seen))
-        if isinstance(paging, Offsets) and self._is_in_doubt(paging, page) and flag is None:
-            near = paging.at(visited.position, page.count)
-            return Look(near, lambda seen: self._step_behind_near(following, near, page, seen))
-        return Move(following)
+        if are_alike(page, visited.before) and not self._records.is_total_known and not self._uses_position:
+            far_position = self._at_distance(_FAR_PAGES, visited)
+            return Probe(
+                far_position, lambda probed: self._step_after_far_probe(next_position, visited, probed)
+            )
+        if isinstance(paging, Offsets) and self._may_skip_records(paging, page) and flag is None:
+            near_position = paging.at(visited.position, page.count)
+            return Probe(
+                near_position,
+                lambda probed: self._step_after_near_probe(next_position, near_position, page, probed),
+            )
+        return NextPage(next_position)
 
-    def _after(self, visited: Visited) -> Position | None:
+    def _next_position(self, visited: VisitedPage) -> Position | None:
         paging, page = self._paging, visited.page
-        following = paging.after(visited.position, page)
-        if following is not None and isinstance(paging, Offsets) and self._moves_by == "count" and page.count:
+        next_position = paging.after(visited.position, page)
+        if (
+            next_position is not None
+            and isinstance(paging, Offsets)
+            and self._offset_unit == "count"
+            and page.count
+        ):
             return paging.at(visited.position, page.count)
-        return following
+        return next_position
 
-    def _at_distance(self, pages: int, visited: Visited) -> Position:
+    def _at_distance(self, pages: int, visited: VisitedPage) -> Position:
         paging = self._paging
         by_records = isinstance(paging, Offsets)
         return paging.at(
             visited.position, pages * (paging.size or visited.page.count) if by_records else pages
         )
 
-    def _is_in_doubt(self, paging: Offsets, page: PageSeen) -> bool:
-        """Whether the API may have left out records from this page that the next offset passes over: it gives fewer than it is asked for."""
-        return page.count > 0 and paging.is_short(page) and self._moves_by is None
+    def _may_skip_records(self, paging: Offsets, page: PageInfo) -> bool:
+        """Return whether the next offset may skip records: the page is short, and the unit is unknown."""
+        return page.count > 0 and paging.is_short(page) and self._offset_unit is None
 
-    def _step_behind_near(self, following: Position, near: Position, page: PageSeen, seen: PageSeen) -> Step:
-        """Go on behind a short page, by what stands behind its last record: nothing, or what the API filtered after it had paged."""
-        if not seen.count or seen.records & page.records:
-            self._moves_by = "size" if seen.count else None
-            return Move(following)
-        return Look(following, lambda behind: self._step_behind_short(following, near, seen, behind))
-
-    def _step_behind_short(
-        self, following: Position, near: Position, seen: PageSeen, behind: PageSeen
+    def _step_after_near_probe(
+        self, next_position: Position, near_position: Position, page: PageInfo, probed: PageInfo
     ) -> Step:
-        """The API gives smaller pages than it is asked for if records stand between a page and the next: then the offset moves by those that came."""
-        self._moves_by = "size" if seen.records <= behind.records else "count"
-        return Move(following if self._moves_by == "size" else near)
+        """Return the step after a probe directly behind the last record of a short page.
 
-    def _step_behind_far(self, following: Position, visited: Visited, seen: PageSeen) -> Step:
-        """Go on if the API takes notice of the number."""
-        if are_alike(seen, visited.page):
+        It finds nothing, or records that the API filtered after paging.
+        """
+        if not probed.count or probed.records & page.records:
+            self._offset_unit = "size" if probed.count else None
+            return NextPage(next_position)
+        return Probe(
+            next_position,
+            lambda after_short: self._step_after_short_page(
+                next_position, near_position, probed, after_short
+            ),
+        )
+
+    def _step_after_short_page(
+        self, next_position: Position, near_position: Position, probed: PageInfo, after_short: PageInfo
+    ) -> Step:
+        """Return the step after a short page, once it is known what the next offset returns.
+
+        If records lie between the page and the next offset, the API returns smaller pages than requested:
+        then the offset advances by the received records.
+        """
+        self._offset_unit = "size" if probed.records <= after_short.records else "count"
+        return NextPage(next_position if self._offset_unit == "size" else near_position)
+
+    def _step_after_far_probe(self, next_position: Position, visited: VisitedPage, probed: PageInfo) -> Step:
+        """Return the step after a far probe; raise PagingError if it returned the same records."""
+        if are_alike(probed, visited.page):
             raise PagingError(
                 f"other records than on page {visited.number - 1}",
                 "the same, also far behind it: the API seems to ignore what the page is asked for by",
                 "correct source.paging; or name the number of all records (total) or ends: short, if the API repeats its last page",
             )
-        self._takes_notice = True
-        return Move(following)
+        self._uses_position = True
+        return NextPage(next_position)

@@ -1,7 +1,7 @@
-"""The names of the fields that records have, and whether a schema knows them all.
+"""The names of the fields that records have, and whether a schema has them all.
 
-Belongs here: what can be told of records as they are fetched. Does not belong here: which record has an unknown field, and what becomes of it
-(``resources.sources.files.fields``).
+Belongs here: facts that are known while records are fetched. Does not belong here: which record has an
+unknown field, and what happens to it (``resources.sources.files.fields``).
 """
 
 from __future__ import annotations
@@ -11,48 +11,48 @@ from typing import Any
 
 from partitions.schema_types import Schema, Type
 
-_MOST = 10_000
-"""Names that are kept: a map from ids, say, has ever more."""
+_MAX_NAMES = 10_000
+"""The most names that are collected: a map from ids, for example, would add new ones without end."""
 
 _Names = dict[Any, Any]
-"""Each name to the names in the objects that stand there, in arrays or not; and ``_VALUE`` if some record has a value there."""
+"""By name, the names of the objects in that field, also in arrays; and ``_VALUE`` if a record has a value there."""
 
 _VALUE = object()
 _NO_TYPE = "void"
 
 
 class FieldNames:
-    """The names of all fields that records have, at any depth."""
+    """The names of all fields of the records, at any depth."""
 
     def __init__(self) -> None:
-        """Begin without a record."""
+        """Start without records."""
         self._names: _Names = {}
         self._count = 0
         self._is_complete = True
 
     def add(self, record: Mapping[str, Any]) -> None:
-        """Add those of a record, plain values of JSON."""
+        """Add the names of a record of plain JSON values."""
         if not self._is_complete:
             return
         try:
             self._add(record, self._names)
         except RecursionError:
             self._is_complete = False
-        if self._count > _MOST:
+        if self._count > _MAX_NAMES:
             self._names, self._is_complete = {}, False
 
     def _add(self, value: Mapping[str, Any], names: _Names) -> None:
         for name, inner in value.items():
-            below = names.get(name)
-            if below is None:
-                below = names[name] = {}
+            nested_names = names.get(name)
+            if nested_names is None:
+                nested_names = names[name] = {}
                 self._count += 1
             if inner.__class__ is dict:
-                self._add(inner, below)
+                self._add(inner, nested_names)
             elif inner.__class__ is list:
-                self._add_items(inner, below)
+                self._add_items(inner, nested_names)
             elif inner is not None:
-                below[_VALUE] = True
+                nested_names[_VALUE] = True
 
     def _add_items(self, items: list[Any], names: _Names) -> None:
         for item in items:
@@ -63,32 +63,34 @@ class FieldNames:
             elif item is not None:
                 names[_VALUE] = True
 
-    def lack(self, column: str) -> bool:
-        """Return whether surely no record has a field of this name, in upper or lower case."""
+    def lacks(self, column: str) -> bool:
+        """Return whether certainly no record has a field of this name, ignoring case."""
         return self._is_complete and all(name.casefold() != column.casefold() for name in self._names)
 
-    def are_known(self, schema: Schema) -> bool:
-        """Return whether each name is surely one of the schema's, spelt alike; False also if that cannot be told.
+    def are_all_in(self, schema: Schema) -> bool:
+        """Return whether certainly all names are the schema's, in the same spelling.
 
         Args:
-            schema: of a record. What is inside a column without fields of its own is no field.
+            schema: of a record. The contents of a column without fields of its own are no fields.
         """
-        return self._is_complete and _are_known(self._names, schema)
+        return self._is_complete and _are_all_in(self._names, schema)
 
 
-def _are_known(names: _Names, kind: Type) -> bool:
-    while isinstance(kind, Mapping) and kind["type"] == "array":
-        kind = kind["elementType"]
-    if kind == _NO_TYPE:
-        return not names  # where nothing has a value
-    if not isinstance(kind, Mapping):
+def _are_all_in(names: _Names, data_type: Type) -> bool:
+    while isinstance(data_type, Mapping) and data_type["type"] == "array":
+        data_type = data_type["elementType"]
+    if data_type == _NO_TYPE:
+        return not names  # no record may have a value
+    if not isinstance(data_type, Mapping):
         return True
-    if kind["type"] == "map":
+    if data_type["type"] == "map":
         return all(
-            _are_known(below, kind["valueType"]) for name, below in names.items() if name is not _VALUE
+            _are_all_in(nested_names, data_type["valueType"])
+            for name, nested_names in names.items()
+            if name is not _VALUE
         )
-    if kind["type"] != "struct":
+    if data_type["type"] != "struct":
         return True
-    types = {field["name"]: field["type"] for field in kind["fields"]}
-    inner = ((name, below) for name, below in names.items() if name is not _VALUE)
-    return all(name in types and _are_known(below, types[name]) for name, below in inner)
+    types = {field["name"]: field["type"] for field in data_type["fields"]}
+    inner = ((name, nested_names) for name, nested_names in names.items() if name is not _VALUE)
+    return all(name in types and _are_all_in(nested_names, types[name]) for name, nested_names in inner)

@@ -1,64 +1,67 @@
-"""What a walk over pages does behind one: it goes to another, looks at one to prove an end, or ends (docs/reference/apis.md, Pages)."""
+"""The steps of a walk over pages: go to the next page, probe one to prove the end, or stop.
+
+See docs/reference/apis.md, Pages.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import NamedTuple
 
-from partitions.api.paging import PageSeen, PagingError, Position
+from partitions.api.paging import PageInfo, PagingError, Position
 
 
-class Move(NamedTuple):
-    """Ask for a page whose records count.
-
-    Attributes:
-        position: of the page.
-        is_again: whether it is the same position once more, which may have other records, as that of a scroll.
-    """
-
-    position: Position
-    is_again: bool = False
-
-
-class Look(NamedTuple):
-    """Ask for a page that is only looked at: its records are others' or nobody's, and it need not be there.
+class NextPage(NamedTuple):
+    """Request a page whose records count.
 
     Attributes:
         position: of the page.
-        then: returns what is done once it was seen.
+        is_repeat: whether the position is the same as before, which may return other records, as a scroll
+        does.
     """
 
     position: Position
-    then: Callable[[PageSeen], Step]
+    is_repeat: bool = False
+
+
+class Probe(NamedTuple):
+    """Request a page only to inspect it: its records do not count, and it need not exist.
+
+    Attributes:
+        position: of the page.
+        decide: returns the next step, given the page.
+    """
+
+    position: Position
+    decide: Callable[[PageInfo], Step]
 
 
 class End(NamedTuple):
-    """Ask for no other page."""
+    """Request no further page."""
 
 
-Step = Move | Look | End
+Step = NextPage | Probe | End
 
 
-def end_by_flag(last: PageSeen, seen: PageSeen, what: str) -> End:
-    """End where a flag says so.
+def end_by_flag(last_page: PageInfo, probed: PageInfo, lead: str) -> End:
+    """Return the end that a flag announced; raise PagingError if more records follow.
 
     Args:
-        last: the page with the flag.
-        seen: the page behind it.
-        what: there is behind the last page, for the error.
-
-    Raises:
-        PagingError: there are records behind it.
+        last_page: the page with the flag.
+        probed: the page after it.
+        lead: what leads to the page after it, for the error.
     """
-    if seen.count and not seen.records <= last.records:
+    if probed.count and not probed.records <= last_page.records:
         raise PagingError(
             "no more records behind a page that a flag says is the last",
-            f"{what} to {seen.count} more" if what.endswith("leads") else f"{what} with {seen.count} more",
+            f"{lead} to {probed.count} more"
+            if lead.endswith("leads")
+            else f"{lead} with {probed.count} more",
             "a flag that is true on the last page is paging.end, one that is true before it is paging.more",
         )
     return End()
 
 
-def are_alike(page: PageSeen, other: PageSeen) -> bool:
-    """Return whether two pages have the same records, and have some."""
-    return page.count > 0 and (page.count, page.records) == (other.count, other.records)
+def are_alike(page: PageInfo, other_page: PageInfo) -> bool:
+    """Return whether two pages have records, and the same ones."""
+    return page.count > 0 and (page.count, page.records) == (other_page.count, other_page.records)

@@ -1,6 +1,7 @@
-"""Pages of an answer: how each is asked for, and what an answer says of those behind it (docs/reference/apis.md, Pages).
+"""Ways of paging: how to request each page, and what an answer reveals about further pages.
 
-Belongs here: the ways of paging. Does not belong here: the walk over the pages of a request (:mod:`partitions.api.walk`).
+Belongs here: the ways. Does not belong here: the walk over the pages of a request
+(:mod:`partitions.api.walk`). See docs/reference/apis.md, Pages.
 """
 
 from __future__ import annotations
@@ -20,49 +21,51 @@ Location = Literal["params", "body"]
 
 
 class PagingError(ValueError):
-    """Pages that do not lead on, or not to all records.
+    """Pages that lead nowhere, or not to all records.
 
     Attributes:
         remedy: what to do.
-        code: of the error that it becomes.
+        code: of the resulting error.
     """
 
     code = "source_paging"
 
-    def __init__(self, expected: str, found: str, remedy: str = "correct source.paging") -> None:
-        """Keep what to do; the text has the rest."""
-        super().__init__(f"expected {expected}, found {found}")
+    def __init__(self, expected: str, actual: str, remedy: str = "correct source.paging") -> None:
+        """Store the remedy; the message has the rest."""
+        super().__init__(f"expected {expected}, found {actual}")
         self.remedy = remedy
 
 
-class Incomplete(PagingError):
-    """Fewer records than there are."""
+class IncompleteRecords(PagingError):
+    """Fewer records arrived than exist."""
 
     code = "source_incomplete"
 
 
-class AtMost(Incomplete):
-    """As many records as a query has at most, so that there may be more."""
+class RecordLimitReached(IncompleteRecords):
+    """A query returned as many records as it can, so that there may be more."""
 
 
-class _Flagged(Model):
+class _FlaggedPaging(Model):
     """Pages whose answers may have flags.
 
     Attributes:
-        more: dotted path of a flag in the answer, true as long as there are more.
-        end: dotted path of a flag in the answer, true on the last page.
+        more: the dotted path of a flag that is true while there are more pages.
+        end: the dotted path of a flag that is true on the last page.
     """
 
     more: Name | None = None
     end: Name | None = None
 
-    def flag(self, page: PageSeen) -> bool | None:
-        """Return whether the flags of a page say that there are more; None if they do not, since a mistyped path must not end the pages early.
+    def flag(self, page: PageInfo) -> bool | None:
+        """Return whether a page's flags announce more pages; None if it has no flags.
+
+        None rather than False: a mistyped path must not end the pages early.
 
         Raises:
-            PagingError: a flag is neither true nor false, nor 1 or 0; or they say two things.
+            PagingError: a flag is not true, false, 1 or 0; or the two flags contradict each other.
         """
-        more, end = _truth(self.more, page.more), _truth(self.end, page.end)
+        more, end = _parse_flag(self.more, page.more), _parse_flag(self.end, page.end)
         if more is not None and more == end:
             raise PagingError(
                 f"another value at {self.end} than at {self.more}", f"{str(more).lower()} at both"
@@ -70,15 +73,15 @@ class _Flagged(Model):
         return more if end is None else not end
 
 
-class Counted(_Flagged):
-    """Pages that are asked for by a number.
+class NumberedPaging(_FlaggedPaging):
+    """Pages that are requested by a number.
 
     Attributes:
-        param: of the number.
-        size_param: of the records that a page shall have; None: the API decides.
-        size: records of a page.
-        ends: the last page: the first without a record, or the first with fewer than ``size``.
-        location: where the parameters stand.
+        param: the parameter for the number.
+        size_param: the parameter for the page size; None: the API decides.
+        size: the records of a page.
+        ends: the last page: the first without records, or the first with fewer than ``size``.
+        location: where the parameters go.
     """
 
     param: Name
@@ -88,7 +91,7 @@ class Counted(_Flagged):
     location: Location = "params"
 
     @model_validator(mode="after")
-    def _size_is_known(self) -> Counted:
+    def _size_is_set(self) -> NumberedPaging:
         if self.size_param is not None and self.size is None:
             raise ValueError("size_param: expected size beside it, found nothing")
         if self.ends == "short" and self.size is None:
@@ -99,76 +102,78 @@ class Counted(_Flagged):
     def _sizes(self) -> dict[str, Any]:
         return {self.size_param: self.size} if self.size_param is not None else {}
 
-    def promises(self, page: PageSeen) -> bool:
-        """Whether a page says that there is one behind it; a number alone may lead to none."""
+    def promises_next_page(self, page: PageInfo) -> bool:
+        """Return whether a flag announces a page after this one; a number alone promises none."""
         return self.flag(page) is True
 
-    def has_more(self, page: PageSeen) -> bool:
-        """Whether there may be a page behind one.
+    def has_more(self, page: PageInfo) -> bool:
+        """Return whether a page may follow this one.
 
         Raises:
-            PagingError: a flag is none.
+            PagingError: a flag is invalid.
         """
         flag = self.flag(page)
         if flag is not None:
             return flag
         return page.count > 0 and not (self.ends == "short" and self.is_short(page))
 
-    def is_short(self, page: PageSeen) -> bool:
-        """Whether a page has fewer records than it was asked for."""
+    def is_short(self, page: PageInfo) -> bool:
+        """Return whether a page has fewer records than requested."""
         return self.size is not None and page.count < self.size
 
 
-class PageNumbers(Counted):
+class PageNumbers(NumberedPaging):
     """Pages by their number.
 
     Attributes:
-        start: the number of the first.
+        start: the number of the first page.
     """
 
     type: Literal["page"]
     start: Annotated[int, Field(ge=0, strict=True)] = 1
 
     def first(self) -> Position:
-        """The first page."""
+        """Return the position of the first page."""
         return Position({self.param: self.start, **self._sizes})
 
     def at(self, position: Position, pages: int) -> Position:
-        """The page so many behind one."""
-        return position.moved(self.param, pages)
+        """Return the position a number of pages after another."""
+        return position.shifted(self.param, pages)
 
-    def after(self, position: Position, page: PageSeen) -> Position | None:
-        """The page behind one; None if that was the last.
+    def after(self, position: Position, page: PageInfo) -> Position | None:
+        """Return the position after a page; None if it was the last.
 
         Raises:
-            PagingError: a flag is none.
+            PagingError: a flag is invalid.
         """
         return self.at(position, 1) if self.has_more(page) else None
 
 
-class Offsets(Counted):
+class Offsets(NumberedPaging):
     """Pages by the number of records before them.
 
     Attributes:
-        start: the number of records before the first.
+        start: the number of records before the first page.
     """
 
     type: Literal["offset"]
     start: Annotated[int, Field(ge=0, strict=True)] = 0
 
     def first(self) -> Position:
-        """The first page."""
+        """Return the position of the first page."""
         return Position({self.param: self.start, **self._sizes})
 
     def at(self, position: Position, records: int) -> Position:
-        """The page that begins so many records behind the beginning of one."""
-        return position.moved(self.param, records)
+        """Return the position a number of records after the start of another."""
+        return position.shifted(self.param, records)
 
-    def after(self, position: Position, page: PageSeen) -> Position | None:
-        """The page behind one, by its size, or by the records that came if it has none; None if that was the last.
+    def after(self, position: Position, page: PageInfo) -> Position | None:
+        """Return the position after a page; None if it was the last.
+
+        The offset advances by the page size, or by the received records if there is no size.
 
         Raises:
-            PagingError: it says that there are more, and has no record; or a flag is none.
+            PagingError: a flag is invalid, or announces more pages after a page without records.
         """
         if not self.has_more(page):
             return None
@@ -177,16 +182,16 @@ class Offsets(Counted):
         return self.at(position, self.size or page.count)
 
 
-class Cursor(_Flagged):
-    """Pages by a value that the answer before gives.
+class Cursor(_FlaggedPaging):
+    """Pages by a value from the previous answer.
 
     Attributes:
-        param: of the value.
-        next: its dotted path in the answer; the last page has none, or null, false or an empty text.
-        header: the header of the answer that it stands in instead.
-        size_param: of the records that a page shall have.
-        size: records of a page.
-        location: where the parameters stand.
+        param: the parameter for the value.
+        next: the value's dotted path in the answer; on the last page it is missing, null, false or empty.
+        header: the header of the answer with the value instead.
+        size_param: the parameter for the page size.
+        size: the records of a page.
+        location: where the parameters go.
     """
 
     type: Literal["cursor"]
@@ -200,40 +205,41 @@ class Cursor(_Flagged):
     @model_validator(mode="after")
     def _in_one_place(self) -> Cursor:
         if (self.next is None) == (self.header is None):
-            found = "neither" if self.next is None else "both"
-            raise ValueError(f"expected next, the cursor's path in the answer, or header, found {found}")
+            actual = "neither" if self.next is None else "both"
+            raise ValueError(f"expected next, the cursor's path in the answer, or header, found {actual}")
         return self
 
     def first(self) -> Position:
-        """The first page, which needs no cursor."""
+        """Return the position of the first page, which needs no cursor."""
         return Position({self.size_param: self.size} if self.size_param is not None else {})
 
-    def after(self, position: Position, page: PageSeen) -> Position | None:
-        """The page behind one; None if that was the last.
+    def after(self, position: Position, page: PageInfo) -> Position | None:
+        """Return the position after a page; None if it was the last.
 
         Raises:
-            PagingError: the cursor is no text or number; or there is none, and the page says that there are more.
+            PagingError: the cursor is neither text nor a number, or is missing although a flag announces
+            more pages.
         """
         flag = self.flag(page)
-        following = self.leads_to(position, page)
-        if following is None and flag:
+        next_position = self.leads_to(position, page)
+        if next_position is None and flag:
             raise PagingError(f"a cursor at {self._place} on a page behind which there are more", "none")
-        return None if flag is False else following
+        return None if flag is False else next_position
 
-    def leads_to(self, position: Position, page: PageSeen) -> Position | None:
-        """The page that the cursor of one leads to, whatever flags say.
+    def leads_to(self, position: Position, page: PageInfo) -> Position | None:
+        """Return the position that a page's cursor leads to, regardless of flags; None if it has none.
 
         Raises:
-            PagingError: the cursor is no text or number.
+            PagingError: the cursor is neither text nor a number.
         """
-        if _is_nowhere(page.next):
+        if _has_no_next(page.next):
             return None
         if isinstance(page.next, bool) or not isinstance(page.next, str | int | float):
             raise PagingError(f"text or a number as the cursor at {self._place}", "another value")
         return Position({**position.parameters, self.param: page.next})
 
-    def promises(self, _page: PageSeen) -> bool:
-        """A cursor leads to a page."""
+    def promises_next_page(self, _page: PageInfo) -> bool:
+        """Return True: a cursor always leads to a page."""
         return True
 
     @property
@@ -241,13 +247,14 @@ class Cursor(_Flagged):
         return self.next or f"the header {self.header}"
 
 
-class NextLink(_Flagged):
+class NextLink(_FlaggedPaging):
     """Pages by the address of the next one.
 
     Attributes:
-        next: its dotted path in the answer; None: the header ``Link`` with ``rel="next"`` has it.
-        size_param: of the records that a page shall have, for the first.
-        size: records of a page.
+        next: the address's dotted path in the answer; None: it is in the header ``Link`` with
+        ``rel="next"``.
+        size_param: the parameter for the page size, for the first page.
+        size: the records of a page.
     """
 
     type: Literal["link"]
@@ -257,35 +264,35 @@ class NextLink(_Flagged):
     location: Location = "params"
 
     def first(self) -> Position:
-        """The first page, at the address of the request."""
+        """Return the position of the first page, at the address of the request."""
         return Position({self.size_param: self.size} if self.size_param is not None else {})
 
-    def after(self, position: Position, page: PageSeen) -> Position | None:
-        """The page behind one; None if that was the last.
+    def after(self, position: Position, page: PageInfo) -> Position | None:
+        """Return the position after a page; None if it was the last.
 
         Raises:
-            PagingError: the address is no text; or there is none, and the page says that there are more.
+            PagingError: the address is no text, or is missing although a flag announces more pages.
         """
         flag = self.flag(page)
-        following = self.leads_to(position, page)
-        if following is None and flag:
+        next_position = self.leads_to(position, page)
+        if next_position is None and flag:
             raise PagingError(f"a link at {self._place} on a page behind which there are more", "none")
-        return None if flag is False else following
+        return None if flag is False else next_position
 
-    def leads_to(self, _position: Position, page: PageSeen) -> Position | None:
-        """The page that the link of one leads to, whatever flags say.
+    def leads_to(self, _position: Position, page: PageInfo) -> Position | None:
+        """Return the position that a page's link leads to, regardless of flags; None if it has none.
 
         Raises:
             PagingError: the address is no text.
         """
-        if _is_nowhere(page.next):
+        if _has_no_next(page.next):
             return None
         if not isinstance(page.next, str):
             raise PagingError(f"an address as text at {self._place}", "another value")
         return Position({}, page.next)
 
-    def promises(self, _page: PageSeen) -> bool:
-        """A link leads to a page."""
+    def promises_next_page(self, _page: PageInfo) -> bool:
+        """Return True: a link always leads to a page."""
         return True
 
     @property
@@ -298,51 +305,56 @@ Paging = Annotated[PageNumbers | Offsets | Cursor | NextLink, Field(discriminato
 
 @dataclass(frozen=True)
 class Position:
-    """What one page is asked for by.
+    """The position of one page.
 
     Attributes:
-        parameters: beside those of the request.
-        link: the address of the page instead, as the answer before gave it.
+        parameters: in addition to those of the request.
+        link: the page's address instead, from the previous answer.
     """
 
     parameters: Mapping[str, Any] = field(default_factory=dict)
     link: str | None = None
 
-    def moved(self, param: str, by: int) -> Position:
-        """Return the position with a higher number."""
+    def shifted(self, param: str, by: int) -> Position:
+        """Return the position with an increased number."""
         return Position({**self.parameters, param: self.parameters[param] + by})
 
-    def identity(self, own: frozenset[str] = frozenset()) -> tuple[Any, ...]:
-        """Return what tells it from others: of an address neither the order of its parameters nor how they are escaped.
+    def identity(self, fixed_parameters: frozenset[str] = frozenset()) -> tuple[Any, ...]:
+        """Return a key that is equal for equal positions.
+
+        The order of an address's parameters and their escaping do not count.
 
         Args:
-            own: parameters that each request has, such as a key, whether the address names them or not.
+            fixed_parameters: parameters of every request, such as a key, which an address may contain or
+            not.
         """
         if self.link is None:
             return (None, *sorted((name, as_text(value)) for name, value in self.parameters.items()))
         parts = urlsplit(self.link)
-        pairs = [pair for pair in parse_qsl(parts.query, keep_blank_values=True) if pair[0] not in own]
+        pairs = [
+            pair for pair in parse_qsl(parts.query, keep_blank_values=True) if pair[0] not in fixed_parameters
+        ]
         return (f"{parts.scheme}://{parts.netloc}".lower(), parts.path, urlencode(sorted(pairs)))
 
     def __str__(self) -> str:
-        """For people."""
+        """Return the position for an error message."""
         if self.link is not None:
             return "the same next link"
         return ", ".join(f"{name}={str(value)[:100]}" for name, value in self.parameters.items())
 
 
 @dataclass(frozen=True)
-class PageSeen:
-    """What an answer says, beside its records.
+class PageInfo:
+    """The contents of an answer beside its records.
 
     Attributes:
-        count: of its records.
-        records: what tells its records from others, the same for the same records.
-        next: the cursor or the address of the next page.
-        more: what it says of whether there are more.
-        end: what it says of whether it is the last.
-        total: how many records there are on all pages.
-        address: that gave it, of pages by links.
+        count: the number of its records.
+        records: hashes of its records.
+        next: the cursor or address of the next page.
+        more: the flag that is true while there are more pages.
+        end: the flag that is true on the last page.
+        total: the number of records on all pages.
+        address: the address of the page, if pages have links.
     """
 
     count: int
@@ -354,16 +366,16 @@ class PageSeen:
     address: str | None = None
 
 
-def _is_nowhere(value: Any) -> bool:
-    """Whether an answer says by what stands in the place of a cursor or an address that there is none; 0 is a cursor."""
+def _has_no_next(value: Any) -> bool:
+    """Return whether the value of a cursor or an address means that there is none; 0 is a cursor."""
     return value is None or value is False or value == ""
 
 
-def _truth(path: str | None, value: Any) -> bool | None:
-    """A flag; None if an answer has none.
+def _parse_flag(path: str | None, value: Any) -> bool | None:
+    """Return a flag; None if an answer has none.
 
     Raises:
-        PagingError: it is neither true nor false, nor 1 or 0.
+        PagingError: it is not true, false, 1 or 0.
     """
     if path is None or value is None:
         return None
@@ -372,8 +384,8 @@ def _truth(path: str | None, value: Any) -> bool | None:
     raise PagingError(f"true or false at {path}", repr(value)[:100])
 
 
-def names_of(paging: PageNumbers | Offsets | Cursor | NextLink) -> Iterator[str]:
-    """Yield the parameters that a page is asked for by."""
+def parameter_names(paging: PageNumbers | Offsets | Cursor | NextLink) -> Iterator[str]:
+    """Yield the names of the parameters by which a page is requested."""
     if not isinstance(paging, NextLink):
         yield paging.param
     if paging.size_param is not None:

@@ -1,6 +1,6 @@
-"""How a bound of a watermark is said in a parameter of a request (docs/reference/apis.md, Bounds).
+"""Bounds of a watermark as parameters of a request (docs/reference/apis.md, Bounds).
 
-A bound goes out in one of a few formats. What a format cannot say exactly is cut off, so a bound is first moved to one that it can say.
+Formats truncate what they cannot express, so a bound is first moved to one that its format can express.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ Format = Literal["iso", "date", "datetime", "datetime_ms", "timestamp", "timesta
 Exclusive = Literal["1ms", "1s", "1day"]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_FIRST, _LAST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
-"""The moments beyond which a calendar says none; some zones have none of them."""
+_FIRST_INSTANT, _LAST_INSTANT = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
+"""The calendar's limits; some zones cannot express them."""
 
 _MILLISECOND, _SECOND, _DAY = timedelta(milliseconds=1), timedelta(seconds=1), timedelta(days=1)
 _STEPS: dict[Format, timedelta] = {
@@ -34,11 +34,11 @@ _STEPS: dict[Format, timedelta] = {
     "datetime": _SECOND,
     "date": _DAY,
 }
-"""The finest difference that a format can say."""
+"""The finest difference that a format can express."""
 
 _INSTANTS: tuple[Format, ...] = ("timestamp", "timestamp_ms")
 _EXACT: tuple[Format, ...] = ("iso", *_INSTANTS)
-"""The formats that say an instant, whatever the clock shows."""
+"""The formats that express an unambiguous instant."""
 
 _FIELDS: dict[timedelta, Field] = {
     timedelta(microseconds=1): "microsecond",
@@ -51,30 +51,31 @@ _OFFSETS: dict[Exclusive, timedelta] = {"1ms": _MILLISECOND, "1s": _SECOND, "1da
 _ISO_TEXT = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d.*)?", re.DOTALL)
 
 
-def formatted(value: Any, form: Format) -> str:
+def format_parameter(value: Any, form: Format) -> str:
     """Return a value as the text of a parameter.
 
     Args:
-        value: a date is its midnight in UTC; ISO text is read, any other text stays as it is; so do numbers.
-        form: ``date`` and ``datetime`` drop the zone without converting; of ``timestamp`` a time without zone is in UTC.
+        value: a date means midnight in UTC; ISO text is parsed; other texts and numbers stay as they are.
+        form: ``date`` and ``datetime`` drop the zone without converting; ``timestamp`` takes times without
+        zone as UTC.
 
     Raises:
-        ConfigurationError: for an unknown format.
+        ConfigurationError: an unknown format.
     """
     if form not in _STEPS:
         raise ConfigurationError(f"watermark_param_format: expected {', '.join(_STEPS)}, found {form!r}")
-    moment = _moment(value)
-    if moment is None:
+    time_value = _parse_time(value)
+    if time_value is None:
         return f"{value:f}" if isinstance(value, Decimal) else str(value)
     match form:
         case "iso":
-            return iso(moment)
+            return iso(time_value)
         case "date":
-            return moment.date().isoformat()
+            return time_value.date().isoformat()
         case "datetime" | "datetime_ms":
             precision = "seconds" if form == "datetime" else "milliseconds"
-            return moment.replace(tzinfo=None).isoformat(timespec=precision)
-    aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+            return time_value.replace(tzinfo=None).isoformat(timespec=precision)
+    aware = time_value if time_value.tzinfo else time_value.replace(tzinfo=UTC)
     elapsed = aware - _EPOCH
     if form == "timestamp":
         return _in_seconds(elapsed)
@@ -83,17 +84,17 @@ def formatted(value: Any, form: Format) -> str:
 
 
 def _in_seconds(elapsed: timedelta) -> str:
-    """Seconds with all their microseconds, which a double does not have in all years."""
+    """Return seconds with all their microseconds, which a double cannot hold in every year."""
     seconds, parts = divmod(abs(elapsed) // timedelta(microseconds=1), 1_000_000)
     sign = "-" if elapsed < timedelta(0) else ""
     return f"{sign}{seconds}." + (f"{parts:06}".rstrip("0") or "0")
 
 
 def inclusive_end(upper: datetime, mode: Exclusive | None) -> datetime:
-    """Return the end that an API is asked for whose end is inclusive, below our exclusive bound; without a mode the bound itself.
+    """Return the inclusive end to send for our exclusive bound; without a mode the bound itself.
 
     Raises:
-        ConfigurationError: for an unknown mode.
+        ConfigurationError: an unknown mode.
     """
     if mode is None:
         return upper
@@ -103,24 +104,25 @@ def inclusive_end(upper: datetime, mode: Exclusive | None) -> datetime:
 
 
 def parameter_zone(text: str | None) -> tzinfo:
-    """Return the zone that bounds are said in: UTC for none.
+    """Return the zone in which bounds are written; UTC if none is named.
 
     Raises:
-        ConfigurationError: for an unknown one.
+        ConfigurationError: an unknown zone.
     """
     return zone_of(text) if text else UTC
 
 
 @dataclass(frozen=True)
-class Bounds:
-    """How one API is told of bounds.
+class BoundFormatter:
+    """How bounds are written for one API.
 
     Attributes:
-        form: of the texts.
-        zone: that instants are said in.
-        local_zone: of times without zone, which say none unless the API wants an instant.
-        exclusive: how far its inclusive end lies below our exclusive bound; None: its end is exclusive, too.
-        excludes_lower: whether it leaves out rows at the lower bound itself.
+        form: the format of the texts.
+        zone: the zone of instants.
+        local_zone: the zone of times without one; only used if the API expects an instant.
+        exclusive: how far the API's inclusive end lies below our exclusive bound; None: its end is
+        exclusive, too.
+        excludes_lower: whether the API leaves out rows at the lower bound itself.
         without_offset: whether all texts are local times of ``zone``.
     """
 
@@ -133,21 +135,24 @@ class Bounds:
 
     @property
     def step(self) -> timedelta:
-        """The finest difference between two bounds that the API can be told."""
+        """The finest difference between two bounds that the API can receive."""
         return max(_STEPS[self.form], _OFFSETS[self.exclusive] if self.exclusive else timedelta(0))
 
     @property
     def wording(self) -> Wording:
-        """How an end is written that the API can be told. An end that counts days is the midnight that the API makes of one."""
+        """The precision and zone of an end; an end that counts days is midnight."""
         return Wording(self.zone, _FIELDS[self.step], self._text.says_offset and self.step < _DAY)
 
     @property
     def _text(self) -> Wording:
-        """How any time is written."""
+        """The precision and zone of any time."""
         return Wording(self.zone, _FIELDS[_STEPS[self.form]], self.form in _EXACT and not self.without_offset)
 
     def floored(self, value: Any) -> Any:
-        """Return the highest end that can be said exactly and is not above a value; of its type, and what is no time as it is."""
+        """Return the highest expressible end at or below a value, in the value's type.
+
+        Values other than times are returned unchanged.
+        """
         if not isinstance(value, datetime):
             return value
         if value.tzinfo is None:
@@ -157,10 +162,10 @@ class Bounds:
             while not self._ends_at(bound):
                 bound = self.wording.below(self._end(bound))
             return bound.astimezone(value.tzinfo)
-        return _FIRST
+        return _FIRST_INSTANT
 
     def raised(self, value: Any) -> Any:
-        """Return the lowest end that can be said exactly and is not below a value."""
+        """Return the lowest expressible end at or above a value."""
         if not isinstance(value, datetime):
             return value
         if value.tzinfo is None:
@@ -170,110 +175,119 @@ class Bounds:
             while not self._ends_at(bound):
                 bound = self.wording.above(_later(bound, self.step))
             return bound.astimezone(value.tzinfo)
-        return _LAST
+        return _LAST_INSTANT
 
     def begins_at(self, value: datetime) -> bool:
-        """Return whether the parameter for a lower bound says exactly an aware time."""
-        begin = _earlier(value.astimezone(self.zone), self._before)
+        """Return whether the parameter for a lower bound expresses an aware time exactly."""
+        begin = _earlier(value.astimezone(self.zone), self._lower_margin)
         return self._text.names(value) and self._begin(value).astimezone(UTC) == begin.astimezone(UTC)
 
     def _ends_at(self, bound: datetime) -> bool:
-        """Whether the text of an end means that end to each reader; a day is over when the next one begins."""
+        """Return whether the text of an end is unambiguous; a day ends when the next one begins."""
         text = self._text
         if text.says_offset or self.form == "date":
             return True
         end = self._end(bound)
-        return text.names(_with_wall(end, floored(end.replace(tzinfo=None), text.finest)))
+        return text.names(_with_clock_time(end, floored(end.replace(tzinfo=None), text.finest)))
 
     def lower(self, value: Any) -> str:
-        """Return the parameter for a lower bound: no row at or above it is left out. Below what a calendar can say it is the first moment of all."""
+        """Return the parameter for a lower bound: it excludes no row at or above the bound.
+
+        Before the calendar's first instant it is that instant.
+        """
         if not isinstance(value, date):
-            return formatted(value, self.form)
+            return format_parameter(value, self.form)
         try:
             return self._lower(value)
         except OverflowError:
-            return formatted(_of_kind(value, _FIRST), self.form)
+            return format_parameter(_match_zone(value, _FIRST_INSTANT), self.form)
 
     def _lower(self, value: date) -> str:
-        if _is_local(value) and self._are_local:
-            local = self._of_local_times
+        if _is_local(value) and self._sends_local_times:
+            local = self._for_local_times
             begin = local._begin(earliest(value, local.zone))
-            return formatted(begin.replace(tzinfo=None), self.form)
-        return formatted(self._begin(self._instant(value, earliest)), self.form)
+            return format_parameter(begin.replace(tzinfo=None), self.form)
+        return format_parameter(self._begin(self._instant(value, earliest)), self.form)
 
     def upper(self, value: Any) -> str:
-        """Return the parameter for an upper bound, which is exclusive: no row below it is left out. Beyond what a calendar can say it is the last moment of all."""
+        """Return the parameter for an exclusive upper bound: it excludes no row below the bound.
+
+        After the calendar's last instant it is that instant.
+        """
         if not isinstance(value, date):
-            return formatted(value, self.form)
+            return format_parameter(value, self.form)
         try:
             return self._upper(value)
         except OverflowError:
-            return formatted(_of_kind(value, _LAST), self.form)
+            return format_parameter(_match_zone(value, _LAST_INSTANT), self.form)
 
     def _upper(self, value: date) -> str:
-        if _is_local(value) and self._are_local:
-            local = self._of_local_times
+        if _is_local(value) and self._sends_local_times:
+            local = self._for_local_times
             end = local._end(local.raised(latest(value, local.zone)))
-            return formatted(end.replace(tzinfo=None), self.form)
-        return formatted(self._end(self.raised(self._instant(value, latest))), self.form)
+            return format_parameter(end.replace(tzinfo=None), self.form)
+        return format_parameter(self._end(self.raised(self._instant(value, latest))), self.form)
 
     @property
-    def _are_local(self) -> bool:
-        """Whether times without zone go out without one."""
+    def _sends_local_times(self) -> bool:
+        """Whether times without zone are sent without one."""
         return self.form not in _INSTANTS
 
     @property
-    def _of_local_times(self) -> Bounds:
-        """The same for times without zone."""
+    def _for_local_times(self) -> BoundFormatter:
+        """This formatter for times without zone."""
         return replace(self, zone=self.local_zone, without_offset=True)
 
     @property
-    def _before(self) -> timedelta:
-        """How far below a lower bound the API is asked from."""
+    def _lower_margin(self) -> timedelta:
+        """How far below a lower bound requests start."""
         return self.step if self.excludes_lower else timedelta(0)
 
     def _begin(self, value: datetime) -> datetime:
         bound = self.wording.below(value)
-        return self.wording.below(_earlier(bound, self._before)) if self._before else bound
+        return self.wording.below(_earlier(bound, self._lower_margin)) if self._lower_margin else bound
 
     def _end(self, bound: datetime) -> datetime:
-        """The end that the API is asked for, in the zone that it is said in."""
+        """Return the end to send, in the zone in which it is written."""
         return inclusive_end(bound.astimezone(self.zone), self.exclusive)
 
-    def _instant(self, value: date, reading: Callable[[datetime, tzinfo], datetime]) -> datetime:
-        """A time; of one without zone, and of a day's midnight, the first or last instant that it can mean."""
+    def _instant(self, value: date, resolve: Callable[[datetime, tzinfo], datetime]) -> datetime:
+        """Return a value as an instant; an ambiguous one becomes the first or last that it can mean.
+
+        A day is its midnight.
+        """
         if not isinstance(value, datetime):
-            return reading(datetime.combine(value, time.min), self.zone)
-        return value if value.tzinfo else reading(value, self.local_zone)
+            return resolve(datetime.combine(value, time.min), self.zone)
+        return value if value.tzinfo else resolve(value, self.local_zone)
 
 
-def _of_kind(value: date, moment: datetime) -> datetime:
-    """A moment in UTC, without an offset if a value has none."""
-    return moment.replace(tzinfo=None) if _is_local(value) else moment
+def _match_zone(value: date, time_value: datetime) -> datetime:
+    """Return an instant in UTC, without an offset if the value has none."""
+    return time_value.replace(tzinfo=None) if _is_local(value) else time_value
 
 
 def _is_local(value: date) -> TypeGuard[datetime]:
     return isinstance(value, datetime) and value.tzinfo is None
 
 
-def _with_wall(moment: datetime, wall: datetime) -> datetime:
-    """The same pass of another local time."""
-    return wall.replace(tzinfo=moment.tzinfo, fold=moment.fold)
+def _with_clock_time(time_value: datetime, clock_time: datetime) -> datetime:
+    """Return a time with another clock time and the same fold."""
+    return clock_time.replace(tzinfo=time_value.tzinfo, fold=time_value.fold)
 
 
-def _later(moment: datetime, step: timedelta) -> datetime:
-    return (moment.astimezone(UTC) + step).astimezone(moment.tzinfo)
+def _later(time_value: datetime, step: timedelta) -> datetime:
+    return (time_value.astimezone(UTC) + step).astimezone(time_value.tzinfo)
 
 
-def _earlier(moment: datetime, step: timedelta) -> datetime:
-    """So much time before: a day by the calendar of its zone, less as it passes, also where clocks are put forward or back."""
-    if moment.tzinfo is None or step >= _DAY:
-        return moment - step
-    return (moment.astimezone(UTC) - step).astimezone(moment.tzinfo)
+def _earlier(time_value: datetime, step: timedelta) -> datetime:
+    """Return the time one step earlier: days by the zone's calendar, shorter steps as they elapse."""
+    if time_value.tzinfo is None or step >= _DAY:
+        return time_value - step
+    return (time_value.astimezone(UTC) - step).astimezone(time_value.tzinfo)
 
 
-def _moment(value: Any) -> datetime | None:
-    """The time that a value is; None if it is none."""
+def _parse_time(value: Any) -> datetime | None:
+    """Return the time of a value; None if it is none."""
     if isinstance(value, datetime):
         return value
     if isinstance(value, date):

@@ -1,6 +1,7 @@
-"""Queries that an API answers with at most so many records: cut in halves until each has fewer (docs/reference/apis.md, Pages).
+"""Queries that return at most a number of records: halved until each returns fewer.
 
-Belongs here: where a query is cut, and which records belong to a part. Does not belong here: how its request is made (:mod:`partitions.api.requests`).
+Belongs here: where to cut a query, and which records belong to a part. Does not belong here: building
+requests (:mod:`partitions.api.requests`). See docs/reference/apis.md, Pages.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ from partitions.unit_values import Kind
 from partitions.watermark import compare_values
 from partitions.window.extent import Extent
 
-_DEEPEST = 70
-"""Halves of halves: a range of 64 bits is cut down to one value."""
+_MAX_DEPTH = 70
+"""How often a query is halved at most: enough to cut a range of 64 bits down to one value."""
 _STEPS = (
     timedelta(milliseconds=1),
     timedelta(seconds=1),
@@ -31,22 +32,22 @@ _STEPS = (
 )
 
 
-class NotCut(ValueError):
-    """Why a query cannot be cut."""
+class CannotHalve(ValueError):
+    """The reason why a query cannot be halved."""
 
 
 @dataclass(frozen=True)
 class Query:
-    """A request, and the stretch that it asks for.
+    """A request, and the range that it asks for.
 
     Attributes:
-        request: what is sent, without its pages.
-        range: the values of a column that are asked for; None: it is no request for such.
-        extent: the window and unit that are asked for; None: it is no request for such.
-        kind: of the window's column, as it is pinned; None: there is none.
-        column: whose values tell the records of one part from those of another; None: the API alone does.
-        above: the lowest value of this part, where it was cut.
-        below: the lowest value that is beyond this part, where it was cut.
+        request: the request without its pages.
+        range: the values of a column that it asks for; None if it does not ask by column.
+        extent: the window and unit that it asks for; None if it does not ask by window.
+        kind: the pinned data type of the window column; None: there is none.
+        column: the column whose values assign records to parts; None: only the API does.
+        above: the lowest value of this part, if it was cut there.
+        below: the lowest value after this part, if it was cut there.
         depth: how often it was cut.
     """
 
@@ -59,41 +60,44 @@ class Query:
     below: Any = None
     depth: int = 0
 
-    def has(self, value: Any, zone: tzinfo) -> bool:
-        """Return whether a record with this value in ``column`` belongs to the part; one without any belongs to the first alone.
+    def contains(self, value: Any, zone: tzinfo) -> bool:
+        """Return whether a record with this value in ``column`` belongs to the part.
+
+        A record without a value belongs to the first part only.
 
         Args:
-            value: as :func:`partitions.api.values.typed` gives it; None also for one that cannot be compared.
+            value: from :func:`partitions.api.values.to_column_value`; None also for an incomparable value.
             zone: of times and days without zone.
         """
         if value is None or isinstance(value, str):
             return self.above is None
         bound = self.below if self.above is None else self.above
-        return any(self._has(reading) for reading in _readings(value, bound, zone))
+        return any(self._contains(interpretation) for interpretation in _interpretations(value, bound, zone))
 
-    def _has(self, value: Any) -> bool:
+    def _contains(self, value: Any) -> bool:
         is_above = self.above is None or compare_values(value, self.above) >= 0
         return is_above and (self.below is None or compare_values(value, self.below) < 0)
 
     def halves(self, source: ApiSource, zone: tzinfo, lowest: Any, highest: Any) -> tuple[Query, Query]:
-        """Return the two parts of a query, which together ask for what it asks for.
+        """Return two queries that together ask for the same records.
 
         Args:
-            source: what is asked.
+            source: the definition of the source.
             zone: of the definition.
-            lowest: the lowest value of the range's column in the records that came; it stands for a lower bound that there is not.
-            highest: the highest one.
+            lowest: the lowest value of the range's column in the received records; it replaces a missing
+            lower bound.
+            highest: the highest value; it replaces a missing upper bound.
 
         Raises:
-            NotCut: nothing in between can be asked for.
+            CannotHalve: no value in between can be requested.
         """
-        if self.depth >= _DEEPEST:
-            raise NotCut(
+        if self.depth >= _MAX_DEPTH:
+            raise CannotHalve(
                 "parts of it have as many, however small they are: the API seems to ignore the bounds"
             )
         parts = self._cut(source, zone, lowest, highest)
         if any(part.request.identity == self.request.identity for part in parts):
-            raise NotCut("the API is not told of bounds")
+            raise CannotHalve("the API is not told of bounds")
         return parts
 
     def _cut(self, source: ApiSource, zone: tzinfo, lowest: Any, highest: Any) -> tuple[Query, Query]:
@@ -101,13 +105,13 @@ class Query:
             return self._cut_window(source, self.extent, zone)
         if self.range is not None and self.range.column in source.watermark_param_mapping:
             return self._cut_range(source, self.range, zone, lowest, highest)
-        raise NotCut("no bound of it is sent to the API (watermark_param_mapping)")
+        raise CannotHalve("no bound of it is sent to the API (watermark_param_mapping)")
 
     def _cut_range(
         self, source: ApiSource, range_: Range, zone: tzinfo, lowest: Any, highest: Any
     ) -> tuple[Query, Query]:
         if source.watermark_to_param is None:
-            raise NotCut("the API is told of no upper bound (watermark_to_param)")
+            raise CannotHalve("the API is told of no upper bound (watermark_to_param)")
         lower = range_.lower if range_.lower is not None else lowest
         upper = range_.upper if range_.upper is not None else highest
         middle = _middle(source, range_, lower, upper, zone)
@@ -124,7 +128,7 @@ class Query:
         range_ = self.range
         assert range_ is not None
         if isinstance(range_.lower, int) and self.above is not None:
-            # An API of ids may take its lower bound as the last that is known, as a run's is.
+            # An API of ids may treat its lower bound as exclusive, as it does for a run's bound.
             range_ = replace(range_, lower=range_.lower - 1)
         ((request, _),) = requests_above(source, [range_], zone)
         if self.below is None or isinstance(self.below, date) or source.watermark_to_param is None:
@@ -135,8 +139,8 @@ class Query:
         )
 
     def _cut_window(self, source: ApiSource, extent: Extent, zone: tzinfo) -> tuple[Query, Query]:
-        if extent.lower is None or extent.upper is None or not source.says_both_ends:
-            raise NotCut("the API is not told both ends of a stretch of time")
+        if extent.lower is None or extent.upper is None or not source.sends_both_ends:
+            raise CannotHalve("the API is not told both ends of a stretch of time")
         middle = next(
             (
                 floored
@@ -144,14 +148,14 @@ class Query:
                 if extent.lower
                 < (floored := _floored((extent.lower + extent.upper) // 2, step, zone))
                 < extent.upper
-                # Where a value may be of either part, both would be asked for it.
+                # A value that may belong to either part would be read by both.
                 and covering(floored, floored, self.kind, zone) == (floored, floored)
-                and _is_said(source, replace(extent, lower=floored, upper=floored), zone)
+                and _is_expressible(source, replace(extent, lower=floored, upper=floored), zone)
             ),
             None,
         )
         if middle is None:
-            raise NotCut("the form of its bounds says no time in between")
+            raise CannotHalve("the form of its bounds says no time in between")
         moment = as_datetime(middle)
         halves = (
             replace(
@@ -176,16 +180,19 @@ class Query:
                 if part.extent is not None
             )
         except PlanError as error:
-            raise NotCut(f"a part of it cannot be asked for: {error.message}") from None
+            raise CannotHalve(f"a part of it cannot be asked for: {error.message}") from None
         return first, second
 
 
 def _middle(source: ApiSource, range_: Range, lower: Any, upper: Any, zone: tzinfo) -> Any:
-    """A value between two bounds that the API can be told, above the lower; it may be the upper one if that is a value that came."""
+    """Return an expressible value above the lower bound and below the upper one.
+
+    It may equal the upper bound if that is a received value.
+    """
     middle: Any = None
     match lower, upper:
         case (None, _) | (_, None):
-            raise NotCut("no record has a value that bounds could be made of")
+            raise CannotHalve("no record has a value that bounds could be made of")
         case int(), int():
             first = lower + (range_.lower is not None and not range_.lower_inclusive)
             last = upper - (range_.upper is not None and not range_.upper_inclusive)
@@ -197,25 +204,27 @@ def _middle(source: ApiSource, range_: Range, lower: Any, upper: Any, zone: tzin
             middle = lower + timedelta(days=(upper - lower).days // 2)
         case ((int() | float() | Decimal()), (int() | float() | Decimal())):
             if source.watermark_from_exclusive:
-                raise NotCut("the API leaves out rows at its lower bound, and fractions have no next number")
+                raise CannotHalve(
+                    "the API leaves out rows at its lower bound, and fractions have no next number"
+                )
             middle = (Decimal(str(lower)) + Decimal(str(upper))) / 2
         case _:
-            raise NotCut("texts have no middle")
+            raise CannotHalve("texts have no middle")
     if middle is not None and compare_values(lower, middle) < 0 and compare_values(middle, upper) < 0:
         return middle
-    raise NotCut("the bounds that the API can be told lie too close together")
+    raise CannotHalve("the bounds that the API can be told lie too close together")
 
 
 def _floored(ms: int, step: timedelta, zone: tzinfo) -> int:
-    """The last full step at or before a moment; a day by the calendar of a zone."""
+    """Return the last full step at or before a time; days follow the zone's calendar."""
     if step < timedelta(days=1):
         return ms - ms % (step // timedelta(milliseconds=1))
     local = as_datetime(ms, zone)
     return milliseconds(datetime.combine(local.date(), time.min, zone))
 
 
-def _is_said(source: ApiSource, moment: Extent, zone: tzinfo) -> bool:
-    """Whether a moment can be told to the API exactly, as a start and as an end."""
+def _is_expressible(source: ApiSource, moment: Extent, zone: tzinfo) -> bool:
+    """Return whether a time can be sent to the API exactly, as a start and as an end."""
     try:
         request_for(source.model_copy(update={"window_column": None}), moment, zone)
     except PlanError:
@@ -223,8 +232,11 @@ def _is_said(source: ApiSource, moment: Extent, zone: tzinfo) -> bool:
     return True
 
 
-def _readings(value: Any, bound: Any, zone: tzinfo) -> list[Any]:
-    """A value in the type of a bound; a time without zone in an hour that comes twice may be two instants."""
+def _interpretations(value: Any, bound: Any, zone: tzinfo) -> list[Any]:
+    """Return the values that a value can mean in the type of a bound.
+
+    A time without zone means two instants in an hour that occurs twice.
+    """
     if not isinstance(bound, datetime) or bound.tzinfo is None:
         return [value]
     if isinstance(value, datetime):

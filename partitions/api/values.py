@@ -1,4 +1,7 @@
-"""Values of JSON as those of columns, as far as they must be compared before Spark reads them (docs/reference/apis.md, Schema)."""
+"""JSON values as column values, for comparisons before Spark reads them.
+
+See docs/reference/apis.md, Schema.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ class SentNumber(float):
     """A number with a fraction or an exponent.
 
     Attributes:
-        text: as it was sent, with digits that a double does not hold.
+        text: its original digits, which a double may not hold.
     """
 
     __slots__ = ("text",)
@@ -26,18 +29,18 @@ class SentNumber(float):
     text: str
 
     def __new__(cls, text: str) -> Self:
-        """Read the text of a number of JSON."""
+        """Parse the text of a JSON number."""
         number = super().__new__(cls, text)
         number.text = text
         return number
 
     def __getnewargs__(self) -> tuple[str]:  # type: ignore[override]  # of a float it is the number
-        """Return what a copy is made of."""
+        """Return the arguments for a copy."""
         return (self.text,)
 
 
 def as_text(value: Any) -> str:
-    """Return a value as it stands in a request, and in a column of text."""
+    """Return a value as it appears in a request, and in a text column."""
     match value:
         case None:
             return ""
@@ -49,7 +52,7 @@ def as_text(value: Any) -> str:
 
 
 def as_json(value: Any) -> str:
-    """Return a value as JSON, with numbers as they were sent."""
+    """Return a value as JSON, with the original digits of numbers."""
     match value:
         case SentNumber():
             return value.text
@@ -61,11 +64,13 @@ def as_json(value: Any) -> str:
     return json.dumps(value)
 
 
-def typed(value: Any, kind: Kind | None) -> Any:
-    """Return a value of JSON as Spark reads it into a column; without a kind as it is. None, infinity and NaN are none.
+def to_column_value(value: Any, kind: Kind | None) -> Any:
+    """Return a JSON value as Spark reads it into a column; without a kind unchanged.
+
+    None, infinity and NaN become None.
 
     Raises:
-        ValueError: it cannot be one.
+        ValueError: the value cannot be one of the column.
     """
     if value is None or (isinstance(value, float) and not math.isfinite(value)):
         return None
@@ -86,16 +91,17 @@ def typed(value: Any, kind: Kind | None) -> Any:
         case "whole", int() if not isinstance(value, bool):
             return value
         case "whole" | "number", int() | float() if not isinstance(value, bool):
-            return Decimal(as_text(value))  # as the API wrote it, not as a binary fraction
+            return Decimal(as_text(value))  # with the API's digits, not as a binary fraction
     raise ValueError(f"expected a value of a column that holds {kind}, found {type(value).__name__}")
 
 
 def kind_of_values(values: Iterable[Any]) -> Kind | None:
-    """Return what a column holds, by values of JSON of some records; None if all are null, or some are objects or arrays.
+    """Return the data type of a column with these JSON values; None if it cannot be inferred.
 
-    Values of several kinds are texts, as in the schema that is inferred from them.
+    None if all are null, or some are objects or arrays. Values of several types are text, as in an
+    inferred schema.
     """
-    kinds = {_kind(value) for value in values if value is not None}
+    kinds = {_kind_of_json(value) for value in values if value is not None}
     if kinds == {"whole", "number"}:
         return "number"
     if len(kinds) > 1 and None not in kinds:
@@ -103,8 +109,8 @@ def kind_of_values(values: Iterable[Any]) -> Kind | None:
     return kinds.pop() if len(kinds) == 1 else None
 
 
-def _kind(value: Any) -> Kind | None:
-    """What a column of values like this holds. Text is a time only in the form that all readers take for one."""
+def _kind_of_json(value: Any) -> Kind | None:
+    """Return the data type of a JSON value; texts are times only in the form that all readers accept."""
     if not isinstance(value, str):
         return kind_of_value(value)
     if len(value) < len("2026-01-01") or value[4:5] != "-" or value[7:8] != "-":

@@ -1,20 +1,21 @@
-"""The walk over the pages of one request: to its proved end, each record once, and no loop (docs/reference/apis.md, Pages).
+"""The walk over the pages of one request: to its proven end, each record once, without loops.
 
-Belongs here: which page is asked for next, and whether the records of one count. The way behind a page that is asked for by a number is
-:mod:`partitions.api.counted_pages`. An end is in doubt if a flag says so beside a cursor that leads on, or if an offset moves by more records than
-came: then one page more is asked for, and looked at only.
+Belongs here: which page to request next, and whether the records of one count. Steps between numbered
+pages are in :mod:`partitions.api.counted_pages`. An end is doubtful if a flag announces it although a
+cursor leads on, or if an offset advances by more records than arrived: then one more page is requested as
+a probe. See docs/reference/apis.md, Pages.
 """
 
 from __future__ import annotations
 
-from partitions.api.counted_pages import CountedPages, Visited
-from partitions.api.page_steps import End, Look, Move, Step, are_alike, end_by_flag
+from partitions.api.counted_pages import CountedPages, VisitedPage
+from partitions.api.page_steps import End, NextPage, Probe, Step, are_alike, end_by_flag
 from partitions.api.paging import (
     Cursor,
     NextLink,
     Offsets,
+    PageInfo,
     PageNumbers,
-    PageSeen,
     PagingError,
     Position,
 )
@@ -22,162 +23,174 @@ from partitions.api.record_count import RecordCount
 
 
 class PageWalk:
-    """The way through the pages of one request.
+    """The state of a walk through the pages of one request.
 
     Attributes:
-        position: of the page that is asked for now; None behind the last.
-        number: of this page, from 1.
-        is_promised: whether the page before leads to it by a cursor, a link or a flag, so that it must be there.
-        is_look: whether the page is only looked at, to prove an end: its records are others' or nobody's, and it need not be there.
+        position: of the current page; None after the last.
+        number: of the current page, from 1.
+        is_promised: whether a cursor, link or flag of the previous page leads to it, so that it must
+        exist.
+        is_probe: whether the page is only inspected to prove an end: its records do not count, and it need
+        not exist.
     """
 
     def __init__(
         self,
         paging: PageNumbers | Offsets | Cursor | NextLink | None,
-        most: int,
+        max_pages: int,
         *,
         total: str | None = None,
         max_records: int | None = None,
-        own: frozenset[str] = frozenset(),
+        fixed_parameters: frozenset[str] = frozenset(),
     ) -> None:
-        """Begin at the first page.
+        """Start at the first page.
 
         Args:
             paging: None: there is one page.
-            most: pages that are asked for at most.
-            total: where answers say how many records there are, for errors; None: they do not.
-            max_records: that the API gives for one request.
-            own: parameters that each request has.
+            max_pages: the most pages to request.
+            total: where answers report the total number of records, for errors; None: they do not.
+            max_records: the most records that the API returns for one request.
+            fixed_parameters: parameters of every request.
         """
-        self._paging, self._most, self._own = paging, most, own
+        self._paging, self._max_pages, self._fixed_parameters = paging, max_pages, fixed_parameters
         self._records = RecordCount(total, max_records)
-        self._counted = (
+        self._numbered_pages = (
             CountedPages(paging, self._records) if isinstance(paging, PageNumbers | Offsets) else None
         )
-        self.number, self.is_promised, self.is_look = 1, False, False
+        self.number, self.is_promised, self.is_probe = 1, False, False
         self.position: Position | None = paging.first() if paging else Position()
-        self._asked = {self.position.identity(own)}
-        self._at = self.position
-        self._last = PageSeen(0)
-        self._is_again = False
-        self._look: Look | None = None
+        self._requested = {self.position.identity(fixed_parameters)}
+        self._counted_position = self.position
+        self._last_page = PageInfo(0)
+        self._is_repeat = False
+        self._probe: Probe | None = None
 
-    def advance(self, page: PageSeen) -> bool:
-        """Go on behind a page; return whether its records count.
+    def advance(self, page: PageInfo) -> bool:
+        """Move past a page; return whether its records count.
 
         Raises:
-            PagingError: the pages do not lead on: they go round, there are too many, or flags and cursors say two things.
-            Incomplete: all pages have come, and not all records; :class:`AtMost` as soon as there are as many as a query has at most.
+            PagingError: the pages form a loop, are too many, or contradict their flags.
+            IncompleteRecords: all pages have arrived, but not all records; :class:`RecordLimitReached` at
+            the record limit.
         """
         if self.position is None:
             return False
-        if self._look is not None:
-            look, self._look, self.is_look = self._look, None, False
-            self._take(look.then(page))
+        if self._probe is not None:
+            probe, self._probe, self.is_probe = self._probe, None, False
+            self._apply_step(probe.decide(page))
             return False
-        self._records.note_total(page)
-        if (self._is_again and not self._has_new(page)) or self._stands_still(page):
+        self._records.update_total(page)
+        if (self._is_repeat and not self._has_new_records(page)) or self._repeats_previous_page(page):
             self._refuse_more(page)
-            self._take(End())
+            self._apply_step(End())
             return False
-        before, self._last = self._last, page
+        previous_page, self._last_page = self._last_page, page
         self._records.add(page)
-        self._take(self._step_behind(before, page))
+        self._apply_step(self._step_after(previous_page, page))
         return True
 
-    def leads_to(self, page: PageSeen) -> Position | None:
-        """Return where a page leads by its cursor or its link, before its records are known; None if that is nowhere, or not to be asked for.
+    def leads_to(self, page: PageInfo) -> Position | None:
+        """Return the position after a page by its cursor or link, to prefetch it; None if there is none.
 
-        :meth:`advance` decides: it may find that the page behind is another, or that there is none.
+        :meth:`advance` decides later: the next page may be another one, or there is none.
         """
-        if self.position is None or self.is_look or self.number >= self._most:
+        if self.position is None or self.is_probe or self.number >= self._max_pages:
             return None
         if not isinstance(self._paging, Cursor | NextLink):
             return None
         try:
-            following = self._paging.after(self.position, page)
+            next_position = self._paging.after(self.position, page)
         except PagingError:
             return None
-        is_new = following is not None and not self._was_asked(following, page)
-        return following if is_new else None
+        is_new = next_position is not None and not self._was_requested(next_position, page)
+        return next_position if is_new else None
 
-    def _step_behind(self, before: PageSeen, page: PageSeen) -> Step:
-        if self._counted is not None:
-            return self._counted.step_behind(Visited(self._at, self.number, page, before))
+    def _step_after(self, previous_page: PageInfo, page: PageInfo) -> Step:
+        if self._numbered_pages is not None:
+            return self._numbered_pages.step_after(
+                VisitedPage(self._counted_position, self.number, page, previous_page)
+            )
         if not isinstance(self._paging, Cursor | NextLink):
             return End()
-        following = self._paging.after(self._at, page)
-        if following is not None:
-            return self._follow(following, page)
-        other = self._paging.leads_to(self._at, page)
-        if other is None or self._was_asked(other, page):
+        next_position = self._paging.after(self._counted_position, page)
+        if next_position is not None:
+            return self._follow(next_position, page)
+        ignored_position = self._paging.leads_to(self._counted_position, page)
+        if ignored_position is None or self._was_requested(ignored_position, page):
             return End()
-        return Look(other, lambda seen: end_by_flag(page, seen, "a cursor that leads"))
+        return Probe(ignored_position, lambda probed: end_by_flag(page, probed, "a cursor that leads"))
 
-    def _follow(self, following: Position, page: PageSeen) -> Step:
-        """Ask for the page that a cursor or a link leads to. The same one again may have other records, as that of a scroll."""
-        if not self._was_asked(following, page):
-            return Move(following)
-        if self._is_own(following, page):
-            return Move(following, is_again=True)
+    def _follow(self, next_position: Position, page: PageInfo) -> Step:
+        """Return the step to a cursor's or link's page.
+
+        The same position may return other records, as a scroll does.
+        """
+        if not self._was_requested(next_position, page):
+            return NextPage(next_position)
+        if self._leads_to_itself(next_position, page):
+            return NextPage(next_position, is_repeat=True)
         if self._records.is_complete:
             return End()
         raise PagingError(
             "a page that was not asked for yet",
-            f"{following} again, a loop",
+            f"{next_position} again, a loop",
             "correct source.paging; or name what tells the last page: the number of all records (total), or a flag (paging.more, paging.end)",
         )
 
-    def _take(self, step: Step) -> None:
-        if isinstance(step, Move):
-            self._move(step, self._last)
-        elif isinstance(step, Look):
-            self.position, self.is_look, self.is_promised, self._look = step.position, True, False, step
+    def _apply_step(self, step: Step) -> None:
+        if isinstance(step, NextPage):
+            self._move(step, self._last_page)
+        elif isinstance(step, Probe):
+            self.position, self.is_probe, self.is_promised, self._probe = step.position, True, False, step
         else:
             self.position = None
             self._records.check_complete(self.number)
 
-    def _move(self, step: Move, page: PageSeen) -> None:
-        """Ask for the page behind one."""
-        if self.number >= self._most:
+    def _move(self, step: NextPage, page: PageInfo) -> None:
+        """Go to the next page."""
+        if self.number >= self._max_pages:
             raise PagingError(
-                f"at most {self._most} pages (max_pages)", "more", "raise max_pages, or correct source.paging"
+                f"at most {self._max_pages} pages (max_pages)",
+                "more",
+                "raise max_pages, or correct source.paging",
             )
-        self._asked.add(step.position.identity(self._own))
+        self._requested.add(step.position.identity(self._fixed_parameters))
         if page.address is not None:
-            self._asked.add(Position({}, page.address).identity(self._own))
+            self._requested.add(Position({}, page.address).identity(self._fixed_parameters))
         self.number += 1
-        self.is_promised = self._paging is not None and self._paging.promises(page)
-        self.position = self._at = step.position
-        self._is_again = step.is_again
+        self.is_promised = self._paging is not None and self._paging.promises_next_page(page)
+        self.position = self._counted_position = step.position
+        self._is_repeat = step.is_repeat
 
-    def _was_asked(self, position: Position, page: PageSeen) -> bool:
-        return position.identity(self._own) in self._asked or self._is_own(position, page)
+    def _was_requested(self, position: Position, page: PageInfo) -> bool:
+        return position.identity(self._fixed_parameters) in self._requested or self._leads_to_itself(
+            position, page
+        )
 
-    def _is_own(self, position: Position, page: PageSeen) -> bool:
-        """Whether a page leads to itself."""
-        own_identities = {self._at.identity(self._own)}
+    def _leads_to_itself(self, position: Position, page: PageInfo) -> bool:
+        """Return whether a page leads to itself."""
+        own_identities = {self._counted_position.identity(self._fixed_parameters)}
         if page.address is not None:
-            own_identities.add(Position({}, page.address).identity(self._own))
-        return position.identity(self._own) in own_identities
+            own_identities.add(Position({}, page.address).identity(self._fixed_parameters))
+        return position.identity(self._fixed_parameters) in own_identities
 
-    def _stands_still(self, page: PageSeen) -> bool:
-        """Whether a page that leads to itself has the records of the one before: what its cursor names is that one again."""
+    def _repeats_previous_page(self, page: PageInfo) -> bool:
+        """Return whether a page leads to itself and has the previous page's records."""
         paging = self._paging
-        if not isinstance(paging, Cursor | NextLink) or not are_alike(page, self._last):
+        if not isinstance(paging, Cursor | NextLink) or not are_alike(page, self._last_page):
             return False
         if not self._records.is_exceeded_by(page):
             return False
-        following = paging.leads_to(self._at, page)
-        return following is not None and self._is_own(following, page)
+        next_position = paging.leads_to(self._counted_position, page)
+        return next_position is not None and self._leads_to_itself(next_position, page)
 
-    def _has_new(self, page: PageSeen) -> bool:
-        """Whether the same position has other records than before.
+    def _has_new_records(self, page: PageInfo) -> bool:
+        """Return whether the same position has returned other records.
 
         Raises:
-            PagingError: some of them.
+            PagingError: it returned some of them again.
         """
-        new = page.records - self._last.records
+        new = page.records - self._last_page.records
         if new and new != page.records:
             raise PagingError(
                 "the same records at the same position, or others",
@@ -186,8 +199,9 @@ class PageWalk:
             )
         return bool(new)
 
-    def _refuse_more(self, page: PageSeen) -> None:
+    def _refuse_more(self, page: PageInfo) -> None:
         if self._paging is not None and self._paging.flag(page):
             raise PagingError(
-                "a page that was not asked for yet, since there are more", f"{self._at} again, a loop"
+                "a page that was not asked for yet, since there are more",
+                f"{self._counted_position} again, a loop",
             )

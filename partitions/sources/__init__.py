@@ -1,4 +1,7 @@
-"""Where rows come from, as a user declares it: one module a source, and the union of them (docs/reference/project-files.md)."""
+"""Sources as a user declares them: one module per source type, and their union.
+
+See docs/reference/project-files.md.
+"""
 
 from __future__ import annotations
 

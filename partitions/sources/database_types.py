@@ -1,7 +1,8 @@
-"""What becomes of each type of a database's columns: the type that a column has in Spark, and the form in which the database is asked to send it.
+"""The mapping from a database's column types to Spark types, and how each value is sent.
 
-Only what driver and Spark pass on exactly is sent as it is; all else is sent as text, and read from it or refused value by value (docs/reference/databases.md,
-Types). Belongs here: the decision. Does not belong here: the SQL of a form (``resources.dialects``), and reading it (``resources.sources.jdbc.values``).
+Values that driver and Spark pass on exactly are sent as they are; all others are sent as text, and parsed
+or refused one by one (docs/reference/databases.md, Types). Belongs here: the decision. Does not belong
+here: the SQL of a form (``resources.dialects``), and parsing it (``resources.sources.jdbc.values``).
 """
 
 from __future__ import annotations
@@ -14,33 +15,35 @@ from typing import Any, Literal, Protocol
 from partitions.errors import SourceError
 
 Form = Literal["plain", "text", "number", "microseconds", "double", "whole", "flag"]
-"""How a column is sent: as it is; as the database writes it; a decimal as it is, unless it is none; an instant in microseconds since the epoch; a number
-with or without a fraction; a single bit."""
+"""How the database sends a column.
 
-NOTE = "strandline-value"
-"""What begins the note of a value that is refused: behind it column, what was expected, value and row, each in hexadecimal before a colon."""
+``plain``: as it is; ``text``: as the database writes it; ``number``: a decimal as it is, any other value as text; ``microseconds``: an instant in
+microseconds since the epoch; ``double`` and ``whole``: a number with or without a fraction; ``flag``: a single bit."""
 
-MOST_LETTERS = 200
-"""Of a value that an error shows."""
+REFUSAL_PREFIX = "strandline-value"
+"""The start of the note of a refused value. The column, what was expected, the value and the row follow: each in hexadecimal, before a colon."""
 
-OF_UNITS = "the value of a unit as the definition spells it"
-"""What is expected of a column that tells the unit of a row."""
+MAX_SHOWN_LETTERS = 200
+"""The most letters of a value that an error shows."""
 
-DIGITS = 38
-"""Of Spark's longest decimal."""
+EXPECTED_UNIT_VALUE = "the value of a unit as the definition spells it"
+"""What a unit column must hold, in words."""
 
-_POINT_DIGITS = 18
-"""Behind the point, of a number whose type does not say how many there are."""
+MAX_DECIMAL_DIGITS = 38
+"""The precision of Spark's longest decimal."""
+
+_DEFAULT_SCALE = 18
+"""The scale of a number whose type declares none."""
 
 
 @dataclass(frozen=True)
 class ColumnType:
-    """What becomes of a column.
+    """The Spark type of a database column, and how its values are sent.
 
     Attributes:
-        data_type: in Spark's JSON of a schema; of an array the type of its elements.
-        form: how the database sends it. Elements of arrays are texts.
-        dimensions: of an array; 0: it is none.
+        data_type: in Spark's JSON form of a schema; for an array the type of its elements.
+        form: how the database sends the values. Elements of arrays are always texts.
+        dimensions: of an array; 0 for any other column.
         fixed_scale: whether the database keeps a decimal's digits after the point within ``data_type``.
         is_time_of_day: whether its text is a time without a date.
         problem: why no run can read it, in words; None if runs can.
@@ -55,7 +58,7 @@ class ColumnType:
 
     @property
     def spark_type(self) -> Any:
-        """The type of the whole column in Spark's JSON of a schema."""
+        """The type of the whole column in Spark's JSON form of a schema."""
         nested: Any = self.data_type
         for _ in range(self.dimensions):
             nested = {"type": "array", "elementType": nested, "containsNull": True}
@@ -64,30 +67,32 @@ class ColumnType:
     @property
     def expected(self) -> str:
         """What a value must be, in words."""
-        words = {
+        expected_values = {
             "date": "a date of the years 1 to 9999",
             "timestamp": "a time of the years 1 to 9999",
             "timestamp_ntz": "a time of the years 1 to 9999",
         }
-        value = words.get(self.data_type, f"a value that {self.data_type} holds exactly")
+        value = expected_values.get(self.data_type, f"a value that {self.data_type} holds exactly")
         if not self.dimensions:
             return value
-        counted = f"{self.dimensions} dimension{'s' if self.dimensions > 1 else ''}"
-        of = "" if self.data_type == "string" else f", each element {value}"
-        return f"an array of {counted}{of}"
+        dimension_count = f"{self.dimensions} dimension{'s' if self.dimensions > 1 else ''}"
+        element_words = "" if self.data_type == "string" else f", each element {value}"
+        return f"an array of {dimension_count}{element_words}"
 
     def note(self, column: str, expected: str | None = None) -> str:
-        """Return the begin of the note of a value of a column that is refused: the hexadecimal value and row follow, each with a colon.
+        """Return the start of the note of a refused value; hexadecimal value and row follow.
 
         Args:
-            column: its name.
-            expected: instead of what the type holds, in words.
+            column: the column's name.
+            expected: what the value must be, in words; None: what the type holds.
         """
-        words = self.expected if expected is None else expected
-        return "".join(f"{part}:" for part in (NOTE, column.encode().hex(), words.encode().hex()))
+        expected_values = self.expected if expected is None else expected
+        return "".join(
+            f"{part}:" for part in (REFUSAL_PREFIX, column.encode().hex(), expected_values.encode().hex())
+        )
 
     def as_array(self, dimensions: int) -> ColumnType:
-        """Return the type of an array of such elements."""
+        """Return the type of an array with elements of this type."""
         return replace(self, dimensions=dimensions)
 
 
@@ -105,7 +110,7 @@ _POSTGRESQL: Mapping[str, ColumnType] = {
     "varchar": ColumnType("string"),
     "bpchar": ColumnType("string"),
     "name": ColumnType("string"),
-    "inet": ColumnType("string"),  # a cast would add the mask that it leaves out
+    "inet": ColumnType("string"),  # a cast to text would add the mask
     "bytea": ColumnType("binary"),
     "oid": ColumnType("decimal(20,0)", "text"),
     "date": ColumnType("date", "text"),
@@ -113,38 +118,38 @@ _POSTGRESQL: Mapping[str, ColumnType] = {
     "timestamptz": ColumnType("timestamp", "microseconds"),
     "time": _TIME,
 }
-"""By the name in ``pg_type``. All other types have a text that names exactly one value."""
+"""By the name in ``pg_type``. All other types have an unambiguous text."""
 
 
 def postgresql_type(name: str, precision: int | None = None, scale: int | None = None) -> ColumnType:
-    """Return what becomes of a column of PostgreSQL that is no array.
+    """Return the type of a PostgreSQL column that is no array.
 
     Args:
-        name: of the type, as in ``pg_type``; a domain's is that of its base.
-        precision: of ``numeric``; of ``bit`` its length; None if the type does not say it.
+        name: the type in ``pg_type``; for a domain its base type.
+        precision: of ``numeric``; the length of ``bit``; None if the type does not declare it.
         scale: of ``numeric``.
     """
     if name == "numeric":
-        decided = decimal_type(precision, scale or 0)
-        is_decimal = precision is not None and 0 <= (scale or 0) <= precision <= DIGITS
-        return replace(decided, form="number") if is_decimal else decided
+        column_type = decimal_type(precision, scale or 0)
+        is_decimal = precision is not None and 0 <= (scale or 0) <= precision <= MAX_DECIMAL_DIGITS
+        return replace(column_type, form="number") if is_decimal else column_type
     if name == "bit" and precision == 1:
         return ColumnType("boolean", "flag")
     return _POSTGRESQL.get(name, _TEXT)
 
 
 def decimal_type(precision: int | None, scale: int) -> ColumnType:
-    """Return what becomes of a decimal: its scale is kept, and a value whose digits do not fit is refused.
+    """Return the type of a decimal: it keeps its scale, and refuses values with too many digits.
 
     Args:
-        precision: digits in all; None: any number of digits before and behind the point.
-        scale: digits after the point; below 0: so many zeros before it.
+        precision: all digits; None: any number of digits before and after the point.
+        scale: digits after the point; below 0: the number of zeros before it.
     """
     if precision is None:
-        return ColumnType(f"decimal({DIGITS},{_POINT_DIGITS})", "text", fixed_scale=False)
-    digits, behind = max(precision - min(scale, 0), scale), max(scale, 0)
-    fits = f"decimal({min(digits, DIGITS)},{min(behind, DIGITS)})"
-    return ColumnType(fits, "text", fixed_scale=behind <= DIGITS)
+        return ColumnType(f"decimal({MAX_DECIMAL_DIGITS},{_DEFAULT_SCALE})", "text", fixed_scale=False)
+    digits, scale_digits = max(precision - min(scale, 0), scale), max(scale, 0)
+    data_type = f"decimal({min(digits, MAX_DECIMAL_DIGITS)},{min(scale_digits, MAX_DECIMAL_DIGITS)})"
+    return ColumnType(data_type, "text", fixed_scale=scale_digits <= MAX_DECIMAL_DIGITS)
 
 
 _WHOLE: Mapping[str, tuple[str, str]] = {
@@ -154,7 +159,7 @@ _WHOLE: Mapping[str, tuple[str, str]] = {
     "long": ("integer", "long"),
     "longlong": ("long", "decimal(20,0)"),
 }
-"""With a sign, and without."""
+"""The signed and the unsigned type."""
 
 _MARIADB: Mapping[str, ColumnType] = {
     "double": ColumnType("double"),
@@ -175,17 +180,17 @@ _BINARY_TEXTS = frozenset(
 
 
 def mariadb_type(name: str, length: int, scale: int, *, unsigned: bool, binary: bool) -> ColumnType:
-    """Return what becomes of a column of MariaDB or MySQL.
+    """Return the type of a column of MariaDB or MySQL.
 
     Args:
-        name: of the type in the protocol, in small letters.
-        length: letters that a value is shown in at most; of ``bit`` its bits.
+        name: the type in the protocol, in lower case.
+        length: the most letters of a displayed value; the bits of ``bit``.
         scale: of ``newdecimal``.
         unsigned: whether it has no sign.
         binary: whether its texts are bytes.
     """
     if name in _WHOLE:
-        # The driver makes true or false of a tinyint(1), unless it is a number that was computed.
+        # The driver turns a tinyint(1) into a boolean, unless the number was computed.
         return ColumnType(_WHOLE[name][unsigned], "whole" if name == "tiny" and length == 1 else "plain")
     if name == "bit":
         return (
@@ -194,39 +199,40 @@ def mariadb_type(name: str, length: int, scale: int, *, unsigned: bool, binary: 
             else ColumnType("decimal(20,0)" if length > 63 else "long", "whole")
         )
     if name == "float":
-        return ColumnType("double" if unsigned else "float", "double")  # its text has six digits
+        return ColumnType("double" if unsigned else "float", "double")  # as text it would have six digits
     if name == "newdecimal":
         precision = length - (scale > 0) - (not unsigned)
-        decided = decimal_type(precision, scale)
-        return decided if precision > DIGITS else replace(decided, form="plain")
+        column_type = decimal_type(precision, scale)
+        return column_type if precision > MAX_DECIMAL_DIGITS else replace(column_type, form="plain")
     if name in _BINARY_TEXTS and binary:
-        return ColumnType("binary") if length else _MARIADB["null"]  # as a NULL of a subquery is told
+        return ColumnType("binary") if length else _MARIADB["null"]  # length 0: the NULL of a subquery
     return _MARIADB.get(name, _TEXT)
 
 
-class Described(Protocol):
+class DescribedColumn(Protocol):
     """A column as a database describes it."""
 
     @property
     def name(self) -> str:
-        """As the query names it."""
+        """The name in the query."""
         ...
 
     @property
     def type(self) -> ColumnType:
-        """What becomes of it."""
+        """The Spark type and how values are sent."""
         ...
 
 
-def readable_types(columns: Sequence[Described], shown: str) -> Mapping[str, ColumnType]:
-    """Return what becomes of each column, by its name.
+def readable_types(columns: Sequence[DescribedColumn], label: str) -> Mapping[str, ColumnType]:
+    """Return the type of each column, by its name.
 
     Args:
         columns: of a table or query, in their order.
-        shown: the table or query for people.
+        label: the table or query, for the error.
 
     Raises:
-        SourceError: code ``unreadable_column``: no run can read one of them, each named with the remedy.
+        SourceError: code ``unreadable_column``: no run can read some columns; the error names each with
+        its remedy.
     """
     counts = Counter(column.name.casefold() for column in columns)
     problems = [f"{column.name} {column.type.problem}" for column in columns if column.type.problem]
@@ -237,7 +243,7 @@ def readable_types(columns: Sequence[Described], shown: str) -> Mapping[str, Col
     ]
     if problems:
         raise SourceError(
-            f"{shown}: expected columns that a run can read, found: {'; '.join(problems)}, in a query",
+            f"{label}: expected columns that a run can read, found: {'; '.join(problems)}, in a query",
             code="unreadable_column",
         )
     return {column.name: column.type for column in columns}

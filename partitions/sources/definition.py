@@ -1,4 +1,4 @@
-"""What every source says of itself, so that its type need not be asked."""
+"""The contract of all source definitions, so that no caller needs to check a source's type."""
 
 from __future__ import annotations
 
@@ -13,59 +13,61 @@ from partitions.placeholders import TIMES, Placeholder, wording
 from partitions.refusal import Refusal
 
 WHOLE_WINDOW = frozenset({"start", "end"})
-"""The placeholders that stand for a window."""
+"""The placeholders for the two ends of a window."""
 
 NO_TIME = "a datetime entry in watermark.definition beside it (without one there are no windows)"
 
 
 ConnectionType = Literal["s3", "jdbc", "api", "python"]
-"""The types of connections that sources have."""
+"""The types of connections that sources may have."""
 
 
 class RowColumns(NamedTuple):
-    """The columns that tell a row's window and unit.
+    """The columns that identify a row's window and unit.
 
     Attributes:
-        window: the time that decides on a row's window; None: no column tells it.
-        units: the names of a unit's values to the columns that hold them.
+        window: the time that decides a row's window; None: there is no such column.
+        units: by the name of a unit's value, the column that holds it.
     """
 
     window: str | None
     units: Mapping[str, str]
 
 
-class AskedWindows(NamedTuple):
-    """How windows are asked for.
+class WindowSupport(NamedTuple):
+    """Which windows a source can read.
 
     Attributes:
-        by_range: whether any stretch of time can be asked for.
-        names_place: whether a window is named by its start alone, and what is there belongs to it as a whole.
+        by_range: whether it can read any range of time.
+        named_by_start: whether a window is named by its start alone, as a folder is, and can only be read
+        as a whole.
     """
 
     by_range: bool
-    names_place: bool
+    named_by_start: bool
 
 
-class AskedAbove(NamedTuple):
-    """How rows above a value are asked for.
+class IncrementalSupport(NamedTuple):
+    """How a source reads rows above a value.
 
     Attributes:
-        saves_bound: whether a run saves the bound that it asked for, not the highest value that it has read.
-        tells_what_is_new: whether these rows alone can be asked for, so that a short look tells whether there are any.
+        saves_bound: whether a run saves the upper bound that it sent, not the highest value that it read.
+        detects_new_rows: whether the source can return new rows alone, so that a short query shows whether
+        there are any.
     """
 
     saves_bound: bool
-    tells_what_is_new: bool
+    detects_new_rows: bool
 
 
 class BoundText(NamedTuple):
-    """How an end of a window leaves as text.
+    """How an end of a window is written in a request.
 
     Attributes:
         name: ``start`` or ``end``.
-        key: of the definition, where it is written.
-        form: as the user has it.
-        wording: what it says.
+        key: the key of the definition that contains it.
+        form: as the user wrote it.
+        wording: the precision and zone that it expresses.
     """
 
     name: str
@@ -79,63 +81,66 @@ class SourceDefinition(Model):
 
     Attributes:
         type: the word that a user writes.
-        connection_type: of the connection that it has or may have; None: it has none.
-        holds_files: whether it is files under a root; else it is asked for rows, and has a schema of its own.
-        asks_in: the key where placeholders stand, and where in words.
+        connection_type: the type of its connection; None: it has none.
+        holds_files: whether it is files under a root; else it is queried for rows, and has its own schema.
+        placeholder_location: the key that may contain placeholders, and its name in messages.
     """
 
     connection_type: ClassVar[ConnectionType | None] = None
     holds_files: ClassVar[bool] = False
-    asks_in: ClassVar[tuple[str, str]] = ("path", "the path")
+    placeholder_location: ClassVar[tuple[str, str]] = ("path", "the path")
 
     type: str
 
     @property
     @abstractmethod
-    def shown(self) -> str:
+    def label(self) -> str:
         """The source in a description."""
 
     @property
     @abstractmethod
     def form(self) -> str:
-        """What its records are, in a message: the format of files, or the type of the source."""
+        """The form of its records, in a message: the format of files, or the type of the source."""
 
     @property
     def placeholders(self) -> frozenset[str]:
-        """What it asks for by ``{start}``, ``{end}``, ``{unit.NAME}``, without the braces."""
+        """The names of its placeholders, such as ``start``, ``end`` or ``unit.NAME``, without braces."""
         return frozenset()
 
     @property
-    def asked(self) -> Sequence[Placeholder]:
-        """The placeholders of its query or requests, each as often as it stands there; folders name whole windows and have none here."""
+    def request_placeholders(self) -> Sequence[Placeholder]:
+        """The placeholders of its query or requests, including repetitions.
+
+        Empty for files: their folders name whole windows.
+        """
         return ()
 
     @property
-    def asked_windows(self) -> AskedWindows:
-        """How windows are asked for."""
-        return AskedWindows(by_range=False, names_place=self.placeholders & WHOLE_WINDOW == {"start"})
+    def window_support(self) -> WindowSupport:
+        """Which windows it can read."""
+        return WindowSupport(by_range=False, named_by_start=self.placeholders & WHOLE_WINDOW == {"start"})
 
     @property
-    def places(self) -> Sequence[Placeholder]:
-        """The placeholders that tell windows apart, if nothing else tells the window of a row."""
+    def window_placeholders(self) -> Sequence[Placeholder]:
+        """The placeholders that distinguish windows, if nothing else identifies the window of a row."""
         return ()
 
-    def wordings(self, zone: tzinfo) -> Iterator[BoundText]:
+    def bound_texts(self, zone: tzinfo) -> Iterator[BoundText]:
         """Yield how placeholders of its query or requests write the ends of windows.
 
         Args:
-            zone: of the windows.
+            zone: the zone of the windows.
         """
         for name in TIMES:
-            forms = [placeholder for placeholder in self.asked if placeholder.name == name]
+            forms = [placeholder for placeholder in self.request_placeholders if placeholder.name == name]
             if forms:
                 coarsest = min(forms, key=lambda form: FIELDS.index(wording([form], name, zone).finest))
-                words = wording(self.asked, name, zone)
-                yield BoundText(name, ("source", self.asks_in[0]), coarsest.text, words)
+                words = wording(self.request_placeholders, name, zone)
+                yield BoundText(name, ("source", self.placeholder_location[0]), coarsest.text, words)
 
     @property
     def parts(self) -> Mapping[tuple[str | int, ...], SourceDefinition]:
-        """By their keys in the file: the sources that it is made of; one is itself."""
+        """The sources that it consists of, by their keys in the file; a single source is its own part."""
         return {("source",): self}
 
     @property
@@ -145,25 +150,25 @@ class SourceDefinition(Model):
 
     @property
     def declared_schema(self) -> str | None:
-        """The schema that the user has declared, Spark DDL; None: none."""
+        """The schema that the user declared, as Spark DDL; None: none."""
         return None
 
     @property
     def row_columns(self) -> RowColumns:
-        """The columns that tell a row's window and unit, as far as the user has named some."""
+        """The columns that identify a row's window and unit, as far as the user named them."""
         return RowColumns(None, {})
 
     @abstractmethod
     def identity(self) -> dict[str, Any]:
-        """Return what makes it another source (docs/reference/state.md)."""
+        """Return the keys that identify the source: a change makes it another one (docs/reference/state.md)."""
 
     def reading(self) -> dict[str, Any]:
-        """Return what else its rows depend on."""
+        """Return further keys that its rows depend on."""
         return {}
 
     @abstractmethod
     def window_refusals(self, *, timed: bool, unit_fields: Sequence[str]) -> Iterator[Refusal]:
-        """Yield why it cannot be read by windows and units: something must tell it which are asked for.
+        """Yield why it cannot be read by windows and units: each must appear in its requests or rows.
 
         Args:
             timed: whether there are windows of time.
@@ -171,28 +176,36 @@ class SourceDefinition(Model):
         """
 
     @property
-    def asked_above(self) -> AskedAbove:
-        """How rows above a value are asked for."""
-        return AskedAbove(saves_bound=False, tells_what_is_new=True)
+    def incremental_support(self) -> IncrementalSupport:
+        """How it reads rows above a value."""
+        return IncrementalSupport(saves_bound=False, detects_new_rows=True)
 
     def refusals(self) -> Iterator[Refusal]:
-        """Yield what is wrong with it whatever reads it."""
+        """Yield what is wrong with it, whichever watermark reads it."""
         yield from ()
 
     def column_refusals(self) -> Iterator[Refusal]:
-        """Yield keys and placeholders that it must not have to be read above a column watermark."""
+        """Yield keys and placeholders that a column watermark does not allow."""
         yield from ()
 
     def parameter_refusals(self, _columns: Sequence[str], _nulls: str, /) -> Iterator[Refusal]:
-        """Yield why it cannot be told of bounds of these columns; ``nulls`` says what becomes of rows without a value."""
+        """Yield why bounds of these columns cannot be sent to it.
+
+        ``nulls`` is the rule for rows without a value.
+        """
         yield from ()
 
     def unit_refusals(self) -> Iterator[Refusal]:
-        """Yield keys and placeholders that it must not have to list units: its rows are read as they are, without Spark."""
+        """Yield keys and placeholders that a source of units does not allow.
+
+        Its rows are read without Spark and without conversion.
+        """
         for name in sorted(self.placeholders):
-            key = ("source", self.asks_in[0])
+            key = ("source", self.placeholder_location[0])
             yield Refusal(
-                key, f"{{{name}}}", f"{self.asks_in[1]} without placeholders (it lists the units themselves)"
+                key,
+                f"{{{name}}}",
+                f"{self.placeholder_location[1]} without placeholders (it lists the units themselves)",
             )
         if self.declared_schema is not None:
             yield Refusal(
@@ -200,21 +213,21 @@ class SourceDefinition(Model):
             )
 
     def path_refusals(self) -> Iterator[Refusal]:
-        """Yield why its files cannot be read above a path."""
+        """Yield why its files cannot be read with a path watermark."""
         yield from ()
 
 
-def rows_tell(source: SourceDefinition, *, timed: bool, unit_fields: Sequence[str]) -> bool:
-    """Return whether columns of a source's rows tell their window and unit.
+def rows_identify_work_unit(source: SourceDefinition, *, timed: bool, unit_fields: Sequence[str]) -> bool:
+    """Return whether columns of a source's rows identify their window and unit.
 
     Args:
-        source: of the rows.
+        source: the source of the rows.
         timed: whether there are windows of time.
         unit_fields: the names of a unit's values.
     """
-    if not timed and not unit_fields:  # one work unit is the whole source: there is nothing to tell
+    if not timed and not unit_fields:  # the whole source is one work unit
         return True
-    if source.holds_files:  # its rows know their file; which window that was of is not in it
+    if source.holds_files:  # rows know their file, but not the window that the file was read for
         return False
     columns = source.row_columns
     return (not timed or columns.window is not None) and set(unit_fields) <= set(columns.units)

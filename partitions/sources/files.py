@@ -13,18 +13,20 @@ from partitions.sources.definition import NO_TIME, WHOLE_WINDOW, ConnectionType,
 from partitions.sources.formats import FORMATS, FormatName, Option
 
 CSV_UNIT_OPTIONS = ("encoding", "quote", "sep")
-"""The options of CSV with which units are read."""
+"""The CSV options that are allowed where units are read."""
 
 
 class FilesSource(SourceDefinition):
     """Files under a root.
 
     Attributes:
-        path: a folder (relative paths count from the project folder) or an object store's ``s3://bucket/prefix``.
+        path: a folder (relative paths start at the project folder) or an object store's
+        ``s3://bucket/prefix``.
         schema_: Spark DDL; without it the schema is inferred once from a bounded sample and pinned.
-        options: of the format (``partitions.sources.formats``), or for Spark's reader.
-        extensions: case-sensitive endings; by default the format's own, those of text also with .gz, .bz2 and .zst.
-        missing: what a window's folder that is not there, or holds no file, means if ``path`` has placeholders.
+        options: of the format (``partitions.sources.formats``), or of Spark's reader.
+        extensions: case-sensitive endings; by default the format's own, for text formats also with .gz,
+        .bz2 and .zst.
+        missing: what a missing or empty folder of a window means, if ``path`` has placeholders.
     """
 
     connection_type: ClassVar[ConnectionType | None] = "s3"
@@ -41,17 +43,17 @@ class FilesSource(SourceDefinition):
 
     @property
     def placeholders(self) -> frozenset[str]:
-        """What its path asks for by ``{start}``, ``{end}``, ``{unit.NAME}``, without the braces; only windows have them."""
+        """The names of its path's placeholders, without braces; only windows have them."""
         return Template.parse(self.path).names
 
     @property
-    def places(self) -> Sequence[Placeholder]:
-        """The placeholders of its path: each window has a folder of its own."""
+    def window_placeholders(self) -> Sequence[Placeholder]:
+        """The placeholders of its path: each window has its own folder."""
         return Template.parse(self.path).placeholders
 
     @property
     def root(self) -> str:
-        """The part of the path above the first placeholder."""
+        """The folders of the path before the first placeholder."""
         first = min(
             (placeholder.position for placeholder in Template.parse(self.path).placeholders),
             default=len(self.path),
@@ -64,7 +66,7 @@ class FilesSource(SourceDefinition):
 
     @property
     def folder_template(self) -> Template:
-        """The rest of it."""
+        """The path below the root, with its placeholders."""
         return Template.parse(self.path[len(self.root) :])
 
     @property
@@ -75,7 +77,7 @@ class FilesSource(SourceDefinition):
         return FORMATS[self.format].all_endings
 
     @property
-    def shown(self) -> str:
+    def label(self) -> str:
         """The path."""
         return self.path
 
@@ -90,7 +92,7 @@ class FilesSource(SourceDefinition):
         return self.schema_
 
     def identity(self) -> dict[str, Any]:
-        """Return what makes it another source (docs/reference/state.md)."""
+        """Return the keys that identify the source: a change makes it another one (docs/reference/state.md)."""
         return {
             "type": self.type,
             "connection": self.connection,
@@ -99,63 +101,65 @@ class FilesSource(SourceDefinition):
         }
 
     def reading(self) -> dict[str, Any]:
-        """Return what else its rows depend on."""
+        """Return further keys that its rows depend on."""
         options = {key: self.options[key] for key in sorted(self.options)}
         return {"format": self.format, "schema": self.schema_, "options": options}
 
     def window_refusals(self, *, timed: bool, unit_fields: Sequence[str]) -> Iterator[Refusal]:
-        """Yield what its path lacks, or has too much: it must say which folder holds a window of a unit."""
-        key, asked = ("source", "path"), self.placeholders
-        if timed and "start" not in asked:
+        """Yield placeholders that its path lacks, or has too many: each folder must name one work unit."""
+        key, placeholder_names = ("source", "path"), self.placeholders
+        if timed and "start" not in placeholder_names:
             yield Refusal(
                 key, self.path, "a path with {start}, such as ./landing/{start:%Y-%m-%d}, beside windows"
             )
-        if not timed and asked & WHOLE_WINDOW:
-            yield Refusal(key, f"{{{min(asked & WHOLE_WINDOW)}}}", NO_TIME)
+        if not timed and placeholder_names & WHOLE_WINDOW:
+            yield Refusal(key, f"{{{min(placeholder_names & WHOLE_WINDOW)}}}", NO_TIME)
         for name in unit_fields:
-            if f"unit.{name}" not in asked:
+            if f"unit.{name}" not in placeholder_names:
                 yield Refusal(key, self.path, f"a path with {{unit.{name}}} (each unit has its folder)")
-        if beside := adjacent_units(self.folder_template):
-            names = "".join(placeholder.text for placeholder in beside)
-            apart = "/".join(placeholder.text for placeholder in beside)
+        if adjacent := adjacent_units(self.folder_template):
+            names = "".join(placeholder.text for placeholder in adjacent)
+            separated = "/".join(placeholder.text for placeholder in adjacent)
             yield Refusal(
                 key,
                 names,
-                f"{apart}, or another text between them that no value has (two units could have one folder)",
+                f"{separated}, or another text between them that no value has (two units could have one folder)",
             )
-        unknown = sorted({name.removeprefix("unit.") for name in asked - WHOLE_WINDOW} - set(unit_fields))
+        unknown = sorted(
+            {name.removeprefix("unit.") for name in placeholder_names - WHOLE_WINDOW} - set(unit_fields)
+        )
         if unknown:
-            known = ", ".join(unit_fields) or "it has none"
-            yield Refusal(key, f"{{unit.{unknown[0]}}}", f"names of the definition's units ({known})")
+            allowed = ", ".join(unit_fields) or "it has none"
+            yield Refusal(key, f"{{unit.{unknown[0]}}}", f"names of the definition's units ({allowed})")
 
     def refusals(self) -> Iterator[Refusal]:
-        """Yield options that the format does not have, or lacks."""
+        """Yield options that the format does not have, or needs."""
         yield from FORMATS[self.format].refusals(self.options, self.schema_)
 
     def unit_refusals(self) -> Iterator[Refusal]:
-        """Yield formats and options that only Spark reads."""
+        """Yield formats and options that only Spark can read."""
         yield from super().unit_refusals()
         yield from self.path_refusals()
         if not FORMATS[self.format].lists_units:
-            *others, last = (name for name, form in FORMATS.items() if form.lists_units)
-            expected = f"{', '.join(others)} or {last} (load other files by a dataflow, and name its table)"
+            *formats, last = (name for name, form in FORMATS.items() if form.lists_units)
+            expected = f"{', '.join(formats)} or {last} (load other files by a dataflow, and name its table)"
             yield Refusal(("source", "format"), self.format, expected)
         for name in sorted(self.options) if self.format != "excel" else ():
             if self.format != "csv" or name not in CSV_UNIT_OPTIONS:
-                known = f"one of {', '.join(CSV_UNIT_OPTIONS)}" if self.format == "csv" else "no options"
+                allowed = f"one of {', '.join(CSV_UNIT_OPTIONS)}" if self.format == "csv" else "no options"
                 yield Refusal(
                     ("source", "options", name),
                     f"the option {name}",
-                    f"{known} (units are read without Spark)",
+                    f"{allowed} (units are read without Spark)",
                 )
 
     def path_refusals(self) -> Iterator[Refusal]:
-        """Yield a key that only windows have."""
+        """Yield keys that only windows have."""
         if self.missing is not None:
             yield Refusal(
                 ("source", "missing"), self.missing, "no such key (only windows have folders of their own)"
             )
 
     def column_refusals(self) -> Iterator[Refusal]:
-        """Yield a key that only windows have."""
+        """Yield keys that only windows have."""
         yield from self.path_refusals()

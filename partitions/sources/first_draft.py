@@ -1,4 +1,7 @@
-"""What names and first bytes of files say of them, for a first draft of a dataflow: format, separator, element of a record, folders of their own."""
+"""Inference of a first draft of a dataflow from names and first bytes of files.
+
+It finds the format, the separator, the element of a record, and folders that are datasets of their own.
+"""
 
 from __future__ import annotations
 
@@ -12,36 +15,39 @@ from xml.parsers import expat
 
 from partitions.sources.formats import FORMATS
 
-_PACKED = (".gz", ".bz2", ".zst")
+_COMPRESSIONS = (".gz", ".bz2", ".zst")
 _SEPARATORS = (",", ";", "\t", "|")
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_ -]*")
 _INSIDE_ROOT = 2
-"""How many elements are open at the beginning of one inside the root."""
+"""The depth of an element directly inside the root."""
 
 _LARGEST = 2**63 - 1
 _PHONE = 7
-"""Digits behind a plus: as many are a phone number rather than an amount."""
+"""The fewest digits after a plus sign that make a phone number rather than an amount."""
 _COMMA = re.compile(r"[+-]?(\d+|\d{1,3}(\.\d{3})+)(,\d+)?")
 _DAY_FIRST = re.compile(r"\d{2}\.\d{2}\.\d{4}")
 _QUOTED = re.compile(r'"[^"]*"')
 
 
 def ending_of(path: str) -> str:
-    """Return the ending of a path as it is spelt, with that of a compression; "" if it has none."""
+    """Return the ending of a path as it is spelled, including a compression's; "" if it has none."""
     name = path.rpartition("/")[2]
-    packed = next((ending for ending in _PACKED if name.lower().endswith(ending)), "")
-    kept = name[: len(name) - len(packed)]
-    dot = kept.rfind(".")
-    return name[dot:] if dot > 0 else name[len(kept) :]
+    compression = next((ending for ending in _COMPRESSIONS if name.lower().endswith(ending)), "")
+    base_name = name[: len(name) - len(compression)]
+    dot = base_name.rfind(".")
+    return name[dot:] if dot > 0 else name[len(base_name) :]
 
 
 def format_of_ending(ending: str) -> str | None:
-    """Return the format that an ending stands for, in whatever case; None if it is of none. Of JSON the text decides (:func:`json_form`)."""
+    """Return the format of an ending, in any case; None if there is none.
+
+    For ``.json`` only the text decides (:func:`infer_json_format`).
+    """
     return next((name for name, form in FORMATS.items() if ending.lower() in form.all_endings), None)
 
 
 def main_format(paths: Iterable[str]) -> tuple[str | None, Mapping[str, int]]:
-    """Return the format that most files have, and how many files there are of each ending."""
+    """Return the most frequent format, and the number of files by ending."""
     endings = Counter(ending_of(path) for path in paths)
     formats: Counter[str] = Counter()
     for ending, count in endings.items():
@@ -50,26 +56,32 @@ def main_format(paths: Iterable[str]) -> tuple[str | None, Mapping[str, int]]:
     return (formats.most_common(1)[0][0] if formats else None), endings
 
 
-def json_form(head: str) -> str:
-    """Return ``ndjson`` if the first line is a whole value that more lines follow, or an object alone; else ``json``."""
-    line = next((each for each in head.splitlines() if each.strip()), "")
+def infer_json_format(head: str) -> str:
+    """Return ``ndjson`` or ``json`` for the beginning of a text.
+
+    ``ndjson`` if its first line is a complete value other than an array.
+    """
+    line = next((candidate for candidate in head.splitlines() if candidate.strip()), "")
     try:
         value = json.loads(line, parse_int=str)
-    except RecursionError:  # a value that is nested deep: what follows it tells
+    except RecursionError:  # nested too deeply to parse: decide by its first character
         return "json" if line.lstrip().startswith("[") else "ndjson"
     except ValueError:
-        return "json"  # an object, or an array, that goes over several lines
+        return "json"  # an object or array that spans several lines
     return "json" if isinstance(value, list) else "ndjson"
 
 
-def separator_of(header: str) -> str:
-    """Return the separator of a header: the one that is there most often outside of quotes; a comma if none is."""
-    bare = _QUOTED.sub("", header)
-    return max(_SEPARATORS, key=lambda each: (bare.count(each), each == ","))
+def infer_separator(header: str) -> str:
+    """Return the most frequent separator outside quotes in a header; a comma if there is none."""
+    unquoted = _QUOTED.sub("", header)
+    return max(_SEPARATORS, key=lambda candidate: (unquoted.count(candidate), candidate == ","))
 
 
-def elements_inside_root(head: str) -> Mapping[str, int]:
-    """Return how often each element stands directly inside the root of an XML text, in the order of the first of each; the text may end early."""
+def count_elements_inside_root(head: str) -> Mapping[str, int]:
+    """Count the elements directly inside an XML root, in order of first appearance.
+
+    The text may be truncated.
+    """
     counts, depth = Counter[str](), 0
 
     def begin(name: str, _attributes: Mapping[str, str]) -> None:
@@ -89,38 +101,44 @@ def elements_inside_root(head: str) -> Mapping[str, int]:
     return counts
 
 
-def row_tag(elements: Mapping[str, int]) -> str | None:
-    """Return which of the elements inside a root is the record: the one that repeats most, and the first of those; None if there is none."""
+def infer_row_tag(elements: Mapping[str, int]) -> str | None:
+    """Return the most frequent element inside a root, which is the record; None if there is none.
+
+    The first of equally frequent ones wins.
+    """
     return max(elements, key=elements.__getitem__, default=None)
 
 
-def apart(paths: Sequence[str]) -> tuple[Mapping[str, Sequence[str]], Sequence[str]]:
-    """Return the paths by the folder that they are a dataset of, and those that belong to none.
+def split_datasets(paths: Sequence[str]) -> tuple[Mapping[str, Sequence[str]], Sequence[str]]:
+    """Return the paths by the folder that is their dataset, and the files that belong to none.
 
-    ``orders/2024/a.csv`` and ``customers/a.csv`` are two datasets, also with a ``README.md`` beside the folders, which is of neither, or with a
-    ``prices.csv``, which is told to be of none. ``date=2024-01-01/a.csv`` and ``2024/a.csv`` are parts of one dataset, "", and so are many files
-    beside one folder.
+    ``orders/2024/a.csv`` and ``customers/a.csv`` are two datasets. A ``README.md`` beside the folders does
+    not change that; a ``prices.csv`` there belongs to none. ``date=2024-01-01/a.csv`` and ``2024/a.csv``
+    are parts of one dataset, "", and so are many files beside one folder.
     """
-    firsts = [(path.partition("/"), format_of_ending(ending_of(path)) is not None) for path in paths]
-    loose = [first for (first, slash, _), readable in firsts if readable and not slash]
-    folders = {first for (first, slash, _), readable in firsts if readable and slash}
-    if not folders or not all(map(_PLAIN.fullmatch, folders)) or len(loose) > len(folders) == 1:
+    top_level = [(path.partition("/"), format_of_ending(ending_of(path)) is not None) for path in paths]
+    loose_files = [first for (first, slash, _), readable in top_level if readable and not slash]
+    folders = {first for (first, slash, _), readable in top_level if readable and slash}
+    if not folders or not all(map(_PLAIN.fullmatch, folders)) or len(loose_files) > len(folders) == 1:
         return {"": paths}, ()
     datasets: dict[str, list[str]] = {}
-    for (first, slash, rest), _ in firsts:
+    for (first, slash, rest), _ in top_level:
         if slash:
             datasets.setdefault(first, []).append(rest)
-    return datasets, loose
+    return datasets, loose_files
 
 
 def looks_like_a_date(values: Iterable[Any]) -> bool:
-    """Return whether all values are dates such as ``2024-01-28``, and there is one."""
-    found = [str(value) for value in values]
-    return bool(found) and all(re.fullmatch(r"\d{4}-\d{2}-\d{2}", value) for value in found)
+    """Return whether there are values, and all are dates such as ``2024-01-28``."""
+    texts = [str(value) for value in values]
+    return bool(texts) and all(re.fullmatch(r"\d{4}-\d{2}-\d{2}", value) for value in texts)
 
 
 def is_code(value: str | None) -> bool:
-    """Return whether a text is made of digits and would be another one as a number: ``007``, ``+4930123456`` or ``12345678901234567890``, but not ``0``, ``0.5`` or ``+5``."""
+    """Return whether a text consists of digits but would change as a number.
+
+    Examples: ``007``, ``+4930123456`` or ``12345678901234567890``, but not ``0``, ``0.5`` or ``+5``.
+    """
     text = (value or "").strip()
     digits = text.removeprefix("+")
     if not re.fullmatch(r"[0-9]+", digits):
@@ -130,16 +148,19 @@ def is_code(value: str | None) -> bool:
 
 
 def has_decimal_comma(values: Iterable[str | None]) -> bool:
-    """Return whether all texts are whole numbers or such as ``1.234,56``, and one has a decimal comma; those without a value do not count."""
-    found = _given(values)
-    return any("," in text for text in found) and all(map(_COMMA.fullmatch, found))
+    """Return whether all texts are numbers such as ``1.234,56``, and one has a decimal comma.
+
+    Whole numbers are allowed; empty texts are ignored.
+    """
+    texts = _non_empty_texts(values)
+    return any("," in text for text in texts) and all(map(_COMMA.fullmatch, texts))
 
 
 def is_day_first(values: Iterable[str | None]) -> bool:
-    """Return whether all texts are dates such as ``28.12.2024``, and there is one; those without a value do not count."""
-    found = _given(values)
-    return bool(found) and all(map(_DAY_FIRST.fullmatch, found))
+    """Return whether there are texts, and all are dates such as ``28.12.2024``; empty ones are ignored."""
+    texts = _non_empty_texts(values)
+    return bool(texts) and all(map(_DAY_FIRST.fullmatch, texts))
 
 
-def _given(values: Iterable[str | None]) -> list[str]:
+def _non_empty_texts(values: Iterable[str | None]) -> list[str]:
     return [text for value in values if (text := (value or "").strip())]

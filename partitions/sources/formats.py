@@ -1,4 +1,7 @@
-"""The formats of files: their endings, and what a user may say of them. How each is read: one module a format in ``resources/sources/files/formats``."""
+"""File formats: their endings, and the options that a user may set.
+
+Reading them: one module per format in ``resources/sources/files/formats``.
+"""
 
 from __future__ import annotations
 
@@ -17,18 +20,18 @@ from partitions.refusal import Refusal
 from partitions.spelling import nearest
 
 
-def _one_of(name: str, names: Sequence[str]) -> str:
-    """Return the options that are expected in the place of an unknown one, the one that may be meant first."""
-    close = nearest(name, names)
-    return f"{f'{close}, or another ' if close else ''}one of {', '.join(names)}"
+def _suggest_option(name: str, names: Sequence[str]) -> str:
+    """Return the valid options in words, the one most similar to an unknown option first."""
+    nearest_name = nearest(name, names)
+    return f"{f'{nearest_name}, or another ' if nearest_name else ''}one of {', '.join(names)}"
 
 
-def _form(name: object) -> object:
+def _canonical_name(name: object) -> object:
     return "ndjson" if name == "jsonl" else name  # two names of one format
 
 
 FormatName = Annotated[
-    Literal["ndjson", "json", "csv", "parquet", "avro", "xml", "excel"], BeforeValidator(_form)
+    Literal["ndjson", "json", "csv", "parquet", "avro", "xml", "excel"], BeforeValidator(_canonical_name)
 ]
 
 Option = str | int | float | bool
@@ -37,13 +40,13 @@ _COMPRESSED = ("", ".gz", ".bz2", ".zst")
 
 
 class ExcelOptions(Model):
-    """Which cells of a workbook are records.
+    """The cells of a workbook that are records.
 
     Attributes:
-        sheet: its name; or its place among the sheets that are shown, from 1.
-        header_row: the row with the names of the columns, from 1; None: the first that is not empty; 0: there is none, and the declared schema
-            names the columns from the left.
-        skip_rows: rows below the header that are no records, such as units.
+        sheet: a sheet's name, or its position among the visible sheets, from 1.
+        header_row: the row with the column names, from 1; None: the first row that is not empty; 0: there
+        is none, and the declared schema names the columns from the left.
+        skip_rows: the number of rows below the header that are no records, such as units.
     """
 
     sheet: Annotated[str, Field(min_length=1)] | Annotated[int, Field(ge=1, strict=True)] = 1
@@ -53,18 +56,20 @@ class ExcelOptions(Model):
 
 @dataclass(frozen=True)
 class FileFormat:
-    """What a user may say of files of one format.
+    """A file format, and the options that a user may set.
 
     Attributes:
-        endings: case-sensitive, without that of a compression.
+        endings: case-sensitive, without a compression's ending.
         is_text: whether a file may be compressed as a whole.
-        always_checked: why fields that the schema lacks cannot be left out; None: they can.
-        required: options that files cannot be read without, with what is expected.
-        refused: options, in lower case, with which rows would be lost or changed without a word, with what is expected.
-        options: those that the format has; None: those of Spark's reader.
-        reader_options: of Spark's reader, those that may be named, in their usual spelling.
-        is_of_lines: whether Spark finds lines before it reads the letters, so that it must be told the bytes that end one.
-        no_rescue: why values that do not fit cannot be kept in ``_rescued_data``, as what is expected instead; None: they can.
+        always_checked: why fields that the schema lacks cannot be ignored; None: they can.
+        required: options without which files cannot be read, with what is expected.
+        refused: options, in lower case, that would silently lose or change rows, with the advice for each.
+        options: the format's own options; None: it takes those of Spark's reader.
+        reader_options: the options of Spark's reader that are allowed, in their usual spelling.
+        is_line_based: whether Spark splits lines before it decodes them, so that the bytes of a line end
+        must be known.
+        rescue_refusal: the schema modes to use since ``_rescued_data`` cannot keep misfitting values;
+        None: it can.
         lists_units: whether a file can list units, which are read without Spark.
     """
 
@@ -75,56 +80,58 @@ class FileFormat:
     refused: Mapping[str, str] = field(default_factory=dict)
     options: type[Model] | None = None
     reader_options: Sequence[str] = ()
-    is_of_lines: bool = False
-    no_rescue: str | None = (
+    is_line_based: bool = False
+    rescue_refusal: str | None = (
         "strict or merge (a value that does not fit is found by the record, not by the field)"
     )
     lists_units: bool = False
 
     @property
     def all_endings(self) -> tuple[str, ...]:
-        """The endings, each plain and compressed if the format allows it."""
+        """The endings, also with each compression that the format allows."""
         return tuple(
             plain + packed for plain in self.endings for packed in (_COMPRESSED if self.is_text else ("",))
         )
 
-    def refusals(self, given: Mapping[str, Option], schema: str | None) -> Iterator[Refusal]:
+    def refusals(self, user_options: Mapping[str, Option], schema: str | None) -> Iterator[Refusal]:
         """Yield options that are missing, unknown or wrong.
 
         Args:
-            given: by the user.
-            schema: that is declared.
+            user_options: the options that the user set.
+            schema: the declared schema.
         """
-        names = {name.lower() for name in given}
+        names = {name.lower() for name in user_options}
         for name, expected in self.required.items():
             if name.lower() not in names:
                 yield Refusal(("source", "options", name), "nothing", expected)
         refused = self.refused if self.options else {**_REFUSED, **self.refused}
-        for name in given:
+        for name in user_options:
             if name.lower() in refused:
-                yield Refusal(("source", "options", name), repr(given[name]), refused[name.lower()])
-            encoding = str(given[name]) if name.lower() in ENCODING_OPTIONS else "utf-8"
+                yield Refusal(("source", "options", name), repr(user_options[name]), refused[name.lower()])
+            encoding = str(user_options[name]) if name.lower() in ENCODING_OPTIONS else "utf-8"
             if fault := self._encoding_fault(encoding, names):
                 yield Refusal(("source", "options", name), repr(encoding), fault)
-            if name.lower() in _OF_TIMES and lacks_part_of_date(str(given[name])):
+            if name.lower() in _TIME_FORMAT_OPTIONS and lacks_part_of_date(str(user_options[name])):
                 yield Refusal(
                     ("source", "options", name),
-                    repr(given[name]),
+                    repr(user_options[name]),
                     "a form with year, month and day, such as dd.MM.yyyy: a part that it leaves out would be filled in. Declare the column as string",
                 )
         if self.options is None:
-            yield from self._unknown_options(given)
+            yield from self._unknown_options(user_options)
             return
         try:
-            options = self.options.model_validate(given)
+            options = self.options.model_validate(user_options)
         except ValidationError as error:
             for problem in error.errors():
                 name = str(problem["loc"][0])
                 is_known = name in self.options.model_fields
                 yield Refusal(
                     ("source", "options", name),
-                    repr(given[name]) if is_known else "an unknown option",
-                    _EXPECTED.get(name, "") if is_known else _one_of(name, [*self.options.model_fields]),
+                    repr(user_options[name]) if is_known else "an unknown option",
+                    _EXPECTED.get(name, "")
+                    if is_known
+                    else _suggest_option(name, [*self.options.model_fields]),
                 )
             return
         if isinstance(options, ExcelOptions) and options.header_row == 0 and schema is None:
@@ -133,23 +140,26 @@ class FileFormat:
             )
 
     def _unknown_options(self, options: Mapping[str, Option]) -> Iterator[Refusal]:
-        """Yield options that Spark's reader would ignore without a word; one with a dot in its name is Hadoop's."""
+        """Yield options that Spark's reader would silently ignore; names with a dot belong to Hadoop."""
         known_options = {
             name.lower() for name in (*self.reader_options, *self.required, *self.refused, *_REFUSED)
         }
         names = sorted((*self.reader_options, *self.required), key=str.casefold)
         for name in options:
             if name.lower() not in known_options and "." not in name:
-                yield Refusal(("source", "options", name), "an unknown option", _one_of(name, names))
+                yield Refusal(("source", "options", name), "an unknown option", _suggest_option(name, names))
 
     def _encoding_fault(self, encoding: str, names: Collection[str]) -> str | None:
-        """What an encoding is expected to be, if files are not read with it; ``names`` are those of all options, in lower case."""
+        """Return what to set instead of an encoding that files cannot be read with; None if they can.
+
+        ``names`` are the lower-case names of all options.
+        """
         try:
             encoding_name = codecs.lookup(encoding).name
-            "".encode(encoding)  # of codecs that know no texts, such as rot13, this is an error, too
+            "".encode(encoding)  # also fails for codecs that are no text encodings, such as rot13
         except LookupError:
             return "the name of an encoding, such as windows-1252, ISO-8859-1 or UTF-16"
-        if not self.is_of_lines or encoding_name == "utf-8":
+        if not self.is_line_based or encoding_name == "utf-8":
             return None
         if encoding_name in ("utf-16", "utf-32"):
             order = f"{encoding}LE or {encoding}BE"
@@ -177,27 +187,27 @@ _REFUSED: Mapping[str, str] = {
     "modifiedbefore": _BY_TIME,
     "rescueddatacolumn": "no such option: target.schema_mode: rescue keeps what does not fit",
 }
-"""Options of Spark's readers, in lower case, with which rows or files would be lost without a word, or that a load sets itself; with what is expected."""
+"""Options of Spark's readers, in lower case, that would silently lose rows or files, or that a load sets itself; with the advice for each."""
 
-_OF_JSON: Mapping[str, str] = {
+_JSON_REFUSED: Mapping[str, str] = {
     "singlevariantcolumn": "no such option: declare source.schema, with fields of the type variant",
     "enabledatetimeparsingfallback": "no such option: name the form of times in timestampFormat",
 }
 
-_OF_TIMES = frozenset({"dateformat", "timestampformat", "timestampntzformat"})
-"""Options that name the form of dates and times, in lower case."""
+_TIME_FORMAT_OPTIONS = frozenset({"dateformat", "timestampformat", "timestampntzformat"})
+"""The options that give the format of dates and times, in lower case."""
 
 _EXPECTED = {
     "sheet": "the name of a sheet, or its place among the sheets, from 1",
     "header_row": "the number of the row with the names of the columns, from 1; or 0 if there is none",
     "skip_rows": "how many rows below the header are no records",
 }
-"""In words, by option of ``ExcelOptions``."""
+"""What is expected, by option of ``ExcelOptions``."""
 
-_OF_TEXTS = ("dateFormat", "encoding", "charset", "locale", "samplingRatio", "timeZone", "timestampFormat", "timestampNTZFormat")  # fmt: skip
-_OF_NUMBERS = ("nanValue", "negativeInf", "nullValue", "positiveInf")
+_TEXT_OPTIONS = ("dateFormat", "encoding", "charset", "locale", "samplingRatio", "timeZone", "timestampFormat", "timestampNTZFormat")  # fmt: skip
+_NUMBER_OPTIONS = ("nanValue", "negativeInf", "nullValue", "positiveInf")
 _JSON_OPTIONS = (
-    *_OF_TEXTS,
+    *_TEXT_OPTIONS,
     "allowBackslashEscapingAnyCharacter",
     "allowComments",
     "allowNonNumericNumbers",
@@ -215,8 +225,8 @@ _JSON_OPTIONS = (
     "primitivesAsString",
 )
 _CSV_OPTIONS = (
-    *_OF_TEXTS,
-    *_OF_NUMBERS,
+    *_TEXT_OPTIONS,
+    *_NUMBER_OPTIONS,
     "columnPruning",
     "comment",
     "delimiter",
@@ -235,8 +245,8 @@ _CSV_OPTIONS = (
     "sep",
 )
 _XML_OPTIONS = (
-    *_OF_TEXTS,
-    *_OF_NUMBERS,
+    *_TEXT_OPTIONS,
+    *_NUMBER_OPTIONS,
     "attributePrefix",
     "excludeAttribute",
     "ignoreNamespace",
@@ -255,22 +265,22 @@ FORMATS: Mapping[str, FileFormat] = {
     "ndjson": FileFormat(
         (".ndjson", ".jsonl", ".json"),
         refused={
-            **_OF_JSON,
+            **_JSON_REFUSED,
             "multiline": "no such option: records that go over several lines are `format: json`",
         },
         reader_options=_JSON_OPTIONS,
-        is_of_lines=True,
-        no_rescue=None,
+        is_line_based=True,
+        rescue_refusal=None,
         lists_units=True,
     ),
     "json": FileFormat(
         (".json",),
         refused={
-            **_OF_JSON,
+            **_JSON_REFUSED,
             "multiline": "no such option: a file is one document; `format: ndjson` reads a record a line",
         },
         reader_options=_JSON_OPTIONS,
-        no_rescue=None,
+        rescue_refusal=None,
         lists_units=True,
     ),
     "csv": FileFormat(
@@ -278,11 +288,11 @@ FORMATS: Mapping[str, FileFormat] = {
         always_checked="the header of a csv file must be the schema's",
         refused={**CSV_REFUSED, "inferschema": _INFERENCE},
         reader_options=_CSV_OPTIONS,
-        no_rescue=None,
+        rescue_refusal=None,
         lists_units=True,
     ),
     "parquet": FileFormat(
-        (".parquet",), is_text=False, reader_options=_PARQUET_OPTIONS, no_rescue=None, lists_units=True
+        (".parquet",), is_text=False, reader_options=_PARQUET_OPTIONS, rescue_refusal=None, lists_units=True
     ),
     "avro": FileFormat(
         (".avro",),
@@ -294,16 +304,16 @@ FORMATS: Mapping[str, FileFormat] = {
             "ignoreextension": "no such option: source.extensions names the endings of the files that are read",
         },
         reader_options=_AVRO_OPTIONS,
-        no_rescue=None,
+        rescue_refusal=None,
     ),
     "xml": FileFormat(
         (".xml",),
         required={"rowTag": "the name of the element that is a record, such as order"},
-        refused={**_OF_JSON, "inferschema": _INFERENCE},
+        refused={**_JSON_REFUSED, "inferschema": _INFERENCE},
         reader_options=_XML_OPTIONS,
     ),
     "excel": FileFormat(
         (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods"), is_text=False, options=ExcelOptions, lists_units=True
     ),
 }
-"""By the word that a user writes."""
+"""The formats, by the word that a user writes."""

@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import AfterValidator, Field
 
 from partitions.refusal import Refusal
-from partitions.sources.definition import NO_TIME, AskedAbove, AskedWindows, ConnectionType
+from partitions.sources.definition import NO_TIME, ConnectionType, IncrementalSupport, WindowSupport
 from partitions.sources.rows import RowsSource
 
 _FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
@@ -22,7 +22,7 @@ def _function_name(text: str) -> str:
 
 
 FunctionName = Annotated[str, AfterValidator(_function_name)]
-"""A function of the user."""
+"""The name of a user's function."""
 
 Value = str | int | float | bool
 Param = Value | tuple[Value, ...]
@@ -32,10 +32,11 @@ class PythonSource(RowsSource):
     """A function of the user that yields rows.
 
     Attributes:
-        function: ``package.module:name``; gets a ``RowRequest``, and yields batches.
-        highest: ``package.module:name``; gets the same and a column's name, and returns the highest value that there is, or None.
-        connection: of ``platform.yaml``, of type python; the function gets its settings.
-        params: the function gets them as they are.
+        function: ``package.module:name``; receives a ``RowRequest``, and yields batches.
+        highest: ``package.module:name``; receives the request and a column's name, and returns the
+        column's highest value, or None.
+        connection: a connection of ``platform.yaml``, of type python; the function receives its settings.
+        params: passed to the function unchanged.
         schema_: Spark DDL; without it the schema is inferred once from the first rows and pinned.
     """
 
@@ -49,7 +50,7 @@ class PythonSource(RowsSource):
     schema_: Annotated[str | None, Field(alias="schema", min_length=1)] = None
 
     @property
-    def shown(self) -> str:
+    def label(self) -> str:
         """The function."""
         return f"function {self.function}"
 
@@ -59,34 +60,39 @@ class PythonSource(RowsSource):
         return self.schema_
 
     @property
-    def asked_windows(self) -> AskedWindows:
-        """The function gets the two ends of what is asked for."""
-        return super().asked_windows._replace(by_range=True)
+    def window_support(self) -> WindowSupport:
+        """Any range: the function receives both ends."""
+        return super().window_support._replace(by_range=True)
 
     @property
-    def asked_above(self) -> AskedAbove:
-        """Only a function of its own says what the highest value is without fetching rows."""
-        return AskedAbove(saves_bound=False, tells_what_is_new=self.highest is not None)
+    def incremental_support(self) -> IncrementalSupport:
+        """Detects new rows only if a second function returns the highest value without fetching rows."""
+        return IncrementalSupport(saves_bound=False, detects_new_rows=self.highest is not None)
 
     def identity(self) -> dict[str, Any]:
-        """Return what makes it another source (docs/reference/state.md)."""
+        """Return the keys that identify the source: a change makes it another one (docs/reference/state.md)."""
         identity = self.model_dump(
             include={"type", "function", "connection", "window_column", "unit_columns"}
         )
-        return identity | {"params": {name: _named(value) for name, value in sorted(self.params.items())}}
+        return identity | {
+            "params": {name: _mask_secrets(value) for name, value in sorted(self.params.items())}
+        }
 
     def reading(self) -> dict[str, Any]:
-        """Return what else its rows depend on."""
+        """Return further keys that its rows depend on."""
         return {"schema": self.schema_}
 
     def unit_refusals(self) -> Iterator[Refusal]:
-        """Yield a function that nothing asks."""
+        """Yield a function for the highest value, which a list of units does not need."""
         yield from super().unit_refusals()
         if self.highest is not None:
             yield Refusal(("source", "highest"), self.highest, "no such key (all units are asked for)")
 
     def window_refusals(self, *, timed: bool, unit_fields: Sequence[str]) -> Iterator[Refusal]:
-        """Yield keys that name columns of nothing: windows and units themselves reach the function as values."""
+        """Yield keys for columns that the definition does not have.
+
+        Windows and units need no columns: the function receives them as values.
+        """
         if not timed and self.window_column is not None:
             yield Refusal(("source", "window_column"), self.window_column, NO_TIME)
         for name, column in self.unit_columns.items():
@@ -98,8 +104,11 @@ class PythonSource(RowsSource):
                 )
 
 
-def _named(value: Any) -> Any:
-    """A text of the environment by its variable, since a state must not hold a secret; any other value itself, as JSON has it."""
+def _mask_secrets(value: Any) -> Any:
+    """Return a value for the state, with texts from the environment replaced by their variable.
+
+    A state must not contain secrets; any other value stays as it is.
+    """
     if isinstance(value, tuple):
-        return [_named(item) for item in value]
+        return [_mask_secrets(item) for item in value]
     return repr(value) if isinstance(value, str) and type(value) is not str else value

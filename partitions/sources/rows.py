@@ -1,4 +1,4 @@
-"""What sources have in common that are asked for rows, by columns or by a query."""
+"""The common part of sources that are queried for rows, by columns or by a query."""
 
 from __future__ import annotations
 
@@ -8,46 +8,46 @@ from typing import Annotated, ClassVar
 from pydantic import AfterValidator, Field, model_validator
 
 from partitions.refusal import Refusal
-from partitions.sources.definition import NO_TIME, WHOLE_WINDOW, AskedWindows, RowColumns, SourceDefinition
+from partitions.sources.definition import NO_TIME, WHOLE_WINDOW, RowColumns, SourceDefinition, WindowSupport
 
 
-def _column(text: str) -> str:
+def _check_column_name(text: str) -> str:
     if "\x00" in text:
         raise ValueError("expected the name of a column")
     return text
 
 
-ColumnName = Annotated[str, Field(min_length=1), AfterValidator(_column)]
+ColumnName = Annotated[str, Field(min_length=1), AfterValidator(_check_column_name)]
 
 
 class RowsSource(SourceDefinition):
-    """A source that is asked for rows.
+    """A source that is queried for rows.
 
     Attributes:
-        window_column: the time that decides on a row's window: a date or a timestamp, with or without a zone.
-        unit_columns: the names of a unit's values to the columns that hold them.
-        has_query: whether a query, or a request, with placeholders may stand in the place of columns.
-        asks_in: the key where placeholders stand, and where in words.
+        window_column: the time that decides a row's window: a date or a timestamp, with or without a zone.
+        unit_columns: by the name of a unit's value, the column that holds it.
+        has_query: whether a query or request with placeholders may replace the columns.
+        placeholder_location: the key that may contain placeholders, and its name in messages.
     """
 
     has_query: ClassVar[bool] = False
-    asks_in: ClassVar[tuple[str, str]] = ("query", "the query")
+    placeholder_location: ClassVar[tuple[str, str]] = ("query", "the query")
     window_column: ColumnName | None = None
     unit_columns: dict[Annotated[str, Field(min_length=1)], ColumnName] = Field(default_factory=dict)
 
     @model_validator(mode="after")
-    def _own_columns(self) -> RowsSource:
+    def _columns_are_distinct(self) -> RowsSource:
         names = [*([self.window_column] if self.window_column else []), *self.unit_columns.values()]
-        twice = next((name for name in names if names.count(name) > 1), None)
-        if twice:
+        repeated_column = next((name for name in names if names.count(name) > 1), None)
+        if repeated_column:
             raise ValueError(
-                f"window_column and unit_columns: expected a column of its own for each, found {twice} twice"
+                f"window_column and unit_columns: expected a column of its own for each, found {repeated_column} twice"
             )
         return self
 
     @property
     def form(self) -> str:
-        """The type: its records are rows."""
+        """The type of the source: its records are rows."""
         return f"a source of type {self.type}"
 
     @property
@@ -56,15 +56,15 @@ class RowsSource(SourceDefinition):
         return RowColumns(self.window_column, self.unit_columns)
 
     @property
-    def asked_windows(self) -> AskedWindows:
-        """By a column with a row's time, or by both ends of a window in the query."""
+    def window_support(self) -> WindowSupport:
+        """Any range if there is a column with a row's time, or both ends are in the query."""
         by_range = self.window_column is not None or self.placeholders >= WHOLE_WINDOW
-        return super().asked_windows._replace(by_range=by_range)
+        return super().window_support._replace(by_range=by_range)
 
     def window_refusals(self, *, timed: bool, unit_fields: Sequence[str]) -> Iterator[Refusal]:
-        """Yield what neither columns nor the query say, and what they say too much."""
-        asked = self.placeholders
-        if timed and self.window_column is None and not asked >= WHOLE_WINDOW:
+        """Yield what columns and query lack to identify windows and units, or have too much."""
+        placeholder_names = self.placeholders
+        if timed and self.window_column is None and not placeholder_names >= WHOLE_WINDOW:
             or_query = ", or a query with {start} and {end}" if self.has_query else ""
             yield Refusal(
                 ("source", "window_column"),
@@ -73,12 +73,12 @@ class RowsSource(SourceDefinition):
             )
         if not timed and self.window_column is not None:
             yield Refusal(("source", "window_column"), self.window_column, NO_TIME)
-        if not timed and asked & WHOLE_WINDOW:
-            yield Refusal(("source", "query"), f"{{{min(asked & WHOLE_WINDOW)}}}", NO_TIME)
+        if not timed and placeholder_names & WHOLE_WINDOW:
+            yield Refusal(("source", "query"), f"{{{min(placeholder_names & WHOLE_WINDOW)}}}", NO_TIME)
         yield from self._unit_refusals(unit_fields)
 
     def unit_refusals(self) -> Iterator[Refusal]:
-        """Yield what only windows have, too."""
+        """Yield keys that only windows have."""
         for key in ("window_column", "unit_columns"):
             if value := getattr(self, key):
                 columns = value if isinstance(value, str) else ", ".join(value)
@@ -86,7 +86,7 @@ class RowsSource(SourceDefinition):
         yield from super().unit_refusals()
 
     def column_refusals(self) -> Iterator[Refusal]:
-        """Yield what only windows have."""
+        """Yield keys and placeholders that only windows have."""
         if self.window_column is not None:
             yield Refusal(
                 ("source", "window_column"), self.window_column, "no such key (only windows have it)"
@@ -97,17 +97,17 @@ class RowsSource(SourceDefinition):
             )
         if self.placeholders:
             yield Refusal(
-                ("source", self.asks_in[0]),
+                ("source", self.placeholder_location[0]),
                 f"{{{min(self.placeholders)}}}",
-                f"{self.asks_in[1].removeprefix('the ')} without placeholders (only windows have them; rows above a watermark are asked for without)",
+                f"{self.placeholder_location[1].removeprefix('the ')} without placeholders (only windows have them; rows above a watermark are asked for without)",
             )
 
     def _unit_refusals(self, unit_fields: Sequence[str]) -> Iterator[Refusal]:
-        """Each value of a unit reaches the source, and the source names no others."""
-        asked, names = self.placeholders - WHOLE_WINDOW, ", ".join(unit_fields) or "it has none"
+        """Yield unit values that do not reach the source, and names of units that do not exist."""
+        placeholder_names, names = self.placeholders - WHOLE_WINDOW, ", ".join(unit_fields) or "it has none"
         for name in unit_fields:
-            if name not in self.unit_columns and f"unit.{name}" not in asked:
-                or_query = f", or {{unit.{name}}} in {self.asks_in[1]}" if self.has_query else ""
+            if name not in self.unit_columns and f"unit.{name}" not in placeholder_names:
+                or_query = f", or {{unit.{name}}} in {self.placeholder_location[1]}" if self.has_query else ""
                 yield Refusal(
                     ("source", "unit_columns", name), "nothing", f"the column with a row's {name}{or_query}"
                 )
@@ -118,8 +118,10 @@ class RowsSource(SourceDefinition):
                     f"the column {column}",
                     f"a name of the definition's units: {names}",
                 )
-        unknown = sorted(asked - {f"unit.{name}" for name in unit_fields})
+        unknown = sorted(placeholder_names - {f"unit.{name}" for name in unit_fields})
         if unknown:
             yield Refusal(
-                ("source", self.asks_in[0]), f"{{{unknown[0]}}}", f"a name of the definition's units: {names}"
+                ("source", self.placeholder_location[0]),
+                f"{{{unknown[0]}}}",
+                f"a name of the definition's units: {names}",
             )

@@ -1,4 +1,7 @@
-"""Several sources of one dataflow, as a list: what a union or a join of Spark's engine reads (docs/reference/streams-on-spark.md)."""
+"""A list of sources in one dataflow, for a union or join of Spark's engine.
+
+See docs/reference/streams-on-spark.md.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +18,11 @@ from partitions.sources.table import TableSource
 from partitions.spark_stream.delay import Delay
 
 
-class Named(Model):
-    """What a source of a list has beside its own keys.
+class NamedSource(Model):
+    """The keys that a source has only inside a list.
 
     Attributes:
-        name: of which no other source has the like; the second source of a join names columns by it.
+        name: unique in the list; the second source of a join names columns with it.
         timeout: Spark's ``delayThreshold`` of its rows; None: the watermark's.
     """
 
@@ -27,19 +30,19 @@ class Named(Model):
     timeout: Delay | None = None
 
 
-class NamedFiles(FilesSource, Named):
-    """Files, one source of several."""
+class NamedFiles(FilesSource, NamedSource):
+    """Files as one source of a list."""
 
     def identity(self) -> dict[str, Any]:
-        """Return what makes it another source; its timeout does not."""
+        """Return the keys that identify the source; its timeout is not one of them."""
         return {"name": self.name, **super().identity()}
 
 
-class NamedTable(TableSource, Named):
-    """A table of the lake, one source of several."""
+class NamedTable(TableSource, NamedSource):
+    """A table of the lake as one source of a list."""
 
     def identity(self) -> dict[str, Any]:
-        """Return what makes it another source; its timeout does not."""
+        """Return the keys that identify the source; its timeout is not one of them."""
         return {"name": self.name, **super().identity()}
 
 
@@ -47,7 +50,7 @@ class SeveralSources(SourceDefinition):
     """At least two sources, in the order in which Spark's checkpoint numbers them.
 
     Attributes:
-        sources: a user writes them as a list, without this key.
+        sources: written by a user as a list, without this key.
     """
 
     written_as: ClassVar[str | None] = "sources"
@@ -57,7 +60,7 @@ class SeveralSources(SourceDefinition):
 
     @model_validator(mode="before")
     @classmethod
-    def _listed(cls, value: Any) -> Any:
+    def _parse_list(cls, value: Any) -> Any:
         if not isinstance(value, list | tuple):
             return value
         if len(value) < 2:
@@ -66,43 +69,46 @@ class SeveralSources(SourceDefinition):
 
     @property
     def parts(self) -> Mapping[tuple[str | int, ...], SourceDefinition]:
-        """Each of them."""
+        """The sources, by their positions in the list."""
         return {("source", index): source for index, source in enumerate(self.sources)}
 
     @property
-    def shown(self) -> str:
+    def label(self) -> str:
         """The sources by their names."""
-        return ", ".join(f"{source.name} ({source.shown})" for source in self.sources)
+        return ", ".join(f"{source.name} ({source.label})" for source in self.sources)
 
     @property
     def form(self) -> str:
-        """A list: its records are those of its sources."""
+        """A list of sources."""
         return "a list of sources"
 
     def identity(self) -> dict[str, Any]:
-        """Return what makes them others: the checkpoint knows them by their order (docs/reference/state.md)."""
+        """Return the keys that identify the list, in order: the checkpoint knows sources by position.
+
+        See docs/reference/state.md.
+        """
         return {"type": self.type, "sources": [source.identity() for source in self.sources]}
 
     def reading(self) -> dict[str, Any]:
-        """Return what else their rows depend on."""
+        """Return further keys that their rows depend on."""
         return {"readings": [source.reading() for source in self.sources]}
 
     def refusals(self) -> Iterator[Refusal]:
-        """Yield what is wrong with one of them, and names that two have; Spark's columns know no case."""
+        """Yield what is wrong with a source, and names that occur twice, ignoring case as Spark does."""
         names = [source.name.casefold() for source in self.sources]
         for index, source in enumerate(self.sources):
             if names.index(names[index]) < index:
                 expected = "a name that no other source has, upper and lower case being the same"
                 yield Refusal(("source", index, "name"), f"{source.name} again", expected)
-            yield from within(("source", index), source.refusals())
+            yield from at_source_key(("source", index), source.refusals())
 
     def window_refusals(self, **_: object) -> Iterator[Refusal]:
-        """Yield nothing: windows are refused a list as a whole."""
+        """Yield nothing: a list cannot have windows at all."""
         yield from ()
 
 
-def within(key: tuple[str | int, ...], refusals: Iterator[Refusal]) -> Iterator[Refusal]:
-    """Yield what is refused of one source at its key in the file: ``("source",)``, or its place in a list."""
+def at_source_key(key: tuple[str | int, ...], refusals: Iterator[Refusal]) -> Iterator[Refusal]:
+    """Yield refusals of one source under its own key: ``("source",)``, or its position in a list."""
     for refusal in refusals:
-        of_source = refusal.key[:1] == ("source",)
-        yield refusal._replace(key=(*key, *refusal.key[1:])) if of_source else refusal
+        is_source_key = refusal.key[:1] == ("source",)
+        yield refusal._replace(key=(*key, *refusal.key[1:])) if is_source_key else refusal

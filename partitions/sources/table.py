@@ -11,7 +11,7 @@ from partitions.refusal import Refusal
 from partitions.sources.rows import RowsSource
 
 
-def _table_name(text: str) -> str:
+def _check_table_name(text: str) -> str:
     parts = text.split("/")
     if len(parts) != 2 or not all(
         part.isidentifier() and part.isascii() and not part.startswith("_") for part in parts
@@ -20,19 +20,19 @@ def _table_name(text: str) -> str:
     return text
 
 
-TableName = Annotated[str, AfterValidator(_table_name)]
+TableName = Annotated[str, AfterValidator(_check_table_name)]
 
 
 class TableSource(RowsSource):
-    """A table of the lake, by dataflow or not.
+    """A table of the lake, written by a dataflow or not.
 
     Attributes:
         table: ``<layer>/<name>``.
-        from_: the first version that a stream reads; ``latest``: what comes after its first run.
-        on_change: whether a version that removes or changes rows stops a stream, or is passed over.
+        from_: the first version that a stream reads; ``latest``: the versions after its first run.
+        on_change: whether a version that removes or changes rows stops a stream, or is skipped.
     """
 
-    OF_STREAMS: ClassVar[tuple[str, ...]] = ("from_", "on_change")
+    STREAM_KEYS: ClassVar[tuple[str, ...]] = ("from_", "on_change")
 
     type: Literal["table"]
     table: TableName
@@ -42,7 +42,7 @@ class TableSource(RowsSource):
     on_change: Literal["stop", "skip"] = "stop"
 
     @property
-    def shown(self) -> str:
+    def label(self) -> str:
         """The table's name."""
         return self.table
 
@@ -52,19 +52,19 @@ class TableSource(RowsSource):
         return self.table
 
     def identity(self) -> dict[str, Any]:
-        """Return what makes it another source (docs/reference/state.md)."""
-        begins = {} if self.from_ == "earliest" else {"from": self.from_}
-        return self.model_dump(include={"type", "table", "window_column", "unit_columns"}) | begins
+        """Return the keys that identify the source: a change makes it another one (docs/reference/state.md)."""
+        first_version = {} if self.from_ == "earliest" else {"from": self.from_}
+        return self.model_dump(include={"type", "table", "window_column", "unit_columns"}) | first_version
 
     def stream_refusals(self) -> Iterator[Refusal]:
-        """Yield what only streams over splits have."""
-        for name in self.OF_STREAMS:
+        """Yield keys that only streams over splits have."""
+        for name in self.STREAM_KEYS:
             if name in self.model_fields_set:
                 key = name.rstrip("_")
                 expected = "no such key (only a stream with engine: splits has it)"
                 yield Refusal(("source", key), str(getattr(self, name)), expected)
 
     def unit_refusals(self) -> Iterator[Refusal]:
-        """Yield what only streams have, too."""
+        """Yield keys that only windows or streams have."""
         yield from self.stream_refusals()
         yield from super().unit_refusals()

@@ -11,7 +11,7 @@ from partitions.path.bad_files import OnBadFile
 from partitions.refusal import Refusal
 from partitions.sources import FilesSource, TableSource
 from partitions.sources.definition import SourceDefinition
-from partitions.sources.several import within
+from partitions.sources.several import at_source_key
 from partitions.spark_stream import union_join
 from partitions.spark_stream.definition import StructuredStream, misplaced_operator
 from partitions.stream.operators import (
@@ -48,7 +48,7 @@ def refusals(
 ) -> Iterator[Refusal]:
     """Yield options that a stream on Spark's engine does not support."""
     for place, part in source.parts.items():
-        yield from within(place, _source_refusals(part))
+        yield from at_source_key(place, _source_refusals(part))
     if (load := _LOADS[watermark.output_mode]) != target.load:
         yield Refusal(("target", "load"), target.load, f"{load} beside output_mode: {watermark.output_mode}")
     if (why := misplaced_operator(operators, len(source.parts))) is not None:

@@ -115,7 +115,7 @@ def _of_union(
         ) is not None:
             key = "path" if isinstance(part, FilesSource) else "table"
             expected = f"another place than that of {twice.name} (a union would have its rows twice)"
-            yield Refusal(("source", index, key), part.shown, expected)
+            yield Refusal(("source", index, key), part.label, expected)
 
 
 def _of_join(

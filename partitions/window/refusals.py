@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from partitions.path.bad_files import OnBadFile
 from partitions.placeholders import two_digit_year
 from partitions.refusal import Refusal
-from partitions.sources.definition import WHOLE_WINDOW, SourceDefinition, rows_tell
+from partitions.sources.definition import WHOLE_WINDOW, SourceDefinition, rows_identify_work_unit
 from partitions.target import Target
 from partitions.window.definition import WindowWatermark
 from partitions.window.folder_names import (
@@ -42,7 +42,7 @@ def refusals(
     yield from _centuries(source, watermark)
     shared = list(_places(source, watermark))
     yield from shared or _unsaid_bounds(source, watermark)
-    if not source.asked_windows.by_range and target.only_adds and watermark.partial and timed:
+    if not source.window_support.by_range and target.only_adds and watermark.partial and timed:
         yield Refusal(
             ("target", "load"),
             "append",
@@ -50,7 +50,9 @@ def refusals(
         )
     yield from _abstinence(source, watermark)
     yield from _load(watermark, target)
-    if target.only_adds or not (target.merges or rows_tell(source, timed=timed, unit_fields=fields)):
+    if target.only_adds or not (
+        target.merges or rows_identify_work_unit(source, timed=timed, unit_fields=fields)
+    ):
         yield from _moving(watermark)
 
 
@@ -77,7 +79,7 @@ def _ends(source: SourceDefinition, watermark: WindowWatermark) -> Iterator[Refu
     if watermark.time_entry is None or not watermark.partial or source.row_columns.window is not None:
         return
     floor = watermark.time_range.to_floor
-    for text in source.wordings(watermark.zone):
+    for text in source.bound_texts(watermark.zone):
         if floor is not None and text.name == "end" and text.wording.is_coarser_than(floor):
             yield Refusal(
                 ("watermark", "partial"),
@@ -90,10 +92,12 @@ def _places(source: SourceDefinition, watermark: WindowWatermark) -> Iterator[Re
     """Refuse placeholders that give two windows the same place: both would read it."""
     if watermark.time_entry is None or not source.placeholders & WHOLE_WINDOW:
         return
-    if source.places and share_a_place(source.places, watermark):
-        first = next(placeholder for placeholder in source.places if placeholder.name in WHOLE_WINDOW)
+    if source.window_placeholders and share_a_place(source.window_placeholders, watermark):
+        first = next(
+            placeholder for placeholder in source.window_placeholders if placeholder.name in WHOLE_WINDOW
+        )
         yield Refusal(
-            ("source", source.asks_in[0]),
+            ("source", source.placeholder_location[0]),
             f"{first.text}, which is the same for several {' and '.join(grains(watermark))} windows",
             "{start} with each field from the year down to the length of a window, such as {start:%Y-%m-%d} for days and {start:%Y-%m-%dT%H} for hours"
             + ("" if source.holds_files else "; or the column with a row's time as source.window_column"),
@@ -102,10 +106,14 @@ def _places(source: SourceDefinition, watermark: WindowWatermark) -> Iterator[Re
 
 def _centuries(source: SourceDefinition, watermark: WindowWatermark) -> Iterator[Refusal]:
     """Refuse two-digit years if windows span more than a hundred years: two would have the same text."""
-    short = two_digit_year((*source.places, *source.asked)) if watermark.time_entry is not None else None
+    short = (
+        two_digit_year((*source.window_placeholders, *source.request_placeholders))
+        if watermark.time_entry is not None
+        else None
+    )
     if short is not None and has_years_of_two_centuries(watermark):
         yield Refusal(
-            ("source", source.asks_in[0]),
+            ("source", source.placeholder_location[0]),
             f"{short.text} beside windows before 1970 or after 2068, which two digits of a year do not tell",
             "%Y in the place of %y",
         )
@@ -119,8 +127,11 @@ def _unsaid_bounds(source: SourceDefinition, watermark: WindowWatermark) -> Iter
     if watermark.time_entry is None:
         return
     filters = source.row_columns.window is not None
-    for text in source.wordings(watermark.zone):
-        names_place = source.asked_windows.names_place and text.key == ("source", source.asks_in[0])
+    for text in source.bound_texts(watermark.zone):
+        names_place = source.window_support.named_by_start and text.key == (
+            "source",
+            source.placeholder_location[0],
+        )
         if filters and not names_place:
             continue
         column = "the column with a row's time as source.window_column"
@@ -138,7 +149,7 @@ def _unsaid_bounds(source: SourceDefinition, watermark: WindowWatermark) -> Iter
             return
         if names_place and text.wording.is_coarser_than("hour"):
             continue
-        bound = unsaid_bound(watermark, text.wording, whole=names_place or not source.asked_windows.by_range)
+        bound = unsaid_bound(watermark, text.wording, whole=names_place or not source.window_support.by_range)
         if bound is None:
             continue
         is_format = text.key[-1] == "watermark_param_format"
@@ -156,7 +167,7 @@ def _unsaid_bounds(source: SourceDefinition, watermark: WindowWatermark) -> Iter
 
 
 def _abstinence(source: SourceDefinition, watermark: WindowWatermark) -> Iterator[Refusal]:
-    if watermark.abstinent and source.asked_windows.by_range and not watermark.abstinent_skips:
+    if watermark.abstinent and source.window_support.by_range and not watermark.abstinent_skips:
         yield Refusal(
             ("watermark", "abstinent"),
             "a period without abstinent_skips",

@@ -145,7 +145,7 @@ def _outs(dataflow: Dataflow, platform: Platform, side_table: SideTable | None) 
     }
     yaml = _code_reference(platform.folder / f"dataflows/{dataflow.name}.yaml")
     kinds = {_ICONS.get(dataflow.target.format, dataflow.target.format), "spark"}
-    loaded = f"Loaded from {dataflow.source.shown} above a {dataflow.kind} watermark."
+    loaded = f"Loaded from {dataflow.source.label} above a {dataflow.kind} watermark."
     outs = {
         "table": AssetOut(
             key=table_key(dataflow),

@@ -10,7 +10,7 @@ from typing_extensions import override
 
 from partitions import sql_text
 from partitions.errors import ConfigurationError
-from partitions.sources.database_types import MOST_LETTERS, ColumnType
+from partitions.sources.database_types import MAX_SHOWN_LETTERS, ColumnType
 from partitions.unit_values import TIMES, Kind
 from resources.dialects.dialect import Dialect, clock
 
@@ -236,11 +236,11 @@ class PostgreSQL(Dialect):
             return f"encode(convert_to({text}, 'UTF8'), 'hex')"
 
         cells = ", ".join(
-            f"{self.text(f'{key} = ')} || left(CAST({self.name(key)} AS text), {MOST_LETTERS})"
+            f"{self.text(f'{key} = ')} || left(CAST({self.name(key)} AS text), {MAX_SHOWN_LETTERS})"
             for key in keys
         )
         row = hexadecimal(f"concat_ws(', ', {cells})") if cells else "''"
-        value = hexadecimal(f"left(CAST({self.name(column)} AS text), {MOST_LETTERS})")
+        value = hexadecimal(f"left(CAST({self.name(column)} AS text), {MAX_SHOWN_LETTERS})")
         return f"{self.text(type_.note(column))} || {value} || ':' || {row} || ':'"
 
 

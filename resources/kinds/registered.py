@@ -35,5 +35,5 @@ class RegisteredKind(NamedTuple):
 def unreadable_source(dataflow: Dataflow) -> ConfigurationError:
     """Return the error of a source that the dataflow's kind does not read."""
     return ConfigurationError(
-        f"dataflow {dataflow.name}: expected a source that a {dataflow.kind} watermark reads, found {dataflow.source.shown}"
+        f"dataflow {dataflow.name}: expected a source that a {dataflow.kind} watermark reads, found {dataflow.source.label}"
     )

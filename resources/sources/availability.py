@@ -32,7 +32,7 @@ def look_at_database(connection: JdbcConnection, source: JdbcSource) -> str:
     """
     query = Questions(source, DIALECTS[connection.system], UTC).columns()
     with client(connection, _SECONDS) as asking:
-        names = list(readable_types(asking.describe(query), source.shown))
+        names = list(readable_types(asking.describe(query), source.label))
     check_names(source, names)
     return f"{connection}: reads, {_counted(names, source)}"
 
@@ -68,4 +68,4 @@ def look_at_table(place: Place, source: TableSource) -> str:
 
 def _counted(names: list[str], source: RowsSource) -> str:
     named = named_columns(source)
-    return f"{source.shown} has {len(names)} columns{', ' + ', '.join(named.values()) + ' among them' if named else ''}"
+    return f"{source.label} has {len(names)} columns{', ' + ', '.join(named.values()) + ' among them' if named else ''}"

@@ -81,13 +81,13 @@ class PinsColumns(ABC):
         columns = self._columns(spark)
         if self._mode not in FOLLOWS:
             if changes := column_changes(columns, pinned):
-                said = f"source: expected the columns of {self._source.shown} that were pinned, found others: {'; '.join(changes.values())}"
+                said = f"source: expected the columns of {self._source.label} that were pinned, found others: {'; '.join(changes.values())}"
                 back = _way_back(self._source, dataflow, may_merge=self._may_merge)
                 raise schema_mismatch(said, back, dataflow, next(iter(changes)))
             return
         there = {name.casefold() for name in columns.fieldNames()}
         known = PinnedSchema.of(pinned)
-        where = f"{self._source.shown}"
+        where = f"{self._source.label}"
         evolution = evolution_of(self._mode, dataflow, known, plain(columns), where)
         self._missing = frozenset(
             field["name"] for field in evolution.schema["fields"] if field["name"].casefold() not in there
@@ -102,7 +102,7 @@ class PinsColumns(ABC):
             return ()
         names = ", ".join(sorted(self._missing))
         return (
-            f"{self._source.shown} has no {names} any more: NULL in the rows that are loaded from now on",
+            f"{self._source.label} has no {names} any more: NULL in the rows that are loaded from now on",
         )
 
     def lacking(self, spark: SparkSession, pinned: str) -> Sequence[Lacking]:
@@ -163,7 +163,7 @@ def check_columns(source: RowsSource, schema: StructType) -> None:
         if known.get(column) not in wanted:
             expected = " or ".join(WORDS[kind] for kind in wanted if kind != "whole")
             raise ConfigurationError(
-                f"source.{key}: expected a column of {source.shown} with {expected}, found {column}, which is {types[column]}"
+                f"source.{key}: expected a column of {source.label} with {expected}, found {column}, which is {types[column]}"
             )
 
 
@@ -179,7 +179,7 @@ def check_names(source: RowsSource, names: Sequence[str]) -> None:
             close = alike or difflib.get_close_matches(column, names, n=1)
             hint = f" (did you mean {close[0]}?)" if close else ""
             raise ConfigurationError(
-                f"source.{key}: expected a column of {source.shown}, which has {', '.join(names)}; found {column}{hint}"
+                f"source.{key}: expected a column of {source.label}, which has {', '.join(names)}; found {column}{hint}"
             )
 
 

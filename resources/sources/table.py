@@ -128,7 +128,7 @@ class TableRows(PinsColumns):
         held = {name: kind_of(type_name) for name, type_name in named.items()}
         known = {name: kind for name, kind in held.items() if kind}
         source = json.dumps(
-            {"tables": {self._source.shown: self._table.identity()}}
+            {"tables": {self._source.label: self._table.identity()}}
             | ({"version": version} if isinstance(version, int) else {})
         )
         return Observed(now, known, {}, version=version, columns=tuple(types), source=source)
@@ -168,7 +168,7 @@ class TableRows(PinsColumns):
     def find_unreadable(self, spark: SparkSession, error: Exception) -> BadPart | None:
         """Try to read the version."""
         why = unreadable_version(spark, self._table, self.version(), error)
-        part = f"table {self._source.shown}"
+        part = f"table {self._source.label}"
         return BadPart(f"{part}: {why}", part=part, why=why, code=UNREADABLE_VERSION) if why else None
 
     def _columns(self, spark: SparkSession) -> StructType:

@@ -62,7 +62,7 @@ class TableVersions:
         rest = appends.versions[len(before) :]
         if rest and rest[0].holds_all_files and begin != 0:
             raise NeedsDecision(
-                f"table {self._source.shown}: expected version {begin} (source.from) in its log, found it from version {rest[0].version} on, with all"
+                f"table {self._source.label}: expected version {begin} (source.from) in its log, found it from version {rest[0].version} on, with all"
                 " rows of before in it. Name a later version, or earliest or latest",
                 code="versions_gone",
             )
@@ -81,7 +81,7 @@ class TableVersions:
         changed = next((version for version in appends.versions if version.changes), None)
         if changed is not None:
             raise SourceError(
-                f"table {self._source.shown}: expected versions that only append rows, since a stream reads each once; {changed.changes}."
+                f"table {self._source.label}: expected versions that only append rows, since a stream reads each once; {changed.changes}."
                 " Nothing of it was read. Have the stream read a table that only grows, or pass such versions over with source.on_change: skip",
                 code="source_changed",
             )
@@ -104,5 +104,5 @@ class TableVersions:
         if isinstance(self._table, TellsAppends):
             return self._table.appends
         raise ConfigurationError(
-            f"table {self._source.shown}: expected a Delta or Iceberg table, whose log tells what each version appends, found another format"
+            f"table {self._source.label}: expected a Delta or Iceberg table, whose log tells what each version appends, found another format"
         )

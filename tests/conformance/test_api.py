@@ -6,15 +6,15 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from partitions.api.calendar_ranges import ranges
-from partitions.api.parameters import formatted, inclusive_end, parameter_zone
+from partitions.api.calendar_ranges import split_range
+from partitions.api.parameters import format_parameter, inclusive_end, parameter_zone
 from tests.conformance.common import Case, answer, decode, fails, same
 
 
 @pytest.mark.cases("api", "api_watermark_format")
 def test_watermark_format(case: Case) -> None:
     given = case["input"]
-    result = answer(case, lambda: formatted(decode(given["value"]), given["format"]))
+    result = answer(case, lambda: format_parameter(decode(given["value"]), given["format"]))
     assert fails(case) or result == case["expected"]
 
 
@@ -23,7 +23,7 @@ def test_ranges(case: Case) -> None:
     given = case["input"]
     result = answer(
         case,
-        lambda: ranges(decode(given["from"]), decode(given["to"]), given["amount"], given["unit"]),
+        lambda: split_range(decode(given["from"]), decode(given["to"]), given["amount"], given["unit"]),
     )
     assert fails(case) or same([list(bounds) for bounds in result], decode(case["expected"]))
 

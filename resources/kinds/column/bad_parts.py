@@ -43,7 +43,7 @@ class ColumnBadParts(BadParts[ColumnSlice]):
             return of_source
         if isinstance(of_source, SourceError) and not of_source.transient:
             # No run can read the slice before somebody corrects source or definition: its number must not hold that up.
-            return BadPart(of_source.message, part=self.dataflow.source.shown, code=of_source.code)
+            return BadPart(of_source.message, part=self.dataflow.source.label, code=of_source.code)
         if of_source is not None:
             raise of_source from None  # Spark's own text may quote the options of a connection
         if slice_.version is not None and isinstance(self.above, HasVersions):

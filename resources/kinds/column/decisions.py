@@ -101,7 +101,7 @@ class ColumnRules(StateRules):
     def watermark_from_bounds(self, text: str) -> str:
         """The highest times of the rows, where a clock has bounded the read and is not the watermark itself: rows may still come below it."""
         dataflow = self._dataflow
-        if dataflow.source.asked_above.saves_bound or dataflow.has_step:
+        if dataflow.source.incremental_support.saves_bound or dataflow.has_step:
             return text
         bounds = ColumnState.of(deserialise(text))
         table_columns = set(self._table.contents.columns())

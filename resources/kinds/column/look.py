@@ -121,7 +121,7 @@ class ColumnLook:
         """Raise NeedsDecision if the source is another one than was read, or its index tells that its rows end below what was read."""
         if not self._watches(entry):
             return
-        name, source = self.dataflow.name, self.dataflow.source.shown
+        name, source = self.dataflow.name, self.dataflow.source.label
         check_types(state, seen, name)
         check_identity(name, source, entry.source if entry else None, seen.source, state)
         ranges = bounds(self._definition, state, seen, now)
@@ -133,7 +133,7 @@ class ColumnLook:
             return
         at_or_above_watermark = any_of(Between(name, mark.value, None) for name, mark in state.marks.items())
         if state.marks and not at_version(self.above, seen.version).holds_any(at_or_above_watermark):
-            raise behind(self.dataflow.name, self.dataflow.source.shown, state)
+            raise behind(self.dataflow.name, self.dataflow.source.label, state)
 
     def _watches(self, entry: Entry | None) -> bool:
         """Whether rows were read from a source that tells itself from others, and no decision has been about it since."""

@@ -93,7 +93,7 @@ class OpenTransactions:
     def _untold(self, seen: Observed, untold: Untold) -> Observed:
         """The look, with a warning that rows may come late; none of a database that never tells."""
         remedy = "let rows settle by time (`settle: PT5M`), or look back (`backward: {by: 1000}` of numbers, `{hours: 1}` of times) with merge_keys"
-        why = f"{self.dataflow.source.shown} does not tell its open transactions: {untold.why}"
+        why = f"{self.dataflow.source.label} does not tell its open transactions: {untold.why}"
         if self._definition.settle == TRANSACTIONS:
             raise PlanError(
                 f"dataflow {self.dataflow.name}: watermark.settle: expected a source that tells its open transactions, found that {why}. Instead {remedy}"

@@ -85,7 +85,7 @@ class ColumnReading(Reading[ColumnSlice], contract.TellsLacking[ColumnSlice]):
     def _saves_bound_of(self, slice_: ColumnSlice) -> bool:
         """Whether the bounds of a slice become the watermark only because a step of the user follows: not those that the source was told."""
         is_due = slice_.why == "run" and not slice_.replaces
-        return is_due and self.dataflow.has_step and not self.dataflow.source.asked_above.saves_bound
+        return is_due and self.dataflow.has_step and not self.dataflow.source.incremental_support.saves_bound
 
     def read(self, spark: SparkSession, slice_: ColumnSlice | None, pinned: str) -> DataFrame:
         """The rows between the bounds, in parts of about the same size; of those that replace others, with all that are deleted."""

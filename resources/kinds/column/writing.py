@@ -91,7 +91,11 @@ class ColumnWriting(Writing[ColumnSlice], WatchesRows[ColumnSlice], SavesHighest
 
         Of a write that nobody saw the table tells it.
         """
-        if self.dataflow.source.asked_above.saves_bound or self.dataflow.has_step or intent.why == "replay":
+        if (
+            self.dataflow.source.incremental_support.saves_bound
+            or self.dataflow.has_step
+            or intent.why == "replay"
+        ):
             return intent.watermark
         return _state_written(intent, stats, table, reads_nulls=self._definition.nulls == "read")
 

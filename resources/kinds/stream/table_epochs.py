@@ -56,7 +56,7 @@ class EpochsOfVersions(Epochs):
             return Waiting((input_before_start(appends.table, before),))
         if since is not None and (appends.table != at["table"] or appends.newest < since.version):
             raise self._other_source(
-                f"expected table {self.dataflow.source.shown} of which versions up to {since.version} were read, found another table of that name,"
+                f"expected table {self.dataflow.source.label} of which versions up to {since.version} were read, found another table of that name,"
                 " or an older version of it",
                 "source_replaced",
             )
@@ -113,7 +113,7 @@ class EpochsOfVersions(Epochs):
         )
         if bad is None and lacks_file(error):
             raise self._other_source(
-                f"expected the files that versions {epoch_input.first} to {epoch_input.last} of table {self.dataflow.source.shown} have added, found some gone:"
+                f"expected the files that versions {epoch_input.first} to {epoch_input.last} of table {self.dataflow.source.label} have added, found some gone:"
                 " they were joined with others and vacuumed before they were read",
                 "versions_gone",
             ) from error
@@ -132,7 +132,7 @@ class EpochsOfVersions(Epochs):
         read = None if last is None else (last.version, epoch_input.id and last.id, files, size)
         if read != (epoch_input.last, epoch_input.id, epoch_input.files, epoch_input.bytes):
             raise self._other_source(
-                f"expected versions {epoch_input.first} to {epoch_input.last} of table {self.dataflow.source.shown}, found others in its log",
+                f"expected versions {epoch_input.first} to {epoch_input.last} of table {self.dataflow.source.label}, found others in its log",
                 "versions_gone",
             )
         return appended

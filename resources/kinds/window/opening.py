@@ -95,7 +95,7 @@ def _unit_rows(stores: Stores, dataflow: Dataflow, secondary: SecondaryInput) ->
         source, number = stores.source(reading), dataflow.window.secondary_input.index(secondary)
         if not isinstance(source, ListsRows):
             raise AssertionError(source)
-        what = f"dataflow {dataflow.name}, secondary_input {number + 1} ({reading.source.shown})"
+        what = f"dataflow {dataflow.name}, secondary_input {number + 1} ({reading.source.label})"
         return rows_in_time(what, partial(source.listed, secondary.columns), secondary.columns)
     if secondary.path:
         place = Place.parse(secondary.path, stores.folder)

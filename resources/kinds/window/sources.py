@@ -53,7 +53,7 @@ class AskedWindows:
     def __init__(self, dataflow: Dataflow, source: RowSource) -> None:
         """Use a source of rows."""
         self._name, self._source, self._definition = dataflow.name, source, dataflow.source
-        self.ranged = dataflow.source.asked_windows.by_range or dataflow.window.time_entry is None
+        self.ranged = dataflow.source.window_support.by_range or dataflow.window.time_entry is None
 
     @property
     def remarks(self) -> Sequence[str]:

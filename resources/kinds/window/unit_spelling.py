@@ -67,8 +67,8 @@ def _texts(dataflow: Dataflow) -> Mapping[str, Callable[[Any], str]]:
         case FilesSource():
             return {each.unit: str for each in source.folder_template.placeholders if each.unit}
         case ApiSource():
-            return {each.unit: as_text for each in source.asked if each.unit}
-    return {each.unit: canonical for each in source.asked if each.unit}
+            return {each.unit: as_text for each in source.request_placeholders if each.unit}
+    return {each.unit: canonical for each in source.request_placeholders if each.unit}
 
 
 def _held(

@@ -10,7 +10,7 @@ from math import ceil
 from typing import TYPE_CHECKING, NamedTuple
 
 from partitions.api.links import next_link
-from partitions.api.retry_after import pause_named
+from partitions.api.retry_after import requested_pause
 from partitions.errors import SourceError, in_one_line
 from resources.connections.api import ApiConnection
 from resources.sources.api.tokens import forget_token
@@ -95,7 +95,7 @@ class AnswerReader:
             self._connection.given.is_accepted = True
         if status == 204 or status in ignored:
             return Answer(response.url, "", False, None, response.headers, is_empty=True)
-        pause = pause_named(status, response.headers, datetime.now(UTC))
+        pause = requested_pause(status, response.headers, datetime.now(UTC))
         if status in _PASSING or (status == 403 and pause is not None):
             wait_notice = f", which asks to wait {_shown_pause(pause)}" if pause is not None else ""
             raise PassingFailure(f"{where}: expected a page, found HTTP {status}{wait_notice}", pause)

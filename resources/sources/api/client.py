@@ -255,7 +255,7 @@ class ApiClient:
         try:
             return read(answer)
         except DocumentError as error:
-            if error.broken:
+            if error.is_truncated:
                 raise PassingFailure(f"{where}: {self.connection.hide(str(error))}") from None
             raise self.refusal(page, error) from None
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
-from partitions.api.document import Record
+from partitions.api.document import JsonRecord
 from partitions.api.field_names import FieldNames
-from partitions.api.query_halving import NotCut, Query
+from partitions.api.query_halving import CannotHalve, Query
 from partitions.api.requests import Request
 from partitions.api.values import kind_of_values
 from partitions.dataflow import Dataflow
@@ -82,7 +82,7 @@ class _Part:
         """
         try:
             return self._fetcher.halves(self.query, self._lowest, self._highest)
-        except NotCut as why:
+        except CannotHalve as why:
             raise error.not_cut(str(why)) from None
 
 
@@ -142,7 +142,7 @@ class Fetcher:
                                 fetched.names.add(sent.record.value)
                             for name, seen in highest.items():
                                 try:
-                                    seen.add(self._values.typed(sent.record, name, seen.kind))
+                                    seen.add(self._values.to_column_value(sent.record, name, seen.kind))
                                 except ValueError:
                                     fetched.unfit = fetched.unfit or _unfit(sent, name, seen.kind)
                 except TooManyRecords as error:
@@ -161,7 +161,7 @@ class Fetcher:
         )
         return "text" if is_text else self._values.kind_in(NOTHING, column)
 
-    def all_records(self, client: ApiClient, query: Query) -> Iterator[Record]:
+    def all_records(self, client: ApiClient, query: Query) -> Iterator[JsonRecord]:
         """All records of a query, some of them more than once if it had to be cut."""
         waiting = [query]
         while waiting:
@@ -178,10 +178,10 @@ class Fetcher:
         return self._source.max_records is not None
 
     def halves(self, query: Query, lowest: Any, highest: Any) -> tuple[Query, Query]:
-        """Return the two parts of a query; raise NotCut if it has none."""
+        """Return the two parts of a query; raise CannotHalve if it has none."""
         return query.halves(self._source, self._zone, lowest, highest)
 
-    def value_in(self, query: Query, record: Record) -> Any:
+    def value_in(self, query: Query, record: JsonRecord) -> Any:
         """Return the value of a record that tells which part of a query it belongs to."""
         column = query.column or (query.range.column if query.range is not None else None)
         if column is None:
@@ -196,7 +196,7 @@ class Fetcher:
 
     def belongs_to(self, query: Query, value: Any) -> bool:
         """Return whether a record with this value belongs to a part."""
-        return query.column is None or query.has(value, self._zone)
+        return query.column is None or query.contains(value, self._zone)
 
     def shown(self, request: Request) -> str:
         """A request in words, for errors."""

@@ -7,8 +7,16 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 from urllib.parse import urljoin
 
-from partitions.api.document import Document, DocumentError, parsed, parsed_lines
-from partitions.api.paging import AtMost, Counted, Cursor, NextLink, PageSeen, PagingError, Position
+from partitions.api.document import Document, DocumentError, parse_document, parse_lines
+from partitions.api.paging import (
+    Cursor,
+    NextLink,
+    NumberedPaging,
+    PageInfo,
+    PagingError,
+    Position,
+    RecordLimitReached,
+)
 from partitions.api.requests import Request
 from partitions.api.walk import PageWalk
 from partitions.errors import SourceError
@@ -25,7 +33,7 @@ _NOT_THERE = frozenset(range(400, 500)) - NEVER_EMPTY
 class TooManyRecords(SourceError):
     """A request has as many records as the API gives at most, so that there may be more."""
 
-    code = AtMost.code
+    code = RecordLimitReached.code
 
     def not_cut(self, why: str) -> SourceError:
         """Return the error for a request that cannot be cut into smaller ones."""
@@ -51,14 +59,14 @@ class _Read(NamedTuple):
     """A page whose records are known."""
 
     document: Document
-    seen: PageSeen
+    seen: PageInfo
 
 
 class _Received(NamedTuple):
     """A page that has come whole, of which it is known where it seems to lead."""
 
     answer: Answer
-    seems: PageSeen
+    seems: PageInfo
 
 
 def pages(client: ApiClient, source: ApiSource, request: Request, *, ahead: bool = False) -> Iterator[Page]:
@@ -89,7 +97,7 @@ class _Pages:
             source.max_pages,
             total=_total_place(source),
             max_records=source.max_records,
-            own=frozenset(client.connection.params),
+            fixed_parameters=frozenset(client.connection.params),
         )
         self._coming: Begun[_Read | _Received] | None = None
         self._asked_ahead: Position | None = None
@@ -102,7 +110,7 @@ class _Pages:
             failure: SourceError | None = None
             try:
                 counts = walk.advance(read.seen)
-            except AtMost as error:
+            except RecordLimitReached as error:
                 counts, failure = True, _failure(self._client, page, error)
             except PagingError as error:
                 raise _failure(self._client, page, error) from None
@@ -118,7 +126,7 @@ class _Pages:
     def _current_page(self) -> Asked:
         walk = self._walk
         assert walk.position is not None
-        return self._page(walk.position, walk.number, is_promised=walk.is_promised, is_look=walk.is_look)
+        return self._page(walk.position, walk.number, is_promised=walk.is_promised, is_look=walk.is_probe)
 
     def _page(self, position: Position, number: int, *, is_promised: bool, is_look: bool = False) -> Asked:
         source = self._source
@@ -164,12 +172,14 @@ def _failure(client: ApiClient, page: Asked, error: PagingError) -> SourceError:
     """The error for pages that do not lead to all records."""
     said = client.connection.hide(str(error))
     text = f"{client.where(page)}: {said}. Nothing of this slice was saved; {error.remedy}"
-    return TooManyRecords(text) if isinstance(error, AtMost) else SourceError(text, code=error.code)
+    return (
+        TooManyRecords(text) if isinstance(error, RecordLimitReached) else SourceError(text, code=error.code)
+    )
 
 
 def _behind_last(source: ApiSource, number: int) -> str | None:
     """What to do about a refusal of a page that may lie behind the last."""
-    if number == 1 or not isinstance(source.paging, Counted):
+    if number == 1 or not isinstance(source.paging, NumberedPaging):
         return None
     return (
         "The page before it came, so it may lie behind the last: have the walk end there by the number of all records (total: meta.total), or with"
@@ -182,7 +192,7 @@ def _received(source: ApiSource, answer: Answer) -> _Received | None:
     if answer.is_empty or answer.is_lines or not isinstance(source.paging, Cursor | NextLink):
         return None
     outline = Outline.of(answer.text)
-    return _Received(answer, _seen(source, answer, outline.at, PageSeen(0))) if outline else None
+    return _Received(answer, _seen(source, answer, outline.at, PageInfo(0))) if outline else None
 
 
 def _document(source: ApiSource, answer: Answer) -> Document:
@@ -195,19 +205,21 @@ def _document(source: ApiSource, answer: Answer) -> Document:
                 "some that end where the connection does, so that a part may be missing",
                 remedy="have the API send one of these; or name the header with the number of all records as source.total_header",
             )
-        return parsed_lines(answer.text, errors=source.errors)
-    return parsed(answer.text, source.records, errors=source.errors, is_optional=source.records_optional)
+        return parse_lines(answer.text, errors=source.errors)
+    return parse_document(
+        answer.text, source.records, errors=source.errors, is_optional=source.records_optional
+    )
 
 
 def _read(source: ApiSource, answer: Answer) -> _Read:
     document = _document(source, answer)
-    seen = PageSeen(len(document.records))
+    seen = PageInfo(len(document.records))
     if source.paging is not None:
         seen = replace(seen, records=frozenset(hash(record.text) for record in document.records))
     return _Read(document, _seen(source, answer, document.at, seen))
 
 
-def _seen(source: ApiSource, answer: Answer, at: Callable[[str], Any], seen: PageSeen) -> PageSeen:
+def _seen(source: ApiSource, answer: Answer, at: Callable[[str], Any], seen: PageInfo) -> PageInfo:
     """What an answer says of all pages, beside its records.
 
     Args:

@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from partitions.api.document import Record
+from partitions.api.document import JsonRecord
 from resources.staging import StagedLines
 
 _LINE = re.compile(r"(?:^|(?<=; ))line (\d+): ")
@@ -26,7 +26,7 @@ class Sent(NamedTuple):
     where: str
     page: int
     number: int
-    record: Record
+    record: JsonRecord
 
 
 class _Run(NamedTuple):

@@ -7,8 +7,8 @@ from decimal import Decimal
 from functools import cached_property
 from typing import Any
 
-from partitions.api.document import Record
-from partitions.api.values import SentNumber, as_text, typed
+from partitions.api.document import JsonRecord
+from partitions.api.values import SentNumber, as_text, to_column_value
 from partitions.column.predicates import ranges_of
 from partitions.ddl import Column, kinds_of, parse_ddl, rounded
 from partitions.predicate import Predicate, matches
@@ -54,24 +54,24 @@ class RecordValues:
             (kind_of_value(bound) for bound in bounds if bound is not None), self.pinned.get(column)
         )
 
-    def value(self, record: Record, column: str, kind: Kind | None) -> Any:
+    def value(self, record: JsonRecord, column: str, kind: Kind | None) -> Any:
         """A value as it is compared; None for one that Spark will refuse."""
         try:
-            return self.typed(record, column, kind)
+            return self.to_column_value(record, column, kind)
         except ValueError:
             return None
 
-    def may_match(self, rows: Predicate, record: Record, column_kinds: Mapping[str, Kind | None]) -> bool:
+    def may_match(self, rows: Predicate, record: JsonRecord, column_kinds: Mapping[str, Kind | None]) -> bool:
         """Whether a record is one of some rows; one that cannot be compared is for Spark to refuse."""
         try:
-            values = {name: self.typed(record, name, kind) for name, kind in column_kinds.items()}
+            values = {name: self.to_column_value(record, name, kind) for name, kind in column_kinds.items()}
             return matches(rows, values)
         except (ValueError, TypeError):
             return True
 
-    def typed(self, record: Record, column: str, kind: Kind | None) -> Any:
+    def to_column_value(self, record: JsonRecord, column: str, kind: Kind | None) -> Any:
         """A value as its row holds it once it is loaded, which the bound of a slice must not lie below."""
-        value, declared = typed(record.value.get(column), kind), self._declared_columns.get(column)
+        value, declared = to_column_value(record.value.get(column), kind), self._declared_columns.get(column)
         return rounded(value, declared) if isinstance(value, Decimal) and declared is not None else value
 
 

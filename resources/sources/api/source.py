@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from typing_extensions import override
 
-from partitions.api.calendar_ranges import ranges
+from partitions.api.calendar_ranges import split_range
 from partitions.api.query_halving import Query
 from partitions.api.requests import Request, request_for, requests_above, sample_request
 from partitions.api.values import kind_of_values
@@ -148,7 +148,7 @@ class ApiRows(RowSource, ReadsAbove, TellsCuts, TellsLacking, ListsRows):
     def _asked_for(self, extents: Sequence[Extent], pinned: str) -> list[tuple[Query, str]]:
         """A query for each extent, with the condition that its rows meet."""
         source = self._source
-        said = frozenset({"start", "end"}) if source.window_is_said else frozenset()
+        said = frozenset({"start", "end"}) if source.sends_window else frozenset()
         pinned_kinds = self._values.pinned = kinds(pinned_struct(pinned))
         columns = WindowColumns(
             pinned_kinds,
@@ -206,7 +206,9 @@ class ApiRows(RowSource, ReadsAbove, TellsCuts, TellsLacking, ListsRows):
         is_day = not isinstance(range_.lower, datetime)
         lower, upper = (_as_time(bound) for bound in (range_.lower, range_.upper))
         ends = [
-            end for _, end in islice(ranges(lower, upper, split.amount, split.unit), most) if end != upper
+            end
+            for _, end in islice(split_range(lower, upper, split.amount, split.unit), most)
+            if end != upper
         ]
         floored = self._source.bounds(self._zone).floored
         said = dict.fromkeys(end.date() if is_day else floored(end) for end in ends)

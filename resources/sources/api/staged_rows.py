@@ -41,7 +41,7 @@ class StagedRows:
         self._last = (spark, numbered, used)
         schema = json.loads(PinnedSchema.of(numbered).columns)
         # To look closer is a read of its own, by Spark; most records were seen to have no other fields when they were fetched.
-        strange = [staged for staged in used if not staged.names.are_known(schema)]
+        strange = [staged for staged in used if not staged.names.are_all_in(schema)]
         try:
             rows = self.files(follows=bool(strange)).read(
                 spark, [file for staged in used for file in staged.files], numbered
@@ -79,7 +79,7 @@ class StagedRows:
         """Return the pinned columns that no record of the rows that were read last has."""
         used = [staged for staged in (self._last[2] if self._last else ()) if staged.files]
         names = PinnedSchema.of(pinned).struct.fieldNames() if used else ()
-        return tuple(Lacking(name) for name in names if all(staged.names.lack(name) for staged in used))
+        return tuple(Lacking(name) for name in names if all(staged.names.lacks(name) for staged in used))
 
     def failure(self, error: Exception) -> SourceError | None:
         """The SourceError for a record that made a write fail; None if it was none."""
@@ -96,7 +96,7 @@ class StagedRows:
     def _unnumbered(self, evolved: SchemaEvolved) -> SchemaEvolved:
         """The same without the file, and without the column that only staged rows have."""
         return SchemaEvolved(
-            f"the schema changes with {self._source.shown}: {evolved.changes}",
+            f"the schema changes with {self._source.label}: {evolved.changes}",
             pinned=_unnumbered(evolved.pinned),
             changes=evolved.changes,
         )

@@ -24,18 +24,18 @@ from partitions.records.first_types import (
     types_of_lines,
 )
 from partitions.sources.first_draft import (
-    apart,
-    elements_inside_root,
+    count_elements_inside_root,
     ending_of,
     format_of_ending,
     has_decimal_comma,
+    infer_json_format,
+    infer_row_tag,
+    infer_separator,
     is_code,
     is_day_first,
-    json_form,
     looks_like_a_date,
     main_format,
-    row_tag,
-    separator_of,
+    split_datasets,
 )
 from partitions.sources.formats import FORMATS, Option
 from resources.connections.places import Place
@@ -169,7 +169,7 @@ def survey(place: Place) -> Survey:
     """
     listing = list_above(place, FromBeginning(), ("",), budget=_BUDGET)
     files = {file.path: file for file in listing.listed.files}
-    folders, loose = apart(list(files))
+    folders, loose = split_datasets(list(files))
     datasets = [
         dataset
         for folder, paths in folders.items()
@@ -265,18 +265,18 @@ def _inspect(place: Place, form: str, path: str, *, is_json: bool) -> _Beginning
         if is_json and head.lstrip().startswith(b"["):
             look = _Beginning("json")  # also if its first line is too long to be read
         text, options = _decode(head)
-        look = _Beginning(json_form(text) if is_json else form, look.options)
+        look = _Beginning(infer_json_format(text) if is_json else form, look.options)
         if look.form == "ndjson":
             _check_utf8(options)
         look = replace(look, options={**look.options, **options})
         if form == "csv":
-            separator = separator_of(text.partition("\n")[0])
+            separator = infer_separator(text.partition("\n")[0])
             if separator != ("\t" if ".tsv" in ending_of(path).lower() else ","):
                 look = replace(look, options={"sep": separator, **options})
             _check_lines(text, whole=len(head) < _HEAD)
             return replace(look, types=types_of_csv(text, separator))
         if form == "xml":
-            elements = elements_inside_root(text)
+            elements = count_elements_inside_root(text)
             return replace(look, options={**look.options, "rowTag": _row_tag(elements)}, elements=elements)
         if look.form == "ndjson":
             return replace(look, types=types_of_lines(text))
@@ -312,7 +312,7 @@ def _check_utf8(options: Mapping[str, Option]) -> None:
 
 
 def _row_tag(elements: Mapping[str, int]) -> str:
-    tag = row_tag(elements)
+    tag = infer_row_tag(elements)
     if tag is None:
         raise UnclearColumns("it has no element inside of its root")
     return tag

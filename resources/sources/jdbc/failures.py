@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from partitions.errors import BadPart, SourceError, SourceInterrupted, in_one_line
-from partitions.sources.database_types import OF_UNITS
+from partitions.sources.database_types import EXPECTED_UNIT_VALUE
 from resources.connections.jdbc import JdbcConnection
 from resources.dialects import DIALECTS
 from resources.sources.jdbc.values import RefusedValue, refused_value
@@ -66,7 +66,7 @@ def source_error(error: Exception, connection: JdbcConnection, shown: str = "") 
 
 def _bad_value(refused: RefusedValue, connection: JdbcConnection, shown: str) -> BadPart:
     where = f" in the row with {in_one_line(refused.row)}" if refused.row else ""
-    value, is_of_units = refused.value, refused.expected.startswith(OF_UNITS)
+    value, is_of_units = refused.value, refused.expected.startswith(EXPECTED_UNIT_VALUE)
     found = f"{value!r} ({len(value)} letters)" if is_of_units else in_one_line(value)
     why = f"column {refused.column}: expected {refused.expected}, found {found}{where}"
     why = connection.hide(why)

@@ -38,7 +38,7 @@ def observe_columns(
     """
     now = database.clock()
     described = _describe(database, connection, source, questions, columns)
-    readable_types(database.describe(questions.columns()), source.shown)
+    readable_types(database.describe(questions.columns()), source.label)
     kinds_of: dict[str, Kind] = {column.name: column.kind for column in described if column.kind}
     refused = {column.name: column.why for column in described if not column.kind}
     indexed, never_null = indexed_and_never_null(database, questions)
@@ -87,7 +87,7 @@ def _check_names(source: JdbcSource, columns: Sequence[str], names: Sequence[str
     missing = [column for column in columns if column not in names]
     if missing:
         raise SourceError(
-            f"watermark.columns: expected columns of {source.shown}, found {beside_known(missing, names)}. Name those that are there,"
+            f"watermark.columns: expected columns of {source.label}, found {beside_known(missing, names)}. Name those that are there,"
             " or put the old names back at the source"
         )
 

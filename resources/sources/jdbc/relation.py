@@ -91,7 +91,9 @@ class Relation:
         exact, filters = as_datetime(ms, self._zone), self._source.window_column is not None
         # Rows that tell their time are filtered again, so a bound may lie further out: also beside a column that knows no offset.
         says_offset = self._dialect.moment_says_offset and not filters
-        words = wording(self._source.asked, placeholder.name, self._zone, plain_says_offset=says_offset)
+        words = wording(
+            self._source.request_placeholders, placeholder.name, self._zone, plain_says_offset=says_offset
+        )
         if filters:
             words = replace(words, says_offset=False)
         elif not words.names(exact) and extent is not _SAMPLE:
@@ -131,7 +133,9 @@ class Relation:
             return not self._dialect.moment_says_offset
         if "%z" in placeholder.form:
             return False
-        forms_of_other_end = {other.form for other in self._source.asked if other.name != placeholder.name}
+        forms_of_other_end = {
+            other.form for other in self._source.request_placeholders if other.name != placeholder.name
+        }
         return not words.is_coarser_than("hour") or placeholder.form in forms_of_other_end
 
 

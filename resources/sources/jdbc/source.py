@@ -86,7 +86,7 @@ class JdbcRows(PinsColumns):
         self._opened: Client | None = None
         self._described_types: Mapping[str, ColumnType] | None = None
         self._keys, self._replaces_units = tuple(keys), replaces_units
-        self._loader = JdbcLoader(connection, source.shown)
+        self._loader = JdbcLoader(connection, source.label)
         dialect = DIALECTS[connection.system]
         self._queries = RowQueries(source, dialect, zone, keys)
         self._questions = Questions(source, dialect, zone, keys)
@@ -157,7 +157,7 @@ class JdbcRows(PinsColumns):
             if seconds is None or not is_time_limit(error):
                 raise
             raise SourceUnreachable(
-                f"database {self._connection}: the look for new rows in {self._source.shown} was ended after {seconds:.0f} s, its time limit,"
+                f"database {self._connection}: the look for new rows in {self._source.label} was ended after {seconds:.0f} s, its time limit,"
                 " since the database scans the rows. Create an index that begins with the watermark's column; of a query, on the column"
                 " that it is made of"
             ) from None
@@ -221,7 +221,7 @@ class JdbcRows(PinsColumns):
 
     def failure(self, error: Exception) -> SourceError | None:
         """The SourceError for what made a write of a read frame fail; None if it was not the database."""
-        failure = source_error(error, self._connection, self._source.shown)
+        failure = source_error(error, self._connection, self._source.label)
         if failure is not None and is_undecodable(failure) and not self._source.placeholders:
             return self._undecodable() or failure
         return failure
@@ -230,7 +230,7 @@ class JdbcRows(PinsColumns):
         """The error for the first text that PostgreSQL cannot send; None if none is found."""
         with suppress(SourceError), self._asking() as database:
             text = find_undecodable(database, self._questions, self._readable_types(), self._keys)
-            return None if text is None else undecodable_text(*text, self._connection, self._source.shown)
+            return None if text is None else undecodable_text(*text, self._connection, self._source.label)
         return None
 
     @override
@@ -257,7 +257,7 @@ class JdbcRows(PinsColumns):
         if self._described_types is None:
             with self._asking() as database:
                 self._described_types = readable_types(
-                    database.describe(self._questions.columns()), self._source.shown
+                    database.describe(self._questions.columns()), self._source.label
                 )
         return self._described_types
 
@@ -267,7 +267,7 @@ class JdbcRows(PinsColumns):
         names = self._there(schema).fieldNames()
         if missing := [name for name in names if name.casefold() not in types]:
             raise SourceError(
-                f"{self._source.shown}: expected the pinned columns, found no {', '.join(missing)}. Put the source back"
+                f"{self._source.label}: expected the pinned columns, found no {', '.join(missing)}. Put the source back"
             )
         return {name: types[name.casefold()] for name in names}
 

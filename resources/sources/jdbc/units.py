@@ -45,7 +45,7 @@ def distinct_rows(
         asked = f"SELECT DISTINCT {names} FROM {rows} ORDER BY {order} LIMIT {MOST_ROWS + 1}"  # noqa: S608 - names are quoted, the query is the user's
         found = database.ask(asked)
     if len(found) > MOST_ROWS:
-        raise SourceError(f"{source.shown}: expected at most {MOST_ROWS} different rows, found more")
+        raise SourceError(f"{source.label}: expected at most {MOST_ROWS} different rows, found more")
     return [dict(zip(columns, row, strict=True)) for row in found]
 
 

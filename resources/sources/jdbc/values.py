@@ -11,7 +11,12 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from partitions.sources.database_types import MOST_LETTERS, NOTE, OF_UNITS, ColumnType
+from partitions.sources.database_types import (
+    EXPECTED_UNIT_VALUE,
+    MAX_SHOWN_LETTERS,
+    REFUSAL_PREFIX,
+    ColumnType,
+)
 from resources.dialects.postgresql import OTHER_ARRAY
 from resources.sql import quoted
 
@@ -19,7 +24,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column
 
 _SHOWN_UNITS = 5
-_NOTE = re.compile(f"{NOTE}:" + "([0-9A-Fa-f]*):" * 4)
+_NOTE = re.compile(f"{REFUSAL_PREFIX}:" + "([0-9A-Fa-f]*):" * 4)
 
 
 @dataclass(frozen=True)
@@ -78,7 +83,7 @@ def _spelled(
         return value
     shown = sorted(texts)[:_SHOWN_UNITS]
     names = ", ".join(map(repr, shown)) + (" …" if len(texts) > len(shown) else "")
-    note = _note(name, type_, value, row, f"{OF_UNITS} ({names})")
+    note = _note(name, type_, value, row, f"{EXPECTED_UNIT_VALUE} ({names})")
     refused = F.raise_error(note).cast("string")
     text = F.concat(value, F.lit(""))  # Spark itself fills up what a char is compared with
     return F.when(value.isNull() | text.isin(*texts), value).otherwise(refused)
@@ -172,14 +177,14 @@ def _cell(name: str, type_: ColumnType) -> Column:
 
     column = F.col(quoted(name))
     value = F.timestamp_micros(column) if type_.form == "microseconds" and not type_.dimensions else column
-    return F.substring(value.cast("string"), 1, MOST_LETTERS)
+    return F.substring(value.cast("string"), 1, MAX_SHOWN_LETTERS)
 
 
 def _note(name: str, type_: ColumnType, text: Column, row: Column, expected: str | None = None) -> Column:
     from pyspark.sql import functions as F
 
-    shown = F.when(text.startswith(OTHER_ARRAY), F.substring(text, 2, MOST_LETTERS)).otherwise(
-        F.substring(text, 1, MOST_LETTERS)
+    shown = F.when(text.startswith(OTHER_ARRAY), F.substring(text, 2, MAX_SHOWN_LETTERS)).otherwise(
+        F.substring(text, 1, MAX_SHOWN_LETTERS)
     )
     value, told = (F.hex(F.encode(part, "utf-8")) for part in (shown, row))
     return F.concat(F.lit(type_.note(name, expected)), value, F.lit(":"), told, F.lit(":"))

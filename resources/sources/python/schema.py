@@ -132,7 +132,7 @@ class FunctionSchema:
             return from_arrow_schema(inferred_schema(sample), prefer_timestamp_ntz=True)
         except WrongYield as error:
             raise SchemaError(
-                f"dataflow {self._dataflow.name}: {self._source.shown}: {error}", reason="incompatible_schema"
+                f"dataflow {self._dataflow.name}: {self._source.label}: {error}", reason="incompatible_schema"
             ) from None
 
     def _sample(self, request: RowRequest) -> list[Raw]:
@@ -154,7 +154,7 @@ class FunctionSchema:
         missing = set(schema.names) - set(batch.column_names)
         if missing:
             names = ", ".join(sorted(missing))
-            self.remarks[f"{self._source.shown} yields no {names} any more: NULL in these rows"] = None
+            self.remarks[f"{self._source.label} yields no {names} any more: NULL in these rows"] = None
         for name in missing:
             batch = batch.append_column(name, pa.nulls(len(batch), schema.field(name).type))
         return batch
@@ -170,9 +170,9 @@ class FunctionSchema:
         except SchemaError:
             return  # the batch's own error says more
         incoming = from_arrow_schema(fields, prefer_timestamp_ntz=True)
-        evolution = evolution_of(self._mode, self._dataflow.name, self.pinned, incoming, self._source.shown)
+        evolution = evolution_of(self._mode, self._dataflow.name, self.pinned, incoming, self._source.label)
         if evolution.action != "none":
-            raise self._evolved(changed(self.pinned, evolution.schema, evolution.changes, self._source.shown))
+            raise self._evolved(changed(self.pinned, evolution.schema, evolution.changes, self._source.label))
 
     def _evolved(self, evolved: SchemaEvolved) -> SchemaEvolved:
         """Fetch with the new columns from here on."""

@@ -7,16 +7,16 @@ from collections.abc import Sequence
 import pytest
 
 from partitions.sources.first_draft import (
-    apart,
-    elements_inside_root,
+    count_elements_inside_root,
     ending_of,
     format_of_ending,
+    infer_json_format,
+    infer_row_tag,
+    infer_separator,
     is_code,
-    json_form,
     looks_like_a_date,
     main_format,
-    row_tag,
-    separator_of,
+    split_datasets,
 )
 
 
@@ -70,11 +70,11 @@ def test_the_format_is_that_of_most_files() -> None:
     ],
 )
 def test_json_is_lines_if_the_first_one_is_an_object(head: str, form: str) -> None:
-    assert json_form(head) == form
+    assert infer_json_format(head) == form
 
 
 def test_the_form_of_json_is_told_however_deep_its_first_line_is() -> None:
-    assert [json_form("[" * 200_000), json_form('{"a":' * 200_000)] == ["json", "ndjson"]
+    assert [infer_json_format("[" * 200_000), infer_json_format('{"a":' * 200_000)] == ["json", "ndjson"]
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_the_form_of_json_is_told_however_deep_its_first_line_is() -> None:
     [("a,b", ","), ("a;b;c,d", ";"), ("a\tb", "\t"), ('"a;b;c",d', ","), ("a|b", "|"), ("alone", ",")],
 )
 def test_a_separator_is_what_stands_most_often_outside_of_quotes(header: str, separator: str) -> None:
-    assert separator_of(header) == separator
+    assert infer_separator(header) == separator
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_a_separator_is_what_stands_most_often_outside_of_quotes(header: str, se
     ],
 )
 def test_xml_records_are_what_repeats_most(text: str, elements: dict[str, int], tag: str | None) -> None:
-    assert (elements_inside_root(text), row_tag(elements)) == (elements, tag)
+    assert (count_elements_inside_root(text), infer_row_tag(elements)) == (elements, tag)
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_xml_records_are_what_repeats_most(text: str, elements: dict[str, int], 
 def test_folders_with_plain_names_are_datasets_of_their_own(
     paths: Sequence[str], folders: Sequence[str], loose: Sequence[str]
 ) -> None:
-    datasets, others = apart(paths)
+    datasets, others = split_datasets(paths)
     assert (list(datasets), list(others)) == (folders, loose)
 
 

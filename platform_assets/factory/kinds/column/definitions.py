@@ -28,7 +28,9 @@ class ColumnDefinitions(KindDefinitions):
     def triggers(self, dataflow: Dataflow, platform: Platform, _: RunOptions, job: Any) -> Triggers:
         """Return the sensors of new rows and of upstream tables, and a schedule, where they apply."""
         sensors = (
-            [rows_sensor(dataflow, platform, job)] if dataflow.source.asked_above.tells_what_is_new else []
+            [rows_sensor(dataflow, platform, job)]
+            if dataflow.source.incremental_support.detects_new_rows
+            else []
         )
         if has_upstream(dataflow, platform):
             sensors.append(column_upstream_sensor(dataflow, platform, job))

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partitions.api.document import DocumentError, parsed, parsed_lines
+from partitions.api.document import DocumentError, parse_document, parse_lines
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -29,7 +29,7 @@ def test_records_and_the_rest_are_what_json_itself_reads(
         indent=indent,
         ensure_ascii=ascii_only,
     )
-    document = parsed(text, "data.items")
+    document = parse_document(text, "data.items")
     assert [record.value for record in document.records] == records
     assert [json.loads(record.text) for record in document.records] == records
     assert all("\n" not in record.text for record in document.records)
@@ -37,7 +37,9 @@ def test_records_and_the_rest_are_what_json_itself_reads(
 
 
 def test_numbers_keep_all_their_digits() -> None:
-    (record,) = parsed('[{"a": 0.1000000000000000000001, "b": 123456789012345678901234567890}]', None).records
+    (record,) = parse_document(
+        '[{"a": 0.1000000000000000000001, "b": 123456789012345678901234567890}]', None
+    ).records
     assert record.text == '{"a": 0.1000000000000000000001, "b": 123456789012345678901234567890}'
 
 
@@ -51,7 +53,7 @@ def test_numbers_keep_all_their_digits() -> None:
     ],
 )
 def test_no_record_one_record_and_many(text: str, path: str | None, count: int) -> None:
-    assert len(parsed(text, path).records) == count
+    assert len(parse_document(text, path).records) == count
 
 
 @pytest.mark.parametrize(
@@ -87,9 +89,9 @@ def test_no_record_one_record_and_many(text: str, path: str | None, count: int) 
 )  # fmt: skip
 def test_only_broken_texts_are_asked_again(text: str, path: str | None, message: str, broken: bool) -> None:
     with pytest.raises(DocumentError) as error:
-        parsed(text, path)
+        parse_document(text, path)
     assert message in str(error.value)
-    assert error.value.broken == broken
+    assert error.value.is_truncated == broken
 
 
 @pytest.mark.parametrize(
@@ -97,13 +99,13 @@ def test_only_broken_texts_are_asked_again(text: str, path: str | None, message:
     [('{"data": null}', "data"), ("{}", "data"), ('{"data": {"x": 1}}', "data.items"), ("null", None)],
 )
 def test_nothing_at_the_path_is_no_record_where_so_defined(text: str, path: str | None) -> None:
-    assert parsed(text, path, is_optional=True).records == ()
+    assert parse_document(text, path, is_optional=True).records == ()
 
 
 @pytest.mark.parametrize("text", ['{"data": 5}', '{"data": {"items": 5}}', '{"data": [1]}'])
 def test_another_value_on_the_way_to_the_records_stays_an_error(text: str) -> None:
     with pytest.raises(DocumentError):
-        parsed(text, "data.items", is_optional=True)
+        parse_document(text, "data.items", is_optional=True)
 
 
 FAILED = [{"message": "timeout"}]
@@ -118,45 +120,48 @@ def test_what_an_answer_says_of_its_failure_beside_the_records_fails_it(name: st
         with pytest.raises(
             DocumentError, match=f"expected an answer without errors, found at .*{name}"
         ) as error:
-            parsed(text, "data.items", is_optional=True)
-        assert not error.value.broken
+            parse_document(text, "data.items", is_optional=True)
+        assert not error.value.is_truncated
     with pytest.raises(DocumentError, match="without errors"):
-        parsed(json.dumps({name: value}), None)
+        parse_document(json.dumps({name: value}), None)
 
 
 @pytest.mark.parametrize("value", [None, "", [], {}, False, 0])
 def test_an_empty_field_of_errors_says_nothing(value: Any) -> None:
     assert (
-        len(parsed(json.dumps({"errors": value, "error": value, "data": [{"id": 1}]}), "data").records) == 1
+        len(
+            parse_document(json.dumps({"errors": value, "error": value, "data": [{"id": 1}]}), "data").records
+        )
+        == 1
     )
 
 
 def test_a_definition_names_where_errors_stand_or_that_none_do() -> None:
     text = json.dumps({"errors": FAILED, "meta": {"problems": []}, "data": [{"id": 1, "error": "x"}]})
-    assert len(parsed(text, "data", errors="ignore").records) == 1
-    assert len(parsed(text, "data", errors="meta.problems").records) == 1
+    assert len(parse_document(text, "data", errors="ignore").records) == 1
+    assert len(parse_document(text, "data", errors="meta.problems").records) == 1
     with pytest.raises(DocumentError, match=r"at meta\.problems"):
-        parsed(text.replace('"problems": []', '"problems": [1]'), "data", errors="meta.problems")
+        parse_document(text.replace('"problems": []', '"problems": [1]'), "data", errors="meta.problems")
 
 
 def test_an_error_of_a_record_is_its_own() -> None:
-    assert len(parsed('[{"id": 1, "error": "late"}]', None).records) == 1
-    assert len(parsed_lines('{"id": 1, "error": "late"}').records) == 1
+    assert len(parse_document('[{"id": 1, "error": "late"}]', None).records) == 1
+    assert len(parse_lines('{"id": 1, "error": "late"}').records) == 1
     with pytest.raises(DocumentError, match="without errors"):
-        parsed_lines('{"id": 1}\n{"error": "late"}', errors="error")
+        parse_lines('{"id": 1}\n{"error": "late"}', errors="error")
 
 
 def test_a_line_ends_at_its_end_alone() -> None:
-    (record,) = parsed_lines('{"id": "a\u2028b\u0085c"}\n').records
+    (record,) = parse_lines('{"id": "a\u2028b\u0085c"}\n').records
     assert record.value == {"id": "a\u2028b\u0085c"}
 
 
 def test_lines_are_a_document_each() -> None:
-    records = parsed_lines('{"id": 1}\n\n{"id": 2}\n').records
+    records = parse_lines('{"id": 1}\n\n{"id": 2}\n').records
     assert [record.value["id"] for record in records] == [1, 2]
 
 
 @given(st.text(max_size=30))
 def test_no_text_is_more_than_an_error(text: str) -> None:
     with suppress(DocumentError):
-        parsed(text, "a.b")
+        parse_document(text, "a.b")

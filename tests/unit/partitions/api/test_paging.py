@@ -9,7 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from partitions.api.paging import AtMost, Incomplete, PageSeen, Paging, PagingError, Position
+from partitions.api.paging import (
+    IncompleteRecords,
+    PageInfo,
+    Paging,
+    PagingError,
+    Position,
+    RecordLimitReached,
+)
 from partitions.api.walk import PageWalk
 
 ADAPTER: TypeAdapter[Any] = TypeAdapter(Paging)
@@ -35,7 +42,7 @@ def collected(way: Any, rows: int, size: int, *, flag: bool | None = True) -> li
         more = start + size < rows
         following: Any = f"/rows?at={start + size}" if way.type == "link" else start + size
         if walk.advance(
-            PageSeen(len(page), frozenset(page), following if more else None, more if flag else None)
+            PageInfo(len(page), frozenset(page), following if more else None, more if flag else None)
         ):
             found += page
     return found
@@ -68,7 +75,7 @@ def test_a_short_page_is_the_last_if_the_definition_says_so(rows: int, size: int
     while (position := walk.position) is not None:
         start = position.parameters["offset"]
         count = max(0, min(size, rows - start))
-        walk.advance(PageSeen(count, frozenset(range(start, start + count))))
+        walk.advance(PageInfo(count, frozenset(range(start, start + count))))
         requests += 1
     assert requests == rows // size + 1
 
@@ -84,9 +91,9 @@ def test_pages_may_count_from_0() -> None:
     assert walk.position.parameters == {"page": 0, "size": 5}
 
 
-def seen(*records: int, **more: Any) -> PageSeen:
+def seen(*records: int, **more: Any) -> PageInfo:
     """A page of these records."""
-    return PageSeen(len(records), frozenset(records), **more)
+    return PageInfo(len(records), frozenset(records), **more)
 
 
 @pytest.mark.parametrize("given", [CURSOR, LINK])
@@ -146,7 +153,7 @@ def test_some_records_again_at_the_same_position_are_an_error() -> None:
 def test_a_link_is_another_position_if_it_asks_for_something_else(link: str, is_own: bool) -> None:
     own = frozenset({"key"})
     assert (Position({}, link).identity(own) == Position({}, "http://h/rows?a=1&b=2").identity(own)) == is_own
-    walk = PageWalk(paging(**LINK), 1000, own=own)
+    walk = PageWalk(paging(**LINK), 1000, fixed_parameters=own)
     walk.advance(seen(1, next=link, address="http://h/rows?a=1&b=2"))
     walk.advance(seen(1, next=link, address=link))
     assert walk.position is None
@@ -157,7 +164,7 @@ def test_the_same_records_of_whatever_page_are_an_api_that_takes_no_notice(given
     walk = PageWalk(paging(**given), 1000)
     walk.advance(seen(1, 2, 3))
     walk.advance(seen(1, 2, 3))
-    assert walk.is_look
+    assert walk.is_probe
     with pytest.raises(PagingError, match="seems to ignore"):
         walk.advance(seen(1, 2, 3))
 
@@ -167,7 +174,7 @@ def test_equal_records_at_another_position_are_progress(given: dict[str, Any]) -
     walk, counted = PageWalk(paging(**given), 1000), 0
     for number in range(4):
         counted += walk.advance(seen(1, 2, next=f"/{number}"))
-        if walk.is_look:
+        if walk.is_probe:
             walk.advance(seen())
     assert (counted, walk.number) == (4, 5)
 
@@ -197,19 +204,19 @@ def test_a_flag_that_is_neither_true_nor_false_is_an_error(given: dict[str, Any]
 def test_more_pages_behind_one_without_a_row_are_an_error() -> None:
     walk = PageWalk(paging(**OFFSET, more="more"), 10)
     with pytest.raises(PagingError, match="found none"):
-        walk.advance(PageSeen(0, more=True))
+        walk.advance(PageInfo(0, more=True))
 
 
 @pytest.mark.parametrize("value", [{"a": 1}, [1], True])
 def test_a_cursor_is_text_or_a_number_and_a_link_is_text(value: Any) -> None:
     for way in (CURSOR, LINK):
         with pytest.raises(PagingError, match="another value"):
-            PageWalk(paging(**way), 10).advance(PageSeen(1, next=value))
+            PageWalk(paging(**way), 10).advance(PageInfo(1, next=value))
 
 
 def test_without_paging_there_is_one_page() -> None:
     walk = PageWalk(None, 10)
-    walk.advance(PageSeen(3))
+    walk.advance(PageInfo(3))
     assert walk.position is None
 
 
@@ -252,7 +259,7 @@ def test_a_flag_may_say_that_a_page_is_the_last(given: dict[str, Any]) -> None:
 def test_a_flag_that_ends_the_walk_early_fails(given: dict[str, Any], flags: dict[str, bool]) -> None:
     walk = PageWalk(paging(**given, **dict.fromkeys(flags, "flag")), 1000)
     assert walk.advance(seen(1, next="/1", **flags))
-    assert walk.is_look
+    assert walk.is_probe
     with pytest.raises(PagingError, match=r"a flag says is the last, found .* 1 more") as error:
         walk.advance(seen(2, next="/2", **flags))
     assert "paging.end" in error.value.remedy
@@ -282,7 +289,9 @@ def test_the_announced_total_proves_that_all_records_came(given: dict[str, Any] 
     for each in before:
         walk.advance(each)
     if total == 3:
-        with pytest.raises(Incomplete, match=r"expected 3 records, as meta\.total \(total\) says, found 2"):
+        with pytest.raises(
+            IncompleteRecords, match=r"expected 3 records, as meta\.total \(total\) says, found 2"
+        ):
             walk.advance(last)
     else:
         walk.advance(last)
@@ -292,7 +301,7 @@ def test_the_announced_total_proves_that_all_records_came(given: dict[str, Any] 
 def test_the_highest_total_counts_and_one_that_is_nowhere_or_no_number_is_an_error() -> None:
     walk = PageWalk(paging(**PAGES), 9, total="total")
     walk.advance(seen(1, total=5))
-    with pytest.raises(Incomplete, match="expected 5 records"):
+    with pytest.raises(IncompleteRecords, match="expected 5 records"):
         walk.advance(seen(total=0))
     with pytest.raises(PagingError, match="found none on any page"):
         PageWalk(None, 9, total="total").advance(seen(1))
@@ -304,7 +313,7 @@ def test_the_highest_total_counts_and_one_that_is_nowhere_or_no_number_is_an_err
 @pytest.mark.parametrize("given", [*ENDS, None])
 def test_as_many_records_as_the_limit_may_be_fewer_than_all(given: dict[str, Any] | None) -> None:
     walk = PageWalk(paging(**given) if given else None, 9, max_records=3, total="total")
-    with pytest.raises(AtMost, match=r"fewer than 3 records \(max_records\)"):
+    with pytest.raises(RecordLimitReached, match=r"fewer than 3 records \(max_records\)"):
         walk.advance(seen(1, 2, 3, next="/1", total=3))
 
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partitions.api.query_halving import NotCut, Query
+from partitions.api.query_halving import CannotHalve, Query
 from partitions.api.requests import request_for, requests_above
 from partitions.column.predicates import Range
 from partitions.instants import milliseconds
@@ -53,7 +53,7 @@ def cut_up(api: ApiSource, query: Query, values: list[Any], most: int) -> list[A
             if (since is None or value >= since) and (until is None or value <= until)
         ]
         came = came[:most]
-        mine = [value for value in came if part.column is None or part.has(value, UTC)]
+        mine = [value for value in came if part.column is None or part.contains(value, UTC)]
         if len(came) == most:
             waiting += part.halves(api, UTC, min(mine, default=None), max(mine, default=None))
         else:
@@ -87,8 +87,8 @@ def test_parts_of_a_time_range_meet_at_a_bound_that_the_api_can_be_told(place: d
     assert bounds_of(high) == {"since": "2026-01-02", "until": "2026-01-05"}
     middle = datetime(2026, 1, 2, tzinfo=UTC)
     for value, is_low in ((middle, False), (middle - timedelta(microseconds=1), True), (None, True)):
-        assert (low.has(value, UTC), high.has(value, UTC)) == (is_low, not is_low)
-    with pytest.raises(NotCut, match="lie too close together"):
+        assert (low.contains(value, UTC), high.contains(value, UTC)) == (is_low, not is_low)
+    with pytest.raises(CannotHalve, match="lie too close together"):
         low.halves(api, UTC, None, None)
 
 
@@ -99,7 +99,7 @@ def test_a_first_range_is_cut_at_the_values_that_came() -> None:
     low, high = query.halves(api, UTC, datetime(2026, 1, 1, tzinfo=UTC), None)
     assert low.request.params == {"until": "2026-01-03T00:00:00+00:00"}
     assert high.request.params == {"since": "2026-01-03T00:00:00+00:00", "until": "2026-01-05T00:00:00+00:00"}
-    with pytest.raises(NotCut, match="no record has a value"):
+    with pytest.raises(CannotHalve, match="no record has a value"):
         query.halves(api, UTC, None, None)
 
 
@@ -107,8 +107,8 @@ def test_days_are_cut_at_days() -> None:
     api = source(**BY_TIME, watermark_param_format="date")
     low, high = of_range(api, Range("at", date(2026, 1, 1), date(2026, 1, 9))).halves(api, UTC, None, None)
     assert (low.below, high.above) == (date(2026, 1, 5), date(2026, 1, 5))
-    assert low.has(date(2026, 1, 4), UTC)
-    assert not low.has(date(2026, 1, 5), UTC)
+    assert low.contains(date(2026, 1, 4), UTC)
+    assert not low.contains(date(2026, 1, 5), UTC)
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_days_are_cut_at_days() -> None:
 )
 def test_what_cannot_be_cut_says_why(more: dict[str, Any], range_: Range, why: str) -> None:
     api = source(**more)
-    with pytest.raises(NotCut, match=why):
+    with pytest.raises(CannotHalve, match=why):
         of_range(api, range_).halves(api, UTC, None, None)
 
 
@@ -162,7 +162,7 @@ def test_a_window_is_cut_at_a_moment_that_its_forms_can_say(form: str, hours: in
 def test_a_window_that_cannot_be_cut_says_why(more: dict[str, Any], why: str) -> None:
     api = source(**more)
     lower = datetime(2026, 1, 1, tzinfo=BERLIN)
-    with pytest.raises(NotCut, match=why):
+    with pytest.raises(CannotHalve, match=why):
         of_window(api, lower, lower + timedelta(days=1)).halves(api, BERLIN, None, None)
 
 
@@ -172,7 +172,7 @@ def test_a_time_without_zone_in_an_hour_that_comes_twice_may_belong_to_either_pa
     low, high = of_window(api, lower, lower + timedelta(hours=4)).halves(api, BERLIN, None, None)
     assert (low.below, high.above) == (datetime(2026, 10, 25, 0, 30, tzinfo=UTC), low.below)
     twice = datetime(2026, 10, 25, 2, 40)  # noqa: DTZ001 - as a record has it
-    assert (low.has(twice, BERLIN), high.has(twice, BERLIN)) == (False, True)
+    assert (low.contains(twice, BERLIN), high.contains(twice, BERLIN)) == (False, True)
     twice = datetime(2026, 10, 25, 2, 20)  # noqa: DTZ001 - as a record has it
-    assert (low.has(twice, BERLIN), high.has(twice, BERLIN)) == (True, True)
-    assert not high.has(datetime(2026, 10, 25, 1, 59), BERLIN)  # noqa: DTZ001 - as a record has it
+    assert (low.contains(twice, BERLIN), high.contains(twice, BERLIN)) == (True, True)
+    assert not high.contains(datetime(2026, 10, 25, 1, 59), BERLIN)  # noqa: DTZ001 - as a record has it

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from partitions.api.document import parsed
-from partitions.api.values import SentNumber, as_text, kind_of_values, typed
+from partitions.api.document import parse_document
+from partitions.api.values import SentNumber, as_text, kind_of_values, to_column_value
 from partitions.unit_values import Kind
 
 
@@ -25,7 +25,7 @@ from partitions.unit_values import Kind
     ],
 )
 def test_a_number_keeps_what_was_sent(value: Any, kind: Kind, expected: Any) -> None:
-    assert typed(value, kind) == expected
+    assert to_column_value(value, kind) == expected
 
 
 @pytest.mark.parametrize(
@@ -44,5 +44,5 @@ def test_values_of_several_kinds_are_texts(values: list[Any], kind: Kind | None)
 
 
 def test_a_cursor_of_many_digits_is_sent_back_as_it_came() -> None:
-    cursor = parsed('{"next": 1767614340.12345678901, "items": []}', "items").at("next")
+    cursor = parse_document('{"next": 1767614340.12345678901, "items": []}', "items").at("next")
     assert as_text(cursor) == as_text(pickle.loads(pickle.dumps(cursor))) == "1767614340.12345678901"

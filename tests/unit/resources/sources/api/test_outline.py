@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partitions.api.document import parsed
+from partitions.api.document import parse_document
 from resources.sources.api.outline import Outline
 from tests.unit.partitions.api.test_document import RECORDS, VALUES
 
@@ -21,7 +21,9 @@ def test_an_outline_tells_what_the_document_does(records: list[Any], beside: Any
     text = json.dumps({"before": beside, "data": {"x": beside, "items": records, "y": 1}, "next": beside})
     outline = Outline.of(text)
     assert outline is not None
-    assert outline.at(path) == (parsed(text, "data.items").at(path) if path != "data.items" else records)
+    assert outline.at(path) == (
+        parse_document(text, "data.items").at(path) if path != "data.items" else records
+    )
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from weakref import ref
 import pytest
 import stamina
 
-from partitions.api.document import Document, parsed
+from partitions.api.document import Document, parse_document
 from partitions.api.requests import sample_request
 from partitions.errors import SourceError, SourceUnreachable
 from partitions.sources import ApiSource
@@ -404,7 +404,7 @@ def test_a_page_that_a_cursor_leads_to_is_asked_for_early(
         if len(asked) < 2:  # the last page leads nowhere
             until(lambda: len(server.log) > len(asked) + 1)
         asked.append(len(server.log))
-        return parsed(text, path, **more)
+        return parse_document(text, path, **more)
 
     monkeypatch.setattr("resources.sources.api.pages.parsed", parsed_later)
     assert read(server, paging=paging, params={"paged": "1"}) == ALL
@@ -465,7 +465,7 @@ def test_two_pages_are_in_memory(server: Api, monkeypatch: pytest.MonkeyPatch) -
     seen, alive = list[ref[Document]](), list[int]()
 
     def counted(text: str, path: str | None, **more: Any) -> Document:
-        document = parsed(text, path, **more)
+        document = parse_document(text, path, **more)
         alive.append(sum(each() is not None for each in seen))
         seen.append(ref(document))
         return document

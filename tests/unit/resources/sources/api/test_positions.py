@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from partitions.api.document import Record
+from partitions.api.document import JsonRecord
 from resources import staging
 from resources.connections.places import Place
 from resources.sources.api.positions import Sent, StagedRecords, with_positions
@@ -15,7 +15,7 @@ FIRST, SECOND = "API GET https://a/rows, page 1", "API GET https://a/rows?page=2
 
 
 def _sent(page: int, number: int) -> Sent:
-    return Sent((FIRST, SECOND)[page - 1], page, number, Record('{"id": 1}', {"id": 1}))
+    return Sent((FIRST, SECOND)[page - 1], page, number, JsonRecord('{"id": 1}', {"id": 1}))
 
 
 @pytest.mark.parametrize("lines_of_file", [1, 100])
