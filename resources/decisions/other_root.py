@@ -99,7 +99,7 @@ def check_told_apart(dataflow: Dataflow, files: FilesOfRoot, below: Below | None
         return
     name, count = dataflow.name, counted(len(files.unknown), "file")
     raise NeedsDecision(
-        f"dataflow {name}: expected files of {dataflow.source.shown} with the paths of files that were loaded; found {count} at or below the"
+        f"dataflow {name}: expected files of {dataflow.source.label} with the paths of files that were loaded; found {count} at or below the"
         f" watermark, and none was loaded under its path: {first_few([file.path for file in files.unknown], _NAMED)}. Say what they are: new"
         " files, which the sweep loads (late), or the loaded ones under other names (loaded)",
         code="other_files",

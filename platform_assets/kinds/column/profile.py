@@ -73,8 +73,8 @@ class ColumnProfile(KindProfile):
         servers: UnreachableServers,
     ) -> dict[str, Any]:
         """Return whether rows lie above the watermark; raise SourceError if only a run can tell."""
-        if not dataflow.source.asked_above.tells_what_is_new:
-            raise SourceError(f"only a run reads {dataflow.source.shown}, and tells whether it has new rows")
+        if not dataflow.source.incremental_support.detects_new_rows:
+            raise SourceError(f"only a run reads {dataflow.source.label}, and tells whether it has new rows")
         return {"new_rows": column_look(platform, dataflow).has_new_rows(entry, now)}
 
     def waiting_in_words(self, waiting: Mapping[str, Any]) -> str | None:
@@ -87,7 +87,7 @@ class ColumnProfile(KindProfile):
         self, platform: Platform, dataflow: Dataflow, entry: Entry | None, now: datetime
     ) -> str:
         """Return a text that identifies the new rows; "" if none, or if only a run can tell."""
-        if not dataflow.source.asked_above.tells_what_is_new:
+        if not dataflow.source.incremental_support.detects_new_rows:
             return ""
         look = column_look(platform, dataflow)
         has_new = look.has_new_rows(entry, now)

@@ -406,7 +406,7 @@ def test_a_page_that_a_cursor_leads_to_is_asked_for_early(
         asked.append(len(server.log))
         return parse_document(text, path, **more)
 
-    monkeypatch.setattr("resources.sources.api.pages.parsed", parsed_later)
+    monkeypatch.setattr("resources.sources.api.pages.parse_document", parsed_later)
     assert read(server, paging=paging, params={"paged": "1"}) == ALL
     assert asked == [2, 3, 3]
 
@@ -470,7 +470,7 @@ def test_two_pages_are_in_memory(server: Api, monkeypatch: pytest.MonkeyPatch) -
         seen.append(ref(document))
         return document
 
-    monkeypatch.setattr("resources.sources.api.pages.parsed", counted)
+    monkeypatch.setattr("resources.sources.api.pages.parse_document", counted)
     definition = ApiSource.model_validate(
         {"type": "api", "connection": "shop", "path": "/rows", "records": ITEMS, "paging": CURSOR}
     )
