@@ -1,4 +1,4 @@
-"""The common form of all cases: encoded values, strict comparison, kinds of errors (README, Common form)."""
+"""The common form of all cases: encoded values, strict comparison, kinds of errors (README)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _KINDS: dict[str, type[Exception]] = {
 
 
 def decode(value: Any) -> Any:
-    """Turn an encoded value into what it stands for."""
+    """Return the value that an encoded value stands for."""
     if isinstance(value, list):
         return [decode(item) for item in value]
     if not isinstance(value, dict):
@@ -45,23 +45,23 @@ def decode(value: Any) -> Any:
     return {key: decode(item) for key, item in value.items()}
 
 
-def same(left: Any, right: Any) -> bool:
-    """Whether two values agree in type, value and offset."""
-    if type(left) is not type(right):
+def same(first: Any, second: Any) -> bool:
+    """Return whether two values agree in type, value and offset."""
+    if type(first) is not type(second):
         return False
-    if isinstance(left, list):
-        return len(left) == len(right) and all(map(same, left, right))
-    if isinstance(left, dict):
-        return left.keys() == right.keys() and all(same(left[key], right[key]) for key in left)
-    if isinstance(left, datetime | time):
-        return bool(left.isoformat() == right.isoformat() and left.utcoffset() == right.utcoffset())
-    if isinstance(left, float) and math.isnan(left):
-        return math.isnan(right)
-    return bool(left == right)
+    if isinstance(first, list):
+        return len(first) == len(second) and all(map(same, first, second))
+    if isinstance(first, dict):
+        return first.keys() == second.keys() and all(same(first[key], second[key]) for key in first)
+    if isinstance(first, datetime | time):
+        return bool(first.isoformat() == second.isoformat() and first.utcoffset() == second.utcoffset())
+    if isinstance(first, float) and math.isnan(first):
+        return math.isnan(second)
+    return bool(first == second)
 
 
 def answer(case: Case, call: Callable[[], Any]) -> Any:
-    """What the call returns; where the case expects an error, None once the error of that kind was raised."""
+    """Return the call's result, or None if it raised the kind of error that the case expects."""
     expected = case["expected"]
     if not (isinstance(expected, dict) and "error" in expected):
         return call()
@@ -74,5 +74,5 @@ def answer(case: Case, call: Callable[[], Any]) -> Any:
 
 
 def fails(case: Case) -> bool:
-    """Whether the case expects an error."""
+    """Return whether the case expects an error."""
     return isinstance(case["expected"], dict) and "error" in case["expected"]

@@ -1,4 +1,4 @@
-"""Reads the cases: a test that is marked ``cases(file, section)`` runs once for each case of that section."""
+"""Reads the cases: a test marked ``cases(file, section)`` runs once for each case of the section."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     marker = metafunc.definition.get_closest_marker("cases")
     if marker is not None:
         file, section = marker.args
-        found = sections(metafunc.config.getoption("--cases"), file).get(section, [])
-        given = [pytest.param(case, id=case["id"], marks=_LONG.get(case["id"], ())) for case in found]
-        metafunc.parametrize("case", given)
+        cases = sections(metafunc.config.getoption("--cases"), file).get(section, [])
+        parameters = [pytest.param(case, id=case["id"], marks=_LONG.get(case["id"], ())) for case in cases]
+        metafunc.parametrize("case", parameters)
 
 
 def sections(directory: Path, file: str) -> dict[str, list[dict[str, Any]]]:
-    """The sections of a file; none where it is missing or empty."""
+    """Return the sections of a file; none if it is missing or empty."""
     path = directory / f"{file}.json"
     text = path.read_text(encoding="utf-8").strip() if path.exists() else ""
     content: dict[str, list[dict[str, Any]]] = json.loads(text) if text else {}
@@ -37,6 +37,6 @@ def sections(directory: Path, file: str) -> dict[str, list[dict[str, Any]]]:
 
 @pytest.fixture
 def directory(request: pytest.FixtureRequest) -> Path:
-    """Where the cases are."""
+    """Return the folder of the cases."""
     chosen: Path = request.config.getoption("--cases")
     return chosen

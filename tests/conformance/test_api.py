@@ -13,26 +13,26 @@ from tests.conformance.common import Case, answer, decode, fails, same
 
 @pytest.mark.cases("api", "api_watermark_format")
 def test_watermark_format(case: Case) -> None:
-    given = case["input"]
-    result = answer(case, lambda: format_parameter(decode(given["value"]), given["format"]))
+    inputs = case["input"]
+    result = answer(case, lambda: formatted(decode(inputs["value"]), inputs["format"]))
     assert fails(case) or result == case["expected"]
 
 
 @pytest.mark.cases("api", "api_ranges")
 def test_ranges(case: Case) -> None:
-    given = case["input"]
+    inputs = case["input"]
     result = answer(
         case,
-        lambda: split_range(decode(given["from"]), decode(given["to"]), given["amount"], given["unit"]),
+        lambda: ranges(decode(inputs["from"]), decode(inputs["to"]), inputs["amount"], inputs["unit"]),
     )
     assert fails(case) or same([list(bounds) for bounds in result], decode(case["expected"]))
 
 
 @pytest.mark.cases("api", "api_exclusive_offset")
 def test_exclusive_offset(case: Case) -> None:
-    given = case["input"]
+    inputs = case["input"]
     result = answer(
-        case, lambda: inclusive_end(datetime.fromisoformat(given["upper"]), given["mode"]).isoformat()
+        case, lambda: inclusive_end(datetime.fromisoformat(inputs["upper"]), inputs["mode"]).isoformat()
     )
     assert fails(case) or result == case["expected"]
 

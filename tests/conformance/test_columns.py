@@ -20,11 +20,11 @@ from tests.conformance.common import Case, answer, decode, fails, same
 
 @pytest.mark.cases("lookback", "backward")
 def test_backward(case: Case) -> None:
-    given = case["input"]
+    inputs = case["input"]
 
     def effective() -> Any:
-        block = look_back(given["source_configure"]) or look_back(given["connection_configure"])
-        now, watermark = datetime.fromisoformat(given["now"]), decode(given["watermark"])
+        block = look_back(inputs["source_configure"]) or look_back(inputs["connection_configure"])
+        now, watermark = datetime.fromisoformat(inputs["now"]), decode(inputs["watermark"])
         if watermark is None or block is None:
             return watermark
         return {name: block.lower(value, now) for name, value in watermark.items()}
@@ -43,10 +43,10 @@ def test_backward_config(case: Case) -> None:
 
 @pytest.mark.cases("predicates", "window")
 def test_window(case: Case) -> None:
-    given = {name: decode(value) for name, value in case["input"].items()}
-    lower, upper = given["watermark_effective"] or {}, given["watermark_after"] or {}
+    inputs = {name: decode(value) for name, value in case["input"].items()}
+    lower, upper = inputs["watermark_effective"] or {}, inputs["watermark_after"] or {}
     ranges = [Range(name, lower.get(name), upper.get(name)) for name in lower | upper]
-    deleted = replaced_rows(ranges) if given["replace_by_watermark"] else None
+    deleted = replaced_rows(ranges) if inputs["replace_by_watermark"] else None
     window = {part.column: [part.lower, part.upper] for part in _parts(deleted)} if deleted else None
     assert same(window, decode(case["expected"]["window"]))
 
@@ -61,15 +61,15 @@ def test_window_delete(case: Case) -> None:
 
 @pytest.mark.cases("predicates", "window_validation")
 def test_window_validation(case: Case) -> None:
-    given = case["input"]
+    inputs = case["input"]
 
     def validated() -> dict[str, str]:
-        declared = {"load": given["load_type"], "replace_by_watermark": given["replace_by_watermark"]}
+        declared = {"load": inputs["load_type"], "replace_by_watermark": inputs["replace_by_watermark"]}
         try:
             target = Target.model_validate(declared)
         except ValidationError as error:
             raise ConfigurationError(str(error)) from error
-        for refused in replacement_refusals(target, look_back(given["source_configure"])):
+        for refused in replacement_refusals(target, look_back(inputs["source_configure"])):
             raise ConfigurationError(str(refused))
         return {"result": "ok"}
 
@@ -80,27 +80,27 @@ def test_window_validation(case: Case) -> None:
 
 @pytest.mark.cases("predicates", "row_filter")
 def test_row_filter(case: Case) -> None:
-    given = case["input"]
-    start, end = given["watermark_start"] or {}, given["watermark_end"] or {}
+    inputs = case["input"]
+    start, end = inputs["watermark_start"] or {}, inputs["watermark_end"] or {}
     ranges = [
         Range(
             name,
             start.get(name),
             end.get(name),
-            given["start_operator"] == ">=",
-            given["end_operator"] == "<=",
+            inputs["start_operator"] == ">=",
+            inputs["end_operator"] == "<=",
         )
-        for name in given["watermark_columns"]
+        for name in inputs["watermark_columns"]
     ]
-    kept = [row["id"] for row in given["rows"] if matches(rows_in(ranges), row)]
-    assert sorted(kept) == sorted(case["expected"]["kept_ids"])
+    kept_rows = [row["id"] for row in inputs["rows"] if matches(rows_in(ranges), row)]
+    assert sorted(kept_rows) == sorted(case["expected"]["kept_ids"])
 
 
 @pytest.mark.cases("predicates", "next_watermark")
 def test_next_watermark(case: Case) -> None:
-    given = {name: decode(value) for name, value in case["input"].items()}
-    read = next_state(given["stored"] or {}, given["rows_read_max"])
-    status = {"ok": "succeeded", "fails": "failed"}.get(given["write"] or "", "skipped")
+    inputs = {name: decode(value) for name, value in case["input"].items()}
+    read = next_state(inputs["stored"] or {}, inputs["rows_read_max"])
+    status = {"ok": "succeeded", "fails": "failed"}.get(inputs["write"] or "", "skipped")
     saved = read if status == "succeeded" else None
     assert {"saved": saved, "status": status} == case["expected"]
 

@@ -1,4 +1,7 @@
-"""files.json: each case is loaded by one run of the product, and its table read by another reader; streams on both engines load it, too."""
+"""files.json: one run of the product loads each case, and another reader reads its table.
+
+Streams on both engines load it, too.
+"""
 
 from __future__ import annotations
 
@@ -78,7 +81,10 @@ def test_load_by_a_stream_on_spark_s_engine(case: Case, tmp_path: Path, engine: 
 @pytest.mark.full
 @pytest.mark.cases("files", "load")
 def test_load_by_a_stream_of_splits(case: Case, tmp_path: Path, engine: SparkEngine) -> None:
-    """Each file is a split of its own. Behind a bad file its rows wait in the buffer; else they are flushed."""
+    """Load each file as a split of its own.
+
+    Behind a bad file its rows wait in the buffer; otherwise they are flushed.
+    """
     feed = _feed(case, tmp_path, engine)
     for number, file in enumerate(case["input"]["files"]):
         feed.put_bytes(f"stream_split=s{number}/{_FOLDER}/{file['path']}", _content(file))
@@ -112,10 +118,10 @@ def _check_refusal(feed: Feed) -> None:
 
 
 def _feed(case: Case, folder: Path, engine: SparkEngine) -> Feed:
-    asked = case["input"]
-    source = {"format": asked["format"], "options": asked["options"], **asked["source"]}
-    feed = Feed(folder, engine, {"source": source, "target": asked["target"], **asked["keys"]})
-    return feed.define(source={"schema": asked["schema"]})
+    inputs = case["input"]
+    source = {"format": inputs["format"], "options": inputs["options"], **inputs["source"]}
+    feed = Feed(folder, engine, {"source": source, "target": inputs["target"], **inputs["keys"]})
+    return feed.define(source={"schema": inputs["schema"]})
 
 
 def _content(file: dict[str, str]) -> bytes:
@@ -123,25 +129,25 @@ def _content(file: dict[str, str]) -> bytes:
 
 
 def _own_schema(feed: Feed, form: str) -> str | None:
-    """The schema that stands in files, as a dataflow of files would pin it, without the folder's column."""
+    """Return the schema inside the files, as a dataflow would pin it, without the folder's column."""
     columns = _inferred_types(feed) if form in ("parquet", "avro") else {}
     return ", ".join(f"`{name}` {data_type}" for name, data_type in columns.items()) or None
 
 
 def _whole_number_column(feed: Feed) -> str | None:
-    """The first inferred column that can be an event time: a folder's value is inferred as text."""
+    """Return the first inferred column that can be an event time: a folder's value is inferred as text."""
     types = _inferred_types(feed)
     return next((name for name, data_type in types.items() if data_type in ("int", "bigint")), None)
 
 
 def _inferred_types(feed: Feed) -> dict[str, str]:
-    """The columns of the files with their types, without those of folders; none if the files cannot be read."""
+    """Return the files' columns with their types, without folder columns; {} if they cannot be read."""
     try:
         pinned, _ = feed.platform.loop(feed.dataflow, NOW).infer()
     except StrandlineError:
         return {}
     columns = PinnedSchema.of(pinned).data.fields if pinned is not None else []
-    return {each.name: each.dataType.simpleString() for each in columns}
+    return {file.name: file.dataType.simpleString() for file in columns}
 
 
 def _check_answer(case: Case, feed: Feed) -> None:
@@ -169,7 +175,7 @@ def _run(feed: Feed) -> StrandlineError | None:
 
 
 def _rows(feed: Feed, place: str = "") -> list[dict[str, Any]]:
-    """The rows of the table, or of a side table of a stream."""
+    """Return the rows of the table, or of a side table of a stream."""
     folder = feed.table.with_name(f"{feed.table.name}{place}")
     if not (folder / "_delta_log").exists():
         return []
@@ -183,7 +189,7 @@ def _check(rows: list[dict[str, Any]], expected: list[dict[str, Any]]) -> None:
     remaining = [{name: row.get(name, "no such column") for name in names} for row in rows]
     for row in expected:
         match = next(
-            (index for index, other in enumerate(remaining) if same(_plain(other), _plain(row))), None
+            (index for index, other_row in enumerate(remaining) if same(_plain(other_row), _plain(row))), None
         )
         assert match is not None, f"expected {row}, found {remaining}"
         del remaining[match]

@@ -43,9 +43,9 @@ def test_naming(case: Case) -> None:
 
 @pytest.mark.cases("paths", "partition_prefixes")
 def test_partition_prefixes(case: Case) -> None:
-    given = case["input"]
-    template, now = TimeTemplate(given["prefix_template"]), datetime.fromisoformat(given["now"])
-    assert prefixes(template, given["lookback"], now) == case["expected"]
+    inputs = case["input"]
+    template, now = TimeTemplate(inputs["prefix_template"]), datetime.fromisoformat(inputs["now"])
+    assert prefixes(template, inputs["lookback"], now) == case["expected"]
 
 
 @pytest.mark.cases("paths", "partition_extract")
@@ -60,32 +60,39 @@ def test_list_above(case: Case, tmp_path: Path) -> None:
     endings = (case["input"]["extension"],)
     for place in _places(case["input"]["files"], tmp_path):
         listing = list_above(place, start or position(definition, state, now), endings)
-        made = plan(definition, state, listing.listed, now, dataflow="case", number=1)
+        result = plan(definition, state, listing.listed, now, dataflow="case", number=1)
         assert [file.path for file in listing.listed.files] == case["expected"]["files"], place
         if warning := _warning_that_shows(case, place, listing):
-            assert warning in made.warnings
+            assert warning in result.warnings
 
 
 def _position(case: Case) -> tuple[PathWatermark, PathState, ListingStart | None]:
-    """The definition, the state, and the position where it is given by prefixes instead of a filter."""
-    given = case["input"]
-    chosen = given["partition_filter"]
+    """Return the definition, the state, and the position if prefixes replace a filter."""
+    inputs = case["input"]
+    chosen = inputs["partition_filter"]
     definition = PathWatermark(
         type="path",
-        scope="partition" if given["mode"] == "per_partition" else "global",
+        scope="partition" if inputs["mode"] == "per_partition" else "global",
         partition_filter=PartitionFilter(**chosen) if chosen else None,
     )
     watermark = {
-        "global": {"path": given["watermark"]},
-        "per_partition": {"paths": given["partition_watermarks"]},
+        "global": {"path": inputs["watermark"]},
+        "per_partition": {"paths": inputs["partition_watermarks"]},
     }
-    state = PathState.of(watermark.get(given["mode"]))
+    state = PathState.of(watermark.get(inputs["mode"]))
     cold = state.last is None and not state.names
-    return definition, state, FromBeginning.within(given["prefixes"]) if cold and given["prefixes"] else None
+    return (
+        definition,
+        state,
+        FromBeginning.within(inputs["prefixes"]) if cold and inputs["prefixes"] else None,
+    )
 
 
 def _places(files: list[str], folder: Path) -> list[Place]:
-    """The files in an object store, and in a folder unless one file has the name of another's folder."""
+    """Return the files in an object store and in a folder.
+
+    The folder is left out if a file has the name of another file's folder.
+    """
     memory = Place("s3://memory")
     store = MemoryStore()
     memory.__dict__["store"] = store  # where the place keeps its store once it was made
@@ -98,6 +105,9 @@ def _places(files: list[str], folder: Path) -> list[Place]:
 
 
 def _warning_that_shows(case: Case, place: Place, listing: Listing) -> str | None:
-    """A listing by key starts at the watermark's partition, and sees no root-level file that sorts below it."""
+    """Return the case's warning, if this listing can show it.
+
+    A listing by key starts at the watermark's partition, and sees no root-level file that sorts below it.
+    """
     warning: str | None = case["expected"].get("warning")
     return warning if place.local is not None or listing.listed.root_files else None

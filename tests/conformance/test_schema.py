@@ -17,15 +17,17 @@ _LIST = re.compile(r"list<(.+)>")
 
 @pytest.mark.cases("schema", "schema_evolution")
 def test_schema_evolution(case: Case) -> None:
-    given, expected = case["input"], case["expected"]
-    found = answer(case, lambda: evolved(_schema(given["table"]), _schema(given["incoming"]), given["mode"]))
-    if found is None:
+    inputs, expected = case["input"], case["expected"]
+    result = answer(
+        case, lambda: evolved(_schema(inputs["table"]), _schema(inputs["incoming"]), inputs["mode"])
+    )
+    if result is None:
         return
-    assert found.action == expected["action"]
+    assert result.action == expected["action"]
     if "fields" in expected:
-        assert [field["name"] for field in found.schema["fields"]] == expected["fields"]
+        assert [field["name"] for field in result.schema["fields"]] == expected["fields"]
     if "widened" in expected:
-        assert {name: _shown(kind) for name, kind in found.widened.items()} == expected["widened"]
+        assert {name: _change_document(kind) for name, kind in result.widened.items()} == expected["widened"]
 
 
 def _schema(columns: list[dict[str, Any]]) -> Schema:
@@ -40,7 +42,7 @@ def _type(text: str) -> Type:
     return {"type": "array", "elementType": _type(inner[1]), "containsNull": True}
 
 
-def _shown(kind: Type) -> str:
+def _change_document(kind: Type) -> str:
     if isinstance(kind, str):
         return next(name for name, of_spark in _NAMES.items() if of_spark == kind)
-    return f"list<{_shown(kind['elementType'])}>"
+    return f"list<{_change_document(kind['elementType'])}>"

@@ -19,8 +19,8 @@ from tests.conformance.common import Case, answer, decode, fails, same
 
 @pytest.mark.cases("state", "watermark_serialise")
 def test_watermark_serialise(case: Case) -> None:
-    given, expected = case["input"], case["expected"]
-    result = answer(case, lambda: _DIRECTIONS[given["direction"]](given))
+    inputs, expected = case["input"], case["expected"]
+    result = answer(case, lambda: _DIRECTIONS[inputs["direction"]](inputs))
     if fails(case):
         return
     if "json" in expected:
@@ -54,9 +54,9 @@ def test_watermark_state(case: Case) -> None:
 class _Provider:
     """Returns or raises what the case says."""
 
-    def __init__(self, given: dict[str, Any]) -> None:
-        self._returns = given.get("provider_returns")
-        self._raises = given.get("provider_raises")
+    def __init__(self, inputs: dict[str, Any]) -> None:
+        self._returns = inputs.get("provider_returns")
+        self._raises = inputs.get("provider_raises")
 
     def get_watermark(self, dataflow_id: str) -> str | None:
         self._fail()
@@ -73,13 +73,13 @@ class _Provider:
             raise kinds.get(self._raises, RuntimeError)("raised by the provider")
 
 
-def _manager(given: dict[str, Any]) -> WatermarkManager:
-    return WatermarkManager(_Provider(given))
+def _manager(inputs: dict[str, Any]) -> WatermarkManager:
+    return WatermarkManager(_Provider(inputs))
 
 
 _DIRECTIONS: dict[str, Callable[[dict[str, Any]], Any]] = {
-    "serialise": lambda given: serialise(decode(given["value"])),
-    "deserialise": lambda given: deserialise(given["json"]),
-    "manager_get": lambda given: _manager(given).get_watermark("case"),
-    "manager_save": lambda given: _manager(given).save_watermark("case", decode(given["value"])),
+    "serialise": lambda inputs: serialise(decode(inputs["value"])),
+    "deserialise": lambda inputs: deserialise(inputs["json"]),
+    "manager_get": lambda inputs: _manager(inputs).get_watermark("case"),
+    "manager_save": lambda inputs: _manager(inputs).save_watermark("case", decode(inputs["value"])),
 }

@@ -54,9 +54,9 @@ if TYPE_CHECKING:
 
 @pytest.mark.cases("streams", "watermark_filter")
 def test_watermark_filter(case: Case) -> None:
-    given = case["input"]
-    watermark, delay = _time(given["watermark"]), given["delay"]
-    for step, expected in zip(given["steps"], case["expected"]["steps"], strict=True):
+    inputs = case["input"]
+    watermark, delay = _time(inputs["watermark"]), inputs["delay"]
+    for step, expected in zip(inputs["steps"], case["expected"]["steps"], strict=True):
         delay = step.get("set_delay", delay)
         rows = [(name, _time(at)) for name, at in step.get("rows", ())]
         timeout = _span(delay, like=[watermark, *(at for _, at in rows)])
@@ -74,9 +74,9 @@ def test_merger(case: Case) -> None:
 
 @pytest.mark.cases("streams", "sort")
 def test_sort(case: Case) -> None:
-    given, expected = case["input"], case["expected"]
-    run = _Sorting(given)
-    assert [run.step(step) for step in given["steps"]] == _timed(expected["emitted"], run)
+    inputs, expected = case["input"], case["expected"]
+    run = _Sorting(inputs)
+    assert [run.step(step) for step in inputs["steps"]] == _timed(expected["emitted"], run)
     if "buffered" in expected:
         assert [run.listed(row) for row in run.buffer.order.sorted(run.buffer.rows)] == _timed(
             [expected["buffered"]], run
@@ -86,11 +86,11 @@ def test_sort(case: Case) -> None:
 class _Sorting:
     """A sort and the operator above it; each is a value, so a restart takes up those of the last commit."""
 
-    def __init__(self, given: dict[str, Any]) -> None:
-        self.columns, self.time = given["columns"], given["ts"]
-        self.measure = str((given.get("operator") or {}).get("column"))
-        order = Order(given["ts"], tuple(given["key"]))
-        self.buffer, self.operator = SortBuffer(order), _operator(given, order)
+    def __init__(self, inputs: dict[str, Any]) -> None:
+        self.columns, self.time = inputs["columns"], inputs["ts"]
+        self.measure = str((inputs.get("operator") or {}).get("column"))
+        order = Order(inputs["ts"], tuple(inputs["key"]))
+        self.buffer, self.operator = SortBuffer(order), _operator(inputs, order)
         self.commit = (self.buffer, self.operator)
 
     def step(self, step: dict[str, Any]) -> list[list[Any]]:
@@ -109,14 +109,14 @@ class _Sorting:
     def applied(self, rows: tuple[Row, ...], at: Any) -> list[list[Any]]:
         match self.operator:
             case WindowBuffer():
-                self.operator, done = self.operator.took(rows).closed(at)
-                return [[start, self.highest(held)] for (start, _), held in done]
+                self.operator, closing = self.operator.took(rows).closed(at)
+                return [[start, self.highest(rows_)] for (start, _), rows_ in closing]
             case SessionBuffer():
                 self.operator, sessions = self.operator.took(rows).closed(at)
                 ended = [
-                    {**row, "first": found.first, "last": found.last}
-                    for found in sessions
-                    for row in found.rows
+                    {**row, "first": session.first, "last": session.last}
+                    for session in sessions
+                    for row in session.rows
                 ]
                 return [self.listed(row, ("first", "last")) for row in self.buffer.order.sorted(ended)]
             case Over():
@@ -135,11 +135,11 @@ class _Sorting:
         return [row[name] for name in (*self.columns, *more)]
 
 
-def _operator(given: dict[str, Any], order: Order) -> Over | WindowBuffer | SessionBuffer | None:
-    operator = given.get("operator") or {"kind": None}
+def _operator(inputs: dict[str, Any], order: Order) -> Over | WindowBuffer | SessionBuffer | None:
+    operator = inputs.get("operator") or {"kind": None}
     times = [
-        row[given["columns"].index(order.event_time)]
-        for step in given["steps"]
+        row[inputs["columns"].index(order.event_time)]
+        for step in inputs["steps"]
         for row in step.get("rows", ())
     ]
     like = [_time(at) for at in times]
@@ -169,16 +169,16 @@ def test_scaling(case: Case) -> None:
 @pytest.mark.full
 @pytest.mark.cases("streams", "spark_watermark")
 def test_spark_watermark(case: Case, spark_engine: SparkEngine, tmp_path: Path) -> None:
-    given, expected = case["input"], case["expected"]
-    if given["kind"] == "epochs":
-        _check_epochs(given, expected)
+    inputs, expected = case["input"], case["expected"]
+    if inputs["kind"] == "epochs":
+        _check_epochs(inputs, expected)
         return
-    _ON_SPARK[given["kind"]](given, expected, spark_engine.session(), tmp_path)
+    _ON_SPARK[inputs["kind"]](inputs, expected, spark_engine.session(), tmp_path)
 
 
-def _check_query(given: Case, expected: Case, session: SparkSession, folder: Path) -> None:
-    stream = _Streaming(given, session, folder)
-    for rows, step in zip(given["additions"], expected["steps"], strict=True):
+def _check_query(inputs: Case, expected: Case, session: SparkSession, folder: Path) -> None:
+    stream = _Streaming(inputs, session, folder)
+    for rows, step in zip(inputs["additions"], expected["steps"], strict=True):
         stream.add(rows if len(stream.sources) > 1 else [rows])
         batches = stream.run()
         assert sorted(stream.written(batches), key=str) == sorted(step["out"], key=str)
@@ -186,12 +186,12 @@ def _check_query(given: Case, expected: Case, session: SparkSession, folder: Pat
         if "dropped" in step:
             assert sum(batch.dropped_by_watermark for batch in batches) == step["dropped"]
         if "batches" in step:
-            assert [_progress(batch) for batch in batches] == [_told(told) for told in step["batches"]]
+            assert [_progress(batch) for batch in batches] == [_reported(batch) for batch in step["batches"]]
 
 
-def _check_backlog(given: Case, expected: Case, session: SparkSession, folder: Path) -> None:
-    stream = _Streaming(given, session, folder)
-    for rows in given["files"]:
+def _check_backlog(inputs: Case, expected: Case, session: SparkSession, folder: Path) -> None:
+    stream = _Streaming(inputs, session, folder)
+    for rows in inputs["files"]:
         stream.add([rows])
     batches = stream.run()
     assert [[batch.batch_id, *row] for batch in batches for row in stream.written([batch])] == expected["out"]
@@ -200,30 +200,30 @@ def _check_backlog(given: Case, expected: Case, session: SparkSession, folder: P
     assert [batch.dropped_by_watermark for batch in data] == expected["dropped_per_batch"]
 
 
-def _check_probe(given: Case, expected: Case, session: SparkSession, folder: Path) -> None:
+def _check_probe(inputs: Case, expected: Case, session: SparkSession, folder: Path) -> None:
     rows = {"row": ["ts"], "output": ["ts"], "operators": [], "output_mode": "append"}
-    stream, found = _Streaming({**rows, **given}, session, folder), []
-    for step in given["steps"]:
+    stream, watermarks = _Streaming({**rows, **inputs}, session, folder), []
+    for step in inputs["steps"]:
         match step:
             case {"add": added}:
                 stream.add(added)
                 stream.run()
             case {"restart": True}:
-                stream.define(given["policy_after_restart"])
+                stream.define(inputs["policy_after_restart"])
             case {"probe": True}:
                 stream.add([[1], []])
                 stream.run()
-                found.append(stream.watermark)
-    assert found == expected["probe_watermark_s"]
+                watermarks.append(stream.watermark)
+    assert watermarks == expected["probe_watermark_s"]
 
 
-def _check_config(given: Case, expected: Case, session: SparkSession, folder: Path) -> None:
-    for config in given["configs"]:
+def _check_config(inputs: Case, expected: Case, session: SparkSession, folder: Path) -> None:
+    for config in inputs["configs"]:
         with pytest.raises((ConfigurationError, ValidationError)) as refused:
             _Streaming(
                 {
-                    "row": list(given.get("schema") or {"ts": "timestamp"}),
-                    "schema": given.get("schema"),
+                    "row": list(inputs.get("schema") or {"ts": "timestamp"}),
+                    "schema": inputs.get("schema"),
                     "output": [],
                     "operators": [],
                     "output_mode": config.get("output_mode", "append"),
@@ -247,27 +247,27 @@ _TARGETS: dict[str, Any] = {
 class _Streaming:
     """A dataflow over folders of JSON lines, one a source; its kind reads them, and nothing is committed."""
 
-    def __init__(self, given: Case, session: SparkSession, folder: Path) -> None:
-        self.delays = given.get("delays") or [f"{delay} seconds" for delay in given["delays_s"]]
-        self.session, self.folder, self.given = session, folder, given
+    def __init__(self, inputs: Case, session: SparkSession, folder: Path) -> None:
+        self.delays = inputs.get("delays") or [f"{delay} seconds" for delay in inputs["delays_s"]]
+        self.session, self.folder, self.inputs = session, folder, inputs
         self.watermark, self.count = 0, 0
         self.sources = [folder / f"source{number}" for number in range(len(self.delays))]
         for source in self.sources:
             source.mkdir(exist_ok=True)
-        self.define(given["policy"])
+        self.define(inputs["policy"])
         session.conf.set("spark.sql.shuffle.partitions", "1")
 
     def define(self, policy: str) -> None:
         """Declare the dataflow, as a new process finds it."""
-        trigger, mode = self.given.get("trigger"), self.given["output_mode"]
+        trigger, mode = self.inputs.get("trigger"), self.inputs["output_mode"]
         watermark = {
             "type": "stream",
             "engine": "structured_streaming",
-            "event_time": self.given.get("event_time", "ts"),
+            "event_time": self.inputs.get("event_time", "ts"),
             "timeout": self.delays[0],
             "policy": policy,
             "output_mode": mode,
-            "checkpoint": {"interval_files": self.given.get("max_files_per_trigger")},
+            "checkpoint": {"interval_files": self.inputs.get("max_files_per_trigger")},
         } | ({"trigger": trigger} if trigger is not None else {})
         target = _TARGETS.get(mode, {})
         dataflow = Dataflow.model_validate(
@@ -288,8 +288,8 @@ class _Streaming:
 
     @property
     def declared_sources(self) -> Any:
-        types = self.given.get("schema") or {"ts": "timestamp"}
-        schema = ", ".join(f"{name} {types.get(name, 'string')}" for name in self.given["row"])
+        types = self.inputs.get("schema") or {"ts": "timestamp"}
+        schema = ", ".join(f"{name} {types.get(name, 'string')}" for name in self.inputs["row"])
         files = {"type": "files", "format": "ndjson", "schema": schema}
         if len(self.sources) == 1:
             return {"path": str(self.sources[0]), **files}
@@ -300,8 +300,8 @@ class _Streaming:
 
     @property
     def operators(self) -> list[Operator]:
-        declared = [_declared(each) for each in self.given["operators"]]
-        if len(self.sources) == 1 or any(isinstance(each, Join) for each in declared):
+        declared = [_declared(operator) for operator in self.inputs["operators"]]
+        if len(self.sources) == 1 or any(isinstance(operator, Join) for operator in declared):
             return declared
         return [Union(type="union"), *declared]
 
@@ -315,7 +315,7 @@ class _Streaming:
 
     def named(self, row: Any) -> dict[str, Any]:
         values = row if isinstance(row, list) else [row]
-        named = dict(zip(self.given["row"], values, strict=True))
+        named = dict(zip(self.inputs["row"], values, strict=True))
         return {**named, "ts": datetime.fromtimestamp(named["ts"], UTC).isoformat()}
 
     def check(self) -> None:
@@ -324,7 +324,7 @@ class _Streaming:
 
     @property
     def life(self) -> StreamFolder:
-        """The folder of the state that nothing was committed to."""
+        """Return the folder of the state that nothing was committed to."""
         return StreamFolder(Place(str(self.folder / "lives/first")))
 
     def run(self) -> list[BatchProgress]:
@@ -332,22 +332,25 @@ class _Streaming:
         before = self.life.newest()
         assert self.planning.run_ahead(self.session, None) is None
         batches = [self.life.report(number) for number in range(before + 1, self.life.newest() + 1)]
-        told = [batch for batch in batches if batch is not None]
-        self.watermark = _seconds(told[-1]) if told else self.watermark
-        return told
+        reports = [batch for batch in batches if batch is not None]
+        self.watermark = _seconds(reports[-1]) if reports else self.watermark
+        return reports
 
     def written(self, batches: list[BatchProgress]) -> list[list[Any]]:
-        """What the batches have in the outbox; a number of the rows is text there, of a case's columns of no known type."""
+        """Return the rows of the batches in the outbox.
+
+        Numbers in columns without a known type are texts there.
+        """
         places = [self.life.rows_of(batch.batch_id) for batch in batches]
         folders = [str(place.local) for place in places if place is not None]
-        columns = [name for name in self.given["output"] if name != "batch"]
+        columns = [name for name in self.inputs["output"] if name != "batch"]
         rows = self.session.read.parquet(*folders).select(*columns).collect() if folders else []
         return [[_plain(value) for value in row] for row in rows]
 
 
-def _declared(given: Case) -> Operator:
-    """An operator of a case as a definition has it."""
-    match given:
+def _declared(inputs: Case) -> Operator:
+    """Return an operator of a case as a definition has it."""
+    match inputs:
         case {"kind": "window_count", "size_s": size}:
             return Aggregate.model_validate({"window": _tumbling(size), "aggregates": {"count": "count(*)"}})
         case {"kind": "window_count_sum", "size_s": size, "of": of}:
@@ -365,7 +368,7 @@ def _declared(given: Case) -> Operator:
             return DropDuplicatesWithinWatermark.model_validate(
                 {"type": "drop_duplicates_within_watermark", "keys": keys}
             )
-    raise AssertionError(given)
+    raise AssertionError(inputs)
 
 
 def _tumbling(size: int) -> Case:
@@ -374,12 +377,13 @@ def _tumbling(size: int) -> Case:
 
 def _progress(batch: BatchProgress) -> list[Any]:
     counts = [
-        (each.state_rows, each.updated, each.removed, each.dropped_by_watermark) for each in batch.operators
+        (operator.state_rows, operator.updated, operator.removed, operator.dropped_by_watermark)
+        for operator in batch.operators
     ]
     return [batch.rows_in, _seconds(batch), counts]
 
 
-def _told(batch: Case) -> list[Any]:
+def _reported(batch: Case) -> list[Any]:
     names = ("state_rows", "updated", "removed", "dropped_by_watermark")
     return [
         batch["rows_in"],
@@ -396,16 +400,16 @@ def _plain(value: Any) -> Any:
     return int(value.replace(tzinfo=UTC).timestamp()) if isinstance(value, datetime) else value
 
 
-def _check_epochs(given: Case, expected: Case) -> None:
+def _check_epochs(inputs: Case, expected: Case) -> None:
     splits = SplitOptions(
-        timeout=_span(given["delay_s"], like=_times(given["epochs"])), declared=frozenset(given["splits"])
+        timeout=_span(inputs["delay_s"], like=_times(inputs["epochs"])), declared=frozenset(inputs["splits"])
     )
-    state, found = StreamState(), []
-    for epoch in given["epochs"]:
+    state, values = StreamState(), []
+    for epoch in inputs["epochs"]:
         tops = {name: max(map(_time, times)) for name, times in epoch.items() if times}
         state = close_epoch(open_epoch(state, splits, tops), splits, tops)
-        found.append(state.value)
-    assert found == [_time(value) for value in expected["global_after_each"]]
+        values.append(state.value)
+    assert values == [_time(value) for value in expected["global_after_each"]]
 
 
 _ON_SPARK = {"query": _check_query, "backlog": _check_backlog, "probe": _check_probe, "config": _check_config}
@@ -415,50 +419,50 @@ def _times(epochs: list[dict[str, list[Any]]]) -> list[Any]:
     return [_time(at) for epoch in epochs for times in epoch.values() for at in times]
 
 
-def _assign(given: dict[str, Any], expected: dict[str, Any]) -> None:
-    before = {name: _time(at) for name, at in given["before"].items()}
-    start = _time(given["global_before"])
-    watermarks = assign_watermarks(before, given["after"], given["mode"], start)
+def _assign(inputs: dict[str, Any], expected: dict[str, Any]) -> None:
+    before = {name: _time(at) for name, at in inputs["before"].items()}
+    start = _time(inputs["global_before"])
+    watermarks = assign_watermarks(before, inputs["after"], inputs["mode"], start)
     assert watermarks == {name: _time(at) for name, at in expected["watermarks"].items()}
     if "global" in expected:
         assert global_watermark(start, watermarks) == _time(expected["global"])
-    for name, times in given.get("rows", {}).items():
+    for name, times in inputs.get("rows", {}).items():
         _check_sifted(
             times, watermarks[name], {place: expected[place].get(name, []) for place in ("kept", "late")}
         )
 
 
-def _merge(given: dict[str, Any], expected: dict[str, Any]) -> None:
-    assert _globals(given) == [_time(value) for value in expected["global_after_each"]]
+def _merge(inputs: dict[str, Any], expected: dict[str, Any]) -> None:
+    assert _globals(inputs) == [_time(value) for value in expected["global_after_each"]]
 
 
-def _idle(given: dict[str, Any], expected: dict[str, Any]) -> None:
-    name = given["idle"]
-    before = {split: _time(at) for split, at in given["before"].items()}
+def _idle(inputs: dict[str, Any], expected: dict[str, Any]) -> None:
+    name = inputs["idle"]
+    before = {split: _time(at) for split, at in inputs["before"].items()}
     policy = SplitOptions(
-        timeout=_span(0, like=list(before.values())), idle=given["policy"], idle_after=given["idle_after"]
+        timeout=_span(0, like=list(before.values())), idle=inputs["policy"], idle_after=inputs["idle_after"]
     )
     state = StreamState({split: Split(at) for split, at in before.items()})
-    others = {split: at for split, at in before.items() if split != name}
-    for wanted in expected["watermark_after_each"]:
-        state = close_epoch(open_epoch(state, policy, others), policy, others)
-        assert state.splits[name].watermark == _time(wanted)
-    _check_sifted(given["rows"], state.bound(name), expected)
+    other_splits = {split: at for split, at in before.items() if split != name}
+    for watermark in expected["watermark_after_each"]:
+        state = close_epoch(open_epoch(state, policy, other_splits), policy, other_splits)
+        assert state.splits[name].watermark == _time(watermark)
+    _check_sifted(inputs["rows"], state.bound(name), expected)
 
 
-def _buffers(given: dict[str, Any], expected: dict[str, Any]) -> None:
+def _buffers(inputs: dict[str, Any], expected: dict[str, Any]) -> None:
     buffer = SortBuffer(Order("ts", ("key",)))
-    for rows in given["buffers"].values():
+    for rows in inputs["buffers"].values():
         buffer = buffer.took({"ts": _time(at), "key": key} for at, key in rows)
-    buffer, _ = buffer.drained(_time(given["global_before"]))
-    _, out = buffer.drained(_time(given["global_next"]))
+    buffer, _ = buffer.drained(_time(inputs["global_before"]))
+    _, out = buffer.drained(_time(inputs["global_next"]))
     assert [[row["ts"], row["key"]] for row in out] == [[_time(at), key] for at, key in expected["emitted"]]
 
 
-def _globals(given: dict[str, Any]) -> list[Any]:
+def _globals(inputs: dict[str, Any]) -> list[Any]:
     """G after each step of a case."""
-    merger, found = Merger(dict.fromkeys(given["inputs"])), []
-    for step in given["steps"]:
+    merger, values = Merger(dict.fromkeys(inputs["inputs"])), []
+    for step in inputs["steps"]:
         match step:
             case {"input": name, "watermark": at}:
                 merger = merger.heard({name: _time(at)})
@@ -470,15 +474,15 @@ def _globals(given: dict[str, Any]) -> list[Any]:
                 merger = merger.added([name])
             case {"remove": name}:
                 merger = merger.removed([name])
-        found.append(merger.value)
-    return found
+        values.append(merger.value)
+    return values
 
 
 def _check_sifted(times: list[Any], watermark: Any, expected: dict[str, Any]) -> None:
     """Rows of one chunk, each only an event time; the timeout makes no difference to it."""
     rows = [_time(at) for at in times]
     sifted = sift(rows, lambda at: at, watermark, _span(0, like=rows))
-    assert [list(sifted.kept), list(sifted.late)] == [
+    assert [list(sifted.on_time), list(sifted.late)] == [
         [_time(at) for at in expected[place]] for place in ("kept", "late")
     ]
 
@@ -487,7 +491,10 @@ _SCALING = {"assign": _assign, "merge": _merge, "idle": _idle, "buffers": _buffe
 
 
 def _timed(emitted: list[list[list[Any]]], run: _Sorting) -> list[list[list[Any]]]:
-    """Expected rows with their times read: those of the event-time column, of a window's start, of a session's ends."""
+    """Return the expected rows with their times parsed.
+
+    Those are the event time, a window's start, or a session's ends.
+    """
     places = {
         WindowBuffer: {0},
         SessionBuffer: {run.columns.index(run.time), len(run.columns), len(run.columns) + 1},
@@ -499,10 +506,10 @@ def _timed(emitted: list[list[list[Any]]], run: _Sorting) -> list[list[list[Any]
 
 
 def _time(value: Any) -> Any:
-    """An event time of a case: an int, or a datetime without offset."""
+    """Return an event time of a case: an int, or a datetime without offset."""
     return datetime.fromisoformat(value) if isinstance(value, str) else value
 
 
 def _span(delay: int, like: list[Any]) -> Any:
-    """A delay of a case: units of ints, or seconds of datetimes."""
+    """Return a delay of a case: units of ints, or seconds of datetimes."""
     return timedelta(seconds=delay) if any(isinstance(value, datetime) for value in like) else delay

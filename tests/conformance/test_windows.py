@@ -30,89 +30,102 @@ EVERYTHING = 1_000_000
 
 @pytest.mark.cases("windows", "duration_parse")
 def test_duration_parse(case: Case) -> None:
-    given = case["input"]
-    found = answer(case, lambda: Instant.parse(given["text"], zone_of(given["tz"])).at(_clock(given["now"])))
-    assert found is None or found == case["expected"]["ms"]
+    inputs = case["input"]
+    result = answer(
+        case, lambda: Instant.parse(inputs["text"], zone_of(inputs["tz"])).at(_clock(inputs["now"]))
+    )
+    assert result is None or result == case["expected"]["ms"]
 
 
 @pytest.mark.cases("windows", "partitions")
 def test_partitions(case: Case) -> None:
-    given, expected = case["input"], case["expected"]
-    found = answer(case, lambda: list(_definition(given).windows(_clock(given["now"]), clipped=False)))
-    if found is None:
+    inputs, expected = case["input"], case["expected"]
+    result = answer(case, lambda: list(_definition(inputs).windows(_clock(inputs["now"]), clipped=False)))
+    if result is None:
         return
-    assert len(found) == expected["count"]
-    for window, wanted in zip(_listed(found, expected, "ranges"), _wanted(expected, "ranges"), strict=True):
-        assert (window.start, window.end) == (wanted["start_ms"], wanted["end_ms"])
-        assert (window.start, window.end) == (_ms(wanted["start"]), _ms(wanted["end"]))
+    assert len(result) == expected["count"]
+    for window, expected_window in zip(
+        _listed(result, expected, "ranges"), _expected_work(expected, "ranges"), strict=True
+    ):
+        assert (window.start, window.end) == (expected_window["start_ms"], expected_window["end_ms"])
+        assert (window.start, window.end) == (_ms(expected_window["start"]), _ms(expected_window["end"]))
 
 
 @pytest.mark.cases("windows", "cutoff")
 def test_cutoff(case: Case) -> None:
-    given = case["input"]
-    periods = given["grace_days"] * DAY, given["abstinent_days"] * DAY
-    found = answer(case, lambda: cutoff(map(_ms, given["last_highs"]), _ms(given["from"]), *periods))
-    assert found is None or found == case["expected"]["effective_cutoff_ms"]
+    inputs = case["input"]
+    periods = inputs["grace_days"] * DAY, inputs["abstinent_days"] * DAY
+    result = answer(case, lambda: cutoff(map(_ms, inputs["last_highs"]), _ms(inputs["from"]), *periods))
+    assert result is None or result == case["expected"]["effective_cutoff_ms"]
 
 
 @pytest.mark.cases("windows", "execute")
 def test_execute(case: Case) -> None:
-    given, expected = case["input"], case["expected"]
+    inputs, expected = case["input"], case["expected"]
     state = WindowState()
-    for one in given["partition_states"]:
-        if one["high"] is not None:
-            state = with_high(state, NO_UNIT, _ms(one["start"]), _ms(one["high"]))
-    for high in map(_ms, given["other_state_highs"]):
+    for partition_state in inputs["partition_states"]:
+        if partition_state["high"] is not None:
+            state = with_high(state, NO_UNIT, _ms(partition_state["start"]), _ms(partition_state["high"]))
+    for high in map(_ms, inputs["other_state_highs"]):
         state = with_high(state, '{"gone":true}', high - 1, high)
-    made = answer(case, lambda: _plan(_definition(given), state, (NO_UNIT,), given["now"]))
-    if made is None:
+    result = answer(case, lambda: _plan(_definition(inputs), state, (NO_UNIT,), inputs["now"]))
+    if result is None:
         return
-    works = _works(made)
+    works = _works(result)
     assert len(works) == expected["execute_count"]
     _check(works, [], expected["executes"])
     highest = state.highest
     if "job_cutoff" in expected:
-        wanted = expected["job_cutoff"]
-        assert (None if highest is None else highest - given["grace_days"] * DAY) == (wanted and _ms(wanted))
+        job_cutoff = expected["job_cutoff"]
+        assert (None if highest is None else highest - inputs["grace_days"] * DAY) == (
+            job_cutoff and _ms(job_cutoff)
+        )
 
 
 @pytest.mark.cases("windows", "multi_run")
 def test_multi_run(case: Case) -> None:
-    given, expected = case["input"], case["expected"]
+    inputs, expected = case["input"], case["expected"]
     state = WindowState()
-    for run, wanted in zip(given["runs"], expected["runs"], strict=True):
-        raw = {**given, **{key: run[key] for key in ("from", "to", "partition", "units") if key in run}}
+    for run, expected_run in zip(inputs["runs"], expected["runs"], strict=True):
+        raw = {**inputs, **{key: run[key] for key in ("from", "to", "partition", "units") if key in run}}
         units = distinct_identities(raw.get("units") or ({},))
         chosen = Forced() if run.get("backfill") else DUE
-        made = _plan(_definition(raw), state, units, run["now"], chosen)
-        failing = {(_ms(one["start"]), identity(one.get("unit", {}))) for one in run["fail"]}
-        failed = [one for one in _works(made) if one.key in failing]
-        for piece in made.slices:
-            bad = [FailedUnit(one, "failed") for one in piece.works if one in failed]
+        result = _plan(_definition(raw), state, units, run["now"], chosen)
+        failing = {(_ms(failure["start"]), identity(failure.get("unit", {}))) for failure in run["fail"]}
+        failed = [work for work in _works(result) if work.key in failing]
+        for piece in result.slices:
+            bad = [FailedUnit(work, "failed") for work in piece.works if work in failed]
             state = WindowState.of(piece.without(bad).advance(state.watermark()))
-        assert len(_works(made)) == wanted["executed_count"]
-        _check(_works(made), failed, _wanted(wanted, "executed"), any_order="parallelism" in given)
-    for one in expected.get("final_highs", ()):
-        assert state.high(identity(one.get("unit", {})), _ms(one["start"])) == _ms(one["high"])
+        assert len(_works(result)) == expected_run["executed_count"]
+        _check(
+            _works(result),
+            failed,
+            _expected_work(expected_run, "executed"),
+            any_order="parallelism" in inputs,
+        )
+    for final_high in expected.get("final_highs", ()):
+        assert state.high(identity(final_high.get("unit", {})), _ms(final_high["start"])) == _ms(
+            final_high["high"]
+        )
 
 
 @pytest.mark.cases("units", "unit_watermark")
 def test_unit_watermark(case: Case) -> None:
-    given, expected = case["input"], case["expected"]
-    found = answer(case, lambda: _unit_plan(given))
-    if found is None:
+    inputs, expected = case["input"], case["expected"]
+    result = answer(case, lambda: _unit_plan(inputs))
+    if result is None:
         return
-    units, works = found
+    units, works = result
     assert list(map(unit_of, units)) == expected["units"]
     assert [list(map(type, unit_of(unit).values())) for unit in units] == [
         list(map(type, unit.values())) for unit in expected["units"]
     ]
     assert len(works) == expected["work_unit_count"]
-    for one, wanted in zip(
-        _listed(works, expected, "work_units"), _wanted(expected, "work_units"), strict=True
+    for work, expected_work in zip(
+        _listed(works, expected, "work_units"), _expected_work(expected, "work_units"), strict=True
     ):
-        assert (one.start, one.end) == (_ms(wanted["start"]), _ms(wanted["end"]))
-        assert (unit_of(one.unit), list(one.key)) == (wanted["unit"], wanted["key"])
+        assert (work.start, work.end) == (_ms(expected_work["start"]), _ms(expected_work["end"]))
+        assert (unit_of(work.unit), list(work.key)) == (expected_work["unit"], expected_work["key"])
 
 
 @pytest.mark.cases("units", "bad_input")
@@ -120,7 +133,7 @@ def test_bad_input(case: Case) -> None:
     answer(case, lambda: _unit_plan(case["input"]))
 
 
-def _unit_plan(given: Mapping[str, Any]) -> tuple[tuple[str, ...], list[WorkUnit]]:
+def _unit_plan(inputs: Mapping[str, Any]) -> tuple[tuple[str, ...], list[WorkUnit]]:
     names = {
         "watermark": "definition",
         "partition": "window",
@@ -128,33 +141,33 @@ def _unit_plan(given: Mapping[str, Any]) -> tuple[tuple[str, ...], list[WorkUnit
         "grace_days": "grace",
         "abstinent_days": "abstinent",
     }
-    kept = ("parallelism", "min_units", "partial", "secondary_input")
-    raw = {names.get(key, key): value for key, value in given.items() if key in names or key in kept}
+    same_names = ("parallelism", "min_units", "partial", "secondary_input")
+    raw = {names.get(key, key): value for key, value in inputs.items() if key in names or key in same_names}
     definition = WindowWatermark.of({**raw, "max_slices": EVERYTHING})
 
-    def read(one: SecondaryInput) -> Iterable[Mapping[str, Any]]:
-        if one.path not in given["files"]:
-            raise SourceError(f"no such table: {one.path}")
-        rows: list[dict[str, Any]] = given["files"][one.path]
+    def read(secondary_input: SecondaryInput) -> Iterable[Mapping[str, Any]]:
+        if secondary_input.path not in inputs["files"]:
+            raise SourceError(f"no such table: {secondary_input.path}")
+        rows: list[dict[str, Any]] = inputs["files"][secondary_input.path]
         return rows
 
     units = list_units(definition.units, definition.secondary_input, read)
-    return units, _works(_plan(definition, WindowState(), units, given["now"]))
+    return units, _works(_plan(definition, WindowState(), units, inputs["now"]))
 
 
-def _definition(given: Mapping[str, Any]) -> WindowWatermark:
-    system = {"name": "system", "type": "datetime", "range": {"from": given["from"], "to": given["to"]}}
+def _definition(inputs: Mapping[str, Any]) -> WindowWatermark:
+    system = {"name": "system", "type": "datetime", "range": {"from": inputs["from"], "to": inputs["to"]}}
     raw = {
         "definition": [system],
-        "window": given["partition"],
-        "timezone": given["tz"],
-        "partial": given["partial"],
-        "grace": given.get("grace_days", 0),
-        "abstinent": given.get("abstinent_days", 0),
+        "window": inputs["partition"],
+        "timezone": inputs["tz"],
+        "partial": inputs["partial"],
+        "grace": inputs.get("grace_days", 0),
+        "abstinent": inputs.get("abstinent_days", 0),
         "max_slices": EVERYTHING,
     }
     return WindowWatermark.of(
-        raw | ({"parallelism": given["parallelism"]} if given.get("parallelism") else {})
+        raw | ({"parallelism": inputs["parallelism"]} if inputs.get("parallelism") else {})
     )
 
 
@@ -169,36 +182,40 @@ def _plan(
     return plan(definition, state, units, clock, dataflow="case", number=0, request=chosen)
 
 
-def _works(made: Plan[WindowSlice]) -> list[WorkUnit]:
-    """In planning order: what failed before stands in slices of its own."""
-    works = [one for piece in made.slices for one in piece.works]
-    return sorted(works, key=lambda one: one.start or 0)
+def _works(result: Plan[WindowSlice]) -> list[WorkUnit]:
+    """Return the work units in planning order: those that failed before are in slices of their own."""
+    works = [work for piece in result.slices for work in piece.works]
+    return sorted(works, key=lambda work: work.start or 0)
 
 
 def _check(
-    works: list[WorkUnit], failed: list[WorkUnit], wanted: list[dict[str, Any]], *, any_order: bool = False
+    works: list[WorkUnit],
+    failed: list[WorkUnit],
+    expected_works: list[dict[str, Any]],
+    *,
+    any_order: bool = False,
 ) -> None:
-    def told(one: WorkUnit) -> tuple[Any, ...]:
-        return one.start, one.end, one.lower, one.end, unit_of(one.unit), one in failed
+    def described(work: WorkUnit) -> tuple[Any, ...]:
+        return work.start, work.end, work.lower, work.end, unit_of(work.unit), work in failed
 
     expected = [
         (
-            *(_ms(one[name]) for name in ("start", "end", "effective_from", "effective_to")),
-            one.get("unit", {}),
-            one.get("outcome") == "failed",
+            *(_ms(expected_work[name]) for name in ("start", "end", "effective_from", "effective_to")),
+            expected_work.get("unit", {}),
+            expected_work.get("outcome") == "failed",
         )
-        for one in wanted
+        for expected_work in expected_works
     ]
-    found = list(map(told, works if len(works) == len(wanted) else [works[0], works[-1]]))
-    assert sorted(found, key=str) == sorted(expected, key=str) if any_order else found == expected
+    actual = list(map(described, works if len(works) == len(expected_works) else [works[0], works[-1]]))
+    assert sorted(actual, key=str) == sorted(expected, key=str) if any_order else actual == expected
 
 
-def _wanted(expected: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
+def _expected_work(expected: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
     return expected[name] if name in expected else [expected["first"], expected["last"]]
 
 
-def _listed(found: list[Any], expected: Mapping[str, Any], name: str) -> list[Any]:
-    return found if name in expected else [found[0], found[-1]]
+def _listed(items: list[Any], expected: Mapping[str, Any], name: str) -> list[Any]:
+    return items if name in expected else [items[0], items[-1]]
 
 
 def _clock(text: str | None) -> datetime | None:

@@ -49,11 +49,13 @@ def test_a_run_asks_above_its_value_and_saves_ends(tmp_path: Path, engine: Spark
     flow = ApiFeed(tmp_path, engine, server, BY_TIME | OFFSETS).flow()
     server.rows = [row(number) for number in range(1, 9)]
     assert flow.run("2026-01-06").rows == 5
-    assert set(server.asked("since", "until")) == {(None, None), (None, "2026-01-06T00:00:00+00:00")}
+    assert set(server.requested("since", "until")) == {(None, None), (None, "2026-01-06T00:00:00+00:00")}
     assert flow.watermark == {"at": datetime(2026, 1, 6, tzinfo=UTC), "__exclusive__": ["at"]}
     server.log.clear()
     assert flow.run("2026-01-20").rows == 3
-    assert set(server.asked("since", "until")) == {("2026-01-06T00:00:00+00:00", "2026-01-20T00:00:00+00:00")}
+    assert set(server.requested("since", "until")) == {
+        ("2026-01-06T00:00:00+00:00", "2026-01-20T00:00:00+00:00")
+    }
     assert flow.run("2026-01-20").status == "nothing"
     assert flow.ids == list(range(1, 9))
     assert staged(tmp_path) == []
@@ -86,7 +88,7 @@ def test_without_an_upper_parameter_the_filter_cuts(tmp_path: Path, engine: Spar
     server.rows = [row(1), row(2), row(9)]
     flow.run("2026-01-05")
     assert (flow.ids, flow.watermark) == ([1, 2], {"at": at(2)})
-    assert set(server.asked("since", "until")) == {(None, None)}
+    assert set(server.requested("since", "until")) == {(None, None)}
     flow.run("2026-01-10")
     assert (flow.ids, flow.watermark) == ([1, 2, 9], {"at": at(9)})
 
@@ -112,7 +114,7 @@ def test_numbers_are_read_to_the_highest_fetched(tmp_path: Path, engine: SparkEn
     server.log.clear()
     assert flow.run().rows == 2
     assert (flow.ids, flow.watermark) == ([1, 2, 3, 5, 7], {"id": 7})
-    assert set(server.asked("since_id")) == {("3",)}
+    assert set(server.requested("since_id")) == {("3",)}
     assert flow.run().status == "nothing"
 
 
@@ -163,7 +165,7 @@ def test_ranges_are_slices_and_committed_ones_stay(tmp_path: Path, engine: Spark
     server.log.clear()
     outcome = flow.run("2026-01-08")
     assert [committed.rows for committed in outcome.committed] == [3, 2]
-    assert list(dict.fromkeys(server.asked("since", "until"))) == [
+    assert list(dict.fromkeys(server.requested("since", "until"))) == [
         ("2026-01-04T00:00:00+00:00", "2026-01-06T00:00:00+00:00"),
         ("2026-01-06T00:00:00+00:00", "2026-01-08T00:00:00+00:00"),
     ]
@@ -185,9 +187,9 @@ def test_an_inclusive_api_of_days_loses_no_row(tmp_path: Path, engine: SparkEngi
         row(3, at="2026-01-03T00:00:00Z"),
     ]
     flow.run("2026-01-02T12:00")
-    assert (flow.ids, server.asked("until")[-1]) == ([1], ("2026-01-01",))
+    assert (flow.ids, server.requested("until")[-1]) == ([1], ("2026-01-01",))
     flow.run("2026-01-04T12:00")
-    assert server.asked("since", "until")[-1] == ("2026-01-02", "2026-01-03")
+    assert server.requested("since", "until")[-1] == ("2026-01-02", "2026-01-03")
     assert flow.ids == [1, 2, 3]
 
 
@@ -435,7 +437,7 @@ def test_a_look_back_asks_again_and_replaces_rows(tmp_path: Path, engine: SparkE
         each["value"] = 0
     del server.rows[4]
     flow.run("2026-01-06")
-    assert server.asked("since")[-1] == ("2026-01-04T00:00:00+00:00",)
+    assert server.requested("since")[-1] == ("2026-01-04T00:00:00+00:00",)
     assert sorted(flow.feed.rows("id", "value")) == [(1, 1), (2, 2), (3, 3), (4, 0)]
 
 
@@ -470,7 +472,7 @@ def test_columns_joined_by_or_bring_a_row_once(tmp_path: Path, engine: SparkEngi
     server.log.clear()
     flow.run("2026-01-20")
     assert flow.ids == [1, 2, 3, 4]
-    assert set(server.asked("since_id", "since")) == {("2", None), (None, at(2).isoformat())}
+    assert set(server.requested("since_id", "since")) == {("2", None), (None, at(2).isoformat())}
 
 
 WINDOWS: dict[str, dict[str, Any]] = {
@@ -509,7 +511,7 @@ def test_a_schema_is_inferred_from_single_windows(tmp_path: Path, engine: SparkE
     server.rows = [row(3, 3, unit="b")]
     assert feed.run(now=instant("2026-01-04")).error is None
     assert feed.ids == [3]
-    asked = {tuple((text or "")[:10] for text in bounds) for bounds in server.asked("since", "until")}
+    asked = {tuple((text or "")[:10] for text in bounds) for bounds in server.requested("since", "until")}
     assert asked == {("2026-01-01", "2026-01-02"), ("2026-01-02", "2026-01-03"), ("2026-01-03", "2026-01-04")}
 
 
@@ -585,7 +587,7 @@ def test_a_plan_asks_one_page_and_starts_no_spark(tmp_path: Path, engine: SparkE
     (plan,) = flow.feed.cli("plan", "flow", "--now", "2026-02-01").json
     assert plan["due"]
     assert plan["slices"][0]["predicate"] == "(at < 2026-02-01 00:00:00+00:00) or (at is NULL)"
-    assert server.asked("offset", "until") == [("0", "2026-02-01T00:00:00+00:00")]
+    assert server.requested("offset", "until") == [("0", "2026-02-01T00:00:00+00:00")]
 
 
 def test_no_secret_is_in_anything_that_is_written(tmp_path: Path, engine: SparkEngine, server: Api) -> None:
@@ -635,7 +637,7 @@ def test_the_dataflow_on_the_page_of_the_source_runs(
     server.time = "updated_at"
     server.rows = [{"id": number, "updated_at": at(number).isoformat()} for number in range(1, 6)]
     assert feed.run(now=instant("2026-01-03T12:01")).error is None
-    assert server.asked("until", "offset", "limit")[-1] == ("2026-01-03T12:00:00+00:00", "100", "100")
+    assert server.requested("until", "offset", "limit")[-1] == ("2026-01-03T12:00:00+00:00", "100", "100")
     server.rows.append({"id": 6, "updated_at": at(3).isoformat()})
     assert feed.run(now=instant("2026-01-05")).error is None
     assert feed.ids == [1, 2, 3, 4, 6]

@@ -48,7 +48,7 @@ def test_a_dlt_resource_is_a_source(
         assert flow.run().rows == 1
         assert flow.run().status == "nothing"
         assert (flow.ids, flow.watermark) == ([1, 2, 3], {"at": at(3)})
-        assert server.asked("since")[0] == (at(2).isoformat(),)
+        assert server.requested("since")[0] == (at(2).isoformat(),)
 
 
 def test_a_singer_tap_is_a_source(tmp_path: Path, engine: SparkEngine) -> None:

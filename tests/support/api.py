@@ -1,6 +1,7 @@
-"""A real HTTP API in a thread of the test process: rows in pages, a log of what was asked, and faults by a script.
+"""A real HTTP API in a thread of the test process: pages of rows, a log, and scripted faults.
 
-Belongs here: the server, and dataflows that read it. Every way of paging is there at once: a request chooses by its parameters.
+Belongs here: the server, and dataflows that read it. It pages in every way at once: a request chooses by
+its parameters.
 """
 
 from __future__ import annotations
@@ -33,12 +34,12 @@ SCHEMA = "id long, at timestamp, value long"
 Row = dict[str, Any]
 
 
-class Asked(NamedTuple):
+class ApiRequest(NamedTuple):
     """A request as it arrived.
 
     Attributes:
-        params: of its query.
-        body: as JSON, with all digits; None without one.
+        params: the parameters of its query.
+        body: its body as JSON, with all digits; None without one.
     """
 
     method: str
@@ -48,7 +49,7 @@ class Asked(NamedTuple):
     headers: Mapping[str, str]
 
 
-class TokenAsked(NamedTuple):
+class TokenRequest(NamedTuple):
     """A request for a token.
 
     Attributes:
@@ -60,31 +61,31 @@ class TokenAsked(NamedTuple):
 
 
 class Api(Server):
-    """Answers with rows between ``since`` (inclusive) and ``until`` (exclusive) of their time ``at``, and above ``since_id``.
+    """Answers with rows whose time ``at`` is in [``since``, ``until``) and whose id is above ``since_id``.
 
     Attributes:
-        rows: in the order in which they are answered.
+        rows: the rows in the order of the answers.
         log: all requests.
-        faults: what is done to the next requests instead, one each; None: nothing.
+        faults: what happens to the next requests instead, one each; None: nothing.
         tokens: the answers to requests for tokens, at ``/token``, one each.
-        forms: those requests.
-        ignored: parameters that it takes no notice of.
+        forms: the requests for tokens.
+        ignored: parameters that it ignores.
         size: rows of a page, unless ``size`` or ``limit`` says otherwise.
-        packed: whether answers are packed by gzip.
+        packed: whether answers are compressed with gzip.
         time: the field of a record's time.
-        most: rows that one query has at most; None: no limit.
-        total: of records that answers announce; None: as many as there are.
-        reads: what it takes the text of a bound for.
-        most_at_once: requests that were under way together at most.
+        most: the most rows of one query; None: no limit.
+        total: the number of records that answers announce; None: the true one.
+        reads: parses the text of a bound.
+        most_at_once: the most requests in progress at once.
     """
 
     def __init__(self) -> None:
         super().__init__(_Handler)
         self.rows: list[Row] = []
-        self.log: list[Asked] = []
+        self.log: list[ApiRequest] = []
         self.faults: deque[Callable[[_Handler], None] | None] = deque()
         self.tokens: deque[Callable[[_Handler], None]] = deque()
-        self.forms: list[TokenAsked] = []
+        self.forms: list[TokenRequest] = []
         self.ignored: set[str] = set()
         self.size = SIZE
         self.packed = False
@@ -97,12 +98,12 @@ class Api(Server):
 
     @property
     def url(self) -> str:
-        """Where it is."""
+        """Return its address."""
         return f"http://127.0.0.1:{self.port}/v1"
 
     @contextmanager
     def counted(self) -> Iterator[None]:
-        """Count a request as long as it is under way."""
+        """Count a request while it is in progress."""
         with self._counting:
             self._at_once += 1
             self.most_at_once = max(self.most_at_once, self._at_once)
@@ -113,34 +114,37 @@ class Api(Server):
                 self._at_once -= 1
 
     def connection(self, **more: Any) -> ApiConnection:
-        """How to reach it."""
+        """Return a connection to it."""
         return ApiConnection(self.url, token=TOKEN, **more)
 
-    def asked(self, *names: str) -> list[tuple[str | None, ...]]:
-        """These parameters of all requests."""
-        return [tuple(each.params.get(name) for name in names) for each in self.log]
+    def requested(self, *names: str) -> list[tuple[str | None, ...]]:
+        """Return these parameters of all requests."""
+        return [tuple(request.params.get(name) for name in names) for request in self.log]
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """Say nothing of clients that have gone."""
+        """Ignore clients that have gone."""
 
-    def answer_to(self, asked: Asked) -> dict[str, Any]:
-        """A page."""
-        given = {**asked.params, **(asked.body or {})}
-        given = {name: value for name, value in given.items() if name not in self.ignored}
-        rows = [row for row in self.rows if _is_wanted(row, row.get(self.time), given, self.reads)][
+    def answer_to(self, request: ApiRequest) -> dict[str, Any]:
+        """Return a page."""
+        parameters = {**request.params, **(request.body or {})}
+        parameters = {name: value for name, value in parameters.items() if name not in self.ignored}
+        rows = [row for row in self.rows if _is_wanted(row, row.get(self.time), parameters, self.reads)][
             : self.most
         ]
-        size = int(given.get("size") or given.get("limit") or self.size)
-        start = int(given.get("cursor") or given.get("offset") or 0)
-        if "page" in given:
-            start = (int(given["page"]) - 1) * size
-        if not {"page", "offset", "limit", "size", "paged"} & given.keys() and "cursor" not in given:
+        size = int(parameters.get("size") or parameters.get("limit") or self.size)
+        start = int(parameters.get("cursor") or parameters.get("offset") or 0)
+        if "page" in parameters:
+            start = (int(parameters["page"]) - 1) * size
+        if (
+            not {"page", "offset", "limit", "size", "paged"} & parameters.keys()
+            and "cursor" not in parameters
+        ):
             return {"data": {"items": rows}, "meta": {"total": self._announced(rows)}}
         following = start + size if start + size < len(rows) else None
         link = None
         if following is not None:
-            query = urlencode({**given, "offset": following})
-            link = f"{self.url}{asked.path.removeprefix('/v1')}?{query}"
+            query = urlencode({**parameters, "offset": following})
+            link = f"{self.url}{request.path.removeprefix('/v1')}?{query}"
         return {
             "data": {"items": rows[start : start + size]},
             "next": following,
@@ -154,41 +158,41 @@ class Api(Server):
         return len(rows) if self.total is None else self.total
 
 
-def _is_wanted(row: Row, at: Any, given: Mapping[str, Any], reads: Callable[[str], datetime]) -> bool:
+def _is_wanted(row: Row, at: Any, parameters: Mapping[str, Any], reads: Callable[[str], datetime]) -> bool:
     when = datetime.fromisoformat(at) if isinstance(at, str) else None
     if when is not None:
-        if "since" in given and when < reads(given["since"]):
+        if "since" in parameters and when < reads(parameters["since"]):
             return False
-        if "until" in given and when >= reads(given["until"]):
+        if "until" in parameters and when >= reads(parameters["until"]):
             return False
-    if "since_id" in given and row["id"] <= int(given["since_id"]):
+    if "since_id" in parameters and row["id"] <= int(parameters["since_id"]):
         return False
-    if "until_id" in given and row["id"] > int(given["until_id"]):
+    if "until_id" in parameters and row["id"] > int(parameters["until_id"]):
         return False
-    return "unit" not in given or row.get("unit") == given["unit"]
+    return "unit" not in parameters or row.get("unit") == parameters["unit"]
 
 
 class _Handler(QuietHandler):
     server: Api
 
     def do_GET(self) -> None:  # noqa: N802 - the library's name
-        """A page, or a fault."""
+        """Send a page, or a fault."""
         length = int(self.headers.get("Content-Length") or 0)
         if self.path == "/v1/token":
             form = dict(parse_qsl(self.rfile.read(length).decode()))
-            self.server.forms.append(TokenAsked(form, self.headers.get("Authorization") or ""))
+            self.server.forms.append(TokenRequest(form, self.headers.get("Authorization") or ""))
             self.server.tokens.popleft()(self)
             return
         body = json.loads(self.rfile.read(length), parse_float=Decimal) if length else None
         parts = urlsplit(self.path)
-        asked = Asked(self.command, parts.path, dict(parse_qsl(parts.query)), body, dict(self.headers))
-        self.server.log.append(asked)
+        request = ApiRequest(self.command, parts.path, dict(parse_qsl(parts.query)), body, dict(self.headers))
+        self.server.log.append(request)
         fault = self.server.faults.popleft() if self.server.faults else None
         with self.server.counted():
             if fault is not None:
                 fault(self)
                 return
-            document = self.server.answer_to(asked)
+            document = self.server.answer_to(request)
             link = {"Link": f'<{document["link"]}>; rel="next"'} if document.get("link") else {}
             following = document.get("next")
             total = {"X-Total": str(document["meta"]["total"])}
@@ -225,12 +229,12 @@ def given_token(text: str, **more: Any) -> Fault:
 
 
 def page(*rows: Row, **rest: Any) -> Fault:
-    """Answer with these rows, whatever was asked for."""
+    """Answer with these rows, whatever the request."""
     return lambda handler: handler.json({"data": {"items": list(rows)}, **rest})
 
 
 def cut_off(handler: _Handler) -> None:
-    """Promise more than comes, and close the connection."""
+    """Announce more bytes than come, and close the connection."""
     handler.answer(
         200, {"Content-Type": "application/json", "Content-Length": "1000"}, b'{"data": {"items": ['
     )
@@ -257,24 +261,24 @@ def endless(handler: _Handler) -> None:
 
 
 def redirect(target: str, code: int = 302) -> Fault:
-    """Lead on to another address."""
+    """Redirect to another address."""
     return lambda handler: handler.answer(code, {"Location": target})
 
 
 @contextmanager
 def api() -> Iterator[Api]:
-    """A running server."""
+    """Run a server."""
     with serving(Api()) as server:
         yield server
 
 
 @dataclass
 class ApiFeed:
-    """A dataflow above a column watermark of an API, with a project of its own.
+    """A dataflow with a column watermark over an API, with a project of its own.
 
     Attributes:
         server: its source.
-        source: keys of the source beside the connection and the path.
+        source: keys of the source beside connection and path.
         definition: other keys of the dataflow.
     """
 
@@ -285,17 +289,17 @@ class ApiFeed:
     definition: Mapping[str, Any] = field(default_factory=dict)
 
     def flow(self) -> Columns:
-        """The dataflow."""
+        """Return the dataflow."""
         return Columns(self.feed())
 
     def feed(self) -> Feed:
-        """The dataflow, of any kind."""
-        given = {"type": "api", "connection": "shop", "path": "/rows", "records": ITEMS, **self.source}
+        """Return the dataflow, of any kind."""
+        source = {"type": "api", "connection": "shop", "path": "/rows", "records": ITEMS, **self.source}
         connection = {"type": "api", "base_url": self.server.url, "token": {"env": "SHOP_TOKEN"}}
         return Feed(
             self.folder,
             self.engine,
-            {"watermark": {"type": "column", "columns": ["at"]}, **self.definition, "source": given},
+            {"watermark": {"type": "column", "columns": ["at"]}, **self.definition, "source": source},
             {"connections": {"shop": connection}},
             {"SHOP_TOKEN": TOKEN},
         )

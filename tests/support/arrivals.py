@@ -1,4 +1,4 @@
-"""A dataflow of files without an engine: what runs would leave in its log is put there by hand."""
+"""A dataflow of files without an engine: tests write the entries that runs would append."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ NOW = datetime(2026, 6, 1, tzinfo=UTC)
 
 
 class Arrivals:
-    """A landing zone, a lake and a watermark log below one folder; all files are an hour old, unless said otherwise."""
+    """A landing zone, a lake and a log below one folder; files are an hour old, unless said otherwise."""
 
     def __init__(self, root: Path, **definition: Any) -> None:
         base = {
@@ -46,7 +46,7 @@ class Arrivals:
         )
 
     def put(self, *paths: str, age: float = 3600) -> None:
-        """Put files of a byte that were written so many seconds ago."""
+        """Put files of one byte with this age in seconds."""
         for path in paths:
             file = self.landing / path
             file.parent.mkdir(parents=True, exist_ok=True)
@@ -54,7 +54,10 @@ class Arrivals:
             os.utime(file, (NOW.timestamp() - age,) * 2)
 
     def commit(self, paths: Iterable[str], watermark: Any = None, **changes: Any) -> Entry:
-        """What a run that has loaded these files leaves; the last of them is the watermark, unless said otherwise."""
+        """Append the entry of a run that has loaded these files.
+
+        The last file is the watermark, unless said otherwise.
+        """
         log, name, paths = self.platform.log, self.flow.name, list(paths)
         last = log.newest(name)
         number = last.number + 1 if last else 1
@@ -72,32 +75,32 @@ class Arrivals:
         return log.append(name, following(last, **{**loaded, **first, **changes}), expected=number - 1)
 
     def plan(self, now: datetime = NOW) -> Plan[PathSlice]:
-        """What a run would load."""
+        """Return the plan of a run."""
         return path_planning(self.platform, self.flow).plan(self.newest, now)
 
     def planned(self, why: str, now: datetime = NOW) -> list[str]:
-        """The files of the slices that a run would load for this reason."""
+        """Return the files of the slices that a run would load for this reason."""
         return [file.path for piece in self.plan(now).slices if piece.why == why for file in piece.files]
 
     def sweep(self, most: int | None = None, pages: int | None = None, now: datetime = NOW) -> SweepStep:
-        """One step, and nothing done about what it finds."""
+        """Make one step of the sweep, without its policy."""
         place = Place(str(self.landing))
         return step(self.platform.log, place, self.flow, now, Budget(pages=pages), most)
 
     def late(self, most: int | None = None, now: datetime = NOW) -> LateStep:
-        """One step, with its policy."""
+        """Make one step of the sweep, with its policy."""
         return late_step(self.platform, self.flow, now, most=most)
 
     def waiting(self, now: datetime = NOW) -> LateFiles:
-        """Late files that no entry has dealt with."""
+        """Return the late files that no entry has handled."""
         return unhandled(self.platform.log, self.flow, self.newest, now)
 
     @property
     def note(self) -> Sweep:
-        """How far the sweep has come."""
+        """Return how far the sweep has come."""
         return Sweep.read(self.platform.log, self.flow.name, 0)
 
     @property
     def newest(self) -> Entry | None:
-        """The newest entry."""
+        """Return the newest entry."""
         return self.platform.log.newest(self.flow.name)

@@ -1,14 +1,15 @@
-"""What stands in for Spark where a test wants thousands of runs: rows in Arrow, and a writer that commits to Delta as Spark does.
+"""A stand-in for Spark in tests with thousands of runs: rows in Arrow, and Delta's commits.
 
-Belongs here: the few methods of a DataFrame and of a session that the loop and :class:`DeltaLakeTable` call, so that both stay the
+Belongs here: the few methods of a DataFrame and of a session that the loop and :class:`DeltaLakeTable`
+call, so that both stay the
 real ones; and Delta's rules for a commit:
 
-- a write whose number is not above the one that the table has recorded for its app id is skipped in silence;
-- of two writes with one app id that began on the same version one fails, also where the table is made by both;
-- rows that replace others must be among those that the predicate names;
-- an overwrite fails where somebody else has changed the data since it began; an append does not.
+- a write whose number is not above the one that the table has recorded for its app id is skipped silently;
+- of two writes with one app id that began on the same version one fails, also if both create the table;
+- rows that replace others must fit the predicate;
+- an overwrite fails if another writer has changed the data since it began; an append does not.
 
-What a commit says of itself (``operationMetrics`` and the like) is what Delta 4.4 on Spark 4.1 writes;
+A commit describes itself (``operationMetrics`` and the like) as Delta 4.4 on Spark 4.1 does;
 ``tests/integration/test_arrow.py`` compares the two.
 """
 
@@ -53,80 +54,83 @@ _LITERAL = re.compile(r"'((?:[^'\\]|\\.)*)'")
 
 
 class CommitFailed(Exception):
-    """As Delta's writers fail that meet another's commit."""
+    """The error of a Delta writer that meets another writer's commit."""
 
 
 @dataclass(frozen=True)
 class Rows:
-    """A DataFrame, as far as the loop and a target know it."""
+    """A DataFrame, with the methods that the loop and a target use."""
 
     table: pa.Table
     hear: Hear = lambda when, write: None
 
     @property
     def schema(self) -> StructType:
-        """Its columns; everything is known already."""
-        return StructType([StructField(one.name, _SPARK_TYPE[one.type]) for one in self.table.schema])
+        """Return the columns."""
+        return StructType(
+            [StructField(column.name, _SPARK_TYPE[column.type]) for column in self.table.schema]
+        )
 
     @property
     def sparkSession(self) -> Session:  # noqa: N802 - Spark's name
-        """A session."""
+        """Return a session."""
         return Session(self.hear)
 
     @property
     def columns(self) -> list[str]:
-        """Their names."""
+        """Return the names of the columns."""
         return list(self.table.column_names)
 
     @property
     def dtypes(self) -> list[tuple[str, str]]:
-        """Their names and types."""
-        return [(one.name, str(one.type)) for one in self.table.schema]
+        """Return the names and types of the columns."""
+        return [(column.name, str(column.type)) for column in self.table.schema]
 
     @property
     def write(self) -> Writer:
-        """A writer of these rows."""
+        """Return a writer of these rows."""
         return Writer(self)
 
-    def unionByName(self, other: Rows) -> Rows:  # noqa: N802 - Spark's name
-        """These rows and those."""
-        return replace(self, table=pa.concat_tables([self.table, other.table.select(self.columns)]))
+    def unionByName(self, other_rows: Rows) -> Rows:  # noqa: N802 - Spark's name
+        """Return these rows and the others."""
+        return replace(self, table=pa.concat_tables([self.table, other_rows.table.select(self.columns)]))
 
     def limit(self, count: int) -> Rows:
-        """The first rows."""
+        """Return the first rows."""
         return replace(self, table=self.table.slice(0, count))
 
 
 @dataclass(eq=False)  # which makes it hashable, as a session is
 class Session:
-    """A session, as far as the loop and a target know it.
+    """A session, with the methods that the loop and a target use.
 
     Attributes:
-        hear: is called right before and right after the commit of a write: what it raises is the writer's death.
+        hear: called right before and right after the commit of a write; an exception is the writer's
+        death.
     """
 
     hear: Hear = lambda when, write: None
 
     @property
     def conf(self) -> _Conf:
-        """Takes every setting."""
+        """Return a configuration that accepts every setting."""
         return _Conf()
 
     @property
     def read(self) -> Session:
-        """Reads tables only; files are read by who knows them."""
+        """Return a reader of tables; other code reads the files."""
         return self
 
     def format(self, name: str) -> Session:
-        """Delta."""
+        """Accept Delta."""
         assert name == "delta", name
         return self
 
     def load(self, url: str) -> Rows:
-        """A table's columns.
+        """Return a table's columns.
 
         Raises:
-            AnalysisException: where there is none.
+            AnalysisException: if there is no table.
         """
         folder = _folder(url)
         if not _versions(folder):
@@ -135,7 +139,7 @@ class Session:
             raise AnalysisException(f"[PATH_NOT_FOUND] Path does not exist: {url}. SQLSTATE: 42K03")
         fields = DeltaTable(str(folder)).schema().fields
         types = {"long": pa.int64(), "string": pa.string()}
-        schema = pa.schema([(one.name, types[str(one.type.type)]) for one in fields])
+        schema = pa.schema([(column.name, types[str(column.type.type)]) for column in fields])
         return Rows(schema.empty_table(), self.hear)
 
 
@@ -143,7 +147,7 @@ class _Conf:
     getAll: ClassVar[dict[str, str]] = {}  # noqa: N815 - Spark's name
 
     def get(self, key: str, default: object = None) -> object:
-        """Nothing is set."""
+        """Return the default: nothing is set."""
         return default
 
     def set(self, key: str, value: object) -> None:
@@ -163,22 +167,22 @@ class Writer:
     _format: str = "delta"
 
     def format(self, name: str) -> Writer:
-        """Delta, or Parquet files in a new folder."""
+        """Choose Delta, or Parquet files in a new folder."""
         assert name in ("delta", "parquet"), name
         self._format = name
         return self
 
     def mode(self, mode: str) -> Writer:
-        """``append``, ``overwrite``, or ``error`` for a table that must not be there."""
+        """Choose ``append``, ``overwrite``, or ``error``, which requires that the table does not exist."""
         self._mode = mode
         return self
 
     def option(self, key: str, value: object) -> Writer:
-        """An option of the writer."""
+        """Set an option."""
         return self.options(**{key: value})
 
     def options(self, **options: object) -> Writer:
-        """Several of them."""
+        """Set several options."""
         self._options |= {key: str(value) for key, value in options.items()}
         return self
 
@@ -213,11 +217,11 @@ class Writer:
 
 @dataclass(frozen=True)
 class Write:
-    """A write that was begun: it may land later, when nobody waits for it any more.
+    """A write in progress: it may land later, when nobody waits for it any more.
 
     Attributes:
-        read: the version of the table that it was begun on; None where there was no table.
-        where: which rows an overwrite deletes, None is all of them.
+        read: the version of the table at its start; None if there was no table.
+        where: the rows that an overwrite deletes; None: all of them.
     """
 
     folder: Path
@@ -230,23 +234,23 @@ class Write:
     rows: pa.Table
 
     def moved(self, folder: Path) -> Write:
-        """The same write, into a copy of the table."""
+        """Return the same write into a copy of the table."""
         return replace(self, folder=folder)
 
     @property
     def paths(self) -> list[str]:
-        """The files that its rows came from, one a row."""
+        """Return the files that the rows came from, one a row."""
         return [str(path) for path in self.rows["_source_file"].to_pylist()]
 
     @property
     def owned(self) -> dict[str, Any]:
-        """What the commit says of itself to us."""
-        found: dict[str, Any] = json.loads(self.metadata)["strandline"]
-        return found
+        """Return Strandline's own part of the commit's description."""
+        metadata: dict[str, Any] = json.loads(self.metadata)["strandline"]
+        return metadata
 
     @property
     def deleted(self) -> set[str] | None:
-        """The files whose rows an overwrite deletes; None is all rows of the table."""
+        """Return the files whose rows an overwrite deletes; None: all rows of the table."""
         if self.mode != "overwrite":
             return set()
         if self.where is None:
@@ -258,7 +262,7 @@ class Write:
         """Commit.
 
         Raises:
-            CommitFailed: where another commit is in the way, or the table is not the one any more that it was begun on.
+            CommitFailed: if another commit is in the way, or the table has been replaced since the start.
         """
         versions = _versions(self.folder)
         last = versions[-1] if versions else None
@@ -281,7 +285,7 @@ class Write:
             )
         if self.read is not None and self.read > max(versions, default=-1):
             raise CommitFailed(f"version {self.read} of the table is gone")
-        winners = [one for one in versions if self.read is None or one > self.read]
+        winners = [version for version in versions if self.read is None or version > self.read]
         if winners and self.read is None:
             raise CommitFailed("ProtocolChangedException: the table was made by somebody else")
         for version in winners:
@@ -292,14 +296,14 @@ class Write:
                 raise CommitFailed("ConcurrentAppendException: files were added or removed meanwhile")
 
     def _first(self, last: int | None) -> list[dict[str, Any]]:
-        """What the first commit of a table says of it."""
+        """Return the actions of a table's first commit."""
         if last is not None:
             return []
         fields = [
-            {"name": one.name, "type": _DELTA_TYPE[one.type], "nullable": True, "metadata": {}}
-            for one in self.rows.schema
+            {"name": column.name, "type": _DELTA_TYPE[column.type], "nullable": True, "metadata": {}}
+            for column in self.rows.schema
         ]
-        made = {
+        metadata = {
             "id": str(uuid4()),
             "format": {"provider": "parquet", "options": {}},
             "schemaString": json.dumps({"type": "struct", "fields": fields}),
@@ -307,10 +311,10 @@ class Write:
             "configuration": {},
             "createdTime": _now(),
         }
-        return [{"metaData": made}, {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}}]
+        return [{"metaData": metadata}, {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}}]
 
     def _data(self, last: int | None) -> list[dict[str, Any]]:
-        """The rows, what makes room for them, and the numbers that the commit counts; commitInfo comes first."""
+        """Return the actions for the added and removed rows, and the commit's counts; commitInfo first."""
         adds: list[dict[str, Any]] = self._added(self.rows)
         metrics: dict[str, str] = {}
         removes: list[dict[str, Any]] = []
@@ -361,60 +365,60 @@ class Write:
         return [{"add": add}]
 
     def _removed(self, last: int | None) -> tuple[list[dict[str, Any]], list[dict[str, Any]], dict[str, str]]:
-        """Whole files go; of a file that holds other rows, too, these are copied."""
+        """Return the actions that remove whole files; other rows in them are copied."""
         removes: list[dict[str, Any]] = []
         copies: list[dict[str, Any]] = []
-        gone = copied = size = 0
+        deleted_rows = copied = size = 0
         names = active(self.folder) if last is not None else []
         for name in names:
-            rows, kept = pq.read_table(self.folder / name), None
+            rows, kept_rows = pq.read_table(self.folder / name), None
             if self.deleted is not None:
                 hit = pc.fill_null(
                     pc.is_in(rows["_source_file"], pa.array(sorted(self.deleted), pa.string())), False
                 )
                 if not pc.any(hit).as_py():
                     continue
-                kept = rows.filter(pc.invert(hit))
+                kept_rows = rows.filter(pc.invert(hit))
             bytes_ = (self.folder / name).stat().st_size
             size += bytes_
-            gone += rows.num_rows - (kept.num_rows if kept is not None else 0)
-            copied += kept.num_rows if kept is not None else 0
+            deleted_rows += rows.num_rows - (kept_rows.num_rows if kept_rows is not None else 0)
+            copied += kept_rows.num_rows if kept_rows is not None else 0
             removes.append(
                 {"remove": {"path": name, "deletionTimestamp": _now(), "dataChange": True, "extendedFileMetadata": True,
                             "partitionValues": {}, "size": bytes_}}
             )  # fmt: skip
-            if kept is not None:
-                copies += self._added(kept)
+            if kept_rows is not None:
+                copies += self._added(kept_rows)
         metrics = {"numRemovedFiles": str(len(removes)), "numRemovedBytes": str(size)}
         if self.where is not None:
             metrics |= {
                 "numCopiedRows": str(copied),
                 "numAddedChangeFiles": "0",
-                "numDeletedRows": str(gone),
+                "numDeletedRows": str(deleted_rows),
             }
         return removes, copies, metrics
 
 
 @dataclass(frozen=True)
 class OwnWrite:
-    """A write of the product's own that has come to its commit: it may land later, when nobody waits for it any more."""
+    """A write of the product's own at its commit: it may land later, when nobody waits any more."""
 
     own: DeltaOwnCommit
     change: PlannedChange
 
     @property
     def number(self) -> int:
-        """Of the slice."""
+        """Return the slice's number."""
         return self.own.tag.number
 
     @property
     def mode(self) -> str:
-        """As Spark names it."""
+        """Return the mode in Spark's words."""
         return "overwrite" if isinstance(self.change.load, Replace) else "append"
 
     @property
     def paths(self) -> list[str]:
-        """The files that its rows came from, one a row."""
+        """Return the files that the rows came from, one a row."""
         folder = self.own.log.place.local
         assert folder is not None
         files = [pq.read_table(folder / file.path, partitioning=None) for file in self.change.files]
@@ -424,13 +428,13 @@ class OwnWrite:
 
     @property
     def owned(self) -> dict[str, Any]:
-        """What the commit says of itself to us."""
-        found: dict[str, Any] = json.loads(self.own.text)["strandline"]
-        return found
+        """Return Strandline's own part of the commit's description."""
+        metadata: dict[str, Any] = json.loads(self.own.text)["strandline"]
+        return metadata
 
     @property
     def deleted(self) -> set[str] | None:
-        """The files whose rows it deletes."""
+        """Return the files whose rows it deletes."""
         load = self.change.load
         if not isinstance(load, Replace) or self.change.base is None:
             return set()
@@ -439,10 +443,11 @@ class OwnWrite:
         return set(load.where.values)
 
     def land(self) -> None:
-        """Go on with it.
+        """Continue with the commit.
 
         Raises:
-            CommitFailed: it is refused, skipped, or left to Delta's own writer, which nobody calls any more.
+            CommitFailed: if it is refused, skipped, or left to Delta's own writer, which nobody calls any
+            more.
         """
         before = _versions(_local(self.own))
         try:
@@ -453,16 +458,16 @@ class OwnWrite:
             raise CommitFailed("it was skipped")
 
     def moved(self, folder: Path) -> OwnWrite:
-        """The same write, into a copy of the table."""
+        """Return the same write into a copy of the table."""
         return replace(self, own=DeltaOwnCommit(DeltaLog(Place(str(folder))), self.own.tag, self.own.text))
 
 
 @dataclass(frozen=True)
 class HeardCommit(DeltaOwnCommit):
-    """The product's own commit, which is announced.
+    """The product's own commit, with announcements.
 
     Attributes:
-        hear: as a session's.
+        hear: as in a session.
     """
 
     hear: Hear = lambda when, write: None
@@ -483,35 +488,35 @@ class _ArrowCommit(HeardCommit):
 
 @dataclass(frozen=True)
 class ArrowReplacement:
-    """As :class:`resources.tables.rows.replacement.Replacement`, of rows in Arrow."""
+    """A :class:`resources.tables.rows.replacement.Replacement` of rows in Arrow."""
 
     rows: Rows
-    kept: int
+    kept_count: int
     outside: int
 
     @classmethod
     def of(cls, rows: Rows, load: Replace, part: Sequence[Path]) -> ArrowReplacement:
-        """Return the rows with those that stay of files that go in part."""
-        there = [row for file in part for row in pq.read_table(file, partitioning=None).to_pylist()]
-        kept = [row for row in there if not matches(load.where, row)]
+        """Return the rows with the remaining rows of files that are removed in part."""
+        stored_rows = [row for file in part for row in pq.read_table(file, partitioning=None).to_pylist()]
+        kept_rows = [row for row in stored_rows if not matches(load.where, row)]
         outside = sum(not matches(load.where, row) for row in rows.table.to_pylist())
-        stay = Rows(pa.Table.from_pylist(kept, schema=rows.table.schema))
-        return cls(rows.unionByName(stay), len(kept), outside)
+        stay = Rows(pa.Table.from_pylist(kept_rows, schema=rows.table.schema))
+        return cls(rows.unionByName(stay), len(kept_rows), outside)
 
     def count_copied(self, folder: Place, files: Sequence[DataFile]) -> int:
-        """Return how many rows stay, if no row of the slice is outside of what the load replaces."""
+        """Return how many rows remain, if no row of the slice is outside the load's predicate."""
         if self.outside:
             raise RowsRefused(
                 f"{self.outside} rows lie outside the rows that the slice replaces", code=OUTSIDE
             )
-        return self.kept
+        return self.kept_count
 
 
 class ArrowTable(DeltaLakeTable):
-    """A Delta table whose rows are Arrow's.
+    """A Delta table with rows in Arrow.
 
     Attributes:
-        hear: as a session's.
+        hear: as in a session.
     """
 
     hear: Hear = staticmethod(lambda when, write: None)
@@ -539,7 +544,7 @@ Hear = Callable[[str, Write | OwnWrite], None]
 
 
 def active(folder: Path) -> list[str]:
-    """The data files of a table's newest version; none where there is no table."""
+    """Return the data files of a table's newest version; none if there is no table."""
     if not _versions(folder):
         return []
     paths = pa.table(DeltaTable(str(folder)).get_add_actions())["path"].to_pylist()

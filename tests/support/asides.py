@@ -1,4 +1,7 @@
-"""Replays that stand aside, as tests make them: all that a source has, in a table aside, of which a range is to be promoted; and what is done beside them."""
+"""Isolated replays for tests: the whole source in an isolated table, a range of it to promote.
+
+Also what others do beside them.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,7 @@ def stand_aside(
     complete: bool = True,
     table: str = TABLE,
 ) -> Aside:
-    """Load the source into a table aside."""
+    """Load the source into an isolated table."""
     platform, flow = feed.platform, feed.dataflow
     newest = platform.log.newest(flow.name)
     aside = begin(
@@ -56,6 +59,6 @@ def stand_aside(
 
 
 def care_for(feed: Feed) -> None:
-    """Small files of the live table are joined and old ones removed, unless a run has to end something first."""
+    """Maintain the live table, unless a run has to finish something first."""
     with suppress(Conflict):
         maintain(feed.platform, feed.dataflow, (VACUUM, OPTIMIZE))

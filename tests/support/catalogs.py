@@ -1,4 +1,4 @@
-"""Iceberg tables that a database or a server knows: dataflows whose tables are, and what another client asks of the catalog."""
+"""Iceberg tables of a database's or a server's catalog: their dataflows, and another client."""
 
 from __future__ import annotations
 
@@ -20,37 +20,40 @@ if TYPE_CHECKING:
 
 
 def catalog_of(postgres: Postgres) -> JdbcConnection:
-    """A database that knows tables."""
+    """Return a database as a catalog."""
     return JdbcConnection.parse(_url(postgres), "postgres", postgres.password)
 
 
 def known_to_database(feed: Feed, postgres: Postgres) -> Feed:
-    """The dataflow, whose tables a database knows."""
+    """Return the dataflow with tables in a database's catalog."""
     connection = {"type": "jdbc", "url": {"env": "URL"}, "user": "postgres", "password": {"env": "PASSWORD"}}
-    return _known(feed, "jdbc", connection, {"URL": _url(postgres), "PASSWORD": postgres.password})
+    return _in_catalog(feed, "jdbc", connection, {"URL": _url(postgres), "PASSWORD": postgres.password})
 
 
 def known_to_server(feed: Feed, rest: RestCatalogServer) -> Feed:
-    """The dataflow, whose tables a server knows. Of one name it knows one, whatever lake it lies in."""
+    """Return the dataflow with tables in a server's catalog.
+
+    The server has one table of a name, whatever lake it lies in.
+    """
     connection = {"type": "iceberg_rest", "uri": rest.uri, "token": {"env": "TOKEN"}}
     feed.define(target={"table": f"bronze/flow_{uuid4().hex[:8]}"})
-    return _known(feed, "rest", connection, {"TOKEN": "any"})
+    return _in_catalog(feed, "rest", connection, {"TOKEN": "any"})
 
 
 def name_in_sql(spark: SparkSession, place: Place) -> str:
-    """The name in SQL of a table that a catalog knows."""
+    """Return the SQL name of a table in a catalog."""
     return IcebergTable(place)._catalog.name(spark)
 
 
 def metadata_of(place: Place) -> str:
-    """Where the newest metadata is of a table that a catalog knows."""
+    """Return the address of the newest metadata of a table in a catalog."""
     metadata = IcebergTable(place)._catalog.newest()
     assert metadata is not None
     return metadata.location
 
 
 def put_back(place: Place, metadata: str) -> None:
-    """Have the catalog know a table by other metadata of it, which is there still: files of a table never change."""
+    """Point the catalog to older metadata of a table, whose files still exist."""
     if isinstance(place.catalog, RestCatalogServer):
         from pyiceberg.catalog.rest import RestCatalog
 
@@ -71,8 +74,8 @@ def _url(postgres: Postgres) -> str:
     return f"jdbc:{postgres.url().replace(f'postgres:{postgres.password}@', '')}"
 
 
-def _known(feed: Feed, catalog: str, connection: dict[str, Any], environment: dict[str, str]) -> Feed:
-    """A catalog knows a table at one address, which a copy of the project keeps."""
+def _in_catalog(feed: Feed, catalog: str, connection: dict[str, Any], environment: dict[str, str]) -> Feed:
+    """Return the dataflow with a catalog; a copy of the project keeps its address."""
     feed.settings = {
         "iceberg": {"catalog": catalog, "connection": "known"},
         "connections": {"known": connection},

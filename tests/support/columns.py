@@ -1,6 +1,6 @@
-"""Dataflows above a column watermark on real parts: their source is a table of PostgreSQL, or one of the lake.
+"""Dataflows with a column watermark on real parts: a table of PostgreSQL or of the lake.
 
-Belongs here: definitions, putting rows at the source, and what a run has read.
+Belongs here: definitions, rows at the source, and what a run has read.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ ROWS = pa.schema([("id", pa.int64()), ("at", pa.timestamp("us", "UTC")), ("value
 
 @dataclass
 class PostgresRows:
-    """A table of PostgreSQL with an id, an instant and a value, in a schema of its own; its time has an index."""
+    """A table of PostgreSQL with an id, an indexed instant and a value, in a schema of its own."""
 
     server: Postgres
     columns: str = "id bigint, at timestamptz, value bigint"
@@ -36,7 +36,7 @@ class PostgresRows:
     schema: str = field(default_factory=lambda: f"src_{uuid4().hex[:10]}")
 
     def __post_init__(self) -> None:
-        """Make it."""
+        """Create it."""
         self.ask("CREATE SCHEMA {s}")
         self.ask(f"CREATE TABLE {{s}}.rows ({self.columns})")
         if self.indexed is not None:
@@ -44,11 +44,11 @@ class PostgresRows:
 
     @property
     def name(self) -> str:
-        """Of the table, as a definition names it."""
+        """Return the name of the table, as a definition has it."""
         return f"{self.schema}.rows"
 
     def ask(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
-        """A statement; ``{s}`` stands for the schema."""
+        """Return the rows of a statement; ``{s}`` stands for the schema."""
         return self.server.ask(statement, *values, s=self.schema)
 
     def put(self, *rows: tuple[Any, ...]) -> None:
@@ -59,7 +59,7 @@ class PostgresRows:
 
 @dataclass
 class Columns:
-    """A dataflow above a column watermark.
+    """A dataflow with a column watermark.
 
     Attributes:
         feed: the dataflow.
@@ -68,30 +68,30 @@ class Columns:
     feed: Feed
 
     def run(self, now: str = "2026-06-01", **options: Any) -> Outcome:
-        """Run at an instant, without a failure."""
+        """Run at an instant, and require success."""
         outcome = self.feed.run(now=instant(now), **options)
         if outcome.error is not None:
             raise outcome.error
         return outcome
 
     def fail(self, now: str = "2026-06-01") -> Any:
-        """Run at an instant; returns the error."""
+        """Run at an instant; return the error."""
         return self.feed.run(now=instant(now)).error
 
     @property
     def ids(self) -> list[int]:
-        """The ids of all rows of the target, sorted."""
+        """Return the ids of all rows of the target, sorted."""
         return sorted(row[0] for row in self.feed.rows("id"))
 
     @property
     def watermark(self) -> Watermark:
-        """The newest."""
+        """Return the newest watermark."""
         entry = self.feed.newest
         return entry.state() if entry else {}
 
 
 def at(day: int, microsecond: int = 0) -> datetime:
-    """A moment of a day of January 2026."""
+    """Return a moment of a day of January 2026."""
     return datetime(2026, 1, day, 12, microsecond=microsecond, tzinfo=UTC)
 
 
@@ -103,12 +103,12 @@ def on_postgres(
     source: Mapping[str, Any] | None = None,
     **definition: Any,
 ) -> Columns:
-    """Append rows above the time, unless the definition says otherwise."""
-    given = {"type": "jdbc", "connection": "erp", **(source or {"table": table.name})}
+    """Return a dataflow that appends rows by time, unless the definition says otherwise."""
+    table_source = {"type": "jdbc", "connection": "erp", **(source or {"table": table.name})}
     feed = Feed(
         folder,
         engine,
-        {"watermark": BY_TIME, **definition, "source": given},
+        {"watermark": BY_TIME, **definition, "source": table_source},
         *reaching(table.server),
     )
     return Columns(feed)
@@ -117,7 +117,7 @@ def on_postgres(
 def on_lake(
     folder: Path, engine: SparkEngine, *, schema: pa.Schema = ROWS, **definition: Any
 ) -> tuple[Columns, LakeTable]:
-    """Append rows of a table of the lake above the time, unless the definition says otherwise."""
-    given = {"type": "table", "table": "raw/rows"}
-    feed = Feed(folder, engine, {"watermark": BY_TIME, **definition, "source": given})
+    """Return such a dataflow over a table of the lake, unless the definition says otherwise."""
+    table_source = {"type": "table", "table": "raw/rows"}
+    feed = Feed(folder, engine, {"watermark": BY_TIME, **definition, "source": table_source})
     return Columns(feed), LakeTable(folder / "lake" / "raw" / "rows", schema)

@@ -1,4 +1,4 @@
-"""The page docs/explanation/crash-matrix.md, each part of which another test writes."""
+"""The page docs/explanation/crash-matrix.md; several tests write a part of it each."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ PAGE = CHECKOUT / "docs/explanation/crash-matrix.md"
 
 
 def write_part(text: str) -> None:
-    """Put a part, which begins with its heading of the first level, in the place of the one with this heading, or at the end."""
+    """Replace the part with the same first heading, or append it."""
     heading = text.partition("\n")[0]
     parts = [part.rstrip() for part in re.split(r"(?m)^(?=# )", PAGE.read_text()) if part.strip()]
     at = next((at for at, part in enumerate(parts) if part.partition("\n")[0] == heading), len(parts))

@@ -1,6 +1,7 @@
-"""Run a dataflow and die at a step.
+"""Runs a dataflow that dies at a step.
 
-``client`` kills this process alone, so a write on a Connect server goes on; ``group`` kills an embedded JVM with it. The
+``client`` kills this process alone, so a write on a Connect server goes on; ``group`` kills an embedded
+JVM with it. The
 step ``writing`` is the moment at which the first data file of the slice's write appears.
 """
 
@@ -24,22 +25,22 @@ WRITING = "writing"
 
 
 def crash(feed: Feed, step: str, occurrence: int = 1, whom: str = "client") -> None:
-    """Run the dataflow in a process that kills itself there."""
+    """Run the dataflow in a process that kills itself at a step."""
     environment = clean_environment() | feed.environment
     if whom == "client":
         environment["STRANDLINE_SPARK_REMOTE"] = str(feed.engine.remote)
-    done = forked(__name__, [str(feed.folder), str(step), str(occurrence), whom], environment)
-    assert done.code == -signal.SIGKILL, done.output
+    ended = forked(__name__, [str(feed.folder), str(step), str(occurrence), whom], environment)
+    assert ended.code == -signal.SIGKILL, ended.output
 
 
-def main(folder: str, wanted: str, occurrence: str, whom: str) -> None:
-    """Run until the step was done that often."""
-    seen = 0
+def main(folder: str, last_step: str, occurrence: str, whom: str) -> None:
+    """Run until the step occurs for this time."""
+    occurrences = 0
     project = load_project(Path(folder))
     flow = project.dataflows[NAME]
 
     def data_files() -> set[str]:
-        """Of the whole lake, which may not be there yet: some formats stage files beside the table."""
+        """Return the files of the whole lake, if it exists: some formats stage files beside the table."""
         if project.lake.local is not None:
             return {str(path) for path in project.lake.local.rglob("*.parquet")}
         listed = (meta["path"] for page in project.lake.store.list() for meta in page)
@@ -56,13 +57,13 @@ def main(folder: str, wanted: str, occurrence: str, whom: str) -> None:
         die()
 
     def observer(step: Step, line: str) -> None:
-        nonlocal seen
-        seen += step == (Step.INTENT_PUT if wanted == WRITING else wanted)
-        if seen < int(occurrence):
+        nonlocal occurrences
+        occurrences += step == (Step.INTENT_PUT if last_step == WRITING else last_step)
+        if occurrences < int(occurrence):
             return
-        if wanted == WRITING:
+        if last_step == WRITING:
             threading.Thread(target=die_while_writing, args=(data_files(),), daemon=True).start()
-        elif step == wanted:
+        elif step == last_step:
             die()
 
     outcome = build_platform(project).loop(flow, NOW, observer=observer).run()

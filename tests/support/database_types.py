@@ -1,6 +1,7 @@
-"""Every type of the databases, with its lowest, highest and oddest values, what a table has of each, and what is refused by name.
+"""Every type of the databases with its extreme and odd values, and the values that are refused.
 
-The tables of docs/reference/databases.md are made of it: a test compares them, and others load each value.
+The tables of docs/reference/databases.md are made from it: a test compares them, and others load each
+value.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ class TypeCase:
     """A type of a database.
 
     Attributes:
-        declared: in CREATE TABLE.
-        loaded: the type that a table has, in Spark's words.
-        values: as SQL, and what a table has of each.
-        refused: as SQL, and the text by which the error names the value.
-        words: of docs, what is refused and what else is worth a word.
+        declared: the type in CREATE TABLE.
+        loaded: the type of the table's column, in Spark's words.
+        values: values as SQL, and as the table has them.
+        refused: values as SQL, and the text by which the error names them.
+        words: the remarks for docs.
     """
 
     declared: str
@@ -34,27 +35,27 @@ class TypeCase:
 
     @property
     def line(self) -> str:
-        """The line of docs."""
+        """Return the line of docs."""
         return f"| `{self.declared}` | `{self.loaded}` | {self.words} |"
 
 
 def local(text: str) -> datetime:
-    """A time without a zone."""
+    """Return a time without a zone."""
     return datetime.fromisoformat(text)
 
 
 def instant(text: str) -> datetime:
-    """A time in UTC."""
+    """Return a time in UTC."""
     return datetime.fromisoformat(text).replace(tzinfo=UTC)
 
 
 def same(*texts: str) -> tuple[tuple[str, str], ...]:
-    """Texts that stay as they are."""
+    """Return texts that load unchanged."""
     return tuple((f"'{text}'", text) for text in texts)
 
 
 def numbers(*values: int | str) -> tuple[tuple[str, Any], ...]:
-    """Whole numbers and decimals."""
+    """Return whole numbers and decimals."""
     return tuple((str(value), Decimal(value) if isinstance(value, str) else value) for value in values)
 
 

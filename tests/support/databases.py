@@ -1,6 +1,7 @@
-"""Both databases, alike: servers that a test may restart, with a table that a dataflow reads above a column.
+"""Both databases, alike: servers that a test may restart, with a table to read by time.
 
-Belongs here: what a test does to a server and its rows. Definitions and runs are in :mod:`tests.support.columns`.
+Belongs here: what a test does to a server and its rows. Definitions and runs are in
+:mod:`tests.support.columns`.
 """
 
 from __future__ import annotations
@@ -30,20 +31,20 @@ STRANGER = "sesame-open-9"
 
 
 def at(number: int) -> datetime:
-    """The time of a row."""
+    """Return the time of a row."""
     return START + timedelta(seconds=number)
 
 
 class TableLock(ABC):
-    """A lock of the whole table by another client, which nobody reads past."""
+    """Another client's lock of the whole table, which blocks all readers."""
 
     @abstractmethod
     def take(self) -> None:
-        """Lock it."""
+        """Lock the table."""
 
     @abstractmethod
     def release(self) -> None:
-        """Unlock it, if it is locked."""
+        """Unlock the table, if it is locked."""
 
 
 @dataclass
@@ -51,11 +52,11 @@ class DatabaseRows(ABC):
     """A table ``rows`` of its own name with an id, an indexed instant and a text.
 
     Attributes:
-        name: of the table.
-        port: through which dataflows reach the server, if it is not the server's own.
-        hosts: of a URL with several servers; else nothing.
-        user: as whom they read; else an administrator.
-        parameters: of the URL.
+        name: the name of the table.
+        port: the port through which dataflows reach the server, if not its own.
+        hosts: the hosts of a URL with several servers; else nothing.
+        user: the user that reads; None: an administrator.
+        parameters: parameters of the URL.
     """
 
     name: str = field(default_factory=lambda: f"rows_{uuid4().hex[:8]}")
@@ -71,23 +72,23 @@ class DatabaseRows(ABC):
     """Parameters of the URL with which Spark's statements are ended soon."""
 
     def __post_init__(self) -> None:
-        """Make it."""
+        """Create it."""
         self.ask(f"CREATE TABLE {self.name} (id bigint PRIMARY KEY, {self.columns})")
         self.ask(f"CREATE INDEX {self.name}_at ON {self.name} (at)")
 
     @abstractmethod
     def ask(self, statement: str) -> list[tuple[Any, ...]]:
-        """The rows of a statement of the administrator, in UTC."""
+        """Return the rows of an administrator's statement, in UTC."""
 
     @property
     @abstractmethod
     def administrator(self) -> tuple[str, str]:
-        """Name and password."""
+        """Return name and password."""
 
     @property
     @abstractmethod
     def own_port(self) -> int:
-        """The server's."""
+        """Return the server's port."""
 
     @abstractmethod
     def fill(self, count: int, first: int = 1) -> None:
@@ -103,48 +104,48 @@ class DatabaseRows(ABC):
 
     @abstractmethod
     def stranger(self) -> tuple[str, str]:
-        """Make a user who may enter, and read nothing; name and password."""
+        """Create a user who may connect but read nothing; return name and password."""
 
     @abstractmethod
     def limit_connections(self, user: str, *, closed: bool) -> None:
-        """Let a user open no more connections, or any number."""
+        """Allow a user no more connections, or any number."""
 
     @abstractmethod
     def locked(self) -> TableLock:
-        """A lock that is not taken yet."""
+        """Return a lock that is not taken yet."""
 
     def reader(self) -> tuple[str, str]:
-        """Make a user who may read the table; name and password."""
+        """Create a user who may read the table; return name and password."""
         name, password = self.stranger()
         self.ask(f"GRANT SELECT ON {self.name} TO {self.role(name)}")
         return name, password
 
     def role(self, name: str) -> str:
-        """A user as GRANT names it."""
+        """Return a user's name for GRANT."""
         return name
 
     @property
     def url(self) -> str:
-        """As a connection has it."""
+        """Return the URL of a connection."""
         hosts = self.hosts or f"127.0.0.1:{self.port or self.own_port}"
         return f"jdbc:{self.scheme}://{hosts}/{self.database}{self.parameters}"
 
     @property
     def connection(self) -> JdbcConnection:
-        """As a dataflow reaches it."""
+        """Return the connection of a dataflow."""
         return JdbcConnection.parse(self.url, *(self.user or self.administrator))
 
     def flow(
         self, folder: Path, engine: SparkEngine, *, source: dict[str, Any] | None = None, **definition: Any
     ) -> Columns:
-        """A dataflow that appends rows above the time, unless the definition says otherwise."""
+        """Return a dataflow that appends rows by time, unless the definition says otherwise."""
         user, password = self.user or self.administrator
         erp = {"type": "jdbc", "url": {"env": "ERP_URL"}, "user": user, "password": {"env": "ERP_PASSWORD"}}
-        given = {"type": "jdbc", "connection": "erp", **(source or {"table": self.name})}
+        table_source = {"type": "jdbc", "connection": "erp", **(source or {"table": self.name})}
         feed = Feed(
             folder,
             engine,
-            {"watermark": BY_TIME, **definition, "source": given},
+            {"watermark": BY_TIME, **definition, "source": table_source},
             {"connections": {"erp": erp}},
             {"ERP_PASSWORD": password, "ERP_URL": self.url},
         )
@@ -153,7 +154,7 @@ class DatabaseRows(ABC):
 
 @dataclass
 class OnPostgres(DatabaseRows):
-    """Of PostgreSQL."""
+    """The table in PostgreSQL."""
 
     server: Postgres = field(kw_only=True)
 
@@ -161,53 +162,53 @@ class OnPostgres(DatabaseRows):
     impatient = "?options=-c%20statement_timeout=300"
 
     def ask(self, statement: str) -> list[tuple[Any, ...]]:
-        """The rows of a statement."""
+        """Return the rows of a statement."""
         return self.server.ask(statement.replace("{", "{{").replace("}", "}}"))
 
     @property
     def administrator(self) -> tuple[str, str]:
-        """The superuser."""
+        """Return the superuser."""
         return "postgres", self.server.password
 
     @property
     def own_port(self) -> int:
-        """The server's."""
+        """Return the server's port."""
         return self.server.port
 
     def fill(self, count: int, first: int = 1) -> None:
-        """In one statement."""
+        """Add rows in one statement."""
         self.ask(
             f"INSERT INTO {self.name} SELECT n, timestamptz '2026-01-01 00:00:00+00' + n * interval '1 second', '{FILLER}'"
             f" FROM generate_series({first}, {first + count - 1}) n"
         )
 
     def stranger(self) -> tuple[str, str]:
-        """A role of its own."""
+        """Create a role."""
         name = f"u_{uuid4().hex[:8]}"
         self.ask(f"CREATE ROLE {name} LOGIN PASSWORD '{STRANGER}'")
         return name, STRANGER
 
     def limit_connections(self, user: str, *, closed: bool) -> None:
-        """By the role."""
+        """Limit the role."""
         self.ask(f"ALTER ROLE {user} CONNECTION LIMIT {0 if closed else -1}")
 
     def locked(self) -> TableLock:
-        """By a transaction."""
+        """Return a lock by a transaction."""
         return _PostgresLock(self.server.url(), self.name)
 
     def end_clients(self) -> None:
-        """All but this one."""
+        """End all connections but this one."""
         self.ask("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()")
 
     def restart(self) -> None:
-        """As at a shutdown of its machine."""
+        """Restart as at a shutdown of its machine."""
         self.server.stop()
         self.server.start()
 
 
 @dataclass
 class OnMariaDB(DatabaseRows):
-    """Of MariaDB."""
+    """The table in MariaDB."""
 
     server: MariaDB = field(kw_only=True)
 
@@ -216,47 +217,47 @@ class OnMariaDB(DatabaseRows):
     impatient = "?sessionVariables=lock_wait_timeout=1"
 
     def ask(self, statement: str) -> list[tuple[Any, ...]]:
-        """The rows of a statement."""
+        """Return the rows of a statement."""
         return self.server.ask(statement)
 
     @property
     def administrator(self) -> tuple[str, str]:
-        """Who may do everything."""
+        """Return the user who may do everything."""
         return "tests", self.server.password
 
     @property
     def own_port(self) -> int:
-        """The server's."""
+        """Return the server's port."""
         return self.server.port
 
     def fill(self, count: int, first: int = 1) -> None:
-        """In one statement."""
+        """Add rows in one statement."""
         self.ask(
             f"INSERT INTO {self.name} SELECT seq, timestamp '2026-01-01 00:00:00' + INTERVAL seq SECOND, '{FILLER}'"
             f" FROM seq_{first}_to_{first + count - 1}"
         )
 
     def stranger(self) -> tuple[str, str]:
-        """A user who sees the database, by another table of it."""
+        """Create a user who sees the database, through another of its tables."""
         name = f"u_{uuid4().hex[:8]}"
         self.ask(f"CREATE USER {name}@'localhost' IDENTIFIED BY '{STRANGER}'")
         self.ask(f"GRANT INSERT ON shop.* TO {name}@'localhost'")
         return name, STRANGER
 
     def role(self, name: str) -> str:
-        """With its host."""
+        """Return the name with its host."""
         return f"{name}@'localhost'"
 
     def limit_connections(self, user: str, *, closed: bool) -> None:
-        """By the account."""
+        """Limit the account."""
         self.ask(f"ALTER USER {self.role(user)} WITH MAX_USER_CONNECTIONS {-1 if closed else 0}")
 
     def locked(self) -> TableLock:
-        """By a session."""
+        """Return a lock by a session."""
         return _MariaDBLock(self.server, self.name)
 
     def end_clients(self) -> None:
-        """All but this one."""
+        """End all connections but this one."""
         for (number,) in self.ask(
             "SELECT id FROM information_schema.processlist WHERE id <> connection_id() AND user NOT LIKE 'system%'"
         ):
@@ -264,7 +265,7 @@ class OnMariaDB(DatabaseRows):
                 self.ask(f"KILL CONNECTION {number}")
 
     def restart(self) -> None:
-        """As at a shutdown of its machine."""
+        """Restart as at a shutdown of its machine."""
         self.server.stop()
         self.server.start()
 
@@ -275,12 +276,12 @@ class _PostgresLock(TableLock):
         self._session: psycopg.Connection | None = None
 
     def take(self) -> None:
-        """In a transaction that stays open."""
+        """Lock the table in a transaction that stays open."""
         self._session = psycopg.connect(self._url)
         self._session.execute(f"LOCK TABLE {self._table} IN ACCESS EXCLUSIVE MODE".encode())
 
     def release(self) -> None:
-        """With its connection."""
+        """Close the lock's connection."""
         if self._session is not None:
             self._session.close()
 
@@ -291,20 +292,20 @@ class _MariaDBLock(TableLock):
         self._session: Any = None
 
     def take(self) -> None:
-        """In a session that stays open."""
+        """Lock the table in a session that stays open."""
         self._session = self._server.session()
         self._session.cursor().execute(f"LOCK TABLES {self._table} WRITE")
 
     def release(self) -> None:
-        """With its connection."""
+        """Close the lock's connection."""
         if self._session is not None and self._session.open:
             self._session.close()
 
 
-def rows_of(server: Postgres | MariaDB, **given: Any) -> DatabaseRows:
-    """A table of a server."""
+def rows_of(server: Postgres | MariaDB, **fields: Any) -> DatabaseRows:
+    """Return a table of a server."""
     return (
-        OnPostgres(server=server, **given)
+        OnPostgres(server=server, **fields)
         if isinstance(server, Postgres)
-        else OnMariaDB(server=server, **given)
+        else OnMariaDB(server=server, **fields)
     )

@@ -1,6 +1,7 @@
-"""Make a decision and die at a step.
+"""Makes a decision and dies at a step.
 
-The process kills itself right after it has put the first object into a folder beside the log, whatever the store.
+The process kills itself right after it has put the first object into a folder beside the log, whatever the
+store.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from tests.support.forks import forked
 
 
 class _Dying:
-    """Blobs of a process that dies once something was put."""
+    """Blobs of a process that dies once an object was put."""
 
     def __init__(self, blobs: Blobs, folder: str) -> None:
         self._blobs = blobs
@@ -28,23 +29,23 @@ class _Dying:
         return getattr(self._blobs, name)
 
     def put_if_absent(self, key: str, data: bytes) -> bool:
-        put = self._blobs.put_if_absent(key, data)
+        is_new = self._blobs.put_if_absent(key, data)
         if self._folder in f"/{key}":
             os.kill(os.getpid(), signal.SIGKILL)
-        return put
+        return is_new
 
 
 def crash_deciding(feed: Feed, folder: str, *arguments: str) -> None:
-    """Call the command line in a process that kills itself there."""
+    """Call the command line in a process that kills itself at the first put."""
     environment = (
         clean_environment() | feed.environment | {"STRANDLINE_SPARK_REMOTE": str(feed.engine.remote)}
     )
-    done = forked(__name__, [folder, "--project", str(feed.folder), *arguments], environment)
-    assert done.code == -signal.SIGKILL, done.output
+    ended = forked(__name__, [folder, "--project", str(feed.folder), *arguments], environment)
+    assert ended.code == -signal.SIGKILL, ended.output
 
 
 def main(folder: str, *arguments: str) -> None:
-    """Call the command line until something was put."""
+    """Call the command line until an object was put."""
     opened: Any = lambda *store: _Dying(open_blobs(*store), folder)  # noqa: E731
     vars(stores)["open_blobs"] = opened
     strandline.main(list(arguments), prog_name="strandline")

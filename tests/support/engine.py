@@ -1,6 +1,7 @@
-"""One warm Spark for the whole test run: a Connect server that the tests' own processes and their children share.
+"""One warm Spark for the whole test run: a Connect server shared by the tests and their children.
 
-A process is either remote or embedded (pyspark marks it by an environment variable), so this process only ever connects;
+A process is either remote or embedded (pyspark marks it by an environment variable), so this process only
+ever connects;
 embedded Spark is tested in processes of its own.
 """
 
@@ -41,7 +42,7 @@ QUICK = {
 
 @contextmanager
 def spark_server(folder: Path) -> Iterator[str]:
-    """The address of a server: that of STRANDLINE_SPARK_REMOTE, or of one that lives as long as the block."""
+    """Yield a server's address: STRANDLINE_SPARK_REMOTE, or a server that lives inside the block."""
     if running := os.environ.get(SPARK_REMOTE):
         yield running
         return

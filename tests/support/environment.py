@@ -1,4 +1,4 @@
-"""The environment for a process that shall find nothing of this one's."""
+"""The environment for a process that must not inherit this one's projects and engines."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ session; a child that inherits it cannot start Spark."""
 
 
 def clean_environment() -> dict[str, str]:
-    """This process's variables, but for those of projects, of Dagster and of Spark."""
+    """Return this process's variables without those of projects, of Dagster and of Spark."""
     return {name: value for name, value in os.environ.items() if not name.startswith(_LEFT_BEHIND)}

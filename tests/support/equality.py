@@ -1,4 +1,7 @@
-"""Another engine's equality deletes of an Iceberg table in a folder: Spark reads them, and writes none (docs/reference/iceberg.md)."""
+"""Another engine's equality deletes of an Iceberg table: Spark reads them, but writes none.
+
+See docs/reference/iceberg.md.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,7 @@ class _Deletes(ManifestWriterV2):
         return ManifestContent.DELETES
 
     def _with_partition(self, format_version: TableVersion) -> Schema:
-        """The columns of a manifest, with ids of 32 bits as Iceberg reads them."""
+        """Return the columns of a manifest, with ids of 32 bits as Iceberg reads them."""
         entry = super()._with_partition(format_version)
         of_file = entry.find_field("data_file")
         assert isinstance(of_file.field_type, StructType)
@@ -40,8 +43,10 @@ class _Deletes(ManifestWriterV2):
             135, "equality_ids", ListType(136, IntegerType(), element_required=True), required=False
         )
         fields = [ids if field.field_id == ids.field_id else field for field in of_file.field_type.fields]
-        others = [field for field in entry.fields if field.field_id != of_file.field_id]
-        return Schema(*others, NestedField(of_file.field_id, "data_file", StructType(*fields), required=True))
+        other_fields = [field for field in entry.fields if field.field_id != of_file.field_id]
+        return Schema(
+            *other_fields, NestedField(of_file.field_id, "data_file", StructType(*fields), required=True)
+        )
 
     @property
     def _meta(self) -> dict[str, str]:
@@ -59,9 +64,9 @@ def delete_by_values(folder: Path, column: str, values: list[int]) -> None:
     parent, sequence = table.current_snapshot(), raw["last-sequence-number"] + 1
     assert parent is not None
     listing = table.io.new_output(str(folder / "metadata" / f"snap-{id_}.avro"))
-    made = _manifest(folder, table, id_, _file_of(folder, table, column, values))
+    manifest = _manifest(folder, table, id_, _file_of(folder, table, column, values))
     with write_manifest_list(2, listing, id_, parent.snapshot_id, sequence, "null") as manifests:
-        manifests.add_manifests([made, *parent.manifests(table.io)])
+        manifests.add_manifests([manifest, *parent.manifests(table.io)])
     now = max(int(time.time() * 1000), raw["last-updated-ms"])
     totals = parent.summary.additional_properties if parent.summary else {}
     snapshot = {
@@ -91,7 +96,7 @@ def _file_of(folder: Path, table: StaticTable, column: str, values: list[int]) -
     )
     kind = pa.field(column, pa.int64(), metadata={"PARQUET:field_id": str(field_id)})
     pq.write_table(pa.table([pa.array(values, pa.int64())], schema=pa.schema([kind])), file)
-    made = DataFile.from_args(
+    data_file = DataFile.from_args(
         content=DataFileContent.EQUALITY_DELETES,
         file_path=str(file),
         file_format=FileFormat.PARQUET,
@@ -100,8 +105,8 @@ def _file_of(folder: Path, table: StaticTable, column: str, values: list[int]) -
         file_size_in_bytes=file.stat().st_size,
         equality_ids=[field_id],
     )
-    made.spec_id = table.spec().spec_id
-    return made
+    data_file.spec_id = table.spec().spec_id
+    return data_file
 
 
 def _manifest(folder: Path, table: StaticTable, id_: int, file: DataFile) -> ManifestFile:

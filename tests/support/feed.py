@@ -1,7 +1,8 @@
-"""A dataflow on real parts: a project folder with a landing zone, a lake and a watermark log, all below one folder.
+"""A dataflow on real parts: a project folder with landing zone, lake and log, below one folder.
 
-Belongs here: putting files, running the loop or the command line, and reading back what is there. The tables are read with
-deltalake, which costs milliseconds.
+Belongs here: putting files, running the loop or the command line, and reading back the table. Tables are
+read with
+deltalake, which takes milliseconds.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Answer:
-    """What a command left behind.
+    """The result of a command.
 
     Attributes:
         code: its exit code.
@@ -70,15 +71,15 @@ class Answer:
 
     @property
     def json(self) -> Any:
-        """Its one JSON document."""
+        """Return its one JSON document."""
         return json.loads(self.out)
 
     @property
     def error(self) -> dict[str, Any]:
-        """The error of a command that failed for one dataflow, wherever the contract puts it."""
+        """Return the error of a command that failed for one dataflow, wherever the contract puts it."""
         document = self.json
-        found: dict[str, Any] = (document[0] if isinstance(document, list) else document)["error"]
-        return found
+        error: dict[str, Any] = (document[0] if isinstance(document, list) else document)["error"]
+        return error
 
 
 @dataclass
@@ -86,12 +87,13 @@ class Feed:
     """One dataflow, whose definition is a mapping like its YAML file.
 
     Attributes:
-        folder: the project's; ``landing``, ``lake`` and ``state`` lie in it, unless the settings say otherwise.
+        folder: the project folder; ``landing``, ``lake`` and ``state`` lie in it, unless the settings say
+        otherwise.
         engine: Spark; a remote one wherever the loop runs in this process.
         definition: the dataflow.
         settings: platform.yaml.
         environment: variables that the project and its commands see.
-        name: of the dataflow. A second one of a project has a landing zone of its own.
+        name: the name of the dataflow. The second one of a project has a landing zone of its own.
     """
 
     folder: Path
@@ -117,28 +119,28 @@ class Feed:
         self._write()
 
     def copy(self, folder: Path) -> Feed:
-        """The same dataflow with all that it has, in another folder."""
+        """Return the same dataflow with all its data, in another folder."""
         shutil.copytree(self.folder, folder, symlinks=True)
-        made = Feed(folder, self.engine, self.definition, self.settings, self.environment, self.name)
-        made.definition = self.definition  # a key that was taken out of the usual ones stays out
-        made._write()
-        return made
+        feed = Feed(folder, self.engine, self.definition, self.settings, self.environment, self.name)
+        feed.definition = self.definition  # a key that was taken out of the usual ones stays out
+        feed._write()
+        return feed
 
     @property
     def landing(self) -> Path:
-        """The landing zone."""
+        """Return the landing zone."""
         return self.folder / ("landing" if self.name == NAME else f"landing_{self.name}")
 
     @property
     def table(self) -> Path:
-        """The table's folder, whether it is there or not."""
+        """Return the table's folder, which may not exist."""
         return (
             self.folder / "lake" / str(self.definition.get("target", {}).get("table", f"bronze/{self.name}"))
         )
 
     @property
     def state(self) -> Path:
-        """The watermark log's folder of this dataflow, where the settings leave it in the project's."""
+        """Return the folder of this dataflow's watermark log, if the settings leave it in the project."""
         return self.folder / "state" / self.name
 
     def define(self, **changes: Any) -> Feed:
@@ -148,16 +150,16 @@ class Feed:
         return self
 
     def put(self, path: str, *rows: Row | int) -> str:
-        """Put a file of JSON lines, compressed as its ending says; a number is a row with only this ``id``."""
+        """Put a file of JSON lines, compressed according to its ending; a number is a row with that ``id``."""
         texts = [json.dumps({"id": row} if isinstance(row, int) else row, ensure_ascii=False) for row in rows]
         return self.put_text(path, "".join(f"{text}\n" for text in texts))
 
     def put_text(self, path: str, text: str) -> str:
-        """Put a file of this text, compressed as its ending says."""
+        """Put a file with this text, compressed according to its ending."""
         return self.put_bytes(path, _packed(path, text.encode()))
 
     def put_bytes(self, path: str, data: bytes) -> str:
-        """Put a file as it stands, by rename: nobody sees a part of it."""
+        """Put a file as it is, by a rename: nobody sees a part of it."""
         file = self.landing / path
         file.parent.mkdir(parents=True, exist_ok=True)
         draft = self.folder / f"{uuid4().hex}.draft"
@@ -173,7 +175,7 @@ class Feed:
         return self.put_bytes(path, buffer.getvalue())
 
     def put_damaged(self, path: str, **columns: Any) -> str:
-        """Put a Parquet file whose footer reads, and whose rows do not: only the write meets that."""
+        """Put a Parquet file with a good footer and damaged rows: only the write fails."""
         self.put_parquet(path, *[{"id": number, **columns} for number in range(1000)])
         data = bytearray((self.landing / path).read_bytes())
         data[4:200] = bytes(196)
@@ -181,17 +183,20 @@ class Feed:
 
     @property
     def dataflow(self) -> Dataflow:
-        """The dataflow, through the project's own loader."""
+        """Return the dataflow, through the project's own loader."""
         return load_project(self.folder, environment=self.environment).named([self.name])[0]
 
     @property
     def in_arrow(self) -> bool:
-        """Whether rows are in Arrow: ``_source_file`` is the only column beside ``id``, and no JVM is needed."""
+        """Return whether rows are in Arrow and need no JVM.
+
+        ``_source_file`` is then the only column beside ``id``.
+        """
         return isinstance(self.engine, JvmlessEngine)
 
     @property
     def platform(self) -> Platform:
-        """Fresh resources, as a new process has them."""
+        """Return new resources, as for a new process."""
         project = load_project(self.folder, environment=self.environment)
         return (ArrowPlatform if self.in_arrow else Platform)(
             project.state,
@@ -221,7 +226,7 @@ class Feed:
         return error
 
     def rows(self, *columns: str) -> list[tuple[Any, ...]]:
-        """These columns of all rows of the table, sorted; NULLs first. No table has no rows."""
+        """Return these columns of all rows of the table, sorted, NULLs first; none without a table."""
         if (self.table / "metadata").is_dir():
             return sorted_rows(iceberg_rows(self.table, columns), columns)
         if (self.table / "_strandline").is_dir():  # as a plain reader sees a Parquet table
@@ -229,25 +234,25 @@ class Feed:
             return sorted_rows([row for file in files for row in file.to_pylist()], columns)
         if not list((self.table / "_delta_log").glob("*.json")):
             return []
-        found = DeltaTable(str(self.table)).to_pyarrow_table(columns=list(columns)).to_pylist()
-        return sorted_rows(found, columns)
+        rows = DeltaTable(str(self.table)).to_pyarrow_table(columns=list(columns)).to_pylist()
+        return sorted_rows(rows, columns)
 
     def rows_by_spark(self, *columns: str) -> list[tuple[Any, ...]]:
-        """The same of a table that only Spark reads, wherever it lies."""
+        """Return the same for a table that only Spark reads, wherever it lies."""
         table = self.platform.table(self.dataflow)
         session = self.platform.engine(self.dataflow).session()
         frame = table.contents.read(session, table.contents.newest_version())
-        found = [row.asDict(recursive=True) for row in frame.select(*columns).collect()]
-        return sorted_rows(found, columns)
+        rows = [row.asDict(recursive=True) for row in frame.select(*columns).collect()]
+        return sorted_rows(rows, columns)
 
     @property
     def ids(self) -> list[int]:
-        """The column ``id`` of all rows, sorted: a row that is there twice shows twice."""
+        """Return the column ``id`` of all rows, sorted; a row that occurs twice shows twice."""
         return [row[0] for row in self.rows("id")]
 
     @property
     def types(self) -> dict[str, str]:
-        """The columns of the table's newest version in Delta's words, without those that loading adds."""
+        """Return the newest columns in Delta's type names, without those that loading adds."""
         fields = DeltaTable(str(self.table)).schema().fields
         return {
             field.name: str(getattr(field.type, "type", field.type))
@@ -257,38 +262,38 @@ class Feed:
 
     @property
     def newest(self) -> Entry | None:
-        """The newest entry."""
+        """Return the newest entry."""
         return self.platform.log.newest(self.name)
 
     @property
     def watermark(self) -> Any:
-        """The newest watermark; None without an entry."""
+        """Return the newest watermark; None without an entry."""
         entry = self.newest
         return entry.state() if entry else None
 
     @property
     def path(self) -> str | None:
-        """The path of the newest watermark, scope global."""
+        """Return the path of the newest watermark, scope global."""
         return (self.watermark or {}).get("path")
 
     @property
     def entries(self) -> list[Entry]:
-        """All entries, oldest first."""
+        """Return all entries, oldest first."""
         return list(self.platform.log.history(self.name))[::-1]
 
     @property
     def quarantined(self) -> dict[str, str]:
-        """Why files are in quarantine, by their paths."""
+        """Return the reasons of files in quarantine, by path."""
         return {file["path"]: file["reason"] for file in self.cli("list").json[0]["quarantined"]["files"]}
 
     @property
     def commits(self) -> list[DeltaCommit]:
-        """All commits of the table, oldest first."""
+        """Return all commits of the table, oldest first."""
         return DeltaLog(Place(str(self.table))).commits(None)
 
     @property
     def open_intent(self) -> Intent | None:
-        """The intent of the number after the newest entry, if one was put."""
+        """Return the intent of the number after the newest entry, if one was put."""
         return self.platform.log.open_intent(self.name, self.newest)
 
     def cli(self, *arguments: str) -> Answer:
@@ -299,13 +304,13 @@ class Feed:
         return Answer(result.exit_code, result.stdout, result.stderr)
 
     def command(self, *arguments: str) -> Answer:
-        """Call ``strandline --json`` in this process, which must succeed."""
+        """Call ``strandline --json`` in this process, and require success."""
         answer = self.cli(*arguments)
         assert answer.code == 0, answer.err + answer.out
         return answer
 
     def decide(self, verb: str, *arguments: str, now: str | None = None) -> Answer:
-        """Call ``strandline state``, which must succeed, with a reason and without a question."""
+        """Call ``strandline state`` with a reason and without a prompt, and require success."""
         clock = ("--now", now) if now else ()
         return self.command("state", verb, self.name, *arguments, "--reason", "because", "--yes", *clock)
 
@@ -327,28 +332,28 @@ class Feed:
         (self.folder / "dataflows" / f"{self.name}.yaml").write_text(yaml.safe_dump(self.definition))
 
 
-def sorted_rows(found: Iterable[Row], columns: Sequence[str]) -> list[tuple[Any, ...]]:
-    """Rows as tuples of these columns, NULLs first."""
-    return in_order(tuple(row[column] for column in columns) for row in found)
+def sorted_rows(rows: Iterable[Row], columns: Sequence[str]) -> list[tuple[Any, ...]]:
+    """Return rows as tuples of these columns, NULLs first."""
+    return in_order(tuple(row[column] for column in columns) for row in rows)
 
 
 def in_order(rows: Iterable[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-    """Rows sorted by their values, NULLs first."""
+    """Return rows sorted by their values, NULLs first."""
     return sorted(rows, key=lambda row: [(value is not None, value) for value in row])
 
 
 def dies_after(step: Step) -> Observer:
-    """A run that hears with it dies at its first such step."""
+    """Return an observer with which a run dies at its first such step."""
 
-    def dies(found: Step, line: str) -> None:
-        if found is step:
+    def dies(reached: Step, line: str) -> None:
+        if reached is step:
             raise KeyboardInterrupt
 
     return dies
 
 
 def removes_table(feed: Feed) -> Observer:
-    """Somebody removes the table between the first slice of a run and the write of the second."""
+    """Return an observer that removes the table between a run's first slice and its second write."""
     heard: list[Step] = []
 
     def removes(step: Step, line: str) -> None:
@@ -360,7 +365,7 @@ def removes_table(feed: Feed) -> Observer:
 
 
 def call_of(project: Path, *words: str) -> list[str]:
-    """The command that calls ``strandline`` as a process."""
+    """Return the command that calls ``strandline`` as a process."""
     return [sys.executable, "-m", "platform_assets.cli", "--project", str(project), *words]
 
 

@@ -1,4 +1,4 @@
-"""Files of each format, made of rows."""
+"""Files of each format, made from rows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.support.workbooks import xlsx
 
 
 def avro(*rows: dict[str, Any], codec: str = "null", **fields: Any) -> bytes:
-    """A file of these rows; fields are types of Avro by name, ``id`` a long unless they say otherwise."""
+    """Return an Avro file of these rows; fields are Avro types by name, by default ``id`` as a long."""
     types = {"id": "long", **fields}
     schema = {"type": "record", "name": "r", "fields": [{"name": name, "type": kind} for name, kind in types.items()]}  # fmt: skip
     buffer = io.BytesIO()
@@ -23,24 +23,24 @@ def avro(*rows: dict[str, Any], codec: str = "null", **fields: Any) -> bytes:
 
 
 def xml(*rows: str) -> str:
-    """A document of these records, each on a line from the second on."""
+    """Return a document of these records, each on a line from the second on."""
     return "<rows>\n" + "\n".join(f"<row>{row}</row>" for row in rows) + "\n</rows>\n"
 
 
 def parquet_bytes(table: pa.Table, **options: Any) -> bytes:
-    """A Parquet file of these rows, with options of its writer."""
+    """Return a Parquet file of these rows, with options of its writer."""
     buffer = io.BytesIO()
     pq.write_table(table, buffer, **options)
     return buffer.getvalue()
 
 
 def packed(path: str, text: str) -> dict[str, str]:
-    """The same file plain and under each packing; 3 of them."""
+    """Return the same file plain and under each compression, 3 files in all."""
     return {f"{path}{ending}": text for ending in ("", ".bz2", ".gz")}
 
 
 def records_in(form: str, path: str, *records: dict[str, Any]) -> dict[str, str | bytes]:
-    """A file of records with whole numbers and texts, by its path, to which the format's ending is added."""
+    """Return a file of records with whole numbers and texts, by its path with the format's ending."""
     names = list(dict.fromkeys(name for record in records for name in record))
     rows = [[record.get(name) for name in names] for record in records]
     match form:

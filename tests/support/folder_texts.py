@@ -1,4 +1,7 @@
-"""Texts of folders, and the values that they stand for: known in Python for one file, computed by Spark for many."""
+"""Texts of folders with the values that they stand for.
+
+Python computes them for one file, Spark for many.
+"""
 
 FOLDER_TEXTS: dict[str, str | None] = {
     "x%20y": "x y",

@@ -1,4 +1,7 @@
-"""What others do to a table that a dataflow loads: once for each format, so that one test asks the same of all (docs/reference/state.md)."""
+"""What other writers do to a dataflow's table, for each format, so that one test covers all.
+
+See docs/reference/state.md.
+"""
 
 from __future__ import annotations
 
@@ -30,11 +33,11 @@ ACTS = ("rollback", "expiry", "compaction", "append", "delete", "made again")
 
 @dataclass(frozen=True)
 class Others:
-    """Another writer of the table of a dataflow, by the format's own tools.
+    """Another writer of a dataflow's table, with the format's own tools.
 
     Attributes:
         feed: the dataflow.
-        spark: a session; None where Delta alone is meant.
+        spark: a session; None for Delta alone.
         table: another table of the same format, ``<layer>/<name>``.
     """
 
@@ -43,7 +46,7 @@ class Others:
     table: str | None = None
 
     def do(self, act: str) -> None:
-        """Do one of :data:`ACTS`; or ``double`` all rows of a table that is none of Parquet's."""
+        """Do one of :data:`ACTS`, or ``double`` all rows of a table that is not Parquet's."""
         acts: dict[str, Callable[[str], None]] = {
             "delta": self._delta,
             "iceberg": self._iceberg,
@@ -52,7 +55,7 @@ class Others:
         acts[self.feed.dataflow.target.format](act)
 
     def ids(self) -> list[int]:
-        """The column ``id`` of all rows, as plain readers see them."""
+        """Return the column ``id`` of all rows, as plain readers see them."""
         if self.feed.dataflow.target.format == "parquet":
             return sorted(pq.read_table(self._folder)["id"].to_pylist()) if _files(self._folder) else []
         if self._place.catalog:
@@ -69,10 +72,12 @@ class Others:
 
     @property
     def _name(self) -> str:
-        """Of an Iceberg table, in SQL."""
-        known = self._place.catalog is not None
+        """Return the SQL name of an Iceberg table."""
+        has_catalog = self._place.catalog is not None
         return (
-            name_in_sql(self._session, self._place) if known else foreign_table(self._session, self._folder)
+            name_in_sql(self._session, self._place)
+            if has_catalog
+            else foreign_table(self._session, self._folder)
         )
 
     @property

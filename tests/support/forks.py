@@ -1,7 +1,8 @@
-"""Processes that are killed in a test: each is forked from one that has imported what they need, which takes longer than what most of them do.
+"""Processes that a test kills, forked from a process that has imported what they need.
 
-A fork is a process of its own, with a session and variables of its own, and is really killed. The process that it comes from has started no thread and no
-engine, and opened nothing.
+Imports take longer than the work of most of them. A fork is a process of its own, with its own session and
+variables, and is
+really killed. Its parent has started no thread and no engine, and has opened nothing.
 """
 
 from __future__ import annotations
@@ -50,8 +51,8 @@ class Ended:
     """A process that is over.
 
     Attributes:
-        code: what it ended with; below 0 the signal that killed it.
-        output: the end of what it has written.
+        code: its exit code; below 0 the signal that killed it.
+        output: the end of its output.
     """
 
     code: int
@@ -59,15 +60,15 @@ class Ended:
 
 
 def forked(module: str, arguments: Sequence[str], environment: Mapping[str, str]) -> Ended:
-    """Call ``main`` of a module with arguments in a process of its own, and wait until it is over.
+    """Call ``main`` of a module in a process of its own, and wait until it is over.
 
     Args:
-        module: of the tests.
-        arguments: of its ``main``.
+        module: a module of the tests.
+        arguments: the arguments of its ``main``.
         environment: all variables of the process.
 
     Raises:
-        TimeoutError: it was not over in time, and is killed.
+        TimeoutError: if it is not over in time; it is then killed.
     """
     with TemporaryDirectory() as folder:
         output = Path(folder, "output")
@@ -97,7 +98,7 @@ class _Parent:
         atexit.register(self._end)
 
     def ask(self, request: Mapping[str, Any]) -> int:
-        """Have it fork once; return what the fork ended with."""
+        """Have it fork once; return the fork's exit code."""
         assert self._process.stdin is not None
         self._process.stdin.write(f"{json.dumps(request)}\n")
         self._process.stdin.flush()
@@ -126,12 +127,12 @@ class _Parent:
 
 @cache
 def _parent() -> _Parent:
-    """One for all tests of this process."""
+    """Return one parent for all tests of this process."""
     return _Parent()
 
 
 def _serve() -> dict[str, Any] | None:
-    """Fork for each line that comes; return in each fork what it is to do, and nothing once no line comes any more."""
+    """Fork for each line of input; return the request in each fork, and None at the end of input."""
     for name in _IMPORTED:
         importlib.import_module(name)
     gc.collect()
@@ -153,7 +154,7 @@ def _tell(number: int) -> None:
 
 
 def _be_apart(request: Mapping[str, Any]) -> None:
-    """Leave the session, the variables and the files of the process that has forked."""
+    """Leave the session, the variables and the files of the parent process."""
     os.setsid()
     nothing, output = os.open(os.devnull, os.O_RDONLY), os.open(request["output"], os.O_WRONLY | os.O_CREAT)
     os.dup2(nothing, 0)
@@ -164,5 +165,5 @@ def _be_apart(request: Mapping[str, Any]) -> None:
     time.tzset()
 
 
-if __name__ == "__main__" and (asked := _serve()) is not None:
-    importlib.import_module(asked["module"]).main(*asked["arguments"])
+if __name__ == "__main__" and (request := _serve()) is not None:
+    importlib.import_module(request["module"]).main(*request["arguments"])

@@ -1,4 +1,7 @@
-"""Functions that the tests' dataflows name as their source: they yield the rows of a pickle, in each form that may be yielded."""
+"""Functions that the tests' dataflows name as their source; they yield the rows of a pickle.
+
+The rows come in each form that may be yielded.
+"""
 
 from __future__ import annotations
 
@@ -15,13 +18,13 @@ from resources.sources.python.request import RowRequest
 
 def put(path: Path, *rows: dict[str, Any]) -> None:
     """Add rows."""
-    known = pickle.loads(path.read_bytes()) if path.exists() else []
-    path.write_bytes(pickle.dumps([*known, *rows]))
+    stored_rows = pickle.loads(path.read_bytes()) if path.exists() else []
+    path.write_bytes(pickle.dumps([*stored_rows, *rows]))
 
 
 def rows(request: RowRequest) -> Iterator[Any]:
-    """All rows, whatever is asked for: one each as a dict, in a list, as Arrow and as pandas, over and over."""
-    for number, row in enumerate(_given(request)):
+    """Yield all rows, whatever the request: by turns as a dict, a list, Arrow and pandas."""
+    for number, row in enumerate(_stored_rows(request)):
         form = number % 5
         if form == 0:
             yield row
@@ -36,10 +39,10 @@ def rows(request: RowRequest) -> Iterator[Any]:
 
 
 def highest(request: RowRequest, column: str) -> Any:
-    """The highest value of a column."""
-    return max((row[column] for row in _given(request) if row[column] is not None), default=None)
+    """Return the highest value of a column."""
+    return max((row[column] for row in _stored_rows(request) if row[column] is not None), default=None)
 
 
-def _given(request: RowRequest) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = pickle.loads(Path(request.params["path"]).read_bytes())
-    return found
+def _stored_rows(request: RowRequest) -> list[dict[str, Any]]:
+    stored_rows: list[dict[str, Any]] = pickle.loads(Path(request.params["path"]).read_bytes())
+    return stored_rows

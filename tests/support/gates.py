@@ -1,8 +1,10 @@
-"""Stops a write on the Spark server in its middle, and lets it go on when a test says so: no sleeps, no luck.
+"""Stops a write on the Spark server in its middle until a test lets it go on, without sleeps.
 
-The query of a gate opens two FIFOs for the row of id 1, and opening one for reading waits for somebody who opens it for
-writing: at the first a test sees that the row is reached, at the second it holds it. Whether the gate is left open for those
-who come later stands in a property of the server's Java, which a row looks at before the FIFOs.
+The query of a gate opens two FIFOs for the row of id 1, and opening one for reading waits for somebody who
+opens it for
+writing: at the first a test sees that the row is reached, at the second it holds it. Whether the gate
+stays open for
+later writers is a property of the server's Java, which a row checks before the FIFOs.
 """
 
 from __future__ import annotations
@@ -20,10 +22,10 @@ _PATIENCE = 120.0
 
 
 class Gate:
-    """Has a query that waits at it."""
+    """A gate with a query that waits at it."""
 
     def __init__(self, folder: Path, engine: SparkEngine) -> None:
-        """Make its FIFOs in a new folder."""
+        """Create its FIFOs in a new folder."""
         folder.mkdir()
         self._engine = engine
         self._key = f"gate.{uuid4().hex}"
@@ -34,7 +36,7 @@ class Gate:
 
     @property
     def sql(self) -> str:
-        """All rows; that of id 1 after the gate was opened."""
+        """Return a query of all rows; the row of id 1 waits until the gate is opened."""
         left_open = f"reflect('java.lang.System', 'getProperty', '{self._key}') = 'open'"
         reached, passed = (
             f"reflect('scala.io.Source', 'fromFile', '{path}', 'UTF-8') is not null"
@@ -43,7 +45,7 @@ class Gate:
         return f"select id from input where id <> 1 or {left_open} or ({reached} and {passed})"
 
     def wait(self) -> None:
-        """Until a writer stands at the gate."""
+        """Wait until a writer stands at the gate."""
 
         def somebody_reads() -> bool:
             with suppress(OSError):
@@ -54,12 +56,12 @@ class Gate:
         until(somebody_reads)
 
     def leave_open(self) -> None:
-        """For all who come from now on. Who stands there already stays there."""
+        """Open the gate for all later writers, but not for one that stands there already."""
         session = self._engine.session()
         session.sql(f"select reflect('java.lang.System', 'setProperty', '{self._key}', 'open')").collect()
 
     def open(self) -> None:
-        """For those who stand there, and for who is on the way from the first FIFO to the second."""
+        """Open the gate for writers that stand there, also between the two FIFOs."""
         for path in (self._reached, self._gate):
             if path not in self._opened:
                 self._opened[path] = os.open(
@@ -69,16 +71,16 @@ class Gate:
 
 @contextmanager
 def gate(folder: Path, engine: SparkEngine) -> Iterator[Gate]:
-    """A gate that is open in the end, whatever happens: the server must not wait for ever."""
-    made = Gate(folder, engine)
+    """Run a gate that is open at the end in any case: the server must not wait for ever."""
+    new_gate = Gate(folder, engine)
     try:
-        yield made
+        yield new_gate
     finally:
-        made.open()
+        new_gate.open()
 
 
 def until(reached: Callable[[], bool], patience: float = _PATIENCE) -> None:
-    """Wait for a condition; a test fails where it does not come about."""
+    """Wait for a condition; fail the test if it does not come about."""
     deadline = time.monotonic() + patience
     while not reached():
         if time.monotonic() > deadline:

@@ -20,7 +20,7 @@ class Server(ThreadingHTTPServer):
 
     @property
     def port(self) -> int:
-        """Where it listens."""
+        """Return its port."""
         return int(self.server_address[1])
 
 
@@ -49,7 +49,7 @@ class QuietHandler(BaseHTTPRequestHandler):
     disable_nagle_algorithm = True
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002  the library's name
-        """Say nothing."""
+        """Log nothing."""
 
     def handle_expect_100(self) -> bool:
         """Let the body come at once: S3A waits 3 s for this line, which would stay in the buffer."""

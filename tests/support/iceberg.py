@@ -1,4 +1,4 @@
-"""Iceberg tables as other writers see them: a catalog of the tests' own, in the same session or in another."""
+"""Iceberg tables as other writers see them: a catalog of the tests' own, in any session."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def foreign_table(spark: SparkSession, folder: Path) -> str:
-    """The name in SQL of the table in a folder, in a catalog that Strandline does not know."""
+    """Return the SQL name of the table in a folder, in a catalog that Strandline does not know."""
     warehouse = folder.parent.parent
     catalog = f"foreign_{crc32(str(warehouse).encode()):08x}"
     settings = {
@@ -30,17 +30,17 @@ def foreign_table(spark: SparkSession, folder: Path) -> str:
 
 
 def iceberg_rows(folder: Path, columns: Sequence[str]) -> list[dict[str, Any]]:
-    """These columns of all rows, as pyiceberg reads them."""
+    """Return these columns of all rows, as pyiceberg reads them."""
     rows: list[dict[str, Any]] = _newest(folder).scan(selected_fields=tuple(columns)).to_arrow().to_pylist()
     return rows
 
 
 def iceberg_history(folder: Path, columns: Sequence[str]) -> list[list[dict[str, Any]]]:
-    """These columns of all rows of each snapshot that readers have seen as the newest, oldest first."""
+    """Return these columns of all rows, for each snapshot that was once the newest, oldest first."""
     table = _newest(folder)
     return [
-        table.scan(snapshot_id=seen.snapshot_id, selected_fields=tuple(columns)).to_arrow().to_pylist()
-        for seen in table.history()
+        table.scan(snapshot_id=snapshot.snapshot_id, selected_fields=tuple(columns)).to_arrow().to_pylist()
+        for snapshot in table.history()
     ]
 
 

@@ -1,4 +1,4 @@
-"""A real REST catalog of Iceberg tables: the server of Iceberg's own test fixtures, over SQLite, as a process of its own."""
+"""A real REST catalog of Iceberg tables: Iceberg's own test server, over SQLite, as a process."""
 
 from __future__ import annotations
 
@@ -36,19 +36,19 @@ SERVER = (
 
 
 class NotReady(Exception):
-    """The server did not come up; the message holds the end of its log."""
+    """The server did not start; the message has the end of its log."""
 
 
 @contextmanager
 def rest_catalog(
     folder: Path, place: Place | None = None, spark: SparkSession | None = None
 ) -> Iterator[RestCatalogServer]:
-    """Start a server that keeps what it knows in a folder, and end it.
+    """Run a server that keeps its catalog in a folder.
 
     Args:
-        folder: an empty one.
-        place: a bucket that tables lie in; None: they lie in local folders.
-        spark: a session that has S3A's jars, which the server uses, too.
+        folder: an empty folder.
+        place: the bucket of the tables; None: local folders.
+        spark: a session with S3A's jars, which the server uses, too.
     """
     port, log = free_port(), folder / "server.log"
     (folder / "core-site.xml").write_text(_site(place))
@@ -92,7 +92,7 @@ def _jars_of_s3(spark: SparkSession) -> list[Path]:
 
 
 def _settings(folder: Path, port: int) -> dict[str, str]:
-    """What the server reads from its environment: ``_`` is a dot, ``__`` a hyphen."""
+    """Return the server's environment: ``_`` stands for a dot, ``__`` for a hyphen."""
     return {
         "CATALOG_REST_PORT": str(port),
         "CATALOG_URI": f"jdbc:sqlite:{folder / 'catalog.db'}",

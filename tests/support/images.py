@@ -1,4 +1,4 @@
-"""Reads the images that pages show."""
+"""Reads the images of Dagster's pages."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import zlib
 
 
 def cells_of(drawn: str) -> list[str]:
-    """The cells of the image in a picture, a letter each: loaded, in part, failed, missing."""
+    """Return the cells of a picture's image, a letter each: loaded, in part, failed, missing."""
     match = re.search(r"base64,([^)]*)\)", drawn)
     assert match is not None
     data, at = base64.b64decode(match[1]), 8

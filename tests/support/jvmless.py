@@ -1,8 +1,11 @@
-"""A platform without a JVM: the real log, guards, decisions, loop, listing and Delta table, with rows in Arrow instead of Spark.
+"""A platform without a JVM: the product's real parts, with rows in Arrow instead of Spark.
 
-Only this is replaced: how files of ``{"id": 1}`` lines are read, the schema of these, the session (:mod:`tests.support.arrow`),
-the lease (a thread that safety does not depend on), and ``fsync`` (nobody pulls the plug). Whatever lasts beyond a
-process, an object beside the log or a commit of the table, is announced right before and right after: a test that raises there
+Only this is replaced: how files of ``{"id": 1}`` lines are read, their schema, the session
+(:mod:`tests.support.arrow`),
+the lease (a thread that safety does not depend on), and ``fsync`` (nobody pulls the plug). Whatever
+outlives a
+process, an object beside the log or a commit of the table, is announced right before and right after: a
+test that raises there
 kills the process at that point.
 """
 
@@ -52,21 +55,22 @@ class Killed(BaseException):
 
 @dataclass
 class Process:
-    """What a process does that lasts. One that was killed does nothing any more.
+    """A process as the source of lasting changes. Once killed, it changes nothing.
 
     Attributes:
-        heard: is told every point with the write that it belongs to, if any; what it raises kills the process.
+        heard: called at every point with the write that it belongs to, if any; an exception kills the
+        process.
     """
 
     heard: Callable[[Point, Write | OwnWrite | None], None] = lambda point, write: None
     _dead: bool = field(default=False, init=False)
 
-    def reach(self, when: str, what: str, write: Write | OwnWrite | None = None) -> None:
-        """Come to a point."""
+    def reach(self, when: str, point: str, write: Write | OwnWrite | None = None) -> None:
+        """Announce a point."""
         if self._dead:
             raise Killed
         try:
-            self.heard((when, what), write)
+            self.heard((when, point), write)
         except Killed:
             self._dead = True
             raise
@@ -91,9 +95,9 @@ class MortalBlobs(LocalBlobs):
     def _reached(self, key: str, change: Callable[[], Any]) -> Any:
         folder = key.split("/")[1]
         self._process.reach("before", folder)
-        done = change()
+        result = change()
         self._process.reach("after", folder)
-        return done
+        return result
 
 
 class _ArrowFiles(FileSource):
@@ -106,7 +110,7 @@ class _ArrowFiles(FileSource):
         return json.dumps({"columns": {"type": "struct", "fields": fields}, "folders": []})
 
     def check_schema(self, spark: SparkSession, pinned: str) -> None:
-        """There is one schema only."""
+        """Accept it: there is only one schema."""
 
     def bad_files(self, spark: SparkSession, files: Sequence[SourceFile], pinned: str) -> Sequence[BadFile]:
         return ()
@@ -129,10 +133,10 @@ class _ArrowFiles(FileSource):
     def find_bad_file(
         self, spark: SparkSession, files: Mapping[str, SourceFile], pinned: str, error: Exception
     ) -> BadFile | None:
-        gone = [path for path in files if not (self._folder / path).exists()]
-        return BadFile(f"{gone[0]} is gone", path=gone[0], code=FILE_VANISHED) if gone else None
+        missing = [path for path in files if not (self._folder / path).exists()]
+        return BadFile(f"{missing[0]} is gone", path=missing[0], code=FILE_VANISHED) if missing else None
 
-    def find_similar(self, *given: object) -> Sequence[BadFile]:
+    def find_similar(self, *arguments: object) -> Sequence[BadFile]:
         return ()
 
     @property
@@ -147,7 +151,7 @@ def _text(file: Path) -> str:
 
 
 class JvmlessEngine(SparkEngine):
-    """Makes sessions that need no engine."""
+    """An engine whose sessions need no JVM."""
 
     def __init__(self, process: Process | None = None) -> None:
         super().__init__()
@@ -162,14 +166,14 @@ class MortalPlatform(Platform):
     """The resources of a process of its own, over folders that it may share with others.
 
     Attributes:
-        process: hears of what lasts.
+        process: hears of every lasting change.
     """
 
     process: Process = field(default_factory=Process)
 
     @classmethod
     def of(cls, state: Path, lake: Path, landing: Path, process: Process, spark: SparkEngine) -> Self:
-        """The platform of a new process."""
+        """Return the platform of a new process."""
         source = Place(str(landing))
         return cls(
             state=Place(str(state)),
@@ -208,26 +212,29 @@ class JvmlessPlatform(ArrowPlatform, MortalPlatform):
         return JvmlessEngine(self.process)
 
     def table(self, dataflow: Dataflow) -> ArrowTable:
-        made = super().table(dataflow)
-        made.hear = lambda when, write: self.process.reach(when, "commit", write)
-        return made
+        arrow_table = super().table(dataflow)
+        arrow_table.hear = lambda when, write: self.process.reach(when, "commit", write)
+        return arrow_table
 
 
 def platform(state: Path, lake: Path, landing: Path, process: Process) -> Platform:
-    """The platform of a new process."""
+    """Return the platform of a new process."""
     return JvmlessPlatform.of(state, lake, landing, process, JvmlessEngine(process))
 
 
 @lru_cache
 def dataflow(tracking: str, late_files: str, ending: str, *, origin: bool = False) -> Dataflow:
-    """A dataflow through the project's own loader; two files make a slice. Another ending is another definition.
+    """Return a dataflow through the project's own loader; two files make a slice.
+
+    Another ending is another definition.
 
     Args:
-        tracking: of the watermark.
+        tracking: the watermark's tracking.
         late_files: the policy.
-        ending: of files that never come.
-        origin: whether Spark reads: without it rows carry ``_source_file`` all the same, and the other columns of their origin would
-            take Spark's functions.
+        ending: the ending of files that never arrive.
+        origin: whether Spark reads. Without it rows still have ``_source_file``; the other origin columns
+        would need
+            Spark's functions.
     """
     definition = {
         "source": {"type": "files", "path": "./landing", "format": "ndjson", "schema": "id long", "extensions": [".ndjson", ending]},
@@ -246,12 +253,12 @@ def dataflow(tracking: str, late_files: str, ending: str, *, origin: bool = Fals
 
 @dataclass(frozen=True)
 class Parts:
-    """What a world is made of.
+    """The parts of a model world.
 
     Attributes:
         dataflow: by tracking, policy and ending, as :func:`dataflow`.
-        platform: of a new process, as :func:`platform`.
-        columns: of the table, as somebody else writes it.
+        platform: the platform of a new process, as :func:`platform`.
+        columns: the table's columns, as another writer writes them.
     """
 
     dataflow: Callable[[str, str, str], Dataflow] = dataflow
@@ -261,7 +268,7 @@ class Parts:
 
 @contextmanager
 def jvmless() -> Iterator[None]:
-    """Do without leases and ``fsync``, which only cost time here."""
+    """Skip leases and ``fsync``, which only cost time here."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(intents, "keep_lease", lambda log, intent: nullcontext())
         patch.setattr(os, "fsync", lambda handle: None)

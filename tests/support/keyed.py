@@ -1,6 +1,8 @@
-"""A stand-in for S3 that lists as S3 does and SeaweedFS does not: whole keys in byte order, ``StartAfter`` exactly.
+"""A stand-in for S3 that lists as S3 does and SeaweedFS does not.
 
-It knows ListObjectsV2 and HEAD of the objects that it was given, takes any credentials, and counts its LIST calls.
+It lists whole keys in byte order, with exact ``StartAfter``. It knows ListObjectsV2 and HEAD of its
+objects, accepts any
+credentials, and counts its LIST calls.
 """
 
 from __future__ import annotations
@@ -19,7 +21,12 @@ _HTTP_TIME = "Thu, 01 Jan 2026 00:00:00 GMT"
 
 
 class KeyedS3(Server):
-    """One bucket, whatever its name; ``sizes`` are its objects, ``page`` is how many keys a LIST call shows."""
+    """One bucket, whatever its name, that lists by key.
+
+    Attributes:
+        sizes: the sizes of its objects by key.
+        page: the number of keys of a LIST call.
+    """
 
     def __init__(self) -> None:
         super().__init__(_Handler)
@@ -32,7 +39,7 @@ class KeyedS3(Server):
         )
 
     def hold(self, keys: Iterable[str], size: int = 1) -> Place:
-        """Hold these keys and no others; the place is the bucket's root."""
+        """Hold exactly these keys; return the bucket's root."""
         self.sizes = dict.fromkeys(keys, size)
         self.keys = sorted(self.sizes, key=str.encode)
         self.lists = 0
@@ -53,17 +60,17 @@ class _Handler(QuietHandler):
         keys = self.server.keys
         if delimiter:
             keys = list(
-                dict.fromkeys(_shown(key, prefix, delimiter) for key in keys if key.startswith(prefix))
+                dict.fromkeys(_listed_key(key, prefix, delimiter) for key in keys if key.startswith(prefix))
             )
         ahead = (keys[index] for index in range(bisect_right(keys, after), len(keys)))
         matching = list(islice((key for key in ahead if key.startswith(prefix)), self.server.page + 1))
         encoded = "encoding-type" in query
-        shown = quote if encoded else escape
+        encode = quote if encoded else escape
         page, more = matching[: self.server.page], len(matching) > self.server.page
         items = "".join(
-            f"<CommonPrefixes><Prefix>{shown(key)}</Prefix></CommonPrefixes>"
+            f"<CommonPrefixes><Prefix>{encode(key)}</Prefix></CommonPrefixes>"
             if delimiter and key.endswith(delimiter)
-            else f"<Contents><Key>{shown(key)}</Key><LastModified>{_TIME}</LastModified><ETag>&quot;{len(key)}&quot;</ETag>"
+            else f"<Contents><Key>{encode(key)}</Key><LastModified>{_TIME}</LastModified><ETag>&quot;{len(key)}&quot;</ETag>"
             f"<Size>{self.server.sizes[key]}</Size></Contents>"
             for key in page
         )
@@ -89,7 +96,7 @@ class _Handler(QuietHandler):
         self.answer(200, headers)
 
 
-def _shown(key: str, prefix: str, delimiter: str) -> str:
-    """A key, or the folder that stands for it."""
-    inner, found, _ = key[len(prefix) :].partition(delimiter)
-    return f"{prefix}{inner}{found}" if found else key
+def _listed_key(key: str, prefix: str, delimiter: str) -> str:
+    """Return a key, or the folder that stands for it."""
+    inner, separator, _ = key[len(prefix) :].partition(delimiter)
+    return f"{prefix}{inner}{separator}" if separator else key

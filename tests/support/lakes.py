@@ -1,4 +1,7 @@
-"""One table of a format that numbers are written to, by commits of Strandline's own where they can be, beside what others do to it meanwhile."""
+"""One table of a format, written under numbers beside other writers.
+
+Strandline's own commits are used where the format allows.
+"""
 
 from __future__ import annotations
 
@@ -49,9 +52,9 @@ class Lake(ABC):
 
     Attributes:
         spark: a session.
-        folder: of the table.
-        patch: undoes at the end of the test what was arranged.
-        partition_by: columns that a new table is partitioned by.
+        folder: the folder of the table.
+        patch: undoes a test's patches at its end.
+        partition_by: the partition columns of a new table.
     """
 
     spark: SparkSession
@@ -64,47 +67,47 @@ class Lake(ABC):
 
     @abstractmethod
     def table(self) -> Any:
-        """The table: a new one each time, so that nothing is remembered."""
+        """Return the table: a new object each time, so that nothing is cached."""
 
     @property
     @abstractmethod
     def name(self) -> str:
-        """What other engines call it in SQL."""
+        """Return the table's name in other engines' SQL."""
 
     @abstractmethod
     def other_rows(self, columns: Sequence[str]) -> list[dict[str, Any]]:
-        """These columns of all rows as another engine reads them, without Spark."""
+        """Return these columns of all rows, read by another engine without Spark."""
 
     @property
     @abstractmethod
     def strays(self) -> set[str]:
-        """Data files that no version of the table names."""
+        """Return the data files that no version of the table names."""
 
     @property
     @abstractmethod
     def removed_files(self) -> int:
-        """How many data files the newest commit has removed."""
+        """Return how many data files the newest commit has removed."""
 
     @property
     @abstractmethod
     def _committer(self) -> tuple[type, str]:
-        """The class and the method that puts the version of a commit."""
+        """Return the class and the method that put the version of a commit."""
 
     @abstractmethod
-    def _lost(self) -> Exception:
-        """What the method raises if its answer is lost."""
+    def _lost_answer_error(self) -> Exception:
+        """Return the error that the method raises if its answer is lost."""
 
     @property
     @abstractmethod
     def _looker(self) -> tuple[type, str]:
-        """The class and the method that looks up the newest version."""
+        """Return the class and the method that look up the newest version."""
 
     def append(self, number: int, *rows: Any, columns: str = "id long", table: Any = None) -> None:
         """Append rows, in one file."""
         self.write(number, self.frame(rows, columns).coalesce(1), table=table)
 
     def replace(self, number: int, where: Predicate, *rows: Any, columns: str = "id long") -> None:
-        """Replace rows by others, in one file."""
+        """Replace rows, in one file."""
         self.write(number, self.frame(rows, columns).coalesce(1), Replace(where))
 
     def load(self, number: int, load: Load, *rows: Any, columns: str) -> None:
@@ -114,34 +117,34 @@ class Lake(ABC):
     def write(
         self, number: int, rows: Any, load: Load | None = None, *, table: Any = None, app: str = APP
     ) -> None:
-        """Load rows as Spark has them."""
+        """Load rows of a Spark DataFrame."""
         tag = Tag(app, number, f"owner {number} of {app}")
         base = self.table().tip(app).version
         (table or self.table()).write(rows, load or Append(), tag, str(number), base=base)
 
     def frame(self, rows: Sequence[Any], columns: str) -> DataFrame:
-        """Rows as Spark has them."""
+        """Return rows as a Spark DataFrame."""
         return self.spark.createDataFrame(list(rows), columns)
 
     def fence(self, number: int) -> None:
-        """Take a number without a row."""
+        """Commit a number without rows."""
         self.table().give_up(self.spark, Tag(APP, number, "fence", gives_up=True), "1", None)
 
     def sql(self, text: str) -> Any:
-        """Another engine's statement; ``{t}`` is the table."""
+        """Run another engine's statement; ``{t}`` is the table."""
         return self.spark.sql(text.format(t=self.name)).collect()
 
     @abstractmethod
     def insert(self, *rows: tuple[int, str]) -> None:
-        """Another writer appends rows of an id and a unit."""
+        """Append rows of an id and a unit as another writer."""
 
     def make_again(self) -> None:
-        """Somebody drops the table and makes it again, with a row of its own."""
+        """Drop the table and create it again with a row, as another writer."""
         self.table().remove(lambda: self.spark)
         self.append(1, (7,))
 
     def interrupt(self, moment: Moment, act: Callable[[], Any]) -> None:
-        """Have somebody act once, at this moment of the next write."""
+        """Have another writer act once, at this moment of the next write."""
         if moment == "before the commit":
             self.act_before_commits(act)
             return
@@ -158,62 +161,65 @@ class Lake(ABC):
         self.patch.setattr(self.own_commits, "write_files", written)
 
     def act_before_commits(self, *acts: Callable[[], Any]) -> None:
-        """Have somebody act before each of the next commits is put, after the newest version was looked at."""
+        """Have another writer act before each of the next commits, after the newest version was read."""
         owner, name = self._committer
-        put, left = getattr(owner, name), list(acts)
+        put_version, remaining_acts = getattr(owner, name), list(acts)
 
         def late(committer: Any, *arguments: Any) -> Any:
-            if left:
-                left.pop(0)()
-            return put(committer, *arguments)
+            if remaining_acts:
+                remaining_acts.pop(0)()
+            return put_version(committer, *arguments)
 
         self.patch.setattr(owner, name, late)
 
     @contextmanager
     def losing_answers(self, *, landed: bool, unreadable: bool = False) -> Iterator[None]:
-        """Within it the answer to a commit is lost, after or before it was put; ``unreadable``: and then nobody can look it up."""
+        """Lose the answer to a commit inside the block, after or before it was put.
+
+        With ``unreadable`` nobody can then look it up.
+        """
         owner, name = self._committer
-        put = getattr(owner, name)
+        put_version = getattr(owner, name)
         with pytest.MonkeyPatch.context() as patch:
 
-            def lost(committer: Any, *arguments: Any) -> Any:
+            def lose_answer(committer: Any, *arguments: Any) -> Any:
                 if landed:
-                    put(committer, *arguments)
+                    put_version(committer, *arguments)
                 if unreadable:
                     patch.setattr(*self._looker, unread)
-                raise self._lost()
+                raise self._lost_answer_error()
 
             def unread(*_: Any) -> Any:
                 raise TargetError(LOST)
 
-            patch.setattr(owner, name, lost)
+            patch.setattr(owner, name, lose_answer)
             yield
 
     def rows(self, columns: str = "id, unit") -> list[tuple[Any, ...]]:
-        """All rows, as Spark reads them."""
+        """Return all rows, read by Spark."""
         return sorted((tuple(row) for row in self.sql(f"SELECT {columns} FROM {{t}}")), key=str)
 
     @property
     def ids(self) -> list[Any]:
-        """The ids of all rows, which Spark and another engine read alike."""
+        """Return the ids of all rows; Spark and another engine must agree."""
         by_spark = sorted(row["id"] for row in self.sql("SELECT id FROM {t}"))
         assert by_spark == sorted(row["id"] for row in self.other_rows(["id"]))
         return by_spark
 
     @property
     def own(self) -> list[bool]:
-        """Of each commit under the app's tag, but the one that made the table: whether it was Strandline's own."""
-        tagged = self.table().head(None, APP).tagged_commits
+        """Return, for each commit of the app after the first, whether it was Strandline's own."""
+        tagged = self.table().head(None, APP).tagged
         return [commit.committed_by.startswith("Strandline") for commit in tagged[1:]]
 
     @property
     def committed_by(self) -> str | None:
-        """What the newest commit under the app's tag says of its writer."""
-        writer: str | None = self.table().head(None, APP).tagged_commits[-1].committed_by
+        """Return the writer that the app's newest commit names."""
+        writer: str | None = self.table().head(None, APP).tagged[-1].committed_by
         return writer
 
     def tagged(self, number: int) -> TaggedCommit:
-        """The commit of a number, with what it says of its counts itself."""
+        """Return the commit of a number, with the counts that it states."""
         commit: TaggedCommit
         (commit,) = [
             commit for commit in self.table().head(None, APP).tagged_commits if commit.number == number
@@ -221,7 +227,7 @@ class Lake(ABC):
         return commit
 
     def counts(self, number: int) -> tuple[int, int | None]:
-        """Rows that the commit of a number wrote, and those that it removed."""
+        """Return how many rows the commit of a number wrote and removed."""
         commit = self.table().complete_counts(self.tagged(number), 0)
         return commit.rows, commit.removed
 
@@ -243,25 +249,25 @@ class DeltaLake(Lake):
 
     def insert(self, *rows: tuple[int, str]) -> None:
         ids, units = zip(*rows, strict=True)
-        theirs = pa.table({"id": pa.array(ids, pa.int64()), "unit": list(units)})
-        write_deltalake(str(self.folder), theirs, mode="append")
+        other_rows = pa.table({"id": pa.array(ids, pa.int64()), "unit": list(units)})
+        write_deltalake(str(self.folder), other_rows, mode="append")
 
     def query(self, columns: str) -> list[dict[str, Any]]:
-        """Rows as another engine reads them, in the order of the first column."""
+        """Return rows as another engine reads them, in the order of the first column."""
         query = QueryBuilder().register("rows", DeltaTable(str(self.folder)))
-        found = query.execute(f"SELECT {columns} FROM rows ORDER BY 1").read_all()
-        rows: list[dict[str, Any]] = pa.table(found).to_pylist()
+        result = query.execute(f"SELECT {columns} FROM rows ORDER BY 1").read_all()
+        rows: list[dict[str, Any]] = pa.table(result).to_pylist()
         return rows
 
     @property
     def log(self) -> list[list[dict[str, Any]]]:
-        """The actions of each commit that is there."""
+        """Return the actions of each commit in the log."""
         files = sorted((self.folder / "_delta_log").glob("*.json"))
         return [[json.loads(line) for line in file.read_text().splitlines()] for file in files]
 
     @property
     def writers(self) -> list[str]:
-        """Of each commit, also of others: ``own`` or ``Delta``."""
+        """Return the writer of each commit: ``own`` or ``Delta``."""
         infos = [
             next(action["commitInfo"] for action in commit if "commitInfo" in action) for commit in self.log
         ]
@@ -269,13 +275,13 @@ class DeltaLake(Lake):
 
     @property
     def folders(self) -> list[str]:
-        """Folders of data files below the table."""
+        """Return folders of data files below the table."""
         return sorted(
             path.name for path in self.folder.iterdir() if not path.name.startswith("_") and path.is_dir()
         )
 
     def statistics(self, version: int) -> list[dict[str, Any]]:
-        """What a version's commit says of each file that it adds."""
+        """Return a version's statistics of each file that it adds."""
         adds = [action["add"] for action in self.log[version] if "add" in action]
         return [json.loads(add["stats"], parse_float=str) for add in adds]
 
@@ -293,14 +299,14 @@ class DeltaLake(Lake):
         return sum("remove" in action for action in self.log[-1])
 
     def copy(self) -> Path:
-        """A copy of the table, beside it."""
+        """Return a copy of the table, beside it."""
         return Path(shutil.copytree(self.folder, self.folder.with_name("copy")))
 
     @property
     def _committer(self) -> tuple[type, str]:
         return delta_own_commit.DeltaOwnCommit, "_commit"
 
-    def _lost(self) -> Exception:
+    def _lost_answer_error(self) -> Exception:
         return OSError(LOST)
 
     @property
@@ -325,25 +331,27 @@ class IcebergLake(Lake):
         self.sql(f"INSERT INTO {{t}} VALUES {values}")
 
     def call(self, procedure: str, **arguments: Any) -> None:
-        """Another engine's procedure."""
+        """Call another engine's procedure."""
         catalog, _, name = self.name.partition(".")
-        told = ", ".join(f"{key} => {value}" for key, value in arguments.items())
-        self.spark.sql(f"CALL {catalog}.system.{procedure}(table => '{name}', {told})").collect()
+        argument_text = ", ".join(f"{key} => {value}" for key, value in arguments.items())
+        self.spark.sql(f"CALL {catalog}.system.{procedure}(table => '{name}', {argument_text})").collect()
 
     def other_rows(self, columns: Sequence[str]) -> list[dict[str, Any]]:
         return iceberg_rows(self.folder, columns)
 
     @property
     def metadata(self) -> Metadata:
-        """The newest."""
+        """Return the newest metadata."""
         newest = FolderCatalog(Place(str(self.folder))).newest()
         assert newest is not None
         return newest
 
     @property
     def strays(self) -> set[str]:
-        known = {Path(row["file_path"]).name for row in self.sql("SELECT file_path FROM {t}.all_data_files")}
-        return {path.name for path in (self.folder / "data").rglob("*.parquet")} - known
+        known_files = {
+            Path(row["file_path"]).name for row in self.sql("SELECT file_path FROM {t}.all_data_files")
+        }
+        return {path.name for path in (self.folder / "data").rglob("*.parquet")} - known_files
 
     @property
     def removed_files(self) -> int:
@@ -353,7 +361,7 @@ class IcebergLake(Lake):
     def _committer(self) -> tuple[type, str]:
         return FolderCatalog, "add_snapshot"
 
-    def _lost(self) -> Exception:
+    def _lost_answer_error(self) -> Exception:
         return TargetError(LOST)
 
     @property
@@ -366,5 +374,5 @@ LAKES: dict[str, type[Lake]] = {"delta": DeltaLake, "iceberg": IcebergLake}
 
 
 def lake_in(format_: str, spark: SparkSession, folder: Path, patch: pytest.MonkeyPatch) -> Any:
-    """A table of a format in a folder of a lake."""
+    """Return a table of a format in a folder of a lake."""
     return LAKES[format_](spark, folder / "lake/bronze/t", patch)

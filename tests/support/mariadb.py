@@ -1,4 +1,4 @@
-"""A real MariaDB for tests: Debian's server as a child process on a port of the loopback interface, with its own data."""
+"""A real MariaDB for tests: Debian's server as a child process on the loopback interface."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ class MariaDB:
 
     Attributes:
         folder: its data and log.
-        port: on 127.0.0.1.
-        password: of the user ``tests``, who may do everything.
+        port: its port on 127.0.0.1.
+        password: the password of the user ``tests``, who may do everything.
     """
 
     folder: Path
@@ -42,15 +42,15 @@ class MariaDB:
     _process: subprocess.Popen[bytes] | None = None
 
     def make(self) -> None:
-        """Make its data folder, and the user."""
-        done = self._popen(
+        """Create its data folder, and the user."""
+        installed = self._popen(
             str(_program(_MAKER)),
             "--no-defaults",
             f"--datadir={self._data}",
             "--skip-test-db",
             "--auth-root-authentication-method=normal",
         )
-        if done.wait(_PATIENCE):
+        if installed.wait(_PATIENCE):
             raise OSError(f"{_MAKER} made no database: {self.log}")
         statements = (
             f"CREATE USER IF NOT EXISTS tests@'localhost' IDENTIFIED BY '{self.password}'",
@@ -62,9 +62,10 @@ class MariaDB:
         self.start(f"--init-file={self.folder / 'init.sql'}")
 
     def start(self, *options: str) -> None:
-        """Start, and wait until it accepts a connection.
+        """Start it, and wait until it accepts a connection.
 
-        MariaDB may end by SIGSEGV when it starts while somebody connects (the clients of a run that tries again): it is started once more then.
+        MariaDB may end by SIGSEGV if clients connect while it starts (a run that retries); it is then
+        started again.
         """
         for _ in range(_STARTS):
             if self._starts(*options):
@@ -101,7 +102,7 @@ class MariaDB:
         return False
 
     def stop(self) -> None:
-        """Stop."""
+        """Stop it."""
         if self._process is not None:
             self._process.send_signal(signal.SIGTERM)
             self._process.wait(_PATIENCE)
@@ -109,16 +110,16 @@ class MariaDB:
 
     @property
     def url(self) -> str:
-        """The address for JDBC."""
+        """Return the address for JDBC."""
         return f"jdbc:mariadb://127.0.0.1:{self.port}/shop"
 
     @property
     def connection(self) -> JdbcConnection:
-        """As a dataflow reaches it."""
+        """Return the connection of a dataflow."""
         return JdbcConnection.parse(self.url, "tests", self.password)
 
     def ask(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
-        """The rows of a statement. Times are in UTC."""
+        """Return the rows of a statement, with times in UTC."""
         with self.session() as session, session.cursor() as cursor:
             cursor.execute("SET time_zone = '+00:00'")
             cursor.execute(statement, values or None)
@@ -127,7 +128,7 @@ class MariaDB:
 
     @property
     def log(self) -> str:
-        """The end of its output."""
+        """Return the end of its output."""
         return (self.folder / "log").read_text()[-3000:]
 
     @property
@@ -135,7 +136,7 @@ class MariaDB:
         return self.folder / "data"
 
     def session(self) -> Any:
-        """A connection of its own, with which a test does what takes several statements."""
+        """Return a connection of its own, for work that takes several statements."""
         return pymysql.connect(
             host="127.0.0.1",
             port=self.port,
@@ -154,9 +155,9 @@ class MariaDB:
 
     def _popen(self, *command: str) -> subprocess.Popen[bytes]:
         """Start a command, as another user if this one is root, which MariaDB refuses."""
-        other = pwd.getpwnam("nobody") if os.geteuid() == 0 else None
+        account = pwd.getpwnam("nobody") if os.geteuid() == 0 else None
         user: dict[str, Any] = (
-            {"user": other.pw_uid, "group": other.pw_gid, "extra_groups": []} if other else {}
+            {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []} if account else {}
         )
         with (self.folder / "log").open("ab") as log:
             return subprocess.Popen(
@@ -179,9 +180,9 @@ def available() -> bool:
 
 
 def _program(name: str) -> Path:
-    found = shutil.which(name, path=_PATH)
-    assert found is not None
-    return Path(found)
+    program = shutil.which(name, path=_PATH)
+    assert program is not None
+    return Path(program)
 
 
 @contextmanager

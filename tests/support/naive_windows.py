@@ -1,4 +1,7 @@
-"""The rule of docs/explanation/watermarks.md written down literally, one work unit at a time: what the planner of the window kind is compared with."""
+"""A literal version of the rule in docs/explanation/watermarks.md, one work unit at a time.
+
+The planner of the window kind is compared with it.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ Key = tuple[int, str]
 
 
 class Work(NamedTuple):
-    """What is read of a window of a unit: ``[lower, end)``."""
+    """The part ``[lower, end)`` that is read of a unit's window."""
 
     start: int
     end: int
@@ -29,8 +32,8 @@ class Work(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What somebody has asked to read anew: windows that intersect a range, of some units."""
+class ForcedParts:
+    """A forced request: windows that intersect a range, of some units."""
 
     ranges: Sequence[tuple[int, int]] | None = None
     units: Collection[str] | None = None
@@ -42,57 +45,64 @@ class Asked:
 
 @dataclass
 class Naive:
-    """All that is known of each work unit."""
+    """The state of each work unit."""
 
     highs: dict[Key, int] = field(default_factory=dict)
     failed: dict[Key, tuple[int, int]] = field(default_factory=dict)  # attempts, and when the last was
     retried: bool = False
     open: set[Key] = field(default_factory=set)
-    left: set[Key] = field(default_factory=set)
+    skipped: set[Key] = field(default_factory=set)
     whole: set[Key] = field(default_factory=set)
 
     def due(
-        self, definition: WindowWatermark, windows: Windows, units: Sequence[str], asked: Asked | None
+        self, definition: WindowWatermark, windows: Windows, units: Sequence[str], forced: ForcedParts | None
     ) -> list[Work]:
-        """In planning order."""
+        """Return the due work in planning order."""
         grace, abstinent = definition.grace_ms, definition.abstinent_ms
         job = max(self.highs.values(), default=None)
-        found = []
+        due_work = []
         for start, end in windows:
             for unit in units:
                 key, high = (start, unit), self.highs.get((start, unit))
-                if asked is not None:
-                    if asked.holds(start, end, unit):
-                        found.append(Work(start, end, unit, start))
+                if forced is not None:
+                    if forced.holds(start, end, unit):
+                        due_work.append(Work(start, end, unit, start))
                 elif high is None:
-                    found.append(Work(start, end, unit, start))
+                    due_work.append(Work(start, end, unit, start))
                 else:
                     own = high + abstinent - grace
                     assert job is not None
                     if (
-                        key in {*self.failed} | self.left | self.whole
+                        key in {*self.failed} | self.skipped | self.whole
                         or (key in self.open and end > own)
                         or end > max(own, job - grace)
                     ):
                         lower = start if key in self.whole else min(max(own, start), end)
-                        found.append(Work(start, end, unit, lower))
-        return found
+                        due_work.append(Work(start, end, unit, lower))
+        return due_work
 
-    def chosen(self, due: list[Work], most: int | None, now: int, asked: bool) -> list[Work]:
-        """Those that a cap lets pass: of what failed at most half, the oldest attempt first; of others the oldest unserved first."""
+    def chosen(self, due: list[Work], most: int | None, now: int, forced: bool) -> list[Work]:
+        """Return the work that a cap lets pass.
+
+        At most half is work that failed, the oldest attempt first; then come the units that waited
+        longest.
+        """
         if most is None or len(due) <= most:
             return due
-        failed = [] if asked else [one for one in due if one.key in self.failed]
-        others = [one for one in due if one not in failed]
+        failed = [] if forced else [work for work in due if work.key in self.failed]
+        other_work = [work for work in due if work not in failed]
         rested = sorted(
-            (one for one in failed if self._rested(one.key, now)), key=lambda one: self.failed[one.key][1]
+            (work for work in failed if self._rested(work.key, now)),
+            key=lambda work: self.failed[work.key][1],
         )
         half = max(most // 2, int(not self.retried))
-        tried = rested[: max(half, most - len(others))]
-        fresh = [one for one in others if one.key not in self.highs]
-        served = sorted((one for one in others if one.key in self.highs), key=lambda one: self.highs[one.key])
-        taken = {*tried, *[*fresh, *served][: most - len(tried)]}
-        return [one for one in due if one in taken]
+        tried = rested[: max(half, most - len(other_work))]
+        fresh = [work for work in other_work if work.key not in self.highs]
+        served = sorted(
+            (work for work in other_work if work.key in self.highs), key=lambda work: self.highs[work.key]
+        )
+        selected = {*tried, *[*fresh, *served][: most - len(tried)]}
+        return [work for work in due if work in selected]
 
     def _rested(self, key: Key, now: int) -> bool:
         attempts, at = self.failed[key]
@@ -102,44 +112,44 @@ class Naive:
         self,
         windows: Windows,
         due: list[Work],
-        taken: list[Work],
+        selected: list[Work],
         fails: Collection[int],
-        asked: bool,
+        forced: bool,
         now: int,
     ) -> None:
-        """Load what was taken, in this order; those of some numbers fail."""
-        for one in set(due) - set(taken):
-            if one.key in self.highs and (asked or one.key not in self.failed):
-                (self.whole if asked or one.key in self.whole else self.left).add(one.key)
-        if taken:
-            self.retried = any(one.key in self.failed for one in taken)
+        """Load the selected work in this order; the work units with these numbers fail."""
+        for work in set(due) - set(selected):
+            if work.key in self.highs and (forced or work.key not in self.failed):
+                (self.whole if forced or work.key in self.whole else self.skipped).add(work.key)
+        if selected:
+            self.retried = any(work.key in self.failed for work in selected)
         open_starts = {windows.starts[index] for index in windows.open}
-        for number, one in enumerate(taken):
+        for number, work in enumerate(selected):
             if number in fails:
-                self.failed[one.key] = (self.failed.get(one.key, (0, 0))[0] + 1, now)
-                if asked or (one.key in self.whole and one.key in self.highs):
-                    self.whole.add(one.key)
+                self.failed[work.key] = (self.failed.get(work.key, (0, 0))[0] + 1, now)
+                if forced or (work.key in self.whole and work.key in self.highs):
+                    self.whole.add(work.key)
                 continue
-            self.highs[one.key] = max(one.end, self.highs.get(one.key, one.end))
-            self.failed.pop(one.key, None)
-            self.left.discard(one.key)
-            if one.lower == one.start:
-                self.whole.discard(one.key)
-            (self.open.add if one.start in open_starts else self.open.discard)(one.key)
+            self.highs[work.key] = max(work.end, self.highs.get(work.key, work.end))
+            self.failed.pop(work.key, None)
+            self.skipped.discard(work.key)
+            if work.lower == work.start:
+                self.whole.discard(work.key)
+            (self.open.add if work.start in open_starts else self.open.discard)(work.key)
 
 
 def highs(state: WindowState) -> Mapping[Key, int]:
-    """Every high that a state knows, found by stepping through its runs."""
-    known: dict[Key, int] = {}
+    """Return every high of a state, by stepping through its runs."""
+    known_highs: dict[Key, int] = {}
     for unit, runs in state.units.items():
         for run in runs:
             for start, end in _windows(state, run):
-                known[start, unit] = max(end, known.get((start, unit), end))
-    return known
+                known_highs[start, unit] = max(end, known_highs.get((start, unit), end))
+    return known_highs
 
 
 def keys(state: WindowState, of_units: Mapping[str, list[list[int]]]) -> set[Key]:
-    """Every work unit that some runs of a state hold."""
+    """Return every work unit in some runs of a state."""
     return {
         (start, unit) for unit, runs in of_units.items() for run in runs for start, _ in _windows(state, run)
     }

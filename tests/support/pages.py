@@ -1,4 +1,4 @@
-"""Pages of docs whose blocks a test runs from top to bottom, as somebody does who copies them one by one."""
+"""Pages of docs whose blocks a test runs from top to bottom, like a reader who copies them."""
 
 from __future__ import annotations
 
@@ -44,15 +44,17 @@ class Step:
 
 def steps(page: str) -> list[Step]:
     """Return the blocks of a page that run; a block of text right below one is its output."""
-    found = list[Step]()
+    page_steps = list[Step]()
     has_output = False
     for language, title, text, shows_output in _BLOCK.findall(page):
         if language != "text":
-            found.append(Step(language, title.strip(), text))
+            page_steps.append(Step(language, title.strip(), text))
         elif has_output:
-            found[-1] = Step(found[-1].language, found[-1].title, found[-1].text, tuple(text.splitlines()))
+            page_steps[-1] = Step(
+                page_steps[-1].language, page_steps[-1].title, page_steps[-1].text, tuple(text.splitlines())
+            )
         has_output = bool(shows_output)
-    return found
+    return page_steps
 
 
 @dataclass
@@ -98,8 +100,8 @@ class Reader:
             AssertionError: if it fails, or shows something else than the page.
         """
         text = step.text
-        for shown, port in self.ports.items():
-            text = text.replace(shown, str(port))
+        for page_port, port in self.ports.items():
+            text = text.replace(page_port, str(port))
         named = _FILE.match(text)
         if named is not None:
             path = self.folder / named[1]
@@ -108,14 +110,16 @@ class Reader:
         elif step.title == _SECOND_TERMINAL:
             self._open_terminal(text)
         elif step.title == _EACH_TERMINAL:
-            shown = self._run("sh", "-ec", f"{text}\nenv -0")
-            self._variables |= dict(line.split("=", 1) for line in shown.split("\0") if "=" in line)
+            environment_text = self._run("sh", "-ec", f"{text}\nenv -0")
+            self._variables |= dict(
+                line.split("=", 1) for line in environment_text.split("\0") if "=" in line
+            )
         elif step.language != "yaml":
             command = ("sh", "-ec", text) if step.language == "sh" else (sys.executable, "-c", text)
             self._compare(step, self._run(*command))
 
     def _run(self, *command: str) -> str:
-        done = subprocess.run(
+        result = subprocess.run(
             command,
             cwd=self.folder,
             env=self._variables,
@@ -125,9 +129,9 @@ class Reader:
             check=False,
             timeout=300,
         )
-        assert done.returncode == 0, f"{command[-1]}\n{done.stdout}"
-        self.outputs.append(done.stdout)
-        return done.stdout
+        assert result.returncode == 0, f"{command[-1]}\n{result.stdout}"
+        self.outputs.append(result.stdout)
+        return result.stdout
 
     def _open_terminal(self, text: str) -> None:
         process = subprocess.Popen(
@@ -138,8 +142,10 @@ class Reader:
         self._terminals.callback(process.terminate)
         assert "ready" in process.stdout.readline()
 
-    def _compare(self, step: Step, shown: str) -> None:
-        lines = iter(_CHANGES.sub("…", line).rstrip() for line in shown.splitlines())
+    def _compare(self, step: Step, shown_output: str) -> None:
+        lines = iter(_CHANGES.sub("…", line).rstrip() for line in shown_output.splitlines())
         for expected in step.output:
             pattern = ".*".join(map(re.escape, _CHANGES.sub("…", expected).rstrip().split("…")))
-            assert any(re.fullmatch(pattern, line) for line in lines), f"{step.text}\n{expected}\n--\n{shown}"
+            assert any(re.fullmatch(pattern, line) for line in lines), (
+                f"{step.text}\n{expected}\n--\n{shown_output}"
+            )

@@ -1,6 +1,7 @@
-"""A step with two partitioned outputs, table and watermark, that does what a test tells it; nothing is loaded.
+"""A step with two partitioned outputs, table and watermark, whose effects a test defines.
 
-Without ``from __future__ import annotations``: Dagster refuses a ``context`` that is annotated by a text.
+Nothing is loaded. Without ``from __future__ import annotations``: Dagster refuses a ``context`` that is
+annotated by a text.
 """
 
 from collections.abc import Callable, Iterator
@@ -36,19 +37,19 @@ ROLLING = WindowPartitions.of("rolling", windowed("P7D"))
 
 
 class TellingIOManager(IOManager):
-    """Does what the output's value says."""
+    """An IO manager that calls the output's value."""
 
     def handle_output(self, context: OutputContext, obj: Effect) -> None:
-        """Do it."""
+        """Call the value."""
         obj(context)
 
     def load_input(self, context: InputContext) -> Any:
-        """Nobody asks."""
+        """Return nothing: no step loads it."""
         raise NotImplementedError
 
 
 def nothing(context: OutputContext) -> None:
-    """The table's manager has nothing to say."""
+    """Do nothing."""
 
 
 def table_of(name: str) -> AssetKey:
@@ -68,12 +69,12 @@ def loading(
     required: bool = True,
     single_run: bool = True,
 ) -> AssetsDefinition:
-    """The two assets of a step.
+    """Return the two assets of a step.
 
     Args:
-        name: of the step.
-        partitions: of both.
-        table: what the table's IO manager does.
+        name: the name of the step.
+        partitions: the partitions of both assets.
+        table: the effect of the table's IO manager.
         body: the step's body, instead of yielding both outputs.
         required: whether outputs must be yielded.
         single_run: whether a backfill is one run.
@@ -100,7 +101,7 @@ def loading(
 
 
 def definitions(*assets: AssetsDefinition) -> Definitions:
-    """Assets with the manager."""
+    """Return assets with the IO manager."""
     return Definitions(assets, resources={"telling": TellingIOManager()}, executor=in_process_executor)
 
 
@@ -112,7 +113,7 @@ def _two_then_failure(context: OutputContext) -> None:
 
 @asset(key=["silver", "below"], deps=[table_of("days")], partitions_def=DAYS.definition)
 def below() -> None:
-    """Downstream of a table."""
+    """Stand downstream of a table."""
 
 
 defs = definitions(

@@ -1,4 +1,7 @@
-"""A stream by the pure operators, row by row: what an engine has to give, too (docs/reference/streams.md)."""
+"""A stream by the pure operators, row by row, which an engine must equal.
+
+See docs/reference/streams.md.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ Chunk = Sequence[Row]
 
 
 class Late(NamedTuple):
-    """A late row, the watermark that judged it, and its epoch."""
+    """A late row, the watermark that it was compared with, and its epoch."""
 
     row: Row
     watermark: EventTime | None
@@ -30,9 +33,9 @@ class PlainStream:
     """Rows and where they went, epoch by epoch.
 
     Attributes:
-        order: of rows.
+        order: the order of rows.
         split: the column that names a row's split.
-        latest: the latest event time that is believed; None: each one is.
+        latest: the latest plausible event time; None: every one is plausible.
     """
 
     order: Order
@@ -46,21 +49,21 @@ class PlainStream:
     buffer: SortBuffer = field(init=False)
 
     def __post_init__(self) -> None:
-        """Begin with nothing that waits."""
+        """Start with an empty buffer."""
         self.buffer = SortBuffer(self.order)
 
     @property
     def rows(self) -> list[Row]:
-        """The sorted rows."""
+        """Return the sorted rows."""
         return [row for row, _ in self.sorted]
 
     def epoch(self, chunks: Sequence[Chunk], splits: SplitOptions, *, counts: bool = True) -> None:
         """Read chunks as the next epoch.
 
         Args:
-            chunks: in their order.
-            splits: what the stream says of them then.
-            counts: whether it reads all the input there is.
+            chunks: the chunks in their order.
+            splits: the stream's settings of splits at that time.
+            counts: whether it reads all the input.
         """
         number = len(self.values) + 1
         good = [[row for row in chunk if self._is_good(row)] for chunk in chunks]
@@ -69,17 +72,17 @@ class PlainStream:
         for row in (row for chunk in good for row in chunk):
             name = row[self.split]
             tops[name] = max(tops.get(name, self.order.time(row)), self.order.time(row))
-        begun = open_epoch(self.state, splits, tops)
+        opened_epoch = open_epoch(self.state, splits, tops)
         for name in sorted(tops):
-            held = begun.bound(name)
+            watermark = opened_epoch.bound(name)
             for chunk in good:
-                mine = [row for row in chunk if row[self.split] == name]
-                sifted = sift(mine, self.order.time, held, splits.timeout)
-                self.late += [Late(row, held, number) for row in sifted.late]
-                self.buffer, held = self.buffer.took(sifted.kept), sifted.watermark
-        self.state = close_epoch(begun, splits, tops, counts=counts)
-        self.buffer, left = self.buffer.drained(self.state.value)
-        self.sorted += [(row, number) for row in left]
+                split_rows = [row for row in chunk if row[self.split] == name]
+                sifted = sift(split_rows, self.order.time, watermark, splits.timeout)
+                self.late += [Late(row, watermark, number) for row in sifted.late]
+                self.buffer, watermark = self.buffer.took(sifted.on_time), sifted.watermark
+        self.state = close_epoch(opened_epoch, splits, tops, counts=counts)
+        self.buffer, leaving = self.buffer.drained(self.state.value)
+        self.sorted += [(row, number) for row in leaving]
         self.values.append(self.state.value)
 
     def _is_good(self, row: Row) -> bool:

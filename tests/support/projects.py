@@ -1,4 +1,4 @@
-"""Project folders made of texts."""
+"""Project folders made from texts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A reverse proxy before an S3 server: it counts requests and can break off."""
+"""A reverse proxy before an S3 server that counts requests and injects faults."""
 
 from __future__ import annotations
 
@@ -15,23 +15,24 @@ _HOP = frozenset({"connection", "keep-alive", "transfer-encoding", "content-leng
 
 @dataclass
 class Record:
-    """What went through.
+    """The requests that went through, and the faults to inject.
 
     Attributes:
         lists: the LIST calls, each as its path and query.
-        heads: how many HEAD requests.
+        heads: the number of HEAD requests.
         puts: the PUT requests, each as its path and whether it was conditional (``If-None-Match``).
         requests: all requests, each as its method and path.
         break_at: from this LIST call on (1 is the first) connections are dropped without an answer.
-        lose: of how many PUT requests, from now on, the answer is lost after the store has done what they ask for.
-        lose_at: which ones: those with this in their path.
-        busy: how many requests, from now on, are answered with 503 and not passed on.
-        hold: of how many PUT requests, from now on, the answer is kept back after the store has done what they ask for,
-            until ``released`` is set.
-        delay: how many PUT requests, from now on, reach the store only when ``released`` is set; ``delayed`` is set when one waits.
-        delay_at: which ones: those with this in their path.
-        repeat: how many PUT requests, from now on, reach the store twice, of which the second answer is given.
-        repeat_at: which ones: those with this in their path.
+        lose: the number of PUT requests whose answer is lost after the store has done them.
+        lose_at: only those with this in their path.
+        busy: the number of requests that are answered with 503 and not passed on.
+        hold: the number of PUT requests whose answer is kept back after the store has done them, until
+        ``released`` is set.
+        delay: the number of PUT requests that reach the store only when ``released`` is set; ``delayed``
+        is set when one waits.
+        delay_at: only those with this in their path.
+        repeat: the number of PUT requests that reach the store twice; the second answer is returned.
+        repeat_at: only those with this in their path.
     """
 
     lists: list[str] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""Files and what a load makes of them, as data: tables of rules about formats, names and folders are made of these."""
+"""Files and the rows that a load makes of them, as data for tables of rules."""
 
 from __future__ import annotations
 
@@ -18,17 +18,18 @@ Content: TypeAlias = Any
 
 @dataclass(frozen=True)
 class Reading:
-    """Files that a load meets.
+    """Files that a load reads.
 
     Attributes:
-        source: keys of the source; NDJSON with an ``id``, unless they say otherwise.
-        files: by path: a text, bytes, an Arrow table, or rows, which become JSON lines or Parquet by the path's ending.
-        columns: those that are compared, in one text.
+        source: keys of the source; by default NDJSON with an ``id``.
+        files: by path: a text, bytes, an Arrow table, or rows, which become JSON lines or Parquet by the
+        path's ending.
+        columns: the columns to compare, in one text.
         rows: their values in the table, in any order.
-        bad: why files are passed over, by path.
-        types: of the table's columns in Delta's words, where they are compared.
+        bad: the reasons why files are passed over, by path.
+        types: the types of the table's columns in Delta's words, where they are compared.
         more: other keys of the dataflow.
-        later: files of further loads.
+        later: the files of further loads.
         by_spark: whether only Spark reads the table: a type became wider, or a name has other letters.
     """
 
@@ -69,7 +70,10 @@ def put(feed: Feed, path: str, content: Content) -> None:
 
 
 def cases(readings: Mapping[str, Reading]) -> list[Any]:
-    """The rows as cases of a test marked ``each_case``: of those named ``rule [where]`` of one rule ``make test`` has the first."""
+    """Return the rows as cases of a test marked ``each_case``.
+
+    Of the cases named ``rule [where]`` with one rule, ``make test`` has the first.
+    """
     names = list(readings)
     rules = [name.partition(" [")[0] for name in names]
     return [

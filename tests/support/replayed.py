@@ -1,4 +1,7 @@
-"""Dataflows whose source changes after they have loaded it, as tests of replays read it again: files of five days, and windows of five days."""
+"""Dataflows whose source changes after the load, for tests of replays.
+
+They are files of five days, and windows of five days.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,7 @@ Settings = tuple[dict[str, Any], dict[str, str]]
 
 
 def changed_files(folder: Path, engine: SparkEngine, settings: Settings = ({}, {}), **target: Any) -> Feed:
-    """A file of each of five days is loaded, one a slice; then some change."""
+    """Load a file of each of five days, one a slice; then change some."""
     watermark = {"type": "path", "checkpoint": {"interval_files": 1}}
     definition = {"source": {"schema": "id long, value long"}, "watermark": watermark}
     late = {"late_files": "alert"} if target.get("load") == "merge_overwrite" else {}
@@ -51,19 +54,21 @@ def changed_files(folder: Path, engine: SparkEngine, settings: Settings = ({}, {
 def changed_windows(
     folder: Path, engine: SparkEngine, target: dict[str, Any], settings: Settings = ({}, {}), **more: Any
 ) -> Windows:
-    """Five days of two units are loaded; then each value of one unit changes, and one row of the other goes."""
-    made = on_lake(folder / "project", engine, watermark=watermark(**more), target=target)
+    """Load five days of two units; then change each value of one unit and drop a row of the other."""
+    windows = on_lake(folder / "project", engine, watermark=watermark(**more), target=target)
     if settings[0]:
-        made = Windows(Feed(made.feed.folder, engine, made.feed.definition, *settings), made.table)
+        windows = Windows(
+            Feed(windows.feed.folder, engine, windows.feed.definition, *settings), windows.table
+        )
     for day in range(1, 6):
-        made.table.put(event(day, f"2020-01-0{day}", "a"), event(10 + day, f"2020-01-0{day}", "b"))
+        windows.table.put(event(day, f"2020-01-0{day}", "a"), event(10 + day, f"2020-01-0{day}", "b"))
     for _ in range(3):
-        made.run("2020-01-08")
-    made.table.put(*(event(day, f"2020-01-0{day}", "a", value=1) for day in range(1, 6)))
-    made.table.drop(13)
-    return made
+        windows.run("2020-01-08")
+    windows.table.put(*(event(day, f"2020-01-0{day}", "a", value=1) for day in range(1, 6)))
+    windows.table.drop(13)
+    return windows
 
 
 def statuses(answer: Answer) -> list[tuple[str, int]]:
-    """Status and rows of each chunk."""
+    """Return status and rows of each chunk."""
     return [(chunk["status"], chunk["rows"]) for chunk in answer.json[0]["chunks"]]

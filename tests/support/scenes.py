@@ -1,4 +1,4 @@
-"""A tree of files and a position to list it from, drawn together so that they have something to do with each other."""
+"""A tree of files and a position to list it from, drawn together so that they match."""
 
 from __future__ import annotations
 
@@ -25,30 +25,30 @@ from tests.support.trees import ENDING, leaf_tree, partitions, paths, trees
 
 @dataclass(frozen=True)
 class Scene:
-    """What lies in a store, and what is committed of it."""
+    """The files in a store, and the position of a listing."""
 
     tree: list[str]
     position: ListingStart
 
     @property
     def expected(self) -> list[str]:
-        """The rule, by looking at every file: what a listing must return, in pair order."""
-        found = (
+        """Return what a listing must return in pair order, by checking every file."""
+        paths = (
             path
             for path in self.tree
             if path.endswith(ENDING) and not hidden(path) and self.position.above(path)
         )
-        return sorted(found, key=FileKey.of)
+        return sorted(paths, key=FileKey.of)
 
     @property
     def closes(self) -> bool:
-        """Whether a listing by key jumps over closed partitions, and so looks beside them, too."""
+        """Return whether a listing by key skips closed partitions, and so also looks beside them."""
         start = self.position.since if isinstance(self.position, AtOrBelow) else self.position
         return isinstance(start, AbovePartitions) and start.closed_before is not None
 
     @property
     def shows_folder_by_folder(self) -> bool:
-        """Whether a store that lists folder by folder shows it all: see ``resources.listing.objects``."""
+        """Return whether a store that lists by folder shows all: see ``resources.listing.objects``."""
         start = self.position.since if isinstance(self.position, AtOrBelow) else self.position
         if not isinstance(start, AbovePath):
             return True
@@ -58,7 +58,7 @@ class Scene:
 
 @st.composite
 def global_scenes(draw: st.DrawFn) -> Scene:
-    """Scope global; layout leaf only on trees that keep its promise."""
+    """Draw scope global; layout leaf only on trees that keep its promise."""
     tree, leaf = draw(trees()), draw(st.booleans())
     tree = leaf_tree(tree) if leaf else tree
     last = draw(st.sampled_from(tree) | paths if tree else paths)
@@ -69,7 +69,7 @@ def global_scenes(draw: st.DrawFn) -> Scene:
 
 @st.composite
 def partition_scenes(draw: st.DrawFn) -> Scene:
-    """Scope partition, some partitions open, none closed."""
+    """Draw scope partition with some open partitions and none closed."""
     tree, leaf = draw(trees()), draw(st.booleans())
     tree = leaf_tree(tree) if leaf else tree
     committed = draw(st.lists(st.sampled_from(tree), unique=True) if tree else st.just([]))
@@ -78,7 +78,10 @@ def partition_scenes(draw: st.DrawFn) -> Scene:
 
 @st.composite
 def dated_scenes(draw: st.DrawFn) -> Scene:
-    """Scope partition, with regions or without, days that are closed, and files and folders beside them that are no day."""
+    """Draw scope partition with closed days, with or without regions.
+
+    Files and folders that are no day lie beside them.
+    """
     regions = draw(st.booleans())
     region = st.sampled_from(["aa/", "eu/", "eu-1/", "us/"] if regions else [""])
     name = st.sampled_from("123").map(lambda name: name + ENDING)
@@ -103,21 +106,21 @@ def dated_scenes(draw: st.DrawFn) -> Scene:
 
 @st.composite
 def cold_scenes(draw: st.DrawFn) -> Scene:
-    """A cold start, with prefixes of what is there, and others."""
+    """Draw a cold start with existing and other prefixes."""
     tree = draw(trees())
-    there = [FileKey.of(path).partition for path in tree if "/" in path]
-    one = partitions | st.sampled_from(there) if there else partitions
-    return Scene(tree, FromBeginning.within(draw(st.lists(one, max_size=4))))
+    existing = [FileKey.of(path).partition for path in tree if "/" in path]
+    some_partition = partitions | st.sampled_from(existing) if existing else partitions
+    return Scene(tree, FromBeginning.within(draw(st.lists(some_partition, max_size=4))))
 
 
 @dataclass(frozen=True)
 class Sweep(Scene):
-    """What lies in a store, and where the late-file sweep looks of it.
+    """The files in a store, and where the late-file sweep looks.
 
     Attributes:
-        state: what is committed.
-        since: where a filtered cold start began.
-        definition: what the user declared.
+        state: the committed state.
+        since: the start of a filtered cold start.
+        definition: the user's definition.
     """
 
     state: PathState
@@ -126,13 +129,13 @@ class Sweep(Scene):
 
     @property
     def expected(self) -> list[str]:
-        """The rule, without a position: what is committed or lower, and not from before the start."""
-        found = (
+        """Return the files at or below the committed state and not before the start, by checking each."""
+        paths = (
             path
             for path in self.tree
             if path.endswith(ENDING) and not hidden(path) and self._reached(path) and self._meant(path)
         )
-        return sorted(found, key=FileKey.of)
+        return sorted(paths, key=FileKey.of)
 
     def _reached(self, path: str) -> bool:
         partition, name = FileKey.of(path)
@@ -159,10 +162,10 @@ def _sweep(tree: list[str], definition: PathWatermark, state: PathState, since: 
 
 @st.composite
 def global_sweeps(draw: st.DrawFn) -> Sweep:
-    """Scope global, from the beginning on or from a partition on."""
+    """Draw scope global, from the beginning or from a partition on."""
     tree = draw(trees())
-    one = st.sampled_from(tree) | paths if tree else paths
-    last, start = draw(one), draw(st.none() | partitions)
+    some_path = st.sampled_from(tree) | paths if tree else paths
+    last, start = draw(some_path), draw(st.none() | partitions)
     since = PathState(last=FileKey(start, ""), status="active") if start else None
     definition = PathWatermark(type="path", layout=draw(st.sampled_from(["mixed", "leaf"])))
     return _sweep(tree, definition, PathState(last=FileKey.of(last), status="active"), since)
@@ -170,7 +173,7 @@ def global_sweeps(draw: st.DrawFn) -> Sweep:
 
 @st.composite
 def dated_sweeps(draw: st.DrawFn) -> Sweep:
-    """Scope partition, with regions, and days that are closed, or from before a filtered cold start."""
+    """Draw scope partition with regions, with closed days or a filtered cold start."""
     scene = draw(dated_scenes())
     position = scene.position
     assert isinstance(position, AbovePartitions)

@@ -1,6 +1,7 @@
-"""A real S3 for tests: SeaweedFS as a child process, on free ports of the loopback interface.
+"""A real S3 for tests: SeaweedFS as a child process on the loopback interface.
 
-It differs from S3 in one thing that matters here: it lists folder by folder, see ``partitions.path.order``.
+It differs from S3 in one thing that matters here: it lists folder by folder, see
+``partitions.path.order``.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ _GROWTH = "[master.volume_growth]\ncopy_1 = 1\ncopy_other = 1\n"
 
 
 class NotReady(Exception):
-    """SeaweedFS did not come up; the message holds the end of its log."""
+    """SeaweedFS did not start; the message has the end of its log."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ class Seaweed:
     """A running server.
 
     Attributes:
-        port: of its S3 interface on 127.0.0.1.
+        port: the port of its S3 interface on 127.0.0.1.
     """
 
     port: int
@@ -58,15 +59,15 @@ class Seaweed:
 
     @property
     def connection(self) -> S3Connection:
-        """How to reach it."""
+        """Return a connection to it."""
         return self.through(self.port)
 
     def through(self, port: int) -> S3Connection:
-        """How to reach it through a proxy on another port."""
+        """Return a connection through a proxy on another port."""
         return S3Connection(f"http://127.0.0.1:{port}", _REGION, self.access_key_id, self.secret_access_key)
 
     def client(self) -> Any:
-        """A boto3 client, for buckets and odd keys."""
+        """Return a boto3 client, for buckets and odd keys."""
         import boto3
         from botocore.config import Config
 
@@ -86,7 +87,7 @@ class Seaweed:
 
     @contextmanager
     def bucket(self) -> Iterator[Place]:
-        """A new bucket, removed in the end with all that it holds."""
+        """Yield a new bucket, removed at the end with all its objects."""
         client, name = self.client(), f"test-{uuid4().hex[:12]}"
         client.create_bucket(Bucket=name)
         try:
@@ -100,9 +101,9 @@ class Store:
     """A server that may be stopped and started, on the data that it has.
 
     Attributes:
-        folder: of its settings, its data and its log.
-        ports: by the name of the option; the same after every start.
-        server: how to reach it.
+        folder: its settings, data and log.
+        ports: its ports by the name of the option; the same after every start.
+        server: the connection to it.
     """
 
     folder: Path
@@ -111,10 +112,10 @@ class Store:
     _process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        """Start, and wait until it takes objects.
+        """Start it, and wait until it accepts objects.
 
         Raises:
-            NotReady: after a minute, or as soon as it ends by itself.
+            NotReady: after a minute, or if it ends by itself.
         """
         log = self.folder / "weed.log"
         with log.open("ab") as output:
@@ -128,7 +129,7 @@ class Store:
         _wait(self.server, self._process, log)
 
     def kill(self) -> None:
-        """End at once: it takes its time to end politely."""
+        """Kill it: a polite end takes time."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()
@@ -136,11 +137,11 @@ class Store:
             _remove_sockets(self.ports)
 
     def pause(self) -> None:
-        """Answer nobody, and keep every connection."""
+        """Answer nothing, and keep every connection."""
         self._send(signal.SIGSTOP)
 
     def resume(self) -> None:
-        """Answer again, also what was asked meanwhile."""
+        """Answer again, also the requests that came meanwhile."""
         self._send(signal.SIGCONT)
 
     def _send(self, sent: signal.Signals) -> None:
@@ -149,7 +150,7 @@ class Store:
 
 
 def prepared(folder: Path) -> Store:
-    """A server that keeps everything in a folder, and is not started yet."""
+    """Return a server that keeps everything in a folder, not started yet."""
     keys = {"accessKey": secrets.token_hex(10), "secretKey": secrets.token_hex(20)}
     identity = {
         "name": "tests",
@@ -165,7 +166,7 @@ def prepared(folder: Path) -> Store:
 
 @contextmanager
 def stoppable(folder: Path) -> Iterator[Store]:
-    """Start a server that keeps everything in a folder and may be stopped meanwhile, and end it."""
+    """Run a server that keeps everything in a folder and may be stopped meanwhile."""
     store = prepared(folder)
     try:
         store.start()
@@ -176,7 +177,7 @@ def stoppable(folder: Path) -> Iterator[Store]:
 
 @contextmanager
 def running(folder: Path) -> Iterator[Seaweed]:
-    """Start a server that keeps everything in a folder, and end it."""
+    """Run a server that keeps everything in a folder."""
     with stoppable(folder) as store:
         yield store.server
 
@@ -207,13 +208,13 @@ def _command(folder: Path, ports: dict[str, int]) -> list[str]:
 def _free_ports(count: int) -> list[int]:
     with ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [int(one.getsockname()[1]) for one in sockets]
+        for socket_ in sockets:
+            socket_.bind(("127.0.0.1", 0))
+        return [int(socket_.getsockname()[1]) for socket_ in sockets]
 
 
 def _wait(server: Seaweed, process: subprocess.Popen[bytes], log: Path) -> None:
-    """Poll until a written object is there: the S3 port answers before there is a volume to write to."""
+    """Poll until an object can be written: the S3 port answers before there is a volume to write to."""
     deadline = monotonic() + _READY_SECONDS
     while not (_answers(server.port) and _writes(server)):
         try:
@@ -250,7 +251,7 @@ def _writes(server: Seaweed) -> bool:
 
 
 def _remove_sockets(ports: dict[str, int]) -> None:
-    """SeaweedFS leaves its Unix sockets, which it makes in /tmp whatever it is told."""
+    """Remove the Unix sockets that SeaweedFS leaves in /tmp."""
     for port in ports.values():
         for path in Path("/tmp").glob(f"seaweedfs-*-{port}.sock"):
             path.unlink(missing_ok=True)

@@ -1,6 +1,7 @@
-"""The world of the model on real Spark: everything is the product's own, and what lasts is announced to a process.
+"""The world of the model on real Spark: the product's own parts, with announced changes.
 
-A session on a Connect server cannot be killed in the middle of a commit from here: writes do not land later.
+A session on a Connect server cannot be killed in the middle of a commit from here: writes do not land
+later.
 """
 
 from __future__ import annotations
@@ -72,9 +73,9 @@ class _HeardWrites(DeltaWrites):
             self._table.process.reach("after", "commit", write)
 
     def _write_of(self, df: DataFrame, tag: Tag, load: Load) -> Write:
-        """What the write will do. The rows are read for it once more."""
-        known = "_source_file" in df.columns and not tag.gives_up
-        paths = [row[0] for row in df.select("_source_file").collect()] if known else []
+        """Return the write that is about to happen. Its rows are read once more."""
+        has_paths = "_source_file" in df.columns and not tag.gives_up
+        paths = [row[0] for row in df.select("_source_file").collect()] if has_paths else []
         return Write(
             Path(self._log.place.url),
             cast("int | None", self._table.tip(None).version),
@@ -89,13 +90,13 @@ class _HeardWrites(DeltaWrites):
 
 class _SparkedPlatform(MortalPlatform):
     def table(self, dataflow: Dataflow) -> DeltaLakeTable:
-        made = _HeardTable(self.lake.child(dataflow.table), dataflow.target.partition_by)
-        made.process = self.process
-        return made
+        table = _HeardTable(self.lake.child(dataflow.table), dataflow.target.partition_by)
+        table.process = self.process
+        return table
 
 
 def parts(engine: SparkEngine) -> Parts:
-    """What a world is made of that runs on this engine."""
+    """Return the parts of a world that runs on this engine."""
 
     def platform(state: Path, lake: Path, landing: Path, process: Process) -> Platform:
         return _SparkedPlatform.of(state, lake, landing, process, engine)

@@ -1,4 +1,4 @@
-"""What a database was asked, in its own log."""
+"""The statements that a database received, from its own log."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.support.databases import DatabaseRows, OnPostgres
 
 
 class StatementLog:
-    """What a database was asked by the user of a dataflow, in its own words."""
+    """The statements that a database received from a dataflow's user."""
 
     def __init__(self, rows: DatabaseRows) -> None:
         self._rows = rows
@@ -22,7 +22,7 @@ class StatementLog:
             rows.ask("SET GLOBAL general_log = 1")
 
     def clear(self) -> None:
-        """Forget what was asked so far."""
+        """Forget the statements so far."""
         if isinstance(self._rows, OnPostgres):
             self._begins = self._log.stat().st_size
         else:
@@ -30,7 +30,7 @@ class StatementLog:
 
     @property
     def reads(self) -> Sequence[str]:
-        """The statements that read the table's rows, without those that only ask for its columns."""
+        """Return the statements that read the table's rows, not only its columns."""
         if isinstance(self._rows, OnPostgres):
             text = self._log.read_bytes()[self._begins :].decode()
             statements = re.findall(
@@ -40,11 +40,11 @@ class StatementLog:
             )
         else:
             assert self._rows.user is not None
-            found = self._rows.ask(
+            log_rows = self._rows.ask(
                 "SELECT CONVERT(argument USING utf8mb4) FROM mysql.general_log WHERE command_type IN ('Query', 'Execute')"
                 f" AND user_host LIKE '{self._rows.user[0]}%' ORDER BY event_time"
             )
-            statements = [statement for (statement,) in found]
+            statements = [statement for (statement,) in log_rows]
         of_table = (
             statement for statement in statements if self._rows.name in statement and "filler" in statement
         )

@@ -1,4 +1,4 @@
-"""Functions that the tests' dataflows name as their ``transform``, and a run's death at one of its steps."""
+"""Functions that the tests' dataflows name as their ``transform``, and a run's death at a step."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ if TYPE_CHECKING:
 
 
 def with_batch(df: DataFrame, batch: Batch) -> DataFrame:
-    """Show what the function was told, as columns."""
+    """Show the function's arguments as columns."""
     from pyspark.sql import functions as F
 
-    told = {
+    values = {
         "dataflow": batch.dataflow,
         "number": str(batch.number),
         "lower": batch.lower,
         "upper": batch.upper,
     }
-    return df.withColumns({name: F.lit(value).cast("string") for name, value in told.items()})
+    return df.withColumns({name: F.lit(value).cast("string") for name, value in values.items()})
 
 
 class Killed(BaseException):
@@ -29,12 +29,12 @@ class Killed(BaseException):
 
 
 def killed_at(step: Step, times: int) -> Observer:
-    """An observer that ends the run when a step was done that often."""
-    seen: list[Step] = []
+    """Return an observer that ends the run when a step occurs for this time."""
+    reached: list[Step] = []
 
-    def observer(done: Step, line: str) -> None:
-        seen.append(done)
-        if done is step and seen.count(step) == times:
+    def observer(reached_step: Step, line: str) -> None:
+        reached.append(reached_step)
+        if reached_step is step and reached.count(step) == times:
             raise Killed
 
     return observer

@@ -36,7 +36,7 @@ def moment(at: int | None) -> datetime | None:
 
 
 def minutes(at: datetime | None) -> int | None:
-    """Return an event time as a reading has it."""
+    """Return an event time in a reading's minutes."""
     return None if at is None else int((at - START) / timedelta(minutes=1))
 
 
@@ -73,11 +73,11 @@ class Stream:
 
     @property
     def source(self) -> Path:
-        """The folder of the source's table."""
+        """Return the folder of the source's table."""
         return self.feed.folder / "lake" / "bronze" / "events"
 
     def append(self, *rows: Reading | tuple[int, str | None, int | None], **how: Any) -> None:
-        """Append a version; ``how``: of deltalake."""
+        """Append a version; ``how`` are arguments of deltalake."""
         readings = [Reading(*row) for row in rows]
         self.written.append(readings)
         columns = {
@@ -88,21 +88,21 @@ class Stream:
         write_deltalake(str(self.source), pa.table(columns), mode="append", **how)
 
     def compact(self) -> None:
-        """Have the source's small files joined, which changes no row."""
+        """Merge the source's small files, which changes no row."""
         DeltaTable(str(self.source)).optimize.compact()
 
     def delete(self, id_: int, *, beside: bool = False) -> None:
-        """Have a row of the source deleted; ``beside``: by a file of its own, where the format can."""
+        """Delete a row of the source; with ``beside`` by a file of its own, if the format can."""
         DeltaTable(str(self.source)).delete(f"id = {id_}")
 
     def clean(self) -> None:
-        """Have the source forget all versions but the newest."""
+        """Remove all versions of the source but the newest."""
         DeltaTable(str(self.source)).create_checkpoint()
         for file in sorted((self.source / "_delta_log").glob("*.json"))[:-1]:
             file.unlink()
 
     def go_back(self) -> None:
-        """Put the source back to its first version, as a copy of old does, and have it grow again."""
+        """Set the source back to its first version, as restoring an old copy does, and let it grow again."""
         for file in sorted((self.source / "_delta_log").glob("*.json"))[1:]:
             file.unlink()
 
@@ -110,8 +110,8 @@ class Stream:
         """Return the rows of the stream's table, or of a side table."""
         folder = self.feed.folder / "lake" / "silver" / f"readings{name}"
         if (folder / "_delta_log").is_dir():
-            found: list[dict[str, Any]] = DeltaTable(str(folder)).to_pyarrow_table().to_pylist()
-            return found
+            table_rows: list[dict[str, Any]] = DeltaTable(str(folder)).to_pyarrow_table().to_pylist()
+            return table_rows
         table = find_table(Place(str(folder))) if folder.is_dir() else None
         if table is None or not table.exists():
             return []
@@ -128,7 +128,7 @@ class Stream:
         return sorted(row["id"] for row in self.table(name))
 
     def buffered(self) -> list[int]:
-        """Return the ids of the rows that wait, as the newest state has it."""
+        """Return the ids of the buffered rows, from the newest state."""
         state = self.feed.watermark or {"segments": [], "global": None}
         lowest = {int(segment["name"]): segment["lowest"] for segment in state["segments"]}
         return sorted(
@@ -138,7 +138,7 @@ class Stream:
         )
 
     def places(self) -> dict[str, list[int]]:
-        """Return the ids by the place that they are in."""
+        """Return the ids by the place where they are."""
         return {
             "sorted": self.ids(),
             "late": self.ids("__late"),
@@ -148,10 +148,10 @@ class Stream:
 
 
 class IcebergStream(Stream):
-    """The same over an Iceberg table, which another writer of the same Spark appends to."""
+    """The same over an Iceberg table, to which another writer of the same Spark appends."""
 
     def _opened(self) -> tuple[SparkSession, str]:
-        """A session, and the table's name in it."""
+        """Return a session, and the table's name in it."""
         spark = self.feed.engine.session()
         return spark, foreign_table(spark, self.source)
 
@@ -165,23 +165,23 @@ class IcebergStream(Stream):
             for row, at in zip(readings, times, strict=True)
         ]
         spark, name = self._opened()
-        made = spark.createDataFrame(plain, "id long, device string, s long").selectExpr(
+        frame = spark.createDataFrame(plain, "id long, device string, s long").selectExpr(
             "id", "device", "timestamp_seconds(s) AS ts"
         )
         if (self.source / "metadata").is_dir():
-            made.writeTo(name).append()
+            frame.writeTo(name).append()
         else:
-            made.coalesce(1).writeTo(name).using("iceberg").create()
+            frame.coalesce(1).writeTo(name).using("iceberg").create()
 
     def compact(self) -> None:
-        """Have the source's small files joined, which changes no row."""
+        """Merge the source's small files, which changes no row."""
         spark, name = self._opened()
         catalog, _, table = name.partition(".")
         arguments = f"table => '{table.replace('`', '')}', options => map('min-input-files', '2')"
         spark.sql(f"CALL {catalog}.system.rewrite_data_files({arguments})").collect()
 
     def delete(self, id_: int, *, beside: bool = False) -> None:
-        """Have a row of the source deleted; ``beside``: by a file of its own."""
+        """Delete a row of the source; with ``beside`` by a file of its own."""
         spark, name = self._opened()
         if beside:
             spark.sql(
@@ -190,7 +190,7 @@ class IcebergStream(Stream):
         spark.sql(f"DELETE FROM {name} WHERE id = {id_}").collect()
 
     def clean(self) -> None:
-        """Have all snapshots but the newest expired."""
+        """Expire all snapshots but the newest."""
         spark, name = self._opened()
         catalog, _, table = name.partition(".")
         arguments = f"table => '{table.replace('`', '')}', older_than => TIMESTAMP '2099-01-01 00:00:00', retain_last => 1"
@@ -210,15 +210,15 @@ class FileStream(Stream):
     """The same over files: each append is one file."""
 
     def append(self, *rows: Reading | tuple[int, str | None, int | None], **how: Any) -> None:
-        """Put a file; ``how``: its ``path``, else files are numbered."""
+        """Put a file; ``how`` may name its ``path``, else files are numbered."""
         readings = [Reading(*row) for row in rows]
         self.written.append(readings)
         path = how.get("path", f"{len(self.written):04d}.ndjson")
-        told = [
+        lines = [
             {"id": row.id, "device": row.device, "ts": None if row.at is None else str(moment(row.at))}
             for row in readings
         ]
-        self.feed.put(path, *told)
+        self.feed.put(path, *lines)
 
 
 FILES = {
@@ -231,7 +231,7 @@ FILES = {
 
 
 class Judged(NamedTuple):
-    """What a plain reading of the rules makes of all rows: ids by place, and the global watermark in minutes."""
+    """All rows by a plain reading of the rules: ids by place, and the global watermark in minutes."""
 
     sorted: list[int]
     late: list[int]
@@ -241,9 +241,12 @@ class Judged(NamedTuple):
 
 
 def plainly(versions: Iterable[Sequence[Reading]], timeout: int, declared: Sequence[str]) -> Judged:
-    """Judge all versions with declared splits under ``stall``: where epochs are cut makes no difference."""
+    """Return the places of all versions' rows with declared splits under ``stall``.
+
+    The boundaries of epochs make no difference.
+    """
     marks: dict[str, int | None] = dict.fromkeys(declared)
-    kept: list[Reading] = []
+    kept_readings: list[Reading] = []
     late: list[int] = []
     bad: list[int] = []
     for rows in versions:
@@ -252,15 +255,15 @@ def plainly(versions: Iterable[Sequence[Reading]], timeout: int, declared: Seque
             if row.at is None or row.device is None:
                 bad.append(row.id)
                 continue
-            held = before[row.device]
-            if held is not None and row.at < held:
+            watermark = before[row.device]
+            if watermark is not None and row.at < watermark:
                 late.append(row.id)
             else:
-                kept.append(row)
+                kept_readings.append(row)
             now = marks[row.device]
             marks[row.device] = row.at - timeout if now is None else max(now, row.at - timeout)
-    known = [mark for mark in marks.values() if mark is not None]
-    value = min(known) if len(known) == len(marks) else None
-    out = [row.id for row in kept if value is not None and row.at is not None and row.at < value]
-    rest = [row.id for row in kept if row.id not in set(out)]
+    known_marks = [mark for mark in marks.values() if mark is not None]
+    value = min(known_marks) if len(known_marks) == len(marks) else None
+    out = [row.id for row in kept_readings if value is not None and row.at is not None and row.at < value]
+    rest = [row.id for row in kept_readings if row.id not in set(out)]
     return Judged(sorted(out), sorted(late), sorted(bad), sorted(rest), value)

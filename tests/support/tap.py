@@ -1,4 +1,7 @@
-"""A Singer tap: ``python -m tests.support.tap --config FILE --state FILE`` writes the rows of ``config.path`` above its bookmark."""
+"""A Singer tap that writes the rows of ``config.path`` above its bookmark.
+
+Called as ``python -m tests.support.tap --config FILE --state FILE``.
+"""
 
 from __future__ import annotations
 
@@ -16,12 +19,12 @@ FIELDS = {
 
 
 def main() -> int:
-    """Write SCHEMA, RECORD and STATE messages, as the protocol says."""
+    """Write SCHEMA, RECORD and STATE messages, by the protocol."""
     parser = argparse.ArgumentParser()
     for name in ("config", "state"):
         parser.add_argument(f"--{name}", type=Path)
-    given = parser.parse_args()
-    config, state = json.loads(given.config.read_text()), json.loads(given.state.read_text())
+    arguments = parser.parse_args()
+    config, state = json.loads(arguments.config.read_text()), json.loads(arguments.state.read_text())
     since = state["bookmarks"].get("orders", {}).get("at", "")
     _write("SCHEMA", stream="orders", schema={"type": "object", "properties": FIELDS}, key_properties=["id"])
     for line in Path(config["path"]).read_text().splitlines():

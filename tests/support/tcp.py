@@ -1,4 +1,4 @@
-"""A TCP proxy before a database: when enough of an answer went through, something happens, and the connection may be cut."""
+"""A TCP proxy before a database that acts in the middle of an answer, and may cut the connection."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ _PATIENCE = 20
 
 @dataclass
 class Breakage:
-    """What happens in the middle of an answer.
+    """An event in the middle of an answer.
 
     Attributes:
-        after: bytes of answers on one connection.
-        happens: is called once, by the first connection that gets so far.
-        cuts: whether the connection is reset then.
-        happened: whether it has.
-        connections: how many were opened in all.
-        open: how many are.
+        after: the bytes of answers on one connection.
+        happens: called once, by the first connection that gets so far.
+        cuts: whether the connection is then reset.
+        happened: whether it has happened.
+        connections: how many connections were opened in all.
+        open: how many are open.
     """
 
     after: int = 0
@@ -42,7 +42,7 @@ class Breakage:
     lock: Condition = field(default_factory=Condition)
 
     def passes(self, amount: int) -> bool:
-        """Return whether a connection that has got so much stays open."""
+        """Return whether a connection with so many bytes stays open."""
         with self.lock:
             if (self.happens is None and not self.cuts) or self.happened or amount < self.after:
                 return True
@@ -66,26 +66,26 @@ class TcpProxy(ThreadingTCPServer):
 
     @property
     def port(self) -> int:
-        """Where it listens."""
+        """Return its port."""
         return int(self.server_address[1])
 
     @property
     def left_open(self) -> int:
-        """How many connections are open, after a while in which those that end may end."""
+        """Return how many connections stay open, after a while in which others may end."""
         with self.breakage.lock:
             self.breakage.lock.wait_for(lambda: not self.breakage.open, _PATIENCE)
             return self.breakage.open
 
     def stop_listening(self) -> None:
-        """Be away: who connects is cut off."""
+        """Cut off all new connections."""
         self.away = True
 
     def listen_again(self) -> None:
-        """Be there again."""
+        """Accept connections again."""
         self.away = False
 
     def break_off(self, after: int, happens: Callable[[], Any] | None = None, *, cuts: bool = False) -> None:
-        """Have something happen, once, in the middle of an answer of so many bytes."""
+        """Let something happen once, in the middle of an answer of so many bytes."""
         self.breakage.after, self.breakage.happens, self.breakage.cuts = after, happens, cuts
         self.breakage.happened = False
 
@@ -111,7 +111,7 @@ class _Handler(BaseRequestHandler):
                 breakage.lock.notify_all()
 
     def _reset(self) -> None:
-        """Have the end of the connection be a reset."""
+        """Make the connection end with a reset."""
         self.request.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
 
     def _upstream(self) -> socket.socket:

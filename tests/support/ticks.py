@@ -1,4 +1,4 @@
-"""A sensor as Dagster ticks it: with its landing zone, its clock, and the cursor that is kept between ticks."""
+"""A sensor as Dagster ticks it: with its landing zone, its clock, and the cursor between ticks."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ WINDOWS: dict[str, Any] = {
 
 
 def flow_of(**definition: Any) -> Dataflow:
-    """A dataflow named ``arrivals``, with these keys beside the usual ones."""
+    """Return a dataflow named ``arrivals``, with these keys beside the usual ones."""
     base = {
         "name": "arrivals",
         "source": {"type": "files", "path": "landing", "format": "ndjson"},
@@ -51,7 +51,7 @@ def flow_of(**definition: Any) -> Dataflow:
 
 
 class Ticker:
-    """A sensor of a dataflow; ``now`` is its clock, and ``events`` what it has reported at its last tick."""
+    """A sensor of a dataflow; ``now`` is its clock, and ``events`` its reports at the last tick."""
 
     def __init__(
         self,
@@ -83,7 +83,7 @@ class Ticker:
             file.touch()
 
     def tick(self) -> RunRequest | str:
-        """The run that is asked for, or why none is."""
+        """Return the requested run, or why there is none."""
         result = self.sensor(build_sensor_context(instance=self.instance, cursor=self.cursor))
         assert isinstance(result, SensorResult)
         self.cursor = result.cursor
@@ -95,7 +95,7 @@ class Ticker:
         return str(result.skip_reason.skip_message)
 
     def commit(self, *paths: str, **changes: Any) -> Entry:
-        """What a run that has loaded these files leaves; the last of them is the watermark."""
+        """Append the entry of a run that has loaded these files; the last one is the watermark."""
         log, name = self.platform.log, self.flow.name
         last = log.newest(name)
         number = last.number + 1 if last else 1
@@ -113,24 +113,24 @@ class Ticker:
         return log.append(name, following(last, **{**loaded, **first, **changes}), expected=number - 1)
 
     def abandon(self) -> Entry:
-        """What a run leaves that has given its number up, and has loaded nothing."""
+        """Append the entry of a run that has abandoned its number and loaded nothing."""
         return self.commit(why="abandon")
 
     def set_aside(self, path: str, *, released: bool) -> Entry:
-        """What leaves a file in quarantine, released or not."""
+        """Append an entry that quarantines a file, or has released it."""
         row = [path, 0, "v", 0, "bad", released]
         name, stored = "released" if released else "held", StoredList(QUARANTINED_FILES, [row])
         return self.commit(quarantine=self.platform.log.put_list(self.flow.name, name, stored, QUARANTINE))
 
 
-def asked(answer: RunRequest | str) -> RunRequest:
-    """The run that a tick asks for."""
+def requested_run(answer: RunRequest | str) -> RunRequest:
+    """Return the run that a tick requests."""
     assert isinstance(answer, RunRequest), answer
     return answer
 
 
 def ticks(ticker: Ticker, minutes: int, run: Callable[[], object]) -> list[str]:
-    """Tick every minute; what each run that is asked for does is ``run``. Returns their keys."""
+    """Tick every minute; ``run`` stands for each requested run. Return the keys of the runs."""
     keys = list[str]()
     for _ in range(minutes):
         answer = ticker.tick()

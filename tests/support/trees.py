@@ -1,4 +1,4 @@
-"""Trees of files: made in a store, and drawn at random."""
+"""Trees of files: written to a store, and drawn at random."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def write_files(root: Path, paths: Iterable[str], data: bytes = b"x") -> Place:
     """Write files into a folder.
 
     Raises:
-        OSError: where one path needs a folder of a name that another has as a file.
+        OSError: if one path needs a folder with the name of another path's file.
     """
     for path in paths:
         file = root / path
@@ -49,11 +49,11 @@ paths = st.builds(lambda folder, name: f"{folder}/{name}" if folder else name, _
 
 @st.composite
 def trees(draw: st.DrawFn) -> list[str]:
-    """Files that a file system can hold: no file has the name of a folder."""
+    """Draw files that a file system can hold: no file has the name of a folder."""
     least = draw(st.sampled_from([0, 0, 12]))
-    found = draw(st.lists(paths, min_size=least, max_size=least + 14, unique=True))
-    folders = {up for path in found for up in _folders(path)}
-    return [path for path in found if path not in folders]
+    drawn_paths = draw(st.lists(paths, min_size=least, max_size=least + 14, unique=True))
+    folders = {up for path in drawn_paths for up in _folders(path)}
+    return [path for path in drawn_paths if path not in folders]
 
 
 def leaf_tree(files: Iterable[str]) -> list[str]:

@@ -1,6 +1,6 @@
-"""A dataflow of windows on real parts: its source is a table of the lake, written with deltalake, or one of PostgreSQL.
+"""A dataflow of windows on real parts: a table of the lake, written with deltalake, or PostgreSQL.
 
-Belongs here: definitions, putting and removing rows at the source, and what a run has read.
+Belongs here: definitions, rows at the source, and what a run has read.
 """
 
 from __future__ import annotations
@@ -31,28 +31,28 @@ EVENTS = pa.schema(
 
 
 def instant(text: str) -> datetime:
-    """``2020-01-31``, ``2020-01-31T10:00``; UTC unless it says another offset."""
-    found = datetime.fromisoformat(text)
-    return found if found.tzinfo else found.replace(tzinfo=UTC)
+    """Return an instant of text such as ``2020-01-31T10:00``; UTC unless it has another offset."""
+    moment = datetime.fromisoformat(text)
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 def event(number: int, at: str | datetime, unit: str | None = "a", value: int = 0) -> dict[str, Any]:
-    """A row of a source."""
+    """Return a row of a source."""
     return {"id": number, "at": instant(at) if isinstance(at, str) else at, "unit": unit, "value": value}
 
 
 def watermark(start: str = "2020-01-01", to: str = "-", units: object = "a,b", **more: Any) -> dict[str, Any]:
-    """Daily windows from a day on, of some units; keys of the definition beside it."""
-    given: list[dict[str, Any]] = [
+    """Return daily windows from a day on, of some units; ``more`` are keys of the watermark."""
+    entries: list[dict[str, Any]] = [
         {"name": "system", "type": "datetime", "range": {"from": start, "to": to}},
         {"name": "u", "type": "unit", "units": units},
     ]
-    return {"type": "window", "definition": given if units else given[:1], "window": "daily"} | more
+    return {"type": "window", "definition": entries if units else entries[:1], "window": "daily"} | more
 
 
 @dataclass
 class LakeTable:
-    """A table of the lake that somebody else writes."""
+    """A table of the lake that another writer writes."""
 
     path: Path
     schema: pa.Schema = EVENTS
@@ -60,34 +60,34 @@ class LakeTable:
     partition_by: Sequence[str] = ()
 
     def put(self, *rows: Row) -> None:
-        """Rows come, or change: a row of the same ``id`` is replaced."""
+        """Add rows, or replace rows with the same ``id``."""
         self.rows |= {row["id"]: row for row in rows}
         self._write()
 
     def drop(self, *numbers: int) -> None:
-        """Rows are deleted."""
+        """Delete rows."""
         for number in numbers:
             del self.rows[number]
         self._write()
 
     def add(self, *rows: Row) -> None:
-        """Rows come, in a file of their own."""
+        """Add rows in a file of their own."""
         self.rows |= {row["id"]: row for row in rows}
         write_deltalake(str(self.path), self._arrow(rows), mode="append")
 
     def files(self) -> dict[Path, list[int]]:
-        """The files of the newest version, with the ``id`` of each row."""
+        """Return the files of the newest version, with the ``id`` of each row."""
         paths = [Path(uri.removeprefix("file://")) for uri in DeltaTable(str(self.path)).file_uris()]
         return {path: pq.read_table(path).column("id").to_pylist() for path in paths}
 
     @property
     def version(self) -> int:
-        """The newest."""
+        """Return the newest version."""
         return int(DeltaTable(str(self.path)).version())
 
     @contextmanager
     def without(self, *numbers: int) -> Iterator[None]:
-        """The files that hold some of these rows cannot be read; of no numbers all files."""
+        """Make the files with some of these rows unreadable inside the block; without numbers all files."""
         hidden = [path for path, ids in self.files().items() if not numbers or set(ids) & set(numbers)]
         for path in hidden:
             path.rename(path.with_suffix(".hidden"))
@@ -99,14 +99,14 @@ class LakeTable:
 
     @contextmanager
     def spoilt(self, *numbers: int) -> Iterator[None]:
-        """The files that hold some of these rows are there, with no Parquet in them: only reading them fails."""
-        kept = {path: path.read_bytes() for path, ids in self.files().items() if set(ids) & set(numbers)}
-        for path, content in kept.items():
+        """Replace the files with some of these rows by garbage inside the block: only reading them fails."""
+        contents = {path: path.read_bytes() for path, ids in self.files().items() if set(ids) & set(numbers)}
+        for path, content in contents.items():
             path.write_bytes(bytes(len(content)))
         try:
             yield
         finally:
-            for path, content in kept.items():
+            for path, content in contents.items():
                 path.write_bytes(content)
 
     def _write(self) -> None:
@@ -127,35 +127,35 @@ class Windows:
 
     Attributes:
         feed: the dataflow.
-        table: its source in the lake; rows of PostgreSQL are put by its own statements.
+        table: its source in the lake; rows of PostgreSQL are written by statements.
     """
 
     feed: Feed
     table: LakeTable
 
     def run(self, now: str, **options: Any) -> list[tuple[str, str]]:
-        """Run at an instant, without a failure; returns what was read."""
+        """Run at an instant, require success, and return what was read."""
         outcome = self.feed.run(now=instant(now), **options)
         if outcome.error is not None:
             raise outcome.error
-        return self.read(*[one.entry.number for one in outcome.committed])
+        return self.read(*[commit.entry.number for commit in outcome.committed])
 
     def fail(self, now: str) -> Any:
-        """Run at an instant; returns the error."""
+        """Run at an instant; return the error."""
         return self.feed.run(now=instant(now)).error
 
     def read(self, *numbers: int) -> list[tuple[str, str]]:
-        """What the slices of these numbers have read: start and unit of each work unit, in order."""
-        return [(_day(one.start), one.unit) for number in numbers for one in works(self.feed, number)]
+        """Return start and unit of each work unit that these slices have read, in order."""
+        return [(_day(work.start), work.unit) for number in numbers for work in works(self.feed, number)]
 
     @property
     def rows(self) -> list[tuple[Any, ...]]:
-        """``id`` and ``value`` of all rows of the target."""
+        """Return ``id`` and ``value`` of all rows of the target."""
         return self.feed.rows("id", "value")
 
 
 def works(feed: Feed, number: int) -> Sequence[WorkUnit]:
-    """The work units that the slice of a number was made to read, without those that it passed over."""
+    """Return the work units that a slice was to read, without those that it passed over."""
     log = feed.platform.log
     intent = log.intent(NAME, number)
     assert intent is not None
@@ -170,9 +170,11 @@ def on_lake(
     source: Row = BY_COLUMNS,
     **definition: Any,
 ) -> Windows:
-    """Windows on a table of the lake, replaced unless the definition says otherwise."""
-    given = {"type": "table", "table": "raw/events", **source}
-    feed = Feed(folder, engine, {"watermark": watermark(), "target": REPLACED, **definition, "source": given})
+    """Return windows on a table of the lake, replaced unless the definition says otherwise."""
+    table_source = {"type": "table", "table": "raw/events", **source}
+    feed = Feed(
+        folder, engine, {"watermark": watermark(), "target": REPLACED, **definition, "source": table_source}
+    )
     return Windows(feed, LakeTable(folder / "lake" / "raw" / "events", schema))
 
 
@@ -184,23 +186,23 @@ class DatabaseTable:
     schema: str = field(default_factory=lambda: f"src_{uuid4().hex[:10]}")
 
     def __post_init__(self) -> None:
-        """Make it."""
+        """Create it."""
         self.ask("CREATE SCHEMA {s}")
         self.ask("CREATE TABLE {s}.events (id bigint, at timestamptz, unit text, value bigint)")
 
     def ask(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
-        """A statement; ``{s}`` stands for the schema."""
+        """Return the rows of a statement; ``{s}`` stands for the schema."""
         return self.server.ask(statement, *values, s=self.schema)
 
     def put(self, *rows: Row) -> None:
-        """Rows come, or change."""
+        """Add or change rows."""
         for row in rows:
             self.ask("DELETE FROM {s}.events WHERE id = %s", row["id"])
             self.ask("INSERT INTO {s}.events VALUES (%s, %s, %s, %s)", *row.values())
 
 
 def reaching(server: Postgres) -> tuple[dict[str, Any], dict[str, str]]:
-    """Settings with the connection ``erp``, and the environment that has its password."""
+    """Return settings with the connection ``erp``, and the environment with its password."""
     erp = {
         "type": "jdbc",
         "url": f"jdbc:postgresql://127.0.0.1:{server.port}/postgres",
@@ -213,12 +215,12 @@ def reaching(server: Postgres) -> tuple[dict[str, Any], dict[str, str]]:
 def on_postgres(
     folder: Path, engine: SparkEngine, table: DatabaseTable, source: Mapping[str, Any], **definition: Any
 ) -> Feed:
-    """Windows on PostgreSQL, replaced unless the definition says otherwise."""
-    given = {"type": "jdbc", "connection": "erp", **source}
+    """Return windows on PostgreSQL, replaced unless the definition says otherwise."""
+    table_source = {"type": "jdbc", "connection": "erp", **source}
     return Feed(
         folder,
         engine,
-        {"watermark": watermark(), "target": REPLACED, **definition, "source": given},
+        {"watermark": watermark(), "target": REPLACED, **definition, "source": table_source},
         *reaching(table.server),
     )
 

@@ -1,4 +1,4 @@
-"""Rows with times and units in a database and in the lake alike, and which of them an extent means, said in Python."""
+"""Rows with times and units in a database and in the lake, and a filter by extent in Python."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Row:
     due: date | None
 
 
-COLUMNS = [one.name for one in fields(Row)]
+COLUMNS = [column.name for column in fields(Row)]
 UNITS = {"t": "text", "w": "whole", "n": "number", "f": "flag", "d": "due"}
 """Names of units to columns."""
 
@@ -87,16 +87,16 @@ _ARROW = pa.schema(
 
 
 def some_rows(seed: int, number: int = 400) -> list[Row]:
-    """Rows on every half hour around both changes of the clock, with NULLs and odd texts."""
+    """Return rows on every half hour around both changes of the clock, with NULLs and odd texts."""
     pick = random.Random(seed)
-    made = count()
+    row_ids = count()
 
     def row() -> Row:
         moment = pick.choice((SPRING, AUTUMN)) + timedelta(minutes=30 * pick.randrange(60))
         # The hour that spring skips is written by programs that do not know better.
         wall = moment.replace(tzinfo=None) + timedelta(minutes=pick.choice((0, 30, 60)))
         return Row(
-            next(made),
+            next(row_ids),
             pick.choice((moment, moment, moment, None)),
             pick.choice((wall, wall, wall, None)),
             pick.choice((wall.date(), wall.date(), None)),
@@ -111,7 +111,7 @@ def some_rows(seed: int, number: int = 400) -> list[Row]:
 
 
 def put_in_database(server: Postgres, table: str, rows: Iterable[Row]) -> None:
-    """Make a table of them."""
+    """Create a table of them."""
     with psycopg.connect(server.url(), autocommit=True) as connection:
         connection.execute(f"CREATE TABLE {table} {_SQL}")
         values = ", ".join(["%s"] * len(COLUMNS))
@@ -123,21 +123,21 @@ def put_in_database(server: Postgres, table: str, rows: Iterable[Row]) -> None:
 
 
 def put_in_lake(folder: Path, rows: Iterable[Row]) -> None:
-    """Make a Delta table of them."""
+    """Create a Delta table of them."""
     write_deltalake(
         str(folder), pa.Table.from_pylist([vars(row) for row in rows], schema=_ARROW), mode="append"
     )
 
 
 def ids_in_lake(folder: Path) -> list[int]:
-    """The ids that a Delta table holds, sorted."""
+    """Return the ids that a Delta table holds, sorted."""
     return sorted(DeltaTable(str(folder)).to_pyarrow_table(columns=["id"]).column("id").to_pylist())
 
 
 def meant(
     rows: Iterable[Row], extents: Sequence[Extent], column: str | None, units: bool = True
 ) -> list[int]:
-    """The ids of the rows that are in an extent, by a filter in Python."""
+    """Return the ids of the rows in an extent, by a filter in Python."""
     return [row.id for row in rows if any(_in(row, extent, column, units) for extent in extents)]
 
 
@@ -153,8 +153,8 @@ def _timely(value: Any, extent: Extent) -> bool:
         return False
     if isinstance(value, datetime):
         # A local time that is there twice is of the second pass, as fold=1 says.
-        known = value if value.tzinfo else value.replace(tzinfo=ZONE, fold=1)
-        return extent.lower <= known.timestamp() * 1000 < extent.upper
+        aware = value if value.tzinfo else value.replace(tzinfo=ZONE, fold=1)
+        return extent.lower <= aware.timestamp() * 1000 < extent.upper
     first, last = (datetime.fromtimestamp(ms / 1000, ZONE).date() for ms in (extent.lower, extent.upper))
     return bool(first <= value < last)
 

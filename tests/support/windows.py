@@ -21,7 +21,7 @@ def windowed(
     field: str = "id",
     **more: Any,
 ) -> WindowWatermark:
-    """A definition; without a start it has no time dimension, without units none of these."""
+    """Return a definition; without a start it has no time dimension, without units no units."""
     entries: list[dict[str, Any]] = []
     if start is not None:
         entries.append({"name": "system", "type": "datetime", "range": {"from": start, "to": to}})
@@ -31,7 +31,10 @@ def windowed(
 
 
 def with_high(state: WindowState, unit: str, start: int, high: int) -> WindowState:
-    """A window that is loaded up to somewhere, whatever its grid; a high that is no higher than its start is none."""
+    """Return the state with a window loaded up to a high, whatever its grid.
+
+    A high that is not above the window's start adds nothing.
+    """
     if high <= start:
         return state
     intervals = WindowIntervals(state.units.get(unit, ()), state.grid)

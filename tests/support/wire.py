@@ -1,4 +1,4 @@
-"""A TCP proxy before a PostgreSQL server: it loses answers, and can keep them back."""
+"""A TCP proxy before a PostgreSQL server that loses answers, or keeps them back."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _READY = b"Z\x00\x00\x00\x05I"
 
 @dataclass
 class Faults:
-    """What is done to what goes through.
+    """The faults to inject, and counts.
 
     Attributes:
-        marker: which statements: those with this in their bytes.
-        lose: of how many of them, from now on, the answer is lost after the server has done what they ask for.
-        frozen: whether no answer to them arrives, and the connection stays open.
-        connections: how many were opened.
-        statements: how many were sent.
+        marker: marks the affected statements: those with these bytes.
+        lose: the number of them whose answer is lost after the server has done them.
+        frozen: whether no answer to them arrives, while the connection stays open.
+        connections: how many connections were opened.
+        statements: how many statements were sent.
     """
 
     marker: bytes = b"INSERT"
@@ -35,7 +35,7 @@ class Faults:
 
 
 class Wire(socketserver.ThreadingTCPServer):
-    """Passes bytes on, both ways."""
+    """A proxy that passes bytes on, both ways."""
 
     daemon_threads = True
     allow_reuse_address = True
@@ -47,7 +47,7 @@ class Wire(socketserver.ThreadingTCPServer):
 
     @property
     def port(self) -> int:
-        """Where it listens."""
+        """Return its port."""
         return int(self.server_address[1])
 
 

@@ -1,4 +1,4 @@
-"""Workbooks as programs write them: .xlsx by openpyxl, and .ods, which is a zipped XML."""
+"""Workbooks as programs write them: .xlsx by openpyxl, and .ods, which is zipped XML."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Cells = Sequence[Any]
 
 
 def xlsx(rows: Cells, *, sheet: str = "Data", **more: Cells) -> bytes:
-    """A workbook whose first sheet has these rows; ``more`` are sheets behind it, by name."""
+    """Return a workbook whose first sheet has these rows; ``more`` are further sheets by name."""
     book = openpyxl.Workbook()
     first = book.active
     assert first is not None
@@ -30,14 +30,14 @@ def xlsx(rows: Cells, *, sheet: str = "Data", **more: Cells) -> bytes:
 
 
 def saved(book: openpyxl.Workbook) -> bytes:
-    """A workbook as a file."""
+    """Return a workbook as a file."""
     buffer = io.BytesIO()
     book.save(buffer)
     return buffer.getvalue()
 
 
 def numbers(*cells: tuple[float, str], is_1904: bool = False) -> bytes:
-    """A workbook with a header, and a row of numbers below it, each shown by a format."""
+    """Return a workbook with a header and a row of numbers, each with its format."""
     book = openpyxl.Workbook()
     book.epoch = CALENDAR_MAC_1904 if is_1904 else CALENDAR_WINDOWS_1900
     sheet = book.active
@@ -49,20 +49,20 @@ def numbers(*cells: tuple[float, str], is_1904: bool = False) -> bytes:
 
 
 def edited(workbook: bytes, old: str, new: str, part: str = "xl/worksheets/sheet1.xml") -> bytes:
-    """A workbook with another text in the XML of its first sheet, or of another part."""
+    """Return a workbook with a text replaced in the XML of its first sheet, or of another part."""
     buffer = io.BytesIO()
-    with zipfile.ZipFile(io.BytesIO(workbook)) as packed, zipfile.ZipFile(buffer, "w") as other:
+    with zipfile.ZipFile(io.BytesIO(workbook)) as packed, zipfile.ZipFile(buffer, "w") as edited_zip:
         for name in packed.namelist():
             content = packed.read(name)
             if name == part:
                 assert old.encode() in content
                 content = content.replace(old.encode(), new.encode())
-            other.writestr(name, content)
+            edited_zip.writestr(name, content)
     return buffer.getvalue()
 
 
 def ods(rows: Cells, *, sheet: str = "Data") -> bytes:
-    """A workbook of OpenDocument with these rows, of numbers and texts."""
+    """Return a workbook of OpenDocument with these rows of numbers and texts."""
     body = "".join(f"<table:table-row>{''.join(map(_cell, row))}</table:table-row>" for row in rows)
     spaces = "".join(
         f' xmlns:{name}="urn:oasis:names:tc:opendocument:xmlns:{name}:1.0"'

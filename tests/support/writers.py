@@ -1,4 +1,4 @@
-"""Writers of a watermark log that run, and die, as processes of their own: what a fork server of the tests starts."""
+"""Writers of a watermark log as processes of their own, which a fork server starts and tests kill."""
 
 from __future__ import annotations
 
@@ -20,14 +20,17 @@ from resources.watermarks.log import WatermarkLog
 
 
 def processes() -> ForkServerContext:
-    """Starts processes in milliseconds, from one that has imported what they need and has neither threads nor connections."""
+    """Return a starter of processes that takes milliseconds.
+
+    Its own process has imported what they need, and has no threads or connections.
+    """
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([__name__, "resources.watermarks.blobs.postgres"])
     return context
 
 
 def entry(number: int, value: int = 0) -> Entry:
-    """An entry that says who wrote it."""
+    """Return an entry that names its writer."""
     return Entry(
         id=new_id(),
         number=number,
@@ -47,24 +50,24 @@ def append_many(
     writer: int,
     count: int,
     start: Barrier,
-    told: SimpleQueue[tuple[list[str], int]],
+    results: SimpleQueue[tuple[list[str], int]],
 ) -> None:
-    """Append as often as said, each time at the number after the newest; tells the ids that it appended, and its conflicts."""
+    """Append ``count`` times, each time after the newest number; report the appended ids and conflicts."""
     log = WatermarkLog(open_blobs(place))
     won: list[str] = []
-    lost = 0
+    conflicts = 0
     start.wait(60)
     while len(won) < count:
         newest = log.newest(dataflow)
         number = newest.number if newest else 0
-        ours = entry(number + 1, writer)
+        own_entry = entry(number + 1, writer)
         try:
-            log.append(dataflow, ours, expected=number)
+            log.append(dataflow, own_entry, expected=number)
         except Conflict:
-            lost += 1
+            conflicts += 1
         else:
-            won.append(ours.id)
-    told.put((won, lost))
+            won.append(own_entry.id)
+    results.put((won, conflicts))
 
 
 def append_until_killed(place: Place | Database, dataflow: str) -> None:
@@ -78,11 +81,11 @@ def append_until_killed(place: Place | Database, dataflow: str) -> None:
 
 def append_and_die(place: Place | Database, dataflow: str, number: int, before: str, count: int) -> None:
     """Append once, and die by SIGKILL just before the ``count``-th call of ``os.<before>``."""
-    real, left = getattr(os, before), [count]
+    real, remaining = getattr(os, before), [count]
 
     def dying(*arguments: object, **named: object) -> object:
-        left[0] -= 1
-        if left[0] == 0:
+        remaining[0] -= 1
+        if remaining[0] == 0:
             os.kill(os.getpid(), signal.SIGKILL)
         return real(*arguments, **named)
 

@@ -1,1 +1,1 @@
-"""What streams emit, row by row in plain Python: what Spark's own ways of doing it are held against."""
+"""The output of streams, computed row by row in plain Python, to compare Spark's with."""

@@ -1,4 +1,4 @@
-"""The rows of a chunk of a split: kept, late or quarantined."""
+"""The rows of a chunk of a split: on time, late or quarantined."""
 
 from __future__ import annotations
 
@@ -20,31 +20,31 @@ class Sifted(Generic[Row]):
     """The rows of one chunk, each in one place, in their order.
 
     Attributes:
-        kept: at or above the watermark that was held before the chunk.
-        late: below it.
-        quarantined: without an event time; they move no watermark.
-        watermark: held after the chunk; None while no row had an event time.
+        on_time: rows at or above the watermark before the chunk.
+        late: rows below it.
+        quarantined: rows without an event time; they move no watermark.
+        watermark: the watermark after the chunk; None while no row had an event time.
     """
 
-    kept: tuple[Row, ...]
+    on_time: tuple[Row, ...]
     late: tuple[Row, ...]
     quarantined: tuple[Row, ...]
     watermark: EventTime | None
 
 
 def is_late(at: EventTime, watermark: EventTime | None) -> bool:
-    """Return whether an event time lies below a watermark; a row exactly at it is kept."""
+    """Return whether an event time lies below a watermark; a row exactly at it is on time."""
     return watermark is not None and at < watermark
 
 
 def held_before_each(
     watermark: EventTime | None, highest: Iterable[EventTime | None], timeout: Span
 ) -> tuple[EventTime | None, ...]:
-    """Return the watermark that judges each chunk of a split, and at the end the one held after the last.
+    """Return the watermark before each chunk of a split, and the one after the last chunk.
 
     Args:
-        watermark: held before the first.
-        highest: event time of each chunk, in the order of offsets.
+        watermark: the watermark before the first chunk.
+        highest: the highest event time of each chunk, in the order of offsets.
         timeout: how far rows may be out of order.
     """
     tops = chain([watermark], (top if top is None else before(top, timeout) for top in highest))
@@ -54,15 +54,15 @@ def held_before_each(
 def sift(
     rows: Iterable[Row], at: Callable[[Row], EventTime | None], watermark: EventTime | None, timeout: Span
 ) -> Sifted[Row]:
-    """Return the rows of one chunk of one split, kept, late and quarantined.
+    """Return the rows of one chunk of one split: on time, late and quarantined.
 
     Args:
-        rows: in their order.
-        at: the event time of a row.
-        watermark: held before the chunk.
+        rows: the rows in their order.
+        at: returns the event time of a row.
+        watermark: the watermark before the chunk.
         timeout: how far rows may be out of order.
     """
-    kept: list[Row] = []
+    on_time: list[Row] = []
     late: list[Row] = []
     quarantined: list[Row] = []
     highest: EventTime | None = None
@@ -72,17 +72,19 @@ def sift(
             quarantined.append(row)
             continue
         highest = later(highest, time)
-        (late if is_late(time, watermark) else kept).append(row)
-    return Sifted(tuple(kept), tuple(late), tuple(quarantined), raise_watermark(watermark, highest, timeout))
+        (late if is_late(time, watermark) else on_time).append(row)
+    return Sifted(
+        tuple(on_time), tuple(late), tuple(quarantined), raise_watermark(watermark, highest, timeout)
+    )
 
 
 def quarantine_reason(at: EventTime | None, split: str | None, latest: EventTime | None) -> Reason | None:
-    """Return why a row can be in no split's order; None if it can.
+    """Return why a row has no place in a split's order; None if it has one.
 
     Args:
         at: its event time.
-        split: the split it names.
-        latest: the latest event time that is believed; None: every one is.
+        split: the split that it names.
+        latest: the latest plausible event time; None: every one is plausible.
     """
     if at is None:
         return "null_event_time"

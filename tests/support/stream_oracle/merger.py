@@ -1,4 +1,7 @@
-"""Splits that say their watermarks one after the other, and what is the global one after each: conformance cases are told so."""
+"""Splits that report their watermarks in turn, and the global watermark after each.
+
+Conformance cases are written this way.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +15,12 @@ from partitions.stream.global_watermark import global_watermark
 
 @dataclass(frozen=True)
 class Merger:
-    """What the splits have said.
+    """The reported watermarks of splits.
 
     Attributes:
-        watermarks: the latest of each split; None: it is declared, and waited for.
+        watermarks: the latest of each split; None: it is declared and awaited.
         idle: splits that are left out of the minimum.
-        least: so many splits need a watermark before there is a global one.
+        least: how many splits need a watermark before there is a global one.
         value: the global watermark, which never falls; None: undefined.
     """
 
@@ -27,25 +30,28 @@ class Merger:
     value: EventTime | None = None
 
     def heard(self, watermarks: Mapping[str, EventTime]) -> Self:
-        """Return it after splits said these watermarks; what is lower than before is ignored, and an idle split is awake."""
+        """Return it after splits reported watermarks.
+
+        Lower ones than before are ignored; an idle split is active again.
+        """
         risen = {name: later(self.watermarks.get(name), at) for name, at in watermarks.items()}
         return self._merged({**self.watermarks, **risen}, self.idle - watermarks.keys())
 
     def slept(self, names: Collection[str]) -> Self:
-        """Return it without these splits in the minimum; when all sleep the global watermark stays."""
+        """Return it with these splits idle; if all are, the global watermark stays."""
         return self._merged(self.watermarks, self.idle | set(names))
 
     def woken(self, names: Collection[str]) -> Self:
-        """Return it with these splits in the minimum again, with the watermarks they had."""
+        """Return it with these splits active again, with the watermarks they had."""
         return self._merged(self.watermarks, self.idle - set(names))
 
     def added(self, names: Iterable[str]) -> Self:
-        """Return it with new splits, which stand at the global watermark; while there is none they are waited for."""
+        """Return it with new splits at the global watermark; without one they are awaited."""
         new = {name: self.value for name in names if name not in self.watermarks}
         return self._merged({**self.watermarks, **new}, self.idle)
 
     def removed(self, names: Collection[str]) -> Self:
-        """Return it without these splits: they leave the minimum."""
+        """Return it without these splits."""
         rest = {name: at for name, at in self.watermarks.items() if name not in names}
         return self._merged(rest, self.idle - set(names))
 

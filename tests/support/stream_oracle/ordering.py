@@ -1,4 +1,4 @@
-"""The order of a stream's rows: by event time, ties by the columns of ``order_by`` (docs/reference/streams.md)."""
+"""The order of a stream's rows: by event time, then by ``order_by`` (docs/reference/streams.md)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Order:
     """The order of rows.
 
     Attributes:
-        event_time: its column; never NULL here.
+        event_time: the column of event times; never NULL here.
         ties: columns that order rows of one event time; NULL comes first, as in Spark.
     """
 
@@ -29,7 +29,7 @@ class Order:
         return row[self.event_time]
 
     def sorted(self, rows: Iterable[Row]) -> tuple[Row, ...]:
-        """Return rows in order; those that tie in everything as they came."""
+        """Return rows in order; full ties keep their order."""
         return tuple(sorted(rows, key=self._key))
 
     def _key(self, row: Row) -> tuple[Any, ...]:

@@ -28,7 +28,7 @@ def value_of(call: OverCall, rows: Sequence[Row], at: int, ranks: Ranks) -> Any:
 
 @dataclass(frozen=True)
 class Ranks:
-    """The numbers of one row in its partition; of none before the first."""
+    """The ranks of one row in its partition; zeros before the first row."""
 
     row_number: int = 0
     rank: int = 0
@@ -36,19 +36,19 @@ class Ranks:
     time: EventTime | None = None
 
     def next(self, time: EventTime) -> Ranks:
-        """Return the numbers of the row that follows."""
+        """Return the ranks of the next row."""
         number, tie = self.row_number + 1, self.row_number > 0 and time == self.time
         return Ranks(number, self.rank if tie else number, self.dense_rank + (not tie), time)
 
 
 @dataclass(frozen=True)
 class Partition:
-    """The rows of a partition that later ones need, and those that wait for later ones.
+    """The rows of a partition that later rows need, and those that wait for later rows.
 
     Attributes:
-        rows: in order.
-        out: so many of them, the first ones, have left.
-        ranks: of the last one that left.
+        rows: the rows in order.
+        out: how many of the first ones have left.
+        ranks: the ranks of the last one that left.
     """
 
     rows: tuple[Row, ...] = ()
@@ -61,10 +61,10 @@ class Over:
     """Rows of one order within each partition.
 
     Attributes:
-        partition_by: columns; none: all rows are one partition.
-        calls: by the name of the column that is added.
-        order: of rows.
-        partitions: by their columns' values.
+        partition_by: the partition columns; none: all rows are one partition.
+        calls: the calls by the name of the added column.
+        order: the order of rows.
+        partitions: the partitions by their columns' values.
     """
 
     partition_by: tuple[str, ...]
@@ -73,21 +73,21 @@ class Over:
     partitions: Mapping[tuple[Any, ...], Partition] = field(default_factory=dict)
 
     def advanced(self, rows: Iterable[Row]) -> tuple[Over, tuple[Row, ...]]:
-        """Return it after rows that the sort gave out, and the rows that leave with their values, in order.
+        """Return it after sorted rows, and the rows that leave with their values, in order.
 
         Args:
-            rows: in order, none before one that came earlier.
+            rows: rows in order, none before an earlier one.
         """
         came: dict[tuple[Any, ...], list[Row]] = {}
         for row in rows:
             came.setdefault(tuple(row[name] for name in self.partition_by), []).append(row)
         partitions, out = dict(self.partitions), []
         for group, more in came.items():
-            partitions[group], left = self._left(partitions.get(group, Partition()), more)
-            out += left
+            partitions[group], leaving = self._advance_partition(partitions.get(group, Partition()), more)
+            out += leaving
         return Over(self.partition_by, self.calls, self.order, partitions), self.order.sorted(out)
 
-    def _left(self, partition: Partition, more: list[Row]) -> tuple[Partition, list[Row]]:
+    def _advance_partition(self, partition: Partition, more: list[Row]) -> tuple[Partition, list[Row]]:
         reach = Reach.of(self.calls.values())
         rows, ranks = (*partition.rows, *more), partition.ranks
         out: list[Row] = []

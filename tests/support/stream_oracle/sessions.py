@@ -18,10 +18,10 @@ class Session:
     """One session.
 
     Attributes:
-        group: the values that its rows have in common.
-        rows: in order, at least one.
-        first: event time.
-        last: event time; it closes when the global watermark is above this and the gap.
+        group: the values that its rows share.
+        rows: its rows in order, at least one.
+        first: its first event time.
+        last: its last event time; it closes when the global watermark is above this plus the gap.
     """
 
     group: Group
@@ -32,13 +32,13 @@ class Session:
 
 @dataclass(frozen=True)
 class SessionBuffer:
-    """Rows of sessions that are open: one or more a group, as far as rows below the global watermark tell.
+    """Rows of open sessions, one or more a group.
 
     Attributes:
         gap: the largest distance of two neighbours, inclusive.
-        group_by: columns whose values the rows of a session have in common.
-        order: of rows in a session.
-        open: rows by group, in order.
+        group_by: the columns whose values the rows of a session share.
+        order: the order of rows in a session.
+        open: the rows by group, in order.
     """
 
     gap: Span
@@ -48,14 +48,14 @@ class SessionBuffer:
 
     def took(self, rows: Iterable[Row]) -> SessionBuffer:
         """Return it with more rows."""
-        grown = {group: list(held) for group, held in self.open.items()}
+        grown = {group: list(group_rows) for group, group_rows in self.open.items()}
         for row in rows:
             grown.setdefault(tuple(row[name] for name in self.group_by), []).append(row)
-        held = {group: self.order.sorted(found) for group, found in grown.items()}
-        return SessionBuffer(self.gap, self.group_by, self.order, held)
+        sorted_rows = {group: self.order.sorted(group_rows) for group, group_rows in grown.items()}
+        return SessionBuffer(self.gap, self.group_by, self.order, sorted_rows)
 
     def closed(self, value: EventTime | None) -> tuple[SessionBuffer, tuple[Session, ...]]:
-        """Return what stays open, and the sessions that a global watermark closes, by their last event time."""
+        """Return the open rest, and the sessions that a global watermark closes, by last event time."""
         if value is None:
             return self, ()
         sessions = [session for group, rows in self.open.items() for session in self._sessions(group, rows)]

@@ -15,19 +15,19 @@ class SortBuffer:
     """Rows that wait for the global watermark.
 
     Attributes:
-        order: in which they leave.
-        rows: in no order.
+        order: the order in which they leave.
+        rows: the rows, in no order.
     """
 
     order: Order
     rows: tuple[Row, ...] = ()
 
     def took(self, rows: Iterable[Row]) -> SortBuffer:
-        """Return it with more rows, as of a split or another owner that it takes over."""
+        """Return it with more rows, such as those of a split that it takes over."""
         return SortBuffer(self.order, (*self.rows, *rows))
 
     def drained(self, value: EventTime | None) -> tuple[SortBuffer, tuple[Row, ...]]:
-        """Return what is left, and the rows that leave at a global watermark, in order."""
+        """Return the rest, and the rows that leave at a global watermark, in order."""
         out = [row for row in self.rows if leaves_buffer(self.order.time(row), value)]
         rest = [row for row in self.rows if not leaves_buffer(self.order.time(row), value)]
         return SortBuffer(self.order, tuple(rest)), self.order.sorted(out)

@@ -17,11 +17,11 @@ Window: TypeAlias = tuple[EventTime, EventTime]
 
 @dataclass(frozen=True)
 class WindowBuffer:
-    """Rows of windows that are open.
+    """Rows of open windows.
 
     Attributes:
         hop: the windows.
-        order: of rows in a window.
+        order: the order of rows in a window.
         open: their rows.
     """
 
@@ -31,22 +31,29 @@ class WindowBuffer:
 
     def took(self, rows: Iterable[Row]) -> WindowBuffer:
         """Return it with more rows, each in all windows that hold it."""
-        grown = {window: list(held) for window, held in self.open.items()}
+        grown = {window: list(window_rows) for window, window_rows in self.open.items()}
         for row in rows:
             for window in self.hop.windows(self.order.time(row)):
                 grown.setdefault(window, []).append(row)
-        return WindowBuffer(self.hop, self.order, {window: tuple(held) for window, held in grown.items()})
+        return WindowBuffer(
+            self.hop, self.order, {window: tuple(window_rows) for window, window_rows in grown.items()}
+        )
 
     def closed(
         self, value: EventTime | None
     ) -> tuple[WindowBuffer, tuple[tuple[Window, tuple[Row, ...]], ...]]:
-        """Return what stays open, and the windows that close at a global watermark at or above their end, by end, with their rows in order."""
-        done = (
+        """Return the open rest, and the windows that a global watermark closes, with sorted rows.
+
+        A window closes if the watermark is at or above its end; windows come by end.
+        """
+        closing = (
             []
             if value is None
             else sorted((end, start) for start, end in self.open if is_window_closed(end, value))
         )
-        out = tuple(((start, end), self.order.sorted(self.open[start, end])) for end, start in done)
-        gone = {window for window, _ in out}
-        rest = {window: held for window, held in self.open.items() if window not in gone}
+        out = tuple(((start, end), self.order.sorted(self.open[start, end])) for end, start in closing)
+        closed_windows = {window for window, _ in out}
+        rest = {
+            window: window_rows for window, window_rows in self.open.items() if window not in closed_windows
+        }
         return WindowBuffer(self.hop, self.order, rest), out

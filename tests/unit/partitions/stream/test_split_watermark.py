@@ -24,7 +24,7 @@ def test_rows_are_in_one_place_under_any_timeout(chunks: list[list[int | None]],
         assert list(sifted.late) == [
             (i, at) for i, at in rows if at is not None and bound is not None and at < bound
         ]
-        assert len(sifted.kept) + len(sifted.late) + len(sifted.quarantined) == len(rows)
+        assert len(sifted.on_time) + len(sifted.late) + len(sifted.quarantined) == len(rows)
         assert held is None or (sifted.watermark is not None and sifted.watermark >= held)
         times = [at for at in chunk if at is not None]
         assert sifted.watermark == max([*([] if held is None else [held]), *([max(times) - timeout] if times else [])], default=None)  # fmt: skip

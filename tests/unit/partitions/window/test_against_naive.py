@@ -15,7 +15,7 @@ from partitions.window.definition import WindowWatermark
 from partitions.window.plan import plan
 from partitions.window.state import WindowState
 from partitions.window.work_unit import FailedUnit, WorkUnit
-from tests.support.naive_windows import Asked, Naive, Work, highs, keys
+from tests.support.naive_windows import ForcedParts, Naive, Work, highs, keys
 
 # Each with a day near a change of its clocks; in Apia a whole day was left out, in Santiago and Cairo midnight is.
 PLACES = {
@@ -82,13 +82,13 @@ def definitions(draw: st.DrawFn, zone: str, now: datetime) -> tuple[dict[str, An
 
 
 @st.composite
-def selections(draw: st.DrawFn, now: datetime, grain: str) -> Asked:
+def selections(draw: st.DrawFn, now: datetime, grain: str) -> ForcedParts:
     """Somebody asks for a range near now, or for all of it, of some units."""
     first = now - timedelta(days=DAYS[grain]) * draw(st.sampled_from([0.2, 0.7, 1.5, 4]))
     last = first + timedelta(days=DAYS[grain]) * draw(st.sampled_from([0, 0.1, 0.6, 5]))
     ms = int(first.timestamp() * 1000), int(last.timestamp() * 1000)
     ranges = draw(st.sampled_from([None, (ms,), (ms, (ms[1] - 1, ms[1] + 10**8))]))
-    return Asked(ranges, draw(st.sampled_from([None, frozenset(UNITS[:2]), frozenset(UNITS[2:])])))
+    return ForcedParts(ranges, draw(st.sampled_from([None, frozenset(UNITS[:2]), frozenset(UNITS[2:])])))
 
 
 @st.composite
@@ -166,7 +166,7 @@ def test_every_run_reads_what_the_rule_says(runs: list[dict[str, Any]]) -> None:
         naive.run(cut, due, wanted, run["fails"], run["asked"] is not None, now)
         assert highs(state) == naive.highs
         assert all(state.high(unit, start) == high for (start, unit), high in naive.highs.items())
-        assert keys(state, state.left_out) == naive.left
+        assert keys(state, state.left) == naive.skipped
         assert keys(state, state.whole) == naive.whole
         assert {(start, unit) for unit, of_unit in state.failed.items() for start in of_unit} == {
             *naive.failed

@@ -17,7 +17,7 @@ from resources.loop import lease
 from resources.watermarks.entry import Holder, Intent, new_id, utc_now
 from resources.watermarks.holder import is_alive, process_is_alive
 from resources.watermarks.stored_objects import LEASES
-from tests.support.ticks import Ticker, asked, flow_of
+from tests.support.ticks import Ticker, flow_of, requested_run
 
 MakeRun = Callable[..., DagsterRun]
 
@@ -100,14 +100,14 @@ def test_a_dead_lease_reports_the_run_and_asks_on(ticker: Ticker, run: DagsterRu
     ticker.now += lease.PATIENCE_SECONDS - 1
     assert str(ticker.tick()).endswith("its lease (number 1) was not renewed for 19 s")
     ticker.now += 1
-    asked(ticker.tick())
+    requested_run(ticker.tick())
     assert status(ticker, run) == DagsterRunStatus.FAILURE
 
 
 def test_an_intent_without_lease_is_watched_too(ticker: Ticker, run: DagsterRun, intent: Intent) -> None:
     assert isinstance(ticker.tick(), str)
     ticker.now += lease.PATIENCE_SECONDS
-    asked(ticker.tick())
+    requested_run(ticker.tick())
 
 
 def test_a_run_without_number_has_no_lease_and_says_what_to_do(ticker: Ticker, run: DagsterRun) -> None:
@@ -125,7 +125,7 @@ def test_a_clock_put_back_begins_to_watch_anew(ticker: Ticker, run: DagsterRun, 
     ticker.now -= 86_400
     assert isinstance(ticker.tick(), str)
     ticker.now += lease.PATIENCE_SECONDS
-    asked(ticker.tick())
+    requested_run(ticker.tick())
 
 
 def test_dagster_decides_only_that_a_run_elsewhere_is_over_never_that_it_is_alive() -> None:

@@ -16,7 +16,7 @@ from platform_assets.factory.dagster_names import run_request
 from platform_assets.factory.jobs import dataflow_job
 from platform_assets.factory.sensors import NoWork, SensorShell, Tick, Work
 from resources.notes.last_run import note_failed_start
-from tests.support.ticks import Ticker, asked, flow_of
+from tests.support.ticks import Ticker, flow_of, requested_run
 
 
 @dataclass
@@ -75,24 +75,24 @@ def test_a_tick_that_only_adds_keys_to_dagster_is_no_attempt(ticker: Ticker, toy
     assert ticker.tick() == "partitions are added; the next tick requests runs over them"
     assert SensorCursor.read(ticker.cursor).attempts.count == 0
     toy.result = work(ticker)
-    asked(ticker.tick())
+    requested_run(ticker.tick())
     assert SensorCursor.read(ticker.cursor).attempts.count == 1
 
 
 def test_entries_that_made_no_progress_keep_the_pause_and_any_other_ends_it(ticker: Ticker, toy: Toy) -> None:
     toy.result = work(ticker)
-    asked(ticker.tick())
+    requested_run(ticker.tick())
     ticker.abandon()
     toy.result = work(ticker)
     assert ticker.tick() == "attempt 1 did not commit; the next one is in 60 s"
     ticker.commit("a.ndjson")
     toy.result = work(ticker)
-    asked(ticker.tick())
+    requested_run(ticker.tick())
 
 
 def test_the_page_says_once_for_each_pause_why_nothing_runs(ticker: Ticker, toy: Toy) -> None:
     toy.result = work(ticker)
-    asked(ticker.tick())
+    requested_run(ticker.tick())
     assert ticker.events == []
     ticker.tick()
     told, check = ticker.events
@@ -105,7 +105,7 @@ def test_the_page_says_once_for_each_pause_why_nothing_runs(ticker: Ticker, toy:
     ticker.tick()
     assert ticker.events == []
     ticker.now += 60
-    asked(ticker.tick())
+    requested_run(ticker.tick())
     ticker.tick()
     told, check = ticker.events
     assert "attempt 2" in told.metadata["why_nothing_runs"].value
@@ -130,7 +130,7 @@ def test_nothing_new_is_told_as_a_check_when_it_begins_and_once_a_day(ticker: Ti
 def test_after_a_run_that_loaded_something_nothing_new_is_told_again(ticker: Ticker, toy: Toy) -> None:
     ticker.tick()
     toy.result = work(ticker)
-    asked(ticker.tick())
+    requested_run(ticker.tick())
     ticker.instance.report_runless_asset_event(
         up_to_date_evaluation(ticker.flow, "Loaded up to a.ndjson", passed=True)
     )
@@ -159,7 +159,7 @@ def test_that_event_says_how_the_last_attempt_failed_and_since_when_too(ticker: 
     error = StrandlineError("a file is torn", choices=("strandline plan arrivals",))
     note_failed_start(ticker.platform.log, "arrivals", error)
     toy.result = work(ticker)
-    asked(ticker.tick())
+    requested_run(ticker.tick())
     ticker.tick()
     told, _ = ticker.events
     assert told.metadata["error"].value == "a file is torn"

@@ -31,7 +31,7 @@ from platform_assets.factory.kinds.column.triggers import column_upstream_sensor
 from platform_assets.factory.upstream import has_upstream
 from resources.dagster.unreported_entries import DATAFLOW_TAG
 from resources.watermarks.entry import following
-from tests.support.ticks import Ticker, asked, flow_of
+from tests.support.ticks import Ticker, flow_of, requested_run
 
 NONE = "no table that it reads has changed"
 READ = "a run has already read these changes of upstream tables"
@@ -100,12 +100,12 @@ def run_of(
 def test_a_load_upstream_asks_for_one_run_of_what_is_due(ticker: Ticker) -> None:
     assert ticker.tick() == NONE
     upstream(ticker, rows=3)
-    request = asked(ticker.tick())
+    request = requested_run(ticker.tick())
     assert request.tags[DATAFLOW_TAG] == "arrivals"
     run_of(ticker, DagsterRunStatus.SUCCESS, request.tags)
     assert [ticker.tick(), ticker.tick()] == [READ, NONE]
     upstream(ticker, rows=1)
-    assert asked(ticker.tick()).run_key != request.run_key
+    assert requested_run(ticker.tick()).run_key != request.run_key
 
 
 def test_a_table_to_come_is_waited_for_and_a_lost_one_fails(make_ticker: Callable[..., Ticker]) -> None:
@@ -116,7 +116,7 @@ def test_a_table_to_come_is_waited_for_and_a_lost_one_fails(make_ticker: Callabl
     with pytest.raises(SourceError, match="expected a table, found none"):
         ticker.tick()
     put(ticker.landing, 1)
-    asked(ticker.tick())
+    requested_run(ticker.tick())
 
 
 def test_windows_of_a_table_that_its_dataflow_has_yet_to_make_are_not_asked_for(tmp_path: Path) -> None:
@@ -147,12 +147,12 @@ def test_a_load_of_a_restored_logs_number_asks_for_a_run(ticker: Ticker, tmp_pat
     upstream(ticker, rows=3)
     shutil.copytree(tmp_path / "state", tmp_path / "backup")
     upstream(ticker, rows=1)
-    run_of(ticker, DagsterRunStatus.SUCCESS, asked(ticker.tick()).tags)
+    run_of(ticker, DagsterRunStatus.SUCCESS, requested_run(ticker.tick()).tags)
     assert [ticker.tick(), ticker.tick()] == [READ, NONE]
     shutil.rmtree(tmp_path / "state")
     shutil.copytree(tmp_path / "backup", tmp_path / "state")
     upstream(ticker, rows=1)
-    asked(ticker.tick())
+    requested_run(ticker.tick())
 
 
 @pytest.mark.parametrize(
@@ -163,7 +163,7 @@ def test_an_upstream_entry_without_rows_is_silent(ticker: Ticker, why: str, coun
     upstream(ticker, why, **counted)
     assert ticker.tick() == NONE
     upstream(ticker, rows=1)
-    run_of(ticker, DagsterRunStatus.SUCCESS, asked(ticker.tick()).tags)
+    run_of(ticker, DagsterRunStatus.SUCCESS, requested_run(ticker.tick()).tags)
     upstream(ticker, why, **counted)
     assert [ticker.tick(), ticker.tick()] == [READ, NONE]
 
@@ -175,15 +175,15 @@ def test_an_upstream_load_with_nothing_due_is_asked_once(make_ticker: Callable[.
     assert [ticker.tick(), ticker.tick()] == ["nothing is above the watermark", NONE]
     put(ticker.landing, 2)
     upstream(ticker, rows=1)
-    asked(ticker.tick())
+    requested_run(ticker.tick())
 
 
 def test_a_run_that_failed_is_asked_for_again_after_a_pause_until_one_succeeds(ticker: Ticker) -> None:
     upstream(ticker, rows=1)
-    run_of(ticker, DagsterRunStatus.FAILURE, asked(ticker.tick()).tags)
+    run_of(ticker, DagsterRunStatus.FAILURE, requested_run(ticker.tick()).tags)
     assert ticker.tick() == "attempt 1 did not commit; the next one is in 60 s"
     ticker.now += 61
-    again = asked(ticker.tick())
+    again = requested_run(ticker.tick())
     run_of(ticker, DagsterRunStatus.SUCCESS, again.tags)
     assert ticker.tick() == READ
 
@@ -192,7 +192,7 @@ def test_a_run_that_failed_is_asked_for_again_after_a_pause_until_one_succeeds(t
 def test_a_failed_run_leaves_the_rest_to_other_sensors(ticker: Ticker, why: str, read: bool) -> None:
     """A work unit that always fails must not have all windows within the grace read again every half minute."""
     upstream(ticker, rows=1)
-    run = run_of(ticker, DagsterRunStatus.FAILURE, asked(ticker.tick()).tags)
+    run = run_of(ticker, DagsterRunStatus.FAILURE, requested_run(ticker.tick()).tags)
     ticker.commit(kind="column", watermark="{}", why=why, run_id=run)
     assert (ticker.tick() == READ) == read
 
@@ -202,10 +202,10 @@ def test_a_foreign_tables_version_asks_for_a_run(make_ticker: Callable[..., Tick
     table = tmp_path / "lake/bronze/rows"
     assert ticker.tick() == NONE
     put(table, 1)
-    run_of(ticker, DagsterRunStatus.SUCCESS, asked(ticker.tick()).tags)
+    run_of(ticker, DagsterRunStatus.SUCCESS, requested_run(ticker.tick()).tags)
     assert [ticker.tick(), ticker.tick()] == [READ, NONE]
     put(table, 2)
-    asked(ticker.tick())
+    requested_run(ticker.tick())
 
 
 @pytest.mark.parametrize("sensor", [column_upstream_sensor, rows_sensor])
@@ -228,4 +228,4 @@ def test_a_dataflow_not_after_its_upstream_has_no_such_sensor(make_ticker: Calla
     platform = replace(ticker.platform, lineage=Lineage([MAKER, ticker.flow]))
     assert not has_upstream(ticker.flow, platform)
     run_of(ticker, DagsterRunStatus.STARTED, name="rows")
-    asked(ticker.tick())
+    requested_run(ticker.tick())

@@ -335,7 +335,7 @@ def test_a_cursor_that_the_last_page_keeps_beside_its_flag_is_followed_once(serv
         [page({"id": 1}, next="a", end=False), page({"id": 2}, next="b", end=True), status(404)]
     )
     assert read(server, paging=CURSOR | {"end": "end"}) == [1, 2]
-    assert server.asked("cursor") == [(None,), ("a",), ("b",)]
+    assert server.requested("cursor") == [(None,), ("a",), ("b",)]
 
 
 def test_as_many_records_as_a_request_has_at_most_are_an_error(server: Api) -> None:
@@ -415,7 +415,7 @@ def test_an_unlinked_page_is_not_read_though_asked(server: Api, monkeypatch: pyt
     guesses = iter([2, 99, 6, None])  # the second is of the page that is not wanted
     monkeypatch.setattr(Outline, "at", lambda _self, _path: next(guesses))
     assert read(server, paging=CURSOR, params={"paged": "1"}) == ALL
-    assert server.asked("cursor") == [(None,), ("2",), ("3",), ("6",)]
+    assert server.requested("cursor") == [(None,), ("2",), ("3",), ("6",)]
     assert server.most_at_once == 1
 
 
@@ -434,7 +434,7 @@ def test_a_page_with_a_cursor_and_no_records_is_a_clear_error(server: Api, text:
     with pytest.raises(SourceError, match=f"page 2: {expected}") as error:
         read(server, paging=CURSOR)
     assert (error.value.code, error.value.transient) == ("source_answer", False)
-    assert server.asked("cursor") == [(None,), ("1",), ("3",)], "it is asked for once"
+    assert server.requested("cursor") == [(None,), ("1",), ("3",)], "it is asked for once"
     assert server.most_at_once == 1
 
 
@@ -451,7 +451,7 @@ def test_after_an_error_no_request_is_under_way(server: Api) -> None:
     with pytest.raises(SourceError, match="max_records"):
         read(server, paging=CURSOR, max_records=4)
     assert answered.is_set()
-    assert server.asked("cursor") == [(None,), ("a",), ("b",)]
+    assert server.requested("cursor") == [(None,), ("a",), ("b",)]
 
 
 def test_a_page_that_was_asked_for_early_has_no_more_attempts_than_any_other(server: Api) -> None:
@@ -485,7 +485,7 @@ def test_two_pages_are_in_memory(server: Api, monkeypatch: pytest.MonkeyPatch) -
 def test_behind_a_cursor_what_may_pass_is_asked_again_too(server: Api, fault: Fault) -> None:
     server.faults.extend([page({"id": 1}, {"id": 2}, {"id": 3}, next=3), fault, fault])
     assert read(server, paging=CURSOR) == ALL
-    assert server.asked("cursor") == [(None,), ("3",), ("3",), ("3",), ("6",)]
+    assert server.requested("cursor") == [(None,), ("3",), ("3",), ("3",), ("6",)]
 
 
 def test_numbers_that_json_itself_does_not_know_are_read_behind_a_cursor(server: Api) -> None:
@@ -621,7 +621,7 @@ def test_a_cursor_may_stand_in_a_header(server: Api) -> None:
 
     server.faults.extend(answer(*each) for each in pages_)
     assert read(server, paging={"type": "cursor", "param": "after", "header": "x-next"}) == [1, 2, 3]
-    assert server.asked("after") == [(None,), ("a b",), ("c",)]
+    assert server.requested("after") == [(None,), ("a b",), ("c",)]
 
 
 LINES = b'{"id": 1}\n{"id": 2}\n'

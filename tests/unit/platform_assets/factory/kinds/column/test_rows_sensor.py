@@ -22,7 +22,7 @@ from resources.dagster.unreported_entries import DATAFLOW_TAG
 from resources.kinds.column.opening import column_look
 from resources.notes.looks import note_look
 from resources.outcome import Outcome
-from tests.support.ticks import Ticker, asked, flow_of, ticks
+from tests.support.ticks import Ticker, flow_of, requested_run, ticks
 
 NONE = "no row is above the watermark"
 COLUMN: dict[str, Any] = {
@@ -72,11 +72,11 @@ def load(ticker: Ticker, day: int) -> None:
 def test_a_row_above_the_stored_value_asks_for_one_run_with_the_dataflow_s_tag(ticker: Ticker) -> None:
     assert ticker.tick() == NONE
     put(ticker, 1)
-    assert asked(ticker.tick()).tags[DATAFLOW_TAG] == "arrivals"
+    assert requested_run(ticker.tick()).tags[DATAFLOW_TAG] == "arrivals"
     load(ticker, 1)
     assert ticker.tick() == NONE
     put(ticker, 2)
-    asked(ticker.tick())
+    requested_run(ticker.tick())
 
 
 def test_rows_that_only_a_look_back_reads_ask_for_nothing(ticker: Ticker) -> None:
@@ -90,15 +90,15 @@ def test_rows_whose_time_has_not_come_ask_for_nothing_until_then(ticker: Ticker)
     put(ticker, 20)
     assert ticker.tick() == NONE
     ticker.now = moment(21).timestamp()
-    asked(ticker.tick())
+    requested_run(ticker.tick())
 
 
 def test_a_run_that_did_not_commit_is_asked_for_again_after_a_pause(ticker: Ticker) -> None:
     put(ticker, 1)
-    first = asked(ticker.tick())
+    first = requested_run(ticker.tick())
     assert ticker.tick() == "attempt 1 did not commit; the next one is in 60 s"
     ticker.now += 61
-    assert asked(ticker.tick()).run_key != first.run_key
+    assert requested_run(ticker.tick()).run_key != first.run_key
 
 
 def test_the_schedule_asks_for_a_run_at_each_of_its_times(ticker: Ticker, tmp_path: Path) -> None:

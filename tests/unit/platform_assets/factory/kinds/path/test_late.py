@@ -20,7 +20,7 @@ from resources.dagster.run_options import RunOptions
 from resources.dagster.unreported_entries import DATAFLOW_TAG
 from resources.kinds.path import sweep
 from resources.listing import Budget
-from tests.support.ticks import Ticker, asked, flow_of
+from tests.support.ticks import Ticker, flow_of, requested_run
 
 BEGUN = datetime.fromtimestamp(1_700_000_000, UTC)
 """The clock of the first tick."""
@@ -63,7 +63,7 @@ def values(event: AssetCheckEvaluation | AssetObservation) -> dict[str, Any]:
 
 def test_under_ingest_a_late_file_asks_for_a_run_with_the_dataflow_s_tag(make_ticker: MakeTicker) -> None:
     ticker = make_ticker()
-    request = asked(ticker.tick())
+    request = requested_run(ticker.tick())
     assert request.tags[DATAFLOW_TAG] == "arrivals"
     assert request.run_key is not None
     assert request.run_key.startswith("arrivals:late:")
@@ -96,7 +96,7 @@ def test_only_alert_fails_the_check_and_asks_not(make_ticker: MakeTicker, policy
 
 
 def test_under_quarantine_a_run_is_asked_for_too(make_ticker: MakeTicker) -> None:
-    asked(make_ticker(late_files="quarantine").tick())
+    requested_run(make_ticker(late_files="quarantine").tick())
 
 
 def test_a_tick_goes_one_step_and_reports_nothing_in_the_middle_of_a_round(make_ticker: MakeTicker) -> None:
@@ -105,7 +105,7 @@ def test_a_tick_goes_one_step_and_reports_nothing_in_the_middle_of_a_round(make_
         assert ticker.tick() == "0 files checked (1 listing call), 0 late"
         assert ticker.events == []
         ticker.now += 300
-        asked(ticker.tick())
+        requested_run(ticker.tick())
         assert values(check(ticker))["completeness"] == "the sweep has not finished a round yet"
         ticker.commit("d=1/a.ndjson", why="late", watermark='{"path": "d=2/b.ndjson"}')
         ticker.now += 300
@@ -117,19 +117,19 @@ def test_a_tick_goes_one_step_and_reports_nothing_in_the_middle_of_a_round(make_
 
 def test_what_a_run_left_is_asked_for_after_a_doubling_pause(make_ticker: MakeTicker) -> None:
     ticker = make_ticker()
-    first = asked(ticker.tick())
+    first = requested_run(ticker.tick())
     ticker.now += 59
     assert (
         ticker.tick()
         == "3 files checked (3 listing calls), 1 late; attempt 1 did not handle them; the next one is in 1 s"
     )
     ticker.now += 1
-    second = asked(ticker.tick())
+    second = requested_run(ticker.tick())
     assert second.run_key != first.run_key  # a run key counts once for ever, for failed runs too
     ticker.now += 119
     assert isinstance(ticker.tick(), str)
     ticker.now += 1
-    asked(ticker.tick())
+    requested_run(ticker.tick())
 
 
 def test_a_bad_late_file_is_tried_once_an_hour_beside_new_files(make_ticker: MakeTicker) -> None:
@@ -153,7 +153,7 @@ def test_another_late_file_is_tried_at_once(make_ticker: MakeTicker) -> None:
         ticker.now += 300
     assert isinstance(ticker.tick(), str)
     ticker.put("d=1/aa.ndjson")
-    asked(ticker.tick())
+    requested_run(ticker.tick())
 
 
 def test_while_a_run_of_the_dataflow_is_in_flight_nothing_is_looked_at(make_ticker: MakeTicker) -> None:

@@ -19,7 +19,7 @@ from resources.dagster.io_managers import HOLDER_TAG
 from resources.dagster.unreported_entries import DATAFLOW_TAG
 from resources.listing import Budget
 from resources.watermarks.holder import this_process
-from tests.support.ticks import Ticker, asked, flow_of, ticks
+from tests.support.ticks import Ticker, flow_of, requested_run, ticks
 
 RUN = "12345678-0000-4000-8000-000000000000"
 
@@ -56,7 +56,7 @@ def test_a_tick_says_that_settle_holds_new_files_back(make_ticker: Callable[...,
 
 def test_one_run_is_asked_for_any_number_of_new_files(ticker: Ticker) -> None:
     ticker.put("a.ndjson", "b.ndjson", "c.ndjson")
-    assert asked(ticker.tick()).tags[DATAFLOW_TAG] == "arrivals"
+    assert requested_run(ticker.tick()).tags[DATAFLOW_TAG] == "arrivals"
 
 
 def test_files_at_or_below_the_committed_watermark_ask_for_nothing(ticker: Ticker) -> None:
@@ -104,7 +104,7 @@ def test_a_run_that_is_executed_again_is_not_judged_by_the_process_of_the_run_be
 def test_a_run_without_process_is_reported_and_the_next_asked_for(ticker: Ticker) -> None:
     ticker.put("a.ndjson")
     run = in_flight_with_a_process_that_is_gone(ticker, RUN, DagsterRunStatus.STARTED)
-    asked(ticker.tick())
+    requested_run(ticker.tick())
     left = ticker.instance.get_run_by_id(run.run_id)
     assert left is not None
     assert left.status == DagsterRunStatus.FAILURE
@@ -112,16 +112,16 @@ def test_a_run_without_process_is_reported_and_the_next_asked_for(ticker: Ticker
 
 def test_uncommitted_requests_are_repeated_after_doubling_pauses(ticker: Ticker) -> None:
     ticker.put("a.ndjson")
-    first = asked(ticker.tick())
+    first = requested_run(ticker.tick())
     ticker.now += 59
     assert ticker.tick() == "attempt 1 did not commit; the next one is in 1 s"
     ticker.now += 1
-    second = asked(ticker.tick())
+    second = requested_run(ticker.tick())
     assert second.run_key != first.run_key  # a run key counts once for ever, for failed runs too
     ticker.now += 119
     assert ticker.tick() == "attempt 2 did not commit; the next one is in 1 s"
     ticker.now += 1
-    asked(ticker.tick())
+    requested_run(ticker.tick())
 
 
 def test_an_abandoned_bad_file_starts_7_runs_in_two_hours(ticker: Ticker) -> None:
@@ -137,7 +137,7 @@ def test_a_good_file_behind_the_bad_changes_nothing_and_before_asks(ticker: Tick
     ticker.put("z.ndjson")
     assert isinstance(ticker.tick(), str)
     ticker.put("c.ndjson")
-    asked(ticker.tick())
+    requested_run(ticker.tick())
 
 
 def test_earlier_files_without_commits_are_asked_for_twice_in_a_pause(ticker: Ticker) -> None:
@@ -155,16 +155,16 @@ def test_a_bad_file_that_is_repaired_is_asked_for_at_once(ticker: Ticker) -> Non
     ticker.put("a.ndjson")
     ticks(ticker, 60, ticker.abandon)
     (ticker.landing / "a.ndjson").write_text("{}")
-    asked(ticker.tick())
+    requested_run(ticker.tick())
 
 
 def test_a_run_that_commits_files_before_the_bad_one_resets_the_pause(ticker: Ticker) -> None:
     ticker.put("a.ndjson", "bad.ndjson")
-    asked(ticker.tick())
+    requested_run(ticker.tick())
     ticker.commit("a.ndjson")
     ticker.abandon()
     ticker.now += 1
-    asked(ticker.tick())
+    requested_run(ticker.tick())
     ticker.abandon()
     ticker.now += 59
     assert ticker.tick() == "attempt 1 did not commit; the next one is in 1 s"
@@ -175,7 +175,7 @@ def test_a_decision_resets_the_pause(ticker: Ticker) -> None:
     ticks(ticker, 60, ticker.abandon)
     assert isinstance(ticker.tick(), str)
     ticker.commit(why="accept")
-    asked(ticker.tick())
+    requested_run(ticker.tick())
 
 
 def test_a_listing_of_several_ticks_keeps_attempts(ticker: Ticker, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -188,28 +188,28 @@ def test_a_listing_of_several_ticks_keeps_attempts(ticker: Ticker, monkeypatch: 
 
 def test_files_that_are_gone_end_the_attempts(ticker: Ticker) -> None:
     ticker.put("a.ndjson")
-    asked(ticker.tick())
+    requested_run(ticker.tick())
     (ticker.landing / "a.ndjson").unlink()
     ticker.now += 30
     ticker.tick()
     ticker.put("a.ndjson")
-    asked(ticker.tick())
+    requested_run(ticker.tick())
 
 
 def test_a_commit_makes_the_next_file_due_at_once(ticker: Ticker) -> None:
     ticker.put("a.ndjson")
-    asked(ticker.tick())
+    requested_run(ticker.tick())
     ticker.commit("a.ndjson")
     ticker.put("b.ndjson")
-    asked(ticker.tick())
+    requested_run(ticker.tick())
 
 
 def test_a_state_that_was_deleted_and_made_again_gets_run_keys_of_its_own(ticker: Ticker) -> None:
     ticker.put("a.ndjson")
-    first = asked(ticker.tick())
+    first = requested_run(ticker.tick())
     ticker.now += 86_400
     ticker.cursor = None
-    assert asked(ticker.tick()).run_key != first.run_key
+    assert requested_run(ticker.tick()).run_key != first.run_key
 
 
 def test_a_listing_that_fails_fails_the_tick(ticker: Ticker) -> None:
@@ -220,7 +220,7 @@ def test_a_listing_that_fails_fails_the_tick(ticker: Ticker) -> None:
 
 def test_the_cursor_stays_under_a_kilobyte_and_one_that_does_not_read_starts_empty(ticker: Ticker) -> None:
     ticker.put(f"{'x' * 200}.ndjson")
-    asked(ticker.tick())
+    requested_run(ticker.tick())
     assert len(ticker.cursor or "") < 1000
     assert SensorCursor.read("not JSON") == SensorCursor.read('{"unknown": 1}') == SensorCursor()
 
@@ -231,17 +231,17 @@ def test_a_file_that_was_released_asks_for_a_run_and_one_in_quarantine_does_not(
     ticker.set_aside("a.ndjson", released=False)
     assert ticker.tick() == "no file is above the watermark (1 listing call)"
     ticker.set_aside("a.ndjson", released=True)
-    asked(ticker.tick())
+    requested_run(ticker.tick())
 
 
 def test_only_unloaded_files_ask_for_a_run_with_tracking_set(make_ticker: Callable[..., Ticker]) -> None:
     ticker = make_ticker(watermark={"type": "path", "tracking": "set"})
     ticker.put("a.ndjson", "m.ndjson")
-    first = asked(ticker.tick())
+    first = requested_run(ticker.tick())
     ticker.commit("a.ndjson", "m.ndjson")
     assert ticker.tick() == "no file is above the watermark (1 listing call)"
     ticker.put("b.ndjson")
-    assert asked(ticker.tick()).run_key != first.run_key
+    assert requested_run(ticker.tick()).run_key != first.run_key
 
 
 def test_names_that_no_run_loads_are_told_on_the_page_once_they_change(ticker: Ticker) -> None:

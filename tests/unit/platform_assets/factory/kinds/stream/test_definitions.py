@@ -26,7 +26,7 @@ from resources.outcome import Outcome
 from resources.platform.platform import Platform
 from resources.sources.files.pinned import PinnedSchema
 from tests.support.feed import NOW
-from tests.support.ticks import Ticker, asked, flow_of
+from tests.support.ticks import Ticker, flow_of, requested_run
 
 _FILES = {"name": "files", "type": "files", "path": "landing", "format": "ndjson", "schema": "id long, ts timestamp"}  # fmt: skip
 _TABLE = {"name": "rows", "type": "table", "table": "bronze/rows"}
@@ -75,15 +75,15 @@ def test_new_input_of_each_source_of_a_list_wakes_a_run(tmp_path: Path, instance
         note_look(platform.log, Outcome(flow.name, None, {}, 0, plan=plan, newest=entry))
 
     _append(ticker, 1)
-    assert asked(ticker.tick())
+    assert requested_run(ticker.tick())
     loaded()
     assert ticker.tick() == "no new input"
     ticker.put("1.ndjson")
-    assert asked(ticker.tick())
+    assert requested_run(ticker.tick())
     loaded()
     assert ticker.tick() == "no new input"
     _append(ticker, 2)
-    assert asked(ticker.tick())
+    assert requested_run(ticker.tick())
 
 
 @pytest.mark.parametrize(

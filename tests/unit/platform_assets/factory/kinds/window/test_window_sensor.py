@@ -13,7 +13,7 @@ from partitions.dagster_partitions import WindowPartitions
 from platform_assets.factory.jobs import dataflow_job
 from platform_assets.factory.kinds.window.run_requests import window_sensor
 from resources.watermarks.entry import Entry
-from tests.support.ticks import Ticker, asked, flow_of, ticks
+from tests.support.ticks import Ticker, flow_of, requested_run, ticks
 
 HOURLY = {
     "type": "window",
@@ -66,7 +66,7 @@ def test_a_window_that_becomes_due_meanwhile_is_tried_at_once_and_the_pause_grow
     ticks(ticker, 45, lambda: abandon(ticker))
     assert isinstance(ticker.tick(), str)
     ticker.now = datetime(2024, 1, 1, 4, 0, 1, tzinfo=UTC).timestamp()
-    asked(ticker.tick())
+    requested_run(ticker.tick())
     abandon(ticker)
     ticker.now += 3599
     assert ticker.tick() == "attempt 7 did not commit; the next one is in 1 s"
