@@ -14,7 +14,7 @@ from tests.conformance.common import Case, answer, decode, fails, same
 @pytest.mark.cases("api", "api_watermark_format")
 def test_watermark_format(case: Case) -> None:
     inputs = case["input"]
-    result = answer(case, lambda: formatted(decode(inputs["value"]), inputs["format"]))
+    result = answer(case, lambda: format_parameter(decode(inputs["value"]), inputs["format"]))
     assert fails(case) or result == case["expected"]
 
 
@@ -23,7 +23,7 @@ def test_ranges(case: Case) -> None:
     inputs = case["input"]
     result = answer(
         case,
-        lambda: ranges(decode(inputs["from"]), decode(inputs["to"]), inputs["amount"], inputs["unit"]),
+        lambda: split_range(decode(inputs["from"]), decode(inputs["to"]), inputs["amount"], inputs["unit"]),
     )
     assert fails(case) or same([list(bounds) for bounds in result], decode(case["expected"]))
 
