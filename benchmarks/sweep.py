@@ -21,8 +21,8 @@ from benchmarks.measure import report, script
 from partitions.fingerprint import fingerprint
 from platform_assets.platform import build_platform
 from platform_assets.project import load_project
-from resources.watermarks.entry import following, new_id
-from resources.watermarks.ingested import Ingested
+from resources.watermarks.entry import new_id, next_entry
+from resources.watermarks.ingested import IngestedFiles
 from resources.watermarks.lists import INGESTED_FILES, StoredList
 
 SIZES = (10_000, 100_000, 1_000_000)
@@ -94,9 +94,9 @@ def _ingested(project_folder: Path, size: int) -> None:
         }
         first = {} if last else {"kind": "path", "app_id": new_id()}
         listed = log.put_list(FLOW, f"{start:010d}-x", StoredList(INGESTED_FILES, rows))
-        entry = following(last, **{**first, **changes, "files": end - start, "file_list": listed})
+        entry = next_entry(last, **{**first, **changes, "files": end - start, "file_list": listed})
         last = log.append(FLOW, entry, expected=entry.previous)
-        Ingested(log, FLOW, last).merge(1)
+        IngestedFiles(log, FLOW, last).merge(1)
 
 
 def _row(project_folder: Path, size: int, late: str) -> dict[str, Any]:

@@ -1,7 +1,8 @@
-"""Windows and units as Dagster's partitions (docs/reference/dagster.md).
+"""Show windows and units as Dagster's partitions (docs/reference/dagster.md).
 
-The one module of this floor that knows Dagster. Which windows cron can express, what keys say and how rectangles are found needs
-no Dagster, and is in ``partitions.window``. Dagster itself is never asked here: what it knows already is handed in.
+The only module of this layer that imports Dagster. ``partitions.window`` decides which windows cron can
+express, how keys are spelt and how rectangles of work units form. This module never calls Dagster's
+instance: callers pass in the keys that exist there.
 """
 
 from __future__ import annotations
@@ -45,16 +46,16 @@ WINDOW, UNIT = "window", "unit"
 """The names of the dimensions."""
 
 NEW_KEYS = 500
-"""Keys that one tick of a sensor adds, at most."""
+"""The most keys that one tick of a sensor adds."""
 
 
 @dataclass(frozen=True)
 class WindowPartitions(Partitioning):
-    """The partitions of one dataflow, and the definition that shows them."""
+    """The partitions of one dataflow as a Dagster definition."""
 
     @cached_property
     def definition(self) -> PartitionsDefinition[str] | None:
-        """What both assets get; None if there is only one window and no unit dimension."""
+        """The definition of both assets; None for a single window without units."""
         windows, units = self._window_dimension(), self._unit_dimension()
         if windows is not None and units is not None:
             return MultiPartitionsDefinition({WINDOW: windows, UNIT: units})
@@ -63,7 +64,10 @@ class WindowPartitions(Partitioning):
     def materialisation(
         self, asset: AssetKey, key: str | None, metadata: Mapping[str, Any] | None = None
     ) -> AssetMaterialization:
-        """The event that a partition is loaded, as Dagster itself makes it: by the tags it finds keys of two dimensions."""
+        """Return the event that marks a partition as loaded.
+
+        Keys of two dimensions also become tags, by which Dagster finds the partition.
+        """
         if key is None or not isinstance(self.definition, MultiPartitionsDefinition):
             return AssetMaterialization(asset, partition=key, metadata=metadata)
         dimensions = dict(zip((UNIT, WINDOW), self.parts(key), strict=True))
@@ -74,12 +78,12 @@ class WindowPartitions(Partitioning):
 
     @property
     def windows_name(self) -> str | None:
-        """The name that dynamic keys of windows are kept by; None if there are none."""
+        """The name of the dynamic partitions for windows; None if windows are not dynamic."""
         return f"{self.name}_windows" if self.timed and self.cron is None else None
 
     @property
     def units_name(self) -> str | None:
-        """The name that dynamic keys of units are kept by; None if there are none."""
+        """The name of the dynamic partitions for units; None if units are not dynamic."""
         return f"{self.name}_units" if self.units == "dynamic" else None
 
     def missing_keys(
@@ -89,25 +93,27 @@ class WindowPartitions(Partitioning):
         windows: Windows | None,
         units: Sequence[str],
     ) -> list[AddDynamicPartitionsRequest]:
-        """The keys that Dagster must be told before a run can be asked for them, oldest windows and first units first.
+        """Return requests for the keys that Dagster needs before a run can ask for them.
+
+        The oldest windows and the first units come first; one call adds at most ``NEW_KEYS``.
 
         Args:
-            existing_windows: the dynamic keys of windows that it has.
-            existing_units: those of units.
-            windows: all; None if there is no time dimension.
+            existing_windows: dynamic keys of windows that Dagster has.
+            existing_units: dynamic keys of units that Dagster has.
+            windows: all windows; None without a time dimension.
             units: identities, in their order.
 
         Raises:
-            ConfigurationError: if there are more units than Dagster bears.
+            ConfigurationError: there are more units than Dagster supports.
         """
         requests: list[AddDynamicPartitionsRequest] = []
         if self.units_name:
             self._check_bearable(units)
-            few = NEW_KEYS // 2 if self.windows_name else NEW_KEYS
-            _add(requests, self.units_name, map(self.unit_key, units), existing_units, few)
+            most = NEW_KEYS // 2 if self.windows_name else NEW_KEYS
+            _add(requests, self.units_name, map(self.unit_key, units), existing_units, most)
         if self.windows_name and windows is not None:
-            few = NEW_KEYS - sum(len(request.partition_keys) for request in requests)
-            _add(requests, self.windows_name, map(self.window_key, windows.starts), existing_windows, few)
+            most = NEW_KEYS - sum(len(request.partition_keys) for request in requests)
+            _add(requests, self.windows_name, map(self.window_key, windows.starts), existing_windows, most)
         return requests
 
     def _check_bearable(self, units: Sequence[str]) -> None:

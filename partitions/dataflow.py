@@ -1,6 +1,6 @@
-"""A dataflow: a source, a watermark and a target, as a user declares it (docs/reference/project-files.md).
+"""Dataflow: a source, a watermark and a target, as a user declares it (docs/reference/project-files.md).
 
-Here is what every part of the product agrees on; how the text comes from a YAML file is ``platform_assets.project``'s.
+``platform_assets.project`` reads it from a YAML file.
 """
 
 from __future__ import annotations
@@ -55,39 +55,44 @@ LATE_POLICIES: Mapping[LatePolicy, str] = {
     "alert": "waiting for your decision; late_files: ingest loads late files, quarantine sets them aside",
     "ignore": "skipped",
 }
-"""What becomes of late files, for people."""
+"""What happens to late files, for people."""
 
 
 class Freshness(Model):
-    """When the table counts as stale: no successful load for this long."""
+    """How long the table may go without a successful load before it counts as stale."""
 
     fail: Duration
     warn: Duration | None = None
 
 
 MOST_BAD_RECORDS = 100_000
-"""Of a slice, that may be set aside: this process holds them."""
+"""The most records that a slice may set aside: this process holds them in memory."""
 
 
 class Dataflow(Model):
-    """One dataflow.
+    """A dataflow as its YAML file declares it.
 
     Attributes:
         name: the file's stem.
         layer: first part of the asset key.
-        late_files: what becomes of a file that the sweep finds at or below the watermark and that was never ingested.
-        unknown_fields: whether files are looked through for fields that the pinned schema lacks, which are bad then, or such fields are left out.
-        show_bad_records: whether messages quote the value that does not fit (None), the whole record, too (True), or neither (False): it may be
-            personal data.
-        on_bad_file: whether a file that cannot be read stops the run, or is passed over and kept in quarantine.
+        late_files: the policy for files that the sweep finds at or below the watermark and that were never
+        loaded.
+        unknown_fields: ``check``: a field that the pinned schema lacks makes a file bad; ``ignore``: such
+        fields are dropped.
+        show_bad_records: what messages quote, since it may be personal data: the value that does not fit
+        (None), the whole record, too (True), or neither (False).
+        max_bad_records: bad records that one slice may set aside.
+        on_bad_file: whether a file that cannot be read stops the run, or goes into quarantine.
         operators: what a stream does to its rows, in their order.
         transform: ``package.module:function``, a function ``(DataFrame, Batch) -> DataFrame``.
         sql: a query over the view ``input``, instead of ``transform``.
-        inputs: tables of the lake that ``sql`` or ``transform`` reads beside the dataflow's own rows, by the names that it gives them.
+        inputs: by view name, the tables of the lake that ``sql`` or ``transform`` reads beside the
+        dataflow's own rows.
         run_after_upstream: whether Dagster requests a run when a table that it reads has changed.
         freshness: shown and checked by Dagster.
-        maintenance: how often the table is cared for.
-        schedule: cron, in the watermark's time zone: when runs are asked for beside what the sensor finds (not of path watermarks).
+        maintenance: how often the table is optimized and vacuumed.
+        schedule: cron in the watermark's time zone, for runs beside those of the sensor; not for path
+        watermarks.
     """
 
     name: str
@@ -156,17 +161,21 @@ class Dataflow(Model):
 
     @property
     def has_step(self) -> bool:
-        """Whether ``sql`` or ``transform`` stands between source and table, so that the rows that are written are not those that were read."""
+        """Whether ``sql`` or ``transform`` changes the rows between source and table."""
         return bool(self.sql or self.transform)
 
     @property
     def streams_with_spark(self) -> bool:
-        """Whether Spark's own engine reads its rows, by a checkpoint that belongs to one definition."""
+        """Whether Spark's own engine reads its rows, with a checkpoint that belongs to one definition."""
         return isinstance(self.watermark, StructuredStream)
 
     @property
     def keeps_table_in_reset(self) -> bool:
-        """Whether a reset may leave the table as it is. Rows of a stream do not tell what they were read from, so those that it appends would be there twice."""
+        """Whether a reset may keep the table.
+
+        Not for a stream that appends: its rows do not record where they came from, so a second read would
+        duplicate them.
+        """
         return self.kind != "stream" or not self.target.only_adds
 
     @property
@@ -176,7 +185,10 @@ class Dataflow(Model):
 
     @property
     def tables_beside(self) -> Mapping[str, str]:
-        """By asset: the tables that it makes beside its own and that others may read; that of a stream's late rows, if they are kept."""
+        """Tables that it writes beside its own and that others may read, by asset.
+
+        A stream that diverts late rows has one.
+        """
         watermark = self.watermark
         keeps_late = isinstance(watermark, StreamWatermark) and watermark.late == "divert"
         return {f"{self.asset}__late": f"{self.table}__late"} if keeps_late else {}
@@ -188,15 +200,15 @@ class Dataflow(Model):
 
     @property
     def tables_read(self) -> tuple[Input, ...]:
-        """The tables of the lake that it reads: as its source, for the units of its windows, and beside its own rows."""
+        """The tables of the lake that it reads: as its source, for units, or as extra inputs."""
         return tables_read(self.source, secondary_inputs(self.watermark), self.inputs)
 
     @property
     def files(self) -> FilesSource:
-        """Its source, for what only files have.
+        """Its source of files.
 
         Raises:
-            ConfigurationError: if it is another.
+            ConfigurationError: the source has another type.
         """
         if isinstance(self.source, FilesSource):
             return self.source
@@ -206,11 +218,14 @@ class Dataflow(Model):
 
     @property
     def zone(self) -> tzinfo:
-        """The zone of times and days that name none; UTC if the watermark knows none."""
+        """The zone of times and days without one; UTC if the watermark has none."""
         return UTC if isinstance(self.watermark, PathWatermark) else self.watermark.zone
 
     def root_of(self, source: FilesSource) -> str:
-        """Return the folder or bucket below which its files are: of windows the part of the path above the first placeholder."""
+        """Return the folder or bucket that holds its files.
+
+        For windows this is the path before the first placeholder.
+        """
         return source.root if isinstance(self.watermark, WindowWatermark) else source.path
 
     def _watermark_as(self, watermark: type[WatermarkT], name: str) -> WatermarkT:
@@ -222,32 +237,35 @@ class Dataflow(Model):
 
     @property
     def path(self) -> PathWatermark:
-        """Its watermark, for what only path watermarks have; any other raises a ConfigurationError."""
+        """Its path watermark; a ConfigurationError if it has another kind."""
         return self._watermark_as(PathWatermark, "path")
 
     @property
     def column(self) -> ColumnWatermark:
-        """Its watermark, for what only column watermarks have; any other raises a ConfigurationError."""
+        """Its column watermark; a ConfigurationError if it has another kind."""
         return self._watermark_as(ColumnWatermark, "column")
 
     @property
     def window(self) -> WindowWatermark:
-        """Its watermark, for what only window watermarks have; any other raises a ConfigurationError."""
+        """Its window watermark; a ConfigurationError if it has another kind."""
         return self._watermark_as(WindowWatermark, "window")
 
     @property
     def stream(self) -> StreamWatermark:
-        """Its watermark, for what only stream watermarks have; any other raises a ConfigurationError."""
+        """Its stream watermark; a ConfigurationError if it has another kind."""
         return self._watermark_as(StreamWatermark, "stream")
 
     @property
     def spark_stream(self) -> StructuredStream:
-        """Its watermark, for what only streams on Spark's own engine have; any other raises a ConfigurationError."""
+        """Its watermark on Spark's own engine; a ConfigurationError if it has another kind."""
         return self._watermark_as(StructuredStream, "stream")
 
     @property
     def tagged(self) -> bool:
-        """Whether rows of windows carry ``_window_start`` and ``_unit``, since no column of the source tells both."""
+        """Whether rows of windows need ``_window_start`` and ``_unit``.
+
+        They do unless the source's columns give both the time and the unit.
+        """
         watermark = self.window
         timed = watermark.time_entry is not None
         return not rows_identify_work_unit(self.source, timed=timed, unit_fields=watermark.unit_fields)

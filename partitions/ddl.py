@@ -1,4 +1,4 @@
-"""Reads Spark's schema DDL without Spark, and refuses what Spark 4.1 refuses (tried, case by case)."""
+"""Read Spark's schema DDL without Spark, and refuse what Spark 4.1 refuses (tried case by case)."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 
-from partitions.spelling import nearest
-from partitions.unit_values import Kind, half_up
+from partitions.spelling import nearest_name
+from partitions.unit_values import ValueType, round_half_up
 
 RESERVED = ("_source_file", "_ingested_at", "_run_id", "_corrupt_record", "_rescued_data")
-"""Columns that loading itself adds."""
+"""Columns that loading adds."""
 
 _TOKEN = re.compile(
     r"""(?P<space>\s+|--[^\n]*|/\*.*?\*/)
@@ -57,7 +57,7 @@ _PLAIN = (
     "map",
     "struct",
 )
-_KINDS: Mapping[str, Kind] = {
+_KINDS: Mapping[str, ValueType] = {
     **dict.fromkeys(("timestamp", "timestamp_ltz"), "instant"),
     "timestamp_ntz": "local",
     "date": "day",
@@ -74,18 +74,18 @@ _END = "the end"
 
 
 class DdlError(ValueError):
-    """Raised if the text is no schema.
+    """A text that is no schema.
 
     Attributes:
-        found: in words.
+        actual: the offending part, in words.
         expected: in words.
-        nearest: the name that may have been meant.
+        nearest: the name that the user may have meant.
     """
 
-    def __init__(self, found: str, expected: str, nearest: str | None = None) -> None:
-        """Keep the parts that an error of a project file is made of."""
-        super().__init__(f"expected {expected}, found {found}")
-        self.found, self.expected, self.nearest = found, expected, nearest
+    def __init__(self, actual: str, expected: str, nearest: str | None = None) -> None:
+        """Keep the parts for the error of a project file."""
+        super().__init__(f"expected {expected}, found {actual}")
+        self.actual, self.expected, self.nearest = actual, expected, nearest
 
 
 @dataclass(frozen=True)
@@ -93,9 +93,9 @@ class Column:
     """A column at the top level.
 
     Attributes:
-        type: the outermost type's name, in lower case as it is written.
-        numbers: after it in parentheses: of a decimal its digits, and those behind the point.
-        is_required: whether each record must have a value of it (``NOT NULL``).
+        type: name of the outermost type, in lower case.
+        numbers: the type's numbers in parentheses, such as a decimal's precision and scale.
+        is_required: whether each record must have a value (``NOT NULL``).
     """
 
     name: str
@@ -105,17 +105,17 @@ class Column:
 
 
 def parse_ddl(text: str) -> list[Column]:
-    """Read ``name type [NOT NULL] [COMMENT 'text'], …``.
+    """Parse columns written as ``name type [NOT NULL] [COMMENT 'text'], …``.
 
     Raises:
-        DdlError: if Spark refuses it, a column is there twice (Spark's names know no case), or a name is
-            reserved.
+        DdlError: Spark refuses the text, a column occurs twice (case does not count), or a name is
+        reserved.
     """
     columns = _Parser(text).columns()
-    seen: set[str] = set()
+    folded_names: set[str] = set()
     for column in columns:
         name = column.name.casefold()
-        if name in seen:
+        if name in folded_names:
             raise DdlError(
                 f"the column {column.name} again", "each column once, upper and lower case being the same"
             )
@@ -123,29 +123,30 @@ def parse_ddl(text: str) -> list[Column]:
             raise DdlError(
                 f"the column {column.name}", f"other names than {', '.join(RESERVED)}: loading adds these"
             )
-        seen.add(name)
+        folded_names.add(name)
     return columns
 
 
-def column_name(name: str) -> str:
-    """Return a name as DDL has it: in backquotes unless it is a plain one."""
+def ddl_name(name: str) -> str:
+    """Return a name as DDL writes it: in backquotes unless it is plain."""
     plain = re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name)
     return name if plain else f"`{name.replace('`', '``')}`"
 
 
-def kinds_of(text: str) -> dict[str, Kind]:
-    """Return what the columns of a schema hold, of those that can be compared."""
+def value_types(text: str) -> dict[str, ValueType]:
+    """Return the comparable columns of a schema, each with the type of its values."""
     return {column.name: _KINDS[column.type] for column in parse_ddl(text) if column.type in _KINDS}
 
 
-def rounded(value: Decimal, column: Column) -> Decimal:
-    """Return a number as a column of this type holds it, so that it compares as the row does once it is loaded.
+def round_as_column(value: Decimal, column: Column) -> Decimal:
+    """Round a number to the type of a column, so that it compares as the loaded row does.
 
-    Spark rounds to the digits of a decimal, halves away from zero, and to the nearest number of 32 bits for a ``float``.
+    Spark rounds to the scale of a decimal, halves away from zero, and to the nearest 32-bit number for a
+    ``float``.
     """
     if column.type in _DECIMALS:
         scale = column.numbers[1] if len(column.numbers) > 1 else 0
-        return half_up(value, scale)
+        return round_half_up(value, scale)
     if column.type in ("float", "real"):
         (nearest_float,) = struct.unpack("f", struct.pack("f", value))
         return value if math.isinf(nearest_float) else Decimal(nearest_float)
@@ -169,38 +170,38 @@ class _Parser:
         name = self._name("a column as `name type`")
         if self._next in (_END, ","):
             raise DdlError(f"{name} without a type", f"a column as `name type`, such as {name} string")
-        kind, numbers = self._type()
-        return Column(name, kind, numbers, self._after_type())
+        type_name, numbers = self._type()
+        return Column(name, type_name, numbers, self._after_type())
 
     def _type(self) -> tuple[str, tuple[int, ...]]:
-        """Read a type; return its short name, and the numbers behind it."""
-        kind = self._name("a type").lower()
+        """Read a type; return its short name and its numbers."""
+        type_name = self._name("a type").lower()
         numbers: tuple[int, ...] = ()
-        if kind not in _PLAIN:
+        if type_name not in _PLAIN:
             raise DdlError(
-                f"the type {kind}",
+                f"the type {type_name}",
                 "a type of Spark, such as string, long, double, date or timestamp",
-                nearest(kind, _PLAIN),
+                nearest_name(type_name, _PLAIN),
             )
-        if kind in ("array", "map", "struct"):
-            self._inner_types(kind)
-        elif kind in _TAKES_NUMBERS:
-            numbers = self._numbers(kind)
-        return self._words_after(kind), numbers
+        if type_name in ("array", "map", "struct"):
+            self._inner_types(type_name)
+        elif type_name in _TAKES_NUMBERS:
+            numbers = self._numbers(type_name)
+        return self._words_after(type_name), numbers
 
-    def _inner_types(self, kind: str) -> None:
-        self._take("<", f"< after {kind}")
-        if kind == "struct":
+    def _inner_types(self, type_name: str) -> None:
+        self._take("<", f"< after {type_name}")
+        if type_name == "struct":
             while self._next != ">":
                 self._field()
                 if self._next != ">":
                     self._take(",", "a comma or > in struct<…>")
         else:
             self._type()
-            if kind == "map":
+            if type_name == "map":
                 self._take(",", "two types in map<…>")
                 self._type()
-        self._take(">", f"> at the end of {kind}<…>")
+        self._take(">", f"> at the end of {type_name}<…>")
 
     def _field(self) -> None:
         self._name("a field as `name: type`")
@@ -210,43 +211,46 @@ class _Parser:
         if self._after_type():
             raise DdlError("NOT NULL within a struct", "NOT NULL of a column, not of a field in it")
 
-    def _numbers(self, kind: str) -> tuple[int, ...]:
+    def _numbers(self, type_name: str) -> tuple[int, ...]:
         if self._next != "(":
-            if kind in _NEEDS_LENGTH:
-                raise DdlError(f"{kind} without a number", f"{kind}(n)")
+            if type_name in _NEEDS_LENGTH:
+                raise DdlError(f"{type_name} without a number", f"{type_name}(n)")
             return ()
         self._pop()
         numbers: list[int] = []
-        for index in range(_TAKES_NUMBERS[kind]):
+        for index in range(_TAKES_NUMBERS[type_name]):
             if index and self._next == ")":
                 break
             if index:
-                self._take(",", f"a comma or ) in {kind}(…)")
+                self._take(",", f"a comma or ) in {type_name}(…)")
             token = self._pop()
             if not token.isdecimal():
-                raise DdlError(f"no number in {kind}(…)", f"{kind}(n)")
+                raise DdlError(f"no number in {type_name}(…)", f"{type_name}(n)")
             numbers.append(int(token))
-        self._take(")", f") at the end of {kind}(…)")
+        self._take(")", f") at the end of {type_name}(…)")
         return tuple(numbers)
 
-    def _words_after(self, kind: str) -> str:
-        """Read what may follow a type's name: a collation, an interval's units, `without time zone`; return the type's short name."""
-        if kind == "string" and self._next.lower() == "collate":
+    def _words_after(self, type_name: str) -> str:
+        """Read the words after a type's name, and return the type's short name.
+
+        They are a collation, an interval's units, or ``without time zone``.
+        """
+        if type_name == "string" and self._next.lower() == "collate":
             self._pop()
             self._name("a collation")
-        elif kind == "timestamp" and self._next.lower() == "without":
+        elif type_name == "timestamp" and self._next.lower() == "without":
             for word in ("without", "time", "zone"):
                 self._take(word, "timestamp without time zone")
             return "timestamp_ntz"
-        elif kind == "interval" and self._next.lower() in _UNITS:
+        elif type_name == "interval" and self._next.lower() in _UNITS:
             self._pop()
             if self._next.lower() == "to":
                 self._pop()
                 self._name("a unit")
-        return kind
+        return type_name
 
     def _after_type(self) -> bool:
-        """Read what stands behind a type; return whether it says ``NOT NULL``."""
+        """Read ``NOT NULL`` and ``COMMENT`` after a type; return whether the column is ``NOT NULL``."""
         is_required = self._next.lower() == "not"
         if is_required:
             self._pop()

@@ -1,4 +1,7 @@
-"""Bounds of decimal columns as values of theirs: for engines that compare a column with nothing else, or lose digits beside others."""
+"""Fit bounds to the precision and scale of decimal columns.
+
+Some engines compare a decimal column only with values of its own type, or lose digits beside others.
+"""
 
 from __future__ import annotations
 
@@ -14,12 +17,12 @@ _TYPE = re.compile(r"decimal\((\d+), ?(\d+)\)")
 _ENOUGH_DIGITS = Context(prec=1000)
 
 
-class Digits(NamedTuple):
-    """What a decimal column holds.
+class DecimalDigits(NamedTuple):
+    """The digits of a decimal column.
 
     Attributes:
-        precision: digits in all.
-        scale: of these behind the point.
+        precision: digits in total.
+        scale: digits after the point.
     """
 
     precision: int
@@ -36,49 +39,51 @@ class Digits(NamedTuple):
         return self.highest.copy_negate()
 
 
-def digits_of(type_name: Any) -> Digits | None:
-    """Return what a type such as ``decimal(10, 2)`` holds; None for any other."""
-    found = _TYPE.fullmatch(type_name) if isinstance(type_name, str) else None
-    return Digits(int(found[1]), int(found[2])) if found else None
+def decimal_digits(type_name: Any) -> DecimalDigits | None:
+    """Parse a type such as ``decimal(10, 2)``; return None for any other type."""
+    match = _TYPE.fullmatch(type_name) if isinstance(type_name, str) else None
+    return DecimalDigits(int(match[1]), int(match[2])) if match else None
 
 
-def within(predicate: Predicate, columns: Mapping[str, Digits]) -> Predicate:
-    """Return a predicate that means the same rows, with bounds that its decimal columns can hold.
+def fit_bounds(predicate: Predicate, columns: Mapping[str, DecimalDigits]) -> Predicate:
+    """Return a predicate for the same rows, with bounds that its decimal columns can hold.
 
     Args:
-        predicate: whose bounds may have more digits, or lie beyond a column.
-        columns: the decimal ones, by name.
+        predicate: its bounds may have more digits than a column, or lie beyond its range.
+        columns: the decimal columns, by name.
     """
     match predicate:
         case Between(column) if column in columns:
             return _between(predicate, columns[column])
         case Among(column, values) if column in columns:
-            held = [_held(value, columns[column]) for value in values if value is not None]
+            column_values = [
+                _exact_column_value(value, columns[column]) for value in values if value is not None
+            ]
             null = (None,) if None in values else ()
-            return Among(column, (*(value for value in held if value is not None), *null))
+            return Among(column, (*(value for value in column_values if value is not None), *null))
         case AnyOf(parts) | AllOf(parts):
-            return type(predicate)(tuple(within(part, columns) for part in parts))
+            return type(predicate)(tuple(fit_bounds(part, columns) for part in parts))
     return predicate
 
 
-def _between(between: Between, digits: Digits) -> Between:
+def _between(between: Between, digits: DecimalDigits) -> Between:
     lower, lower_inclusive = between.lower, between.lower_inclusive
     upper, upper_inclusive = between.upper, between.upper_inclusive
     if _is_exact(lower):
         value = Decimal(lower)
-        lower = _floor(value, digits)
+        lower = _floor_in_column(value, digits)
         lower_inclusive = (lower_inclusive and lower == value) or value < digits.lowest
     if _is_exact(upper):
         value = Decimal(upper)
-        upper = _floor(value, digits)
+        upper = _floor_in_column(value, digits)
         upper_inclusive = (upper_inclusive or upper != value) and value >= digits.lowest
     return replace(
         between, lower=lower, upper=upper, lower_inclusive=lower_inclusive, upper_inclusive=upper_inclusive
     )
 
 
-def _floor(value: Decimal, digits: Digits) -> Decimal:
-    """The highest value of the column that is not above a value; the lowest one if all are."""
+def _floor_in_column(value: Decimal, digits: DecimalDigits) -> Decimal:
+    """Return the highest value of a column at or below a value; the lowest one if the value is below all."""
     if value > digits.highest:
         return digits.highest
     if value < digits.lowest:
@@ -86,11 +91,11 @@ def _floor(value: Decimal, digits: Digits) -> Decimal:
     return value.quantize(Decimal(1).scaleb(-digits.scale), ROUND_FLOOR, _ENOUGH_DIGITS)
 
 
-def _held(value: Any, digits: Digits) -> Any:
-    """The value as the column's; None if the column cannot hold it."""
+def _exact_column_value(value: Any, digits: DecimalDigits) -> Any:
+    """Return the value in the column's type; None if the column cannot hold it exactly."""
     if not _is_exact(value):
         return value
-    floor = _floor(Decimal(value), digits)
+    floor = _floor_in_column(Decimal(value), digits)
     return floor if floor == value else None
 
 

@@ -1,4 +1,7 @@
-"""What changed between two JSON objects, so that a long state is not written whole for each small step (docs/reference/state.md)."""
+"""Compute and apply differences of two JSON objects (docs/reference/state.md).
+
+With them small steps of a long state stay small.
+"""
 
 from __future__ import annotations
 
@@ -10,26 +13,29 @@ Difference = dict[str, list[Any]]
 """``{"set": [[path, value], …], "unset": [path, …]}``; a path is the list of names that leads to a value."""
 
 
-def difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> Difference:
-    """What makes ``new`` of ``old``. Objects are compared name by name, everything else as a whole."""
+def json_difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> Difference:
+    """Return the changes that turn ``old`` into ``new``.
+
+    Objects are compared name by name, all other values as a whole.
+    """
     return {"set": list(_set(old, new, [])), "unset": list(_unset(old, new, []))}
 
 
-def applied(old: Mapping[str, Any], change: Mapping[str, Any]) -> dict[str, Any]:
-    """``new`` again; ``old`` stays as it is.
+def apply_difference(old: Mapping[str, Any], change: Mapping[str, Any]) -> dict[str, Any]:
+    """Apply changes to a copy of ``old``.
 
     Raises:
-        ValueError: if the difference is not one of ``old``.
+        ValueError: the changes do not belong to ``old``.
     """
-    made: dict[str, Any] = json.loads(json.dumps(old))
+    patched: dict[str, Any] = json.loads(json.dumps(old))
     try:
         for path in change["unset"]:
-            del _at(made, path)[path[-1]]
+            del _parent_of(patched, path)[path[-1]]
         for path, value in change["set"]:
-            _at(made, path)[path[-1]] = value
+            _parent_of(patched, path)[path[-1]] = value
     except (KeyError, TypeError, IndexError) as error:
-        raise ValueError(f"expected a difference of this state, found one of another: {error!r}") from error
-    return made
+        raise ValueError(f"expected changes to this state, found changes to another: {error!r}") from error
+    return patched
 
 
 def _set(old: Mapping[str, Any], new: Mapping[str, Any], above: list[str]) -> Iterator[list[Any]]:
@@ -49,7 +55,7 @@ def _unset(old: Mapping[str, Any], new: Mapping[str, Any], above: list[str]) -> 
             yield from _unset(value, new[name], [*above, name])
 
 
-def _at(made: dict[str, Any], path: list[str]) -> dict[str, Any]:
+def _parent_of(parent: dict[str, Any], path: list[str]) -> dict[str, Any]:
     for name in path[:-1]:
-        made = made[name]
-    return made
+        parent = parent[name]
+    return parent

@@ -1,4 +1,4 @@
-"""Texts without a letter in JSON: Spark's inference takes ``""`` for no value, so that its columns could not hold it."""
+"""Type columns that hold empty texts: Spark's JSON inference takes ``""`` for no value."""
 
 from __future__ import annotations
 
@@ -11,21 +11,22 @@ from partitions.schema_types import Schema, Type
 _NAME = re.compile(r"`((?:[^`]|``)*)`|([^`:]+)")
 _WORD = re.compile(r"[A-Z_]+(?:\(\d+,\d+\))?")
 _TEXTS = ("STRING", "VARIANT")
-"""Of texts, and of values of several types, which Spark's inference makes texts, too."""
+"""Shapes that become texts: Spark's inference also makes text of values of several types."""
 
 _TIMES = ("date", "timestamp", "timestamp_ntz")
-"""Types that texts get only if the user asks for it."""
+"""Types that a text gets only if the user asks for it."""
 
 Shape = str | list[Any] | dict[str, Any]
-"""The types of variants: a word, a list with the type of the items, or those of the fields by name."""
+"""The type of variants: a word, a list with the items' type, or field types by name."""
 
 
 def with_empty_texts(schema: Schema, shape: str) -> Schema:
-    """Return a schema whose columns are texts where records hold a text, also an empty one.
+    """Return a schema whose columns are texts where records hold a text, even an empty one.
 
     Args:
         schema: as Spark infers it.
-        shape: of the records with empty texts, as ``schema_of_variant_agg`` tells it: an object, or an array of objects.
+        shape: result of ``schema_of_variant_agg`` over the records with empty texts: an object, or an
+        array of objects.
     """
     record, _ = _read(shape, 0)
     while isinstance(record, list):
@@ -43,27 +44,27 @@ def _of_fields(schema: Schema, shapes: Mapping[str, Shape]) -> Schema:
     names = {field["name"] for field in fields}
     texts = {name: _texts_of(shape) for name, shape in shapes.items() if name not in names}
     fields += [
-        {"name": name, "type": kind, "nullable": True, "metadata": {}}
-        for name, kind in texts.items()
-        if kind is not None
+        {"name": name, "type": data_type, "nullable": True, "metadata": {}}
+        for name, data_type in texts.items()
+        if data_type is not None
     ]
     return {**schema, "fields": fields}
 
 
-def _with_texts(kind: Type, shape: Shape) -> Type:
+def _with_texts(data_type: Type, shape: Shape) -> Type:
     if shape in _TEXTS:
-        return kind if kind in _TIMES else "string"
-    if isinstance(kind, str):
-        return kind
-    if kind["type"] == "struct" and isinstance(shape, dict):
-        return _of_fields(kind, shape)
-    if kind["type"] == "array" and isinstance(shape, list):
-        return {**kind, "elementType": _with_texts(kind["elementType"], shape[0])}
-    return kind
+        return data_type if data_type in _TIMES else "string"
+    if isinstance(data_type, str):
+        return data_type
+    if data_type["type"] == "struct" and isinstance(shape, dict):
+        return _of_fields(data_type, shape)
+    if data_type["type"] == "array" and isinstance(shape, list):
+        return {**data_type, "elementType": _with_texts(data_type["elementType"], shape[0])}
+    return data_type
 
 
 def _texts_of(shape: Shape) -> Type | None:
-    """The type of values that hold nothing but empty texts; None if they hold none."""
+    """Return the type of values that hold nothing but empty texts; None if they hold no text."""
     if isinstance(shape, dict):
         inside = _of_fields({"type": "struct", "fields": []}, shape)
         return inside if inside["fields"] else None
@@ -74,7 +75,7 @@ def _texts_of(shape: Shape) -> Type | None:
 
 
 def _read(text: str, position: int) -> tuple[Shape, int]:
-    """Read a type, such as ``OBJECT<a: BIGINT, `b c`: ARRAY<STRING>>``, and return the place behind it."""
+    """Parse a type, such as ``OBJECT<a: BIGINT, `b c`: ARRAY<STRING>>``; return it and the position after it."""
     word = _WORD.match(text, position)
     assert word is not None, text
     position = word.end()

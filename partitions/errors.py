@@ -1,7 +1,8 @@
 """The one family of errors.
 
-Every message says what was expected, what was found, where, and what to do. The class says how a caller reacts:
-``exit_code`` for the command line, ``transient`` for retries, ``choices`` for the commands that get the user on.
+Each message says what was expected, what was found, where, and what to do. The class says how a caller
+reacts: ``exit_code`` for the command line, ``transient`` for retries, ``choices`` for commands that help
+the user on.
 """
 
 from __future__ import annotations
@@ -12,11 +13,14 @@ from typing import ClassVar
 _LONGEST = 2000
 
 
-def in_one_line(text: str, most: int = _LONGEST) -> str:
-    """Return what a library said in one line; a longer text loses its middle, since the cause often stands at its end."""
+def shorten_to_line(text: str, longest: int = _LONGEST) -> str:
+    """Return a library's message in one line, without its middle if it is long.
+
+    The end stays, since it often names the cause.
+    """
     line = "; ".join(stripped for part in text.splitlines() if (stripped := part.strip()))
-    kept = (most - 3) // 2
-    return line if len(line) <= most else f"{line[:kept]} … {line[-kept:]}"
+    half = (longest - 3) // 2
+    return line if len(line) <= longest else f"{line[:half]} … {line[-half:]}"
 
 
 class StrandlineError(Exception):
@@ -24,9 +28,9 @@ class StrandlineError(Exception):
 
     Attributes:
         code: stable machine name, shown in JSON output.
-        exit_code: what the command line ends with (docs/reference/cli.md).
-        transient: whether trying the same again can help.
-        choices: commands that lead on, most advisable first.
+        exit_code: exit code of the command line (docs/reference/cli.md).
+        transient: whether the same attempt can succeed later.
+        choices: commands that help the user on, most advisable first.
     """
 
     code: str = "error"
@@ -34,7 +38,7 @@ class StrandlineError(Exception):
     transient: ClassVar[bool] = False
 
     def __init__(self, message: str, *, code: str | None = None, choices: Sequence[str] = ()) -> None:
-        """Keep the message, an optional finer code, and the commands that lead on."""
+        """Keep the message, a more specific code if there is one, and the commands that help."""
         super().__init__(message)
         if code is not None:
             self.code = code
@@ -47,77 +51,77 @@ class StrandlineError(Exception):
 
 
 class ConfigurationError(StrandlineError, ValueError):  # a ValueError, so that pydantic says where it stood
-    """A definition, a project file or a call argument was refused before anything ran."""
+    """A definition, a project file or a call argument that was refused before anything ran."""
 
     code = "configuration"
     exit_code = 2
 
 
 class InvalidWatermarkValue(StrandlineError):
-    """A value that cannot be stored in a watermark; refused before it is written."""
+    """A value that no watermark can store; refused before it is written."""
 
     code = "invalid_watermark_value"
 
 
 class PlanError(StrandlineError):
-    """The plan cannot be made."""
+    """A plan that cannot be made."""
 
     code = "plan"
 
 
 class SchemaError(StrandlineError):
-    """The incoming schema does not fit; ``reason`` and ``field`` say how and where."""
+    """An incoming schema that does not fit; ``reason`` and ``field`` say how and where."""
 
     code = "schema"
 
     def __init__(
         self, message: str, *, reason: str, field: str | None = None, choices: Sequence[str] = ()
     ) -> None:
-        """Keep the reason's machine name and the column, if one is to blame."""
+        """Keep the reason's machine name and the column at fault, if there is one."""
         super().__init__(message, choices=choices)
         self.reason = reason
         self.field = field
 
 
 class SchemaEvolved(StrandlineError):
-    """Rows need another schema than the pinned one, and the schema mode takes it: what was begun with the old one is begun again with the new.
+    """Rows that need a new schema, which the schema mode allows: the run starts again with it.
 
     Attributes:
         pinned: the new schema's text.
-        changes: what is new, in words.
+        changes: the new parts of the schema, in words.
     """
 
     code = "schema_evolved"
 
     def __init__(self, message: str, *, pinned: str, changes: str) -> None:
-        """Keep the text of the schema that is pinned next, and what is new in it."""
+        """Keep the text of the schema to pin next, and its new parts in words."""
         super().__init__(message)
         self.pinned, self.changes = pinned, changes
 
 
 class SourceError(StrandlineError):
-    """The source cannot be read: missing folder or bucket, refused credentials, an unreadable place."""
+    """A source that cannot be read: missing folder or bucket, refused credentials, an unreadable place."""
 
     code = "source"
 
 
 class SourceUnreachable(SourceError):
-    """The source did not answer, or moved while it was being listed; the same call may succeed later."""
+    """A source that did not answer, or moved during its listing; the same call may succeed later."""
 
     code = "source_unreachable"
     transient = True
 
 
 class SourceInterrupted(SourceUnreachable):
-    """The source broke off, or lets nobody in for the moment; a run asks it again before it fails."""
+    """A source that broke off or refuses connections for the moment; the run asks again before it fails."""
 
 
 class BadPart(SourceError):
-    """One part of a source cannot be read.
+    """One part of a source that cannot be read.
 
     Attributes:
-        part: which one, as a user knows it.
-        why: what is wrong with it, without what follows from that.
+        part: the part's name for users.
+        why: the fault itself, without its consequences.
     """
 
     code = "bad_part"
@@ -131,14 +135,14 @@ class BadPart(SourceError):
         code: str | None = None,
         choices: Sequence[str] = (),
     ) -> None:
-        """Keep the part that is to blame."""
+        """Keep the part at fault."""
         super().__init__(message, code=code, choices=choices)
         self.part = part
         self.why = why or message
 
 
 class BadFile(BadPart):
-    """One file cannot be read, vanished, or changed while it was being loaded.
+    """A file that cannot be read, vanished, or changed while it was loaded.
 
     Attributes:
         path: the file, relative to the source's root.
@@ -155,7 +159,7 @@ class BadFile(BadPart):
         code: str | None = None,
         choices: Sequence[str] = (),
     ) -> None:
-        """Keep the path of the file that is to blame."""
+        """Keep the path of the file at fault."""
         super().__init__(message, part=path, why=why, code=code, choices=choices)
         self.path = path
 
@@ -164,41 +168,44 @@ class BadUnits(BadPart):
     """Work units that cannot be read.
 
     Attributes:
-        units: each work unit's key, a window's start (epoch milliseconds) and a unit's identity, with what is wrong.
+        units: by work unit (a window's start in epoch milliseconds, and a unit's identity), the fault.
     """
 
     code = "bad_units"
 
     def __init__(self, message: str, *, part: str, units: Mapping[tuple[int | None, str], str]) -> None:
-        """Keep the work units that are to blame."""
+        """Keep the work units at fault."""
         super().__init__(message, part=part, why="; ".join(dict.fromkeys(units.values())))
         self.units = dict(units)
 
 
 class ProviderError(StrandlineError):
-    """The watermark store failed; what was saved before stands."""
+    """A failure of the watermark store; earlier saves remain."""
 
     code = "provider"
     transient = True
 
 
 class ProviderRefused(ProviderError):
-    """The watermark store answered, and refuses until an operator changes its set-up: credentials, privileges, a standby."""
+    """A refusal of the watermark store that lasts until an operator changes its set-up.
+
+    Examples are credentials, privileges and a standby.
+    """
 
     transient = False
 
 
 class TargetError(StrandlineError):
-    """The target refused the write; nothing was committed."""
+    """A write that the target refused; nothing was committed."""
 
     code = "target"
 
 
 class WriteConflict(TargetError):
-    """Another writer has committed first, and touched what this write builds on; the same write may succeed now.
+    """Another writer committed first and changed the base of this write; a new attempt may succeed.
 
     Attributes:
-        outlasted: whether all attempts of a run have met such a conflict: who is around them does not try again.
+        outlasted: whether all attempts of a run met such a conflict; callers then do not try again.
     """
 
     code = "write_conflict"
@@ -207,19 +214,19 @@ class WriteConflict(TargetError):
 
 
 class RowsRefused(TargetError):
-    """The rows of a slice cannot go into the table, now or later, as where their columns are others."""
+    """Rows of a slice that can never go into the table, such as rows with other columns."""
 
 
 class Conflict(StrandlineError):
-    """Another writer won the number; nothing was lost, and nothing of this writer was saved."""
+    """Another writer won the number; this writer saved nothing, and nothing was lost."""
 
     code = "conflict"
     exit_code = 3
     transient = True
 
 
-class Held(StrandlineError):
-    """Another run, known to live, holds the dataflow."""
+class DataflowHeld(StrandlineError):
+    """A live run or decision that holds the dataflow."""
 
     code = "held"
     exit_code = 3
@@ -227,13 +234,13 @@ class Held(StrandlineError):
 
 
 class UpstreamNotLoaded(StrandlineError):
-    """A dataflow that makes what this one reads did not get through in the same run, so this one was not started."""
+    """An upstream dataflow that failed in the same run, so this one was not started."""
 
     code = "upstream"
 
 
 class NeedsDecision(StrandlineError):
-    """The state does not let a run go on by itself; an operator chooses."""
+    """A state that stops runs until an operator decides."""
 
     code = "decision"
     exit_code = 4

@@ -1,6 +1,6 @@
-"""What statistics of a data file say about a predicate: all of its rows match, none does, or the rows themselves must tell.
+"""Decide from a data file's statistics whether all of its rows, none, or an unknown part match a predicate.
 
-Statistics may be wider than the values, never narrower. What is not known is never taken for something.
+Statistics may be wider than the values, never narrower. Missing statistics decide nothing.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import Any
 from partitions.predicate import Among, AnyOf, Between, HasValue, Predicate, are_comparable
 
 
-class Match(Enum):
-    """How many of a file's rows match a predicate."""
+class FileMatch(Enum):
+    """How many rows of a file match a predicate."""
 
     ALL = "all"
     NONE = "none"
@@ -23,14 +23,14 @@ class Match(Enum):
 
 
 @dataclass(frozen=True)
-class Extent:
-    """The values of a column in one file.
+class ColumnStatistics:
+    """The statistics of a column in one file.
 
     Attributes:
-        lower: not above any value; None: not known, or there is no value.
-        upper: not below any value; None: not known, or there is no value.
-        has_nulls: whether a row has none; None: not known.
-        has_values: whether a row has one; None: not known.
+        lower: not above any value; None: unknown, or there is no value.
+        upper: not below any value; None: unknown, or there is no value.
+        has_nulls: whether some row is NULL; None: unknown.
+        has_values: whether some row has a value; None: unknown.
     """
 
     lower: Any = None
@@ -39,76 +39,82 @@ class Extent:
     has_values: bool | None = None
 
 
-def match_of(predicate: Predicate, extents: Mapping[str, Extent]) -> Match:
-    """Return how many rows of a file match.
+def match_statistics(predicate: Predicate, extents: Mapping[str, ColumnStatistics]) -> FileMatch:
+    """Return how many rows of a file match a predicate.
 
     Args:
         predicate: over columns of the file's table.
-        extents: by column; nothing is known of one that is missing.
+        extents: statistics by column; a missing column has none.
     """
     match predicate:
         case Among():
-            return _among(predicate, extents.get(predicate.column, Extent()))
+            return _among(predicate, extents.get(predicate.column, ColumnStatistics()))
         case Between():
-            return _between(predicate, extents.get(predicate.column, Extent()))
+            return _between(predicate, extents.get(predicate.column, ColumnStatistics()))
         case HasValue(column):
-            return _with_nulls(extents.get(column, Extent()), Match.NONE, Match.ALL)
-    parts = [match_of(part, extents) for part in predicate.parts]
-    decides, otherwise = (Match.ALL, Match.NONE) if isinstance(predicate, AnyOf) else (Match.NONE, Match.ALL)
+            return _with_nulls(extents.get(column, ColumnStatistics()), FileMatch.NONE, FileMatch.ALL)
+    parts = [match_statistics(part, extents) for part in predicate.parts]
+    decides, otherwise = (
+        (FileMatch.ALL, FileMatch.NONE) if isinstance(predicate, AnyOf) else (FileMatch.NONE, FileMatch.ALL)
+    )
     if decides in parts:
         return decides
-    return otherwise if all(part is otherwise for part in parts) else Match.UNKNOWN
+    return otherwise if all(part is otherwise for part in parts) else FileMatch.UNKNOWN
 
 
-def _among(among: Among, extent: Extent) -> Match:
-    null = Match.ALL if among.has_null else Match.NONE
+def _among(among: Among, extent: ColumnStatistics) -> FileMatch:
+    null = FileMatch.ALL if among.has_null else FileMatch.NONE
     return _with_nulls(extent, null, _match_values(among.ordered, extent))
 
 
-def _match_values(values: Sequence[Any] | None, extent: Extent) -> Match:
-    """Of the rows that have a value; the values ascend, and are None if they have no order."""
+def _match_values(values: Sequence[Any] | None, extent: ColumnStatistics) -> FileMatch:
+    """Match the rows that have a value; ``values`` ascend, or are None if they have no order."""
     if values is None:
-        return Match.UNKNOWN
+        return FileMatch.UNKNOWN
     if not values:
-        return Match.NONE
+        return FileMatch.NONE
     lower, upper = extent.lower, extent.upper
     if not are_comparable(lower, upper, values[0]):
-        return Match.UNKNOWN
+        return FileMatch.UNKNOWN
     # A table has many files, and a replay names many: not each value is looked at for each file.
     first = 0 if lower is None else bisect_left(values, lower)
     if first == len(values) or (upper is not None and upper < values[first]):
-        return Match.NONE
-    return Match.ALL if lower is not None and lower == upper else Match.UNKNOWN
+        return FileMatch.NONE
+    return FileMatch.ALL if lower is not None and lower == upper else FileMatch.UNKNOWN
 
 
-def _between(between: Between, extent: Extent) -> Match:
-    return _with_nulls(extent, Match.NONE, _match_range(between, extent))
+def _between(between: Between, extent: ColumnStatistics) -> FileMatch:
+    return _with_nulls(extent, FileMatch.NONE, _match_range(between, extent))
 
 
-def _match_range(between: Between, extent: Extent) -> Match:
-    """Of the rows that have a value."""
+def _match_range(between: Between, extent: ColumnStatistics) -> FileMatch:
+    """Match the rows that have a value."""
     if not are_comparable(extent.lower, extent.upper, between.lower, between.upper):
-        return Match.UNKNOWN
+        return FileMatch.UNKNOWN
     if _is_below(extent.upper, between.lower, inclusive=not between.lower_inclusive) or _is_below(
         between.upper, extent.lower, inclusive=not between.upper_inclusive
     ):
-        return Match.NONE
-    above = between.lower is None or _is_below(between.lower, extent.lower, inclusive=between.lower_inclusive)
-    below = between.upper is None or _is_below(extent.upper, between.upper, inclusive=between.upper_inclusive)
-    return Match.ALL if above and below else Match.UNKNOWN
+        return FileMatch.NONE
+    is_above = between.lower is None or _is_below(
+        between.lower, extent.lower, inclusive=between.lower_inclusive
+    )
+    is_below = between.upper is None or _is_below(
+        extent.upper, between.upper, inclusive=between.upper_inclusive
+    )
+    return FileMatch.ALL if is_above and is_below else FileMatch.UNKNOWN
 
 
-def _is_below(value: Any, other: Any, *, inclusive: bool) -> bool:
-    """Whether both are known, and the first is below the second, or equals it."""
-    if value is None or other is None:
+def _is_below(value: Any, bound: Any, *, inclusive: bool) -> bool:
+    """Return whether both are known and the value is below the bound, or equal if ``inclusive``."""
+    if value is None or bound is None:
         return False
-    return bool(value < other or (inclusive and value == other))
+    return bool(value < bound or (inclusive and value == bound))
 
 
-def _with_nulls(extent: Extent, null: Match, values: Match) -> Match:
-    """Combine what rows without a value do with what those with one do."""
+def _with_nulls(extent: ColumnStatistics, null: FileMatch, values: FileMatch) -> FileMatch:
+    """Combine the match of NULL rows with the match of rows that have a value."""
     if extent.has_values is False:
         return null
     if extent.has_nulls is False or null is values:
         return values
-    return Match.UNKNOWN
+    return FileMatch.UNKNOWN

@@ -1,6 +1,7 @@
-"""Fingerprint the parts of a dataflow that its state depends on, so that a run notices when they change (docs/reference/state.md).
+"""Fingerprint the parts of a dataflow that its state depends on (docs/reference/state.md).
 
-``partitions.fingerprint_changes`` says what each change means for the state.
+Runs notice by it when they change. ``partitions.fingerprint_changes`` says what each change means for the
+state.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def identity(dataflow: Dataflow) -> dict[str, Any]:
-    """Return the parts of a definition that the state depends on: a change of any of them needs an operator's decision."""
+    """Return the parts of a definition that the state depends on; changing one needs a decision."""
     by_watermark = dataflow.watermark.identity()
     operators = [operator.model_dump(mode="json") for operator in dataflow.operators]
     return {
@@ -35,6 +36,6 @@ def fingerprint(dataflow: Dataflow) -> str:
 
 
 def short_hash(definition: Mapping[str, Any]) -> str:
-    """Return the first 16 hexadecimal digits of the SHA-256 of a mapping as JSON; the order of its names does not matter."""
+    """Return the first 16 hexadecimal digits of the SHA-256 of a mapping's JSON, whatever its order."""
     text = json.dumps(definition, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -1,7 +1,7 @@
-"""What a change of a dataflow's identity means for its state (docs/reference/state.md).
+"""Explain what a change of a dataflow's identity means for its state (docs/reference/state.md).
 
-The identity is what the state depends on (``Dataflow.identity``). A run stops if it has changed; the message says, part by part,
-what becomes of the watermark.
+The identity (``partitions.fingerprint.identity``) holds what the state depends on. A run stops if it has
+changed; its message says, part by part, what happens to the watermark.
 """
 
 from __future__ import annotations
@@ -11,45 +11,45 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 MEANINGS = {
-    "kind": "the watermark means something else altogether",
-    "source": "what the watermark says is of the old place: whatever lies at or below it in the new one counts as loaded",
-    "source.query": "the watermark still holds if rows of the same times and units come out of it",
-    "source.from": "only the first run of a stream looks at it: the watermark still holds",
-    "source.window_column": "other rows belong to the windows that were loaded",
-    "source.unit_columns": "other rows belong to the units that were loaded",
-    "columns": "the stored values are of other columns: it cannot be taken over, only reset",
-    "zone": "times without a zone, and days, mean other instants",
+    "kind": "the watermark has another kind: it cannot be used, only reset",
+    "source": "the watermark belongs to the old source: anything at or below it in the new one counts as loaded",
+    "source.query": "the watermark still holds if the query returns rows of the same times and units",
+    "source.from": "only the first run of a stream uses it: the watermark still holds",
+    "source.window_column": "the loaded windows now mean other rows",
+    "source.unit_columns": "the loaded units now mean other rows",
+    "columns": "the stored values belong to other columns: the watermark cannot be used, only reset",
+    "zone": "days, and times without a zone, now mean other instants",
     "extensions": "files with a new ending at or below the watermark count as late, not as new",
-    "prefix_template": "only a cold start looks at it: the watermark still holds",
-    "scope": "the watermark has another form: it cannot be taken over, only reset",
-    "tracking": "what was ingested so far is known either way: the watermark still holds",
-    "time": "the time dimension: under another name the watermark still holds; if there was none, all windows are new",
-    "units": "units with other names are new: they are read from the start, and what was loaded of the old ones stays in the table",
-    "from": "windows are cut from another instant on: those that start where an old one started keep what is loaded, all others are read anew",
-    "window": "windows are cut otherwise: those that start where an old one started keep what is loaded, all others are read anew",
-    "timezone": "days are another zone's: windows that start where an old one started keep what is loaded, all others are read anew;"
-    " times without a zone mean other instants",
-    "engine": "the other engine keeps another state: it cannot be taken over, only reset",
-    "event_time": "the watermarks are of another column: they cannot be taken over, only reset",
-    "split": "the watermarks are of other splits: they cannot be taken over, only reset",
-    "operators": "what the operators remember is of others: it cannot be taken over, only reset",
-    "policy": "Spark's checkpoint keeps the policy that it was begun with",
-    "output_mode": "Spark's checkpoint keeps the output mode that it was begun with",
-    "source.sources": "Spark's checkpoint knows its sources by their order, and what it has read of each",
-    "target": "the rows that were loaded so far are in the old table: the new one gets only what lies above the watermark",
+    "prefix_template": "only a cold start uses it: the watermark still holds",
+    "scope": "the watermark has another form: it cannot be used, only reset",
+    "tracking": "the log knows the loaded files either way: the watermark still holds",
+    "time": "the watermark still holds if only the name of the time dimension changed; without one before, all windows are new",
+    "units": "units with other names are new and are read from the start; rows of the old units stay in the table",
+    "from": "windows start at other instants: a window that starts where an old one did counts as loaded, all others are read again",
+    "window": "windows have another length: a window that starts where an old one did counts as loaded, all others are read again",
+    "timezone": "days start at other instants: a window that starts where an old one did counts as loaded, all others are read again;"
+    " times without a zone now mean other instants",
+    "engine": "the other engine keeps another state: the watermark cannot be used, only reset",
+    "event_time": "the watermarks belong to another column: they cannot be used, only reset",
+    "split": "the watermarks belong to other splits: they cannot be used, only reset",
+    "operators": "the stored state belongs to other operators: it cannot be used, only reset",
+    "policy": "Spark's checkpoint keeps the policy that it started with",
+    "output_mode": "Spark's checkpoint keeps the output mode that it started with",
+    "source.sources": "Spark's checkpoint knows its sources by their order, and how far it has read each",
+    "target": "the rows loaded so far are in the old table: the new one gets only rows above the watermark",
     "target.format": "a table keeps its format: another format needs another table",
-    "target.load": "a table of versions takes load: scd2 alone, and rows of other loads are no versions",
+    "target.load": "an scd2 table accepts only load: scd2, and rows of other loads are no versions",
 }
-"""By part of the identity. A part of ``source`` or ``target`` without a line of its own means what the whole means."""
+"""By part of the identity. A part of ``source`` or ``target`` without a line has the line of the whole."""
 
-_NOTHING_LOADED = "nothing counts as loaded, so the new table gets all that there is"
-"""What a change of the target means if the watermark is empty."""
+_NOTHING_LOADED = "nothing counts as loaded, so the new table gets all rows"
+"""The meaning of a changed target if the watermark is empty."""
 
-_OF_SPARK = "Spark's checkpoint belongs to the source that it was begun with"
-"""What a change of a source without a line of its own means where the watermark is Spark's."""
+_OF_SPARK = "Spark's checkpoint belongs to the source that it started with"
+"""The meaning of a changed source if Spark keeps the watermark."""
 
 _OF_FILES = "files of the new place whose paths were loaded count as loaded; others at or below the watermark are late"
-"""What a change of a source without a line of its own means where the watermark is a path."""
+"""The meaning of a changed source if the watermark is a path."""
 
 _FORMS = (
     "target.load",
@@ -63,22 +63,22 @@ _FORMS = (
     "policy",
     "output_mode",
 )
-"""Parts by which the watermark, or the table, has another form, which no other definition can take over."""
+"""Parts that change the form of the watermark or the table, so that a new definition cannot use it."""
 
 _PARTED = ("source", "target")
-"""What is compared part by part."""
+"""Values that are compared part by part."""
 
 
 class DefinitionChange(NamedTuple):
     """A part of the identity that has changed.
 
     Attributes:
-        name: of the part, such as ``source.path``.
-        before: what it was; None: there was no such part.
-        now: what it is.
-        by_spark: whether the watermark is Spark's own, so that a checkpoint goes with it.
-        is_empty: whether the watermark is, so that nothing counts as loaded.
-        by_path: whether the watermark is a path, so that the log knows each file that was loaded.
+        name: the part, such as ``source.path``.
+        before: its old value; None: there was no such part.
+        now: its new value.
+        by_spark: whether Spark's own engine keeps the watermark, with a checkpoint.
+        is_empty: whether the watermark is empty, so that nothing counts as loaded.
+        by_path: whether the watermark is a path, so that the log knows each loaded file.
     """
 
     name: str
@@ -90,19 +90,19 @@ class DefinitionChange(NamedTuple):
 
     @property
     def part(self) -> str:
-        """The part of :data:`MEANINGS` that it belongs to."""
+        """The key of :data:`MEANINGS` that explains it."""
         first, _, last = self.name.partition(".")
-        known = [part for part in (self.name, last, first) if part in MEANINGS]
-        return known[0]
+        parts = [part for part in (self.name, last, first) if part in MEANINGS]
+        return parts[0]
 
     @property
     def changes_form(self) -> bool:
-        """Whether the watermark has another form now, so that it cannot be taken over."""
+        """Whether the new definition cannot use the old watermark."""
         return self.name in _FORMS
 
     @property
     def meaning(self) -> str:
-        """What becomes of the watermark."""
+        """What happens to the watermark, in words."""
         if self.is_empty and self.part == "target" and not self.changes_form:
             return _NOTHING_LOADED
         if self.part == "source" and (self.by_spark or self.by_path):
@@ -110,26 +110,26 @@ class DefinitionChange(NamedTuple):
         return MEANINGS[self.part]
 
     def __str__(self) -> str:
-        """What was, what is, and what that means for the state."""
+        """Return the old value, the new value, and the meaning for the state."""
         return f"{self.name} was {_words(self.before)}, is {_words(self.now)} ({self.meaning})"
 
 
 def _words(value: Any) -> str:
-    if isinstance(value, list | tuple) and value and all(isinstance(each, Mapping) for each in value):
+    if isinstance(value, list | tuple) and value and all(isinstance(item, Mapping) for item in value):
         return "; ".join(map(_declared, value))
-    if isinstance(value, Mapping) and all(isinstance(each, str) for each in value.values()):
-        return ", ".join(f"{name}: {each}" for name, each in value.items()) or "nothing"
-    if isinstance(value, list | tuple) and all(isinstance(each, str) for each in value):
+    if isinstance(value, Mapping) and all(isinstance(item, str) for item in value.values()):
+        return ", ".join(f"{name}: {item}" for name, item in value.items()) or "nothing"
+    if isinstance(value, list | tuple) and all(isinstance(item, str) for item in value):
         return ", ".join(value) or "nothing"
     return value if isinstance(value, str) else "nothing" if value is None else json.dumps(value)
 
 
 def _declared(part: Mapping[str, Any]) -> str:
-    """Return a part of a list of declarations as a line: its type, and its settings."""
+    """Return an item of a list of declarations in one line: its type and its settings."""
     settings = {name: value for name, value in part.items() if name != "type"}
     kind = str(part.get("type", ""))
     return (
-        f"{kind} ({', '.join(f'{name}: {_words(each)}' for name, each in settings.items())})"
+        f"{kind} ({', '.join(f'{name}: {_words(setting)}' for name, setting in settings.items())})"
         if settings
         else kind
     )
@@ -138,12 +138,14 @@ def _declared(part: Mapping[str, Any]) -> str:
 def changes(
     before: Mapping[str, Any], now: Mapping[str, Any], load: str = "another"
 ) -> list[DefinitionChange]:
-    """Return each part of an identity that is another now. What the old table holds is no matter for a new one.
+    """Return each part of an identity that has changed.
+
+    The old table's load does not matter to a new table.
 
     Args:
-        before: the identity that a state was made with; it may hold more, such as how it loaded.
+        before: the identity that the state was created with; it may hold more, such as the load.
         now: the identity of the definition.
-        load: how the definition loads. An identity names ``scd2`` alone.
+        load: load of the definition; an identity holds only ``scd2``.
     """
     then, current, by_spark = _flat(before), _flat(now), now.get("engine") == "structured_streaming"
     named = [*current, *(name for name in then if name not in current and _is_known(name))]
@@ -160,12 +162,12 @@ def changes(
 
 
 def _is_known(name: str) -> bool:
-    """Whether something is a part of an identity; what else was stored beside one is none."""
+    """Return whether a name is a part of the identity, not another stored value."""
     return name in MEANINGS or name.partition(".")[0] in _PARTED
 
 
 def _flat(identity: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parts of source and target by their own names; what else has parts is one value."""
+    """Return the parts of source and target under names of their own; any other value stays whole."""
     flat: dict[str, Any] = {}
     for name, value in identity.items():
         if name in _PARTED and isinstance(value, Mapping):

@@ -1,4 +1,4 @@
-"""Tables of the lake that a dataflow reads: as its source, for the units of its windows, and beside its own rows."""
+"""Tables of the lake that a dataflow reads: as its source, for units, or as extra inputs."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ class Input(NamedTuple):
     """A table of the lake that a dataflow reads.
 
     Attributes:
-        key: of the definition that names it.
+        key: key of the definition that names it.
         name: ``<layer>/<name>``.
-        is_asset: whether that is the name of an asset; its table may be called otherwise.
+        is_asset: whether the name is an asset's; its table may have another name.
     """
 
     key: tuple[str | int, ...]
@@ -33,9 +33,9 @@ def tables_read(
     """Return the tables that a dataflow reads.
 
     Args:
-        source: of its own rows.
-        units: of its windows.
-        views: tables beside its own rows, by the names of their views.
+        source: source of its own rows.
+        units: secondary inputs of its windows.
+        views: extra tables, by the names of their views.
     """
     tables = [
         Input((*key, "table"), part.lake_table)
@@ -55,30 +55,30 @@ def tables_read(
 
 
 def view_refusals(views: Iterable[str], *, has_step: bool) -> Iterator[Refusal]:
-    """Yield why names cannot be those of views; Spark takes two names that differ only in case for one.
+    """Yield why names cannot be views. Spark's views are case-insensitive.
 
     Args:
         views: their names.
-        has_step: whether something reads them.
+        has_step: whether ``sql`` or ``transform`` reads them.
     """
     names = list(views)
     if names and not has_step:
         yield Refusal(("inputs",), "nothing that reads them", "sql or transform beside inputs")
-    taken = {"input": "the view of the dataflow's own rows"}
+    views_by_name = {"input": "the view of the dataflow's own rows"}
     for name in names:
         if not _VIEW.fullmatch(name):
             yield Refusal(("inputs", name), name, "a name of letters, digits and underscores")
-        elif (other := taken.get(name.casefold())) is not None:
-            yield Refusal(("inputs", name), name, f"another name than {other}")
-        taken.setdefault(name.casefold(), name)
+        elif (earlier_view := views_by_name.get(name.casefold())) is not None:
+            yield Refusal(("inputs", name), name, f"another name than {earlier_view}")
+        views_by_name.setdefault(name.casefold(), name)
 
 
 def unit_refusals(source: Source, units: Sequence[SecondaryInput]) -> Iterator[Refusal]:
     """Yield why the units of windows cannot be read.
 
     Args:
-        source: of the dataflow's own rows.
-        units: where they are read from.
+        source: source of the dataflow's own rows.
+        units: secondary inputs that units are read from.
     """
     for index, entry in enumerate(units):
         key = ("watermark", "secondary_input", index)

@@ -1,8 +1,9 @@
-"""Instants as users write them, and steps on a zone's calendar (docs/reference/windows.md).
+"""Parse instants as users write them, and step on a zone's calendar (docs/reference/windows.md).
 
-Instants are epoch milliseconds everywhere below the text: zones only matter where a text is read and where a calendar is
-stepped on. If a local time does not exist, it counts by the offset before the change (02:30 becomes 03:30); if it
-exists twice, the earlier one is meant, or on a step the one with the offset that the step came from.
+Instants are epoch milliseconds below the text: a zone only matters where a text is read and where a
+calendar is stepped on. A local time that does not exist counts by the offset before the change (02:30
+becomes 03:30). One that exists twice means the earlier one; after a step, the one with the offset that the
+step started from.
 """
 
 from __future__ import annotations
@@ -44,12 +45,12 @@ Floor = Literal["day", "hour", "minute"]
 
 @dataclass(frozen=True)
 class Instant:
-    """An instant as it was written: constant, or so long before now.
+    """An instant as a user wrote it: constant, or a duration before now.
 
     Attributes:
         text: as the user wrote it.
-        floor: what now is floored to; None for a constant.
-        at: gives epoch milliseconds for an aware now, which a constant does not look at.
+        floor: unit that now is floored to; None for a constant.
+        at: returns epoch milliseconds for an aware now; a constant ignores it.
     """
 
     text: str
@@ -58,11 +59,11 @@ class Instant:
 
     @classmethod
     def parse(cls, text: str, zone: tzinfo, *, now_allowed: bool = True) -> Instant:
-        """Read a text.
+        """Parse a text.
 
         Args:
             text: any form of docs/reference/windows.md.
-            zone: of texts that name none.
+            zone: zone of texts without one.
             now_allowed: whether ``-`` may stand for now, floored to the minute.
 
         Raises:
@@ -100,10 +101,11 @@ class Instant:
 
 @lru_cache(maxsize=1000)
 def zone_of(text: str) -> tzinfo:
-    """A zone of the IANA database, ``Z``, or an offset such as +05:30 or -0800.
+    """Return a zone of the IANA database, ``Z``, or an offset such as +05:30 or -0800.
 
     Raises:
-        ConfigurationError: for an unknown one, and for files beside the zones: what they say is another thing on each machine, or counts leap seconds.
+        ConfigurationError: the zone is unknown, or names a file that differs by machine (``localtime``) or
+        counts leap seconds (``right/``).
     """
     if text in ("Z", "UTC"):
         return UTC
@@ -124,35 +126,35 @@ def zone_of(text: str) -> tzinfo:
 
 
 def milliseconds(instant: datetime) -> int:
-    """Epoch milliseconds of an aware datetime; what is finer is cut off."""
+    """Return the epoch milliseconds of an aware datetime, rounded down."""
     elapsed = instant - _EPOCH
     return (elapsed.days * 86_400 + elapsed.seconds) * 1000 + elapsed.microseconds // 1000
 
 
 def as_datetime(instant: int, zone: tzinfo = UTC) -> datetime:
-    """An aware datetime of epoch milliseconds."""
+    """Return an aware datetime for epoch milliseconds."""
     return (_EPOCH + timedelta(milliseconds=instant)).astimezone(zone)
 
 
-def time_in_words(time: datetime | str) -> str:
-    """An aware time, or its ISO text, as people read it: ``2026-01-28 06:00:03 UTC``."""
+def time_text(time: datetime | str) -> str:
+    """Return an aware time, or its ISO text, for people: ``2026-01-28 06:00:03 UTC``."""
     aware = datetime.fromisoformat(time) if isinstance(time, str) else time
     return f"{aware.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def floor_minute(now: datetime) -> int:
-    """Epoch milliseconds of the minute that holds an aware now."""
+    """Return the epoch milliseconds of the minute that holds an aware now."""
     return milliseconds(now) // MINUTE * MINUTE
 
 
 def add_days(instant: int, days: int, zone: tzinfo, wall: datetime | None = None) -> int:
-    """Return the instant of the same local time so many days on.
+    """Return the instant some days later at the same local time.
 
     Args:
         instant: epoch milliseconds.
-        days: how many.
-        zone: of the calendar.
-        wall: the local time that the instant stands for, where clocks skip it; None: the one that they show.
+        days: may be negative.
+        zone: zone of the calendar.
+        wall: the local time that the instant stands for, if clocks skip it; None: the time that they show.
     """
     if zone is UTC:
         return instant + days * DAY
@@ -162,7 +164,10 @@ def add_days(instant: int, days: int, zone: tzinfo, wall: datetime | None = None
 
 
 def add_months(instant: int, months: int, zone: tzinfo, wall: datetime | None = None) -> int:
-    """Return the instant of the same local time so many months on; a day that the month lacks becomes its last. The arguments are those of days."""
+    """Return the instant some months later at the same local time.
+
+    A day that the month lacks becomes its last. Arguments as for :func:`add_days`.
+    """
     local = as_datetime(instant, zone)
     start = local.replace(tzinfo=None) if wall is None else wall
     year, month = divmod(start.year * 12 + start.month - 1 + months, 12)
@@ -170,8 +175,8 @@ def add_months(instant: int, months: int, zone: tzinfo, wall: datetime | None = 
     return _instant(start.replace(year=year, month=month + 1, day=day), zone, local.utcoffset())
 
 
-def is_reading(wall: datetime, instant: int, zone: tzinfo) -> bool:
-    """Return whether a local time means an instant, epoch milliseconds: also one that clocks skip."""
+def local_time_means(wall: datetime, instant: int, zone: tzinfo) -> bool:
+    """Return whether a local time, even one that clocks skip, means an instant in epoch milliseconds."""
     try:
         return _instant(wall, zone, as_datetime(instant, zone).utcoffset()) == instant
     except OverflowError:
@@ -202,7 +207,7 @@ def _constant(match: re.Match[str], zone: tzinfo) -> int:
 
 
 def _before(now: datetime | None, zone: tzinfo, floor: Floor, days: int, elapsed: int) -> int:
-    """Floor now, go back days on the local calendar, then so many milliseconds."""
+    """Floor now, go back days on the local calendar, then ``elapsed`` milliseconds."""
     if now is None:
         raise ConfigurationError("expected the clock of the run for an instant before now, found none")
     local = now.astimezone(zone).replace(second=0, microsecond=0)

@@ -1,6 +1,7 @@
-"""Sets of half-open stretches of time, each answered in one pass (docs/reference/cli.md, docs/reference/windows.md).
+"""Compute with sets of half-open intervals, each in one pass (docs/reference/cli.md, docs/reference/windows.md).
 
-All that is given is ascending by start and may overlap, if nothing else is said; all that is returned is ascending and lies apart.
+Arguments ascend by start and may overlap unless a docstring says otherwise; results ascend and are
+disjoint.
 """
 
 from __future__ import annotations
@@ -19,30 +20,30 @@ LabelT = TypeVar("LabelT")
 def consecutive(
     ascending: Iterable[int], label: Callable[[int], object] = lambda number: None
 ) -> Iterator[Interval]:
-    """Whole numbers that follow each other and have one label, as ``[first, after)``."""
+    """Yield runs of consecutive numbers with the same label, as ``[first, after)``."""
     for _, same in groupby(enumerate(ascending), lambda item: (item[1] - item[0], label(item[1]))):
         run = [number for _, number in same]
         yield run[0], run[-1] + 1
 
 
 def union(intervals: Iterable[Sequence[int]]) -> list[Interval]:
-    """What at least one covers; neighbours are one."""
-    made: list[Interval] = []
+    """Return the stretches that at least one interval covers; adjacent ones are joined."""
+    merged: list[Interval] = []
     begin = reached = None
     for start, end in intervals:
         if reached is None or begin is None or start > reached:
             if begin is not None and reached is not None:
-                made.append((begin, reached))
+                merged.append((begin, reached))
             begin, reached = start, end
         elif end > reached:
             reached = end
     if begin is not None and reached is not None:
-        made.append((begin, reached))
-    return made
+        merged.append((begin, reached))
+    return merged
 
 
 def overlaps(intervals: Iterable[Sequence[int]]) -> list[Interval]:
-    """What at least two cover."""
+    """Return the stretches that at least two intervals cover."""
     twice: list[Interval] = []
     reached: int | None = None
     for start, end in intervals:
@@ -52,58 +53,58 @@ def overlaps(intervals: Iterable[Sequence[int]]) -> list[Interval]:
     return union(twice)
 
 
-def missing(intervals: Iterable[Sequence[int]], start: int, end: int) -> list[Interval]:
-    """What none covers between two instants."""
-    made: list[Interval] = []
+def find_gaps(intervals: Iterable[Sequence[int]], start: int, end: int) -> list[Interval]:
+    """Return the stretches from ``start`` to ``end`` that no interval covers."""
+    gaps: list[Interval] = []
     reached = start
     for first, after in intervals:
         if first > reached:
             if first >= end:
                 break
-            made.append((reached, first))
+            gaps.append((reached, first))
         if after > reached:
             reached = after
     if reached < end:
-        made.append((reached, end))
-    return made
+        gaps.append((reached, end))
+    return gaps
 
 
-def difference(intervals: Iterable[Sequence[int]], others: Sequence[Interval]) -> list[Interval]:
-    """What at least one of the first and none of the others covers; the others lie apart."""
-    return [part for start, end in union(intervals) for part in missing(_near(others, start), start, end)]
+def subtract(intervals: Iterable[Sequence[int]], excluded: Sequence[Interval]) -> list[Interval]:
+    """Return the union of intervals minus ``excluded``, whose intervals must be disjoint."""
+    return [part for start, end in union(intervals) for part in find_gaps(_near(excluded, start), start, end)]
 
 
-def intersection(
-    labelled: Iterable[tuple[int, int, LabelT]], others: Sequence[Interval]
+def intersect(
+    labelled: Iterable[tuple[int, int, LabelT]], covering: Sequence[Interval]
 ) -> list[tuple[int, int, LabelT]]:
-    """The parts of labelled stretches that others cover; both lie apart."""
-    made: list[tuple[int, int, LabelT]] = []
+    """Return the parts of labelled stretches that ``covering`` covers; both must be disjoint."""
+    parts: list[tuple[int, int, LabelT]] = []
     for start, end, label in labelled:
-        for first, after in _near(others, start):
+        for first, after in _near(covering, start):
             if first >= end:
                 break
-            made.append((max(first, start), min(after, end), label))
-    return made
+            parts.append((max(first, start), min(after, end), label))
+    return parts
 
 
-def overlaid(
+def overlay(
     below: Iterable[tuple[int, int, LabelT]], above: Sequence[tuple[int, int, LabelT]]
 ) -> list[tuple[int, int, LabelT]]:
-    """Labelled stretches over others: if they overlap, those above count. Both lie apart."""
+    """Lay labelled stretches over others: ``above`` wins where they overlap. Both must be disjoint."""
     if not above:
         return list(below)
-    made, covered, index = list(above), [(start, end) for start, end, _ in above], 0
+    stretches, covered, index = list(above), [(start, end) for start, end, _ in above], 0
     for start, end, label in below:
         while index < len(covered) and covered[index][1] <= start:
             index += 1
         if index == len(covered) or covered[index][0] >= end:
-            made.append((start, end, label))
+            stretches.append((start, end, label))
         else:
-            rest = missing(islice(covered, index, None), start, end)
-            made.extend((first, after, label) for first, after in rest)
-    return sorted(made, key=lambda interval: interval[0])
+            rest = find_gaps(islice(covered, index, None), start, end)
+            stretches.extend((first, after, label) for first, after in rest)
+    return sorted(stretches, key=lambda interval: interval[0])
 
 
-def _near(others: Sequence[Interval], start: int) -> Iterable[Interval]:
-    """Those that end after an instant; they lie apart."""
-    return islice(others, bisect_right(others, start, key=lambda interval: interval[1]), None)
+def _near(intervals: Sequence[Interval], start: int) -> Iterable[Interval]:
+    """Return the disjoint intervals that end after an instant."""
+    return islice(intervals, bisect_right(intervals, start, key=lambda interval: interval[1]), None)

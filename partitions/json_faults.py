@@ -1,4 +1,4 @@
-"""What is wrong with a text that is no JSON, in words for people: Python's decoder says it in its own."""
+"""Explain in words why a text is no JSON."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _ESCAPE = "a backslash of a text begins no escape at {}"
 _OTHER = "something else stands at {}"
 
 
-def in_plain_words(error: Exception, *, over_lines: bool = False) -> str:
+def explain_json_error(error: Exception, *, over_lines: bool = False) -> str:
     """Return what is wrong and where, from the error of a decoder or of its hooks.
 
     Args:
-        error: what was raised.
-        over_lines: whether the text has lines, so that the place is named by line and column.
+        error: the raised error.
+        over_lines: whether to give the place by line and column, for a text of several lines.
     """
     match error:
         case RecursionError():

@@ -1,4 +1,4 @@
-"""The types of JSON values, for people."""
+"""Name the types of JSON values for people."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def json_type(value: Any) -> str:
-    """Return what a value of a JSON document is, in words."""
+    """Return the type of a JSON value in words."""
     match value:
         case None:
             return "null"

@@ -1,4 +1,7 @@
-"""What a run has seen of a source that only a read tells more of, such as files: whether another run would find rows there (docs/reference/columns.md)."""
+"""Tell from a source's outside whether another run may find rows (docs/reference/columns.md).
+
+This is for sources such as files, where only a read tells which rows they hold.
+"""
 
 from __future__ import annotations
 
@@ -8,59 +11,63 @@ from datetime import tzinfo
 from typing import Any, Self
 
 from partitions.local_time import latest_local, local, local_day
-from partitions.unit_values import Kind
+from partitions.unit_values import ValueType
 
 
 @dataclass(frozen=True)
-class SourceLook:
-    """A look at the outside of a source.
+class SourceSnapshot:
+    """The outside of a source at one time.
 
     Attributes:
-        contents: is another text whenever the source holds something else.
-        newest: when the source was changed last, epoch milliseconds.
-        settled: up to when rows with a time could be read then, epoch milliseconds.
-        kinds: what the columns of the watermark hold.
+        contents: a text that changes whenever the source's contents change.
+        newest: time of the source's last change, epoch milliseconds.
+        settled: up to this time rows could be read then, epoch milliseconds.
+        kinds: value types of the watermark's columns.
     """
 
     contents: str
     newest: int
     settled: int
-    kinds: tuple[Kind, ...] = ()
+    kinds: tuple[ValueType, ...] = ()
 
     def may_hold_more(self, contents: str, settled: int, zone: tzinfo) -> bool:
-        """Return whether a run may find rows that the run of this look has not found.
+        """Return whether a run may find rows that the run of this snapshot did not find.
 
-        It may if the source has changed, or if the time has come by now up to which its rows may reach: that of the last change.
+        It may if the source has changed, or if rows as recent as the last change can be read only now.
 
         Args:
-            contents: of the source as it is now.
-            settled: up to when rows with a time can be read now, epoch milliseconds.
-            zone: of days.
+            contents: the text of the source as it is now.
+            settled: up to this time rows can be read now, epoch milliseconds.
+            zone: zone of days.
         """
         if contents != self.contents:
             return True
         return any(
-            _reaches(settled, self.newest, kind, zone) and not _reaches(self.settled, self.newest, kind, zone)
-            for kind in self.kinds
+            _reaches(settled, self.newest, value_type, zone)
+            and not _reaches(self.settled, self.newest, value_type, zone)
+            for value_type in self.kinds
         )
 
     def as_json(self) -> dict[str, Any]:
-        """As plain data."""
+        """Return it as plain data."""
         return asdict(self) | {"kinds": list(self.kinds)}
 
     @classmethod
     def of(cls, stored: Mapping[str, Any]) -> Self:
-        """Read it back.
+        """Read it back from plain data.
 
         Raises:
-            KeyError, TypeError: it is something else.
+            KeyError, TypeError: the data is something else.
         """
         return cls(stored["contents"], stored["newest"], stored["settled"], tuple(stored["kinds"]))
 
 
-def _reaches(settled: int, newest: int, kind: Kind, zone: tzinfo) -> bool:
-    """Whether rows up to a time are read; a day is read when it is over, and a repeated hour when both of its passes are."""
-    match kind:
+def _reaches(settled: int, newest: int, value_type: ValueType, zone: tzinfo) -> bool:
+    """Return whether a read up to ``settled`` covers ``newest``.
+
+    A day can be read once it is over, a repeated hour once both passes are over.
+    """
+    match value_type:
         case "instant":
             return settled >= newest
         case "local":

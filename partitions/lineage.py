@@ -1,6 +1,6 @@
-"""Which dataflow reads the table of which: what runs before what, and cycles, in which nothing could.
+"""Find which dataflows read whose tables: the order of runs, and cycles, which cannot run.
 
-A table may have several makers: the dataflows that share it.
+Several dataflows may share a table, so a table may have several makers.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import NamedTuple, Protocol
 from partitions.inputs import Input
 
 
-class Maker(Protocol):
-    """What makes a table: a dataflow, or one whose file has errors, of which only the names are known."""
+class TableMaker(Protocol):
+    """A dataflow that makes tables; its file may have errors, so only the names are certain."""
 
     @property
     def name(self) -> str:
@@ -29,7 +29,7 @@ class Maker(Protocol):
 
     @property
     def tables_beside(self) -> Mapping[str, str]:
-        """By asset: the tables that it makes beside its own."""
+        """The tables that it makes beside its own, by asset."""
 
     @property
     def tables_read(self) -> Sequence[Input]:
@@ -37,93 +37,94 @@ class Maker(Protocol):
 
 
 class Upstream(NamedTuple):
-    """A table of the lake that a dataflow reads, and the name of the dataflow that makes it."""
+    """A table of the lake that a dataflow reads, and the name of a dataflow that makes it."""
 
     input: Input
     maker: str
 
 
 class Lineage:
-    """Of the dataflows of a project."""
+    """The tables that the dataflows of a project read and write."""
 
-    def __init__(self, flows: Iterable[Maker] = ()) -> None:
-        """Look at what they read and write."""
-        known = {flow.name: flow for flow in flows}
+    def __init__(self, flows: Iterable[TableMaker] = ()) -> None:
+        """Index what the dataflows read and write."""
+        flows_by_name = {flow.name: flow for flow in flows}
         self._beside = {
-            table: asset for flow in known.values() for asset, table in flow.tables_beside.items()
+            table: asset for flow in flows_by_name.values() for asset, table in flow.tables_beside.items()
         }
-        self._table_of_asset = {flow.asset: flow.table for flow in known.values()}
+        self._table_of_asset = {flow.asset: flow.table for flow in flows_by_name.values()}
         self._table_of_asset |= {asset: table for table, asset in self._beside.items()}
-        self._makers: dict[str, list[Maker]] = {}
-        for flow in known.values():
+        self._makers: dict[str, list[TableMaker]] = {}
+        for flow in flows_by_name.values():
             for table in (flow.table, *flow.tables_beside.values()):
                 self._makers.setdefault(table, []).append(flow)
-        read = (self._table(given) for flow in known.values() for given in flow.tables_read)
+        read = (self._table(table) for flow in flows_by_name.values() for table in flow.tables_read)
         self._tables = frozenset((*self._makers, *read))
         self._upstream = {
             flow.name: tuple(
-                Upstream(given, maker.name)
-                for given in flow.tables_read
-                for maker in self.makers(self._table(given))
+                Upstream(table, maker.name)
+                for table in flow.tables_read
+                for maker in self.makers(self._table(table))
             )
-            for flow in known.values()
+            for flow in flows_by_name.values()
         }
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The dataflows."""
+        """The names of the dataflows."""
         return tuple(self._upstream)
 
     @property
     def tables(self) -> frozenset[str]:
-        """The tables that dataflows write or read, made by dataflows or not."""
+        """All tables that dataflows write or read."""
         return self._tables
 
-    def makers(self, table: str) -> Sequence[Maker]:
-        """The dataflows that write a table."""
+    def makers(self, table: str) -> Sequence[TableMaker]:
+        """Return the dataflows that write a table."""
         return self._makers.get(table, ())
 
     def table_of(self, asset: str) -> str:
-        """The table of an asset: a dataflow's may have another name, all others are named alike."""
+        """Return the table of an asset; it differs from the asset's name only if a dataflow says so."""
         return self._table_of_asset.get(asset, asset)
 
-    def upstream_assets(self, flow: Maker) -> tuple[str, ...]:
-        """The assets of the tables that a dataflow reads, each once, made by dataflows or not.
+    def upstream_assets(self, flow: TableMaker) -> tuple[str, ...]:
+        """Return the assets of the tables that a dataflow reads, without duplicates.
 
-        A table that is only named like the asset of a dataflow with another table has none.
+        A table that no dataflow makes is its own asset, unless a dataflow's asset has that name for
+        another table.
         """
         assets: dict[str, None] = {}
-        for given in flow.tables_read:
-            table = self._table(given)
+        for table_read in flow.tables_read:
+            table = self._table(table_read)
             makers = self.makers(table)
             assets |= dict.fromkeys(self._beside.get(table, maker.asset) for maker in makers)
             if not makers and table not in self._table_of_asset:
                 assets[table] = None
         return tuple(assets)
 
-    def upstream_tables(self, flow: Maker) -> dict[str, tuple[str, ...]]:
-        """The tables that a dataflow reads, each with the names of the dataflows that make it; none: no dataflow does."""
-        tables = dict.fromkeys(self._table(given) for given in flow.tables_read)
+    def upstream_tables(self, flow: TableMaker) -> dict[str, tuple[str, ...]]:
+        """Return the tables that a dataflow reads, each with its makers' names, if it has any."""
+        tables = dict.fromkeys(self._table(table_read) for table_read in flow.tables_read)
         return {table: tuple(maker.name for maker in self.makers(table)) for table in tables}
 
     def readers_of(self, table: str) -> tuple[str, ...]:
-        """The dataflows that read a table, each once."""
+        """Return the dataflows that read a table, without duplicates."""
         return tuple(
             name
             for name, upstream in self._upstream.items()
-            if any(self._table(each.input) == table for each in upstream)
+            if any(self._table(upstream_table.input) == table for upstream_table in upstream)
         )
 
     def upstream_dataflows(self, name: str) -> tuple[str, ...]:
-        """The dataflows whose tables a dataflow reads, each once."""
-        return tuple(dict.fromkeys(each.maker for each in self._upstream.get(name, ())))
+        """Return the dataflows whose tables a dataflow reads, without duplicates."""
+        return tuple(dict.fromkeys(upstream.maker for upstream in self._upstream.get(name, ())))
 
     def all_upstream_dataflows(self, name: str) -> frozenset[str]:
-        """The dataflows whose rows can come into a dataflow, through others, too."""
+        """Return all direct and indirect upstream dataflows."""
         return frozenset(self._reach(name) - {name})
 
     def in_order(self, names: Sequence[str]) -> list[str]:
-        """The same names: a dataflow after all whose rows can come into it, and as given if that leaves a choice.
+        """Sort names so that each dataflow follows all its upstream ones; ties keep the order of ``names``.
 
         Raises:
             graphlib.CycleError: for a cycle; projects refuse them.
@@ -133,11 +134,11 @@ class Lineage:
         return [name for name in ordered if name in set(names)]
 
     def circular(self, name: str) -> tuple[Upstream, ...]:
-        """What a dataflow reads although its own rows can come into it."""
-        return tuple(each for each in self._upstream[name] if name in self._reach(each.maker))
+        """Return the inputs of a dataflow that lie on a cycle with it."""
+        return tuple(upstream for upstream in self._upstream[name] if name in self._reach(upstream.maker))
 
     def _reach(self, name: str) -> set[str]:
-        """A dataflow with all whose rows can come into it."""
+        """Return a dataflow with all its direct and indirect upstream ones."""
         reached, waiting = {name}, [name]
         while waiting:
             new = set(self.upstream_dataflows(waiting.pop())) - reached
@@ -145,5 +146,5 @@ class Lineage:
             waiting += new
         return reached
 
-    def _table(self, given: Input) -> str:
-        return self.table_of(given.name) if given.is_asset else given.name
+    def _table(self, table_read: Input) -> str:
+        return self.table_of(table_read.name) if table_read.is_asset else table_read.name

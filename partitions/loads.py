@@ -1,6 +1,7 @@
-"""How the rows of a slice go into its table: a value that the planner's layer chooses and a table carries out (docs/explanation/architecture.md).
+"""Loads: how the rows of a slice go into its table (docs/explanation/architecture.md).
 
-Belongs here: which loads there are, and what each means for the rows that the table holds. How a format does it is the table's.
+The planner chooses a load, a table carries it out. Belongs here: which loads there are, and what each
+means for the table's rows. How a format does it belongs to the table.
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ class Append:
 
 @dataclass(frozen=True)
 class Replace:
-    """Delete the rows that fit a condition and add the slice's, in one commit.
+    """Delete the rows that match a condition and add the slice's, in one commit.
 
     Attributes:
-        where: over the table's columns. The rows that are added fit it, too.
+        where: over the table's columns. The added rows match it, too.
     """
 
     where: Predicate
@@ -30,37 +31,44 @@ class Replace:
 
 @dataclass(frozen=True)
 class ReplaceAll:
-    """Delete all rows and add the slice's, in one commit. The table takes the columns and the layout of what is added."""
+    """Delete all rows and add the slice's, in one commit.
+
+    The table takes over the columns and the layout of the added rows.
+    """
 
 
 @dataclass(frozen=True)
-class ByValue:
-    """Of two rows the one with the higher value of a column is later; NULL is below every value, and texts are compared by bytes."""
+class OrderByColumn:
+    """Order rows by a column: the higher value is later.
+
+    NULL is below every value; texts compare by bytes.
+    """
 
     column: str
 
 
 @dataclass(frozen=True)
-class ByPath:
-    """Of two rows the one of the later file is later: by folder, then by name, as path watermarks order them; the column holds the path."""
+class OrderByPath:
+    """Order rows by the path of their file, in watermark order; ``column`` holds the path."""
 
     column: str
 
 
-Order = tuple[ByValue | ByPath, ...]
-"""Which of two rows of a key is later: the first of these in which they differ tells."""
+Order = tuple[OrderByColumn | OrderByPath, ...]
+"""Decides which of two rows of a key is later: the first order in which they differ counts."""
 
 
 @dataclass(frozen=True)
 class Upsert:
-    """Update the row that has a key of the slice's rows, and add the rows whose key is new, in one commit.
+    """Update rows with the same keys as the slice's, and add rows with new keys, in one commit.
 
     Attributes:
-        keys: columns; NULL is a value like any other. The slice's rows have each key once.
-        order: by which one of several rows of a key was taken.
-        guard: rows of the table that are later in this order stay as they are; without one, what is loaded last counts.
-        where: over the table's columns. Rows that fit it and whose key the slice does not have are deleted.
-        within: over the table's columns. Only rows that fit it are updated or deleted; those that are added fit it, too.
+        keys: columns; NULL is a value like any other. Each key occurs once in the slice.
+        order: the order by which the slice's row of each key was chosen.
+        guard: a row of the table that is later in this order stays as it is; empty: the last load wins.
+        where: over the table's columns. Matching rows whose key the slice lacks are deleted.
+        within: over the table's columns. Only matching rows are updated or deleted; the added rows match
+        it, too.
     """
 
     keys: tuple[str, ...]
@@ -72,15 +80,17 @@ class Upsert:
 
 @dataclass(frozen=True)
 class ReplaceKeys:
-    """Delete the rows that have a key of the slice's rows, and add all of the slice's, in one commit.
+    """Delete the rows with a key of the slice, and add all of the slice's rows, in one commit.
 
     Attributes:
-        keys: columns; NULL is a value like any other. Several rows of the slice may have the same.
-        where: over the table's columns. Rows that fit it are deleted, too.
-        later: over the table's columns. Rows that fit it are later than the slice's: they stay with all of their key, and what the slice has of
-            it is not added.
-        order: only rows that are later in it than those of the slice count as later; none: all that fit ``later``.
-        own: over the table's columns. Rows that fit it are the slice's as they were loaded before, and not later.
+        keys: columns; NULL is a value like any other. A key may occur several times in the slice.
+        where: over the table's columns. Matching rows are deleted, too.
+        later: over the table's columns. Matching rows are later than the slice's: all rows of their key
+        stay, and the slice's rows of that key are not added.
+        order: of the rows that match ``later``, only those that are later in this order than the slice's
+        count; empty: all of them count.
+        own: over the table's columns. Matching rows come from an earlier load of the same slice, so they
+        do not count as later.
     """
 
     keys: tuple[str, ...]
@@ -90,11 +100,11 @@ class ReplaceKeys:
     own: Predicate = NOTHING
 
 
-class Lacking(NamedTuple):
-    """A column that the source of some rows does not have.
+class LackingColumn(NamedTuple):
+    """A column that the source of some rows lacks.
 
     Attributes:
-        column: of the table.
+        column: column of the table.
         files: values of ``_source_file`` of these rows; None: all rows of the slice.
     """
 
@@ -104,39 +114,43 @@ class Lacking(NamedTuple):
 
 @dataclass(frozen=True)
 class Scd2:
-    """Keep a version of a row for each change, in one commit: the versions of a key follow each other without gap and overlap, and the last is current.
+    """Keep a version of a row for each change, in one commit.
+
+    The versions of a key follow each other without gap or overlap, and the last is current.
 
     Attributes:
         keys: columns; NULL is a value like any other.
-        effective: the column that tells from when on a row holds; NULL: since ever. The slice's rows have each key and time once.
-        order: by which one of several rows of a key and a time was taken.
-        ignored: columns in which two versions may differ and still be one.
-        lacking: columns that the source of some rows does not have. Such a row says nothing of the column: no version differs by it, and a version that
-            the row corrects keeps its value.
+        effective: the column with the time from which a row holds; NULL: no lower bound. The slice has
+        each key and time once.
+        order: the order by which the slice's row of each key and time was chosen.
+        ignored: columns whose changes make no new version.
+        lacking: columns that the source of some rows lacks. They make no new version of such a row, and a
+        version that the row corrects keeps its value.
     """
 
     keys: tuple[str, ...]
     effective: str
     order: Order = ()
     ignored: tuple[str, ...] = ()
-    lacking: tuple[Lacking, ...] = ()
+    lacking: tuple[LackingColumn, ...] = ()
 
 
 ByKeys = Upsert | ReplaceKeys | Scd2
-"""Loads that find the rows of the table by their keys."""
+"""Loads that look up rows of the table by their keys."""
 
 Load = Append | Replace | ReplaceAll | ByKeys
 
 
-def within(load: Load, rows: Predicate) -> Load:
-    """Return a load that leaves all rows of the table as they are but some, which it deletes or updates as before.
+def restrict_load(load: Load, rows: Predicate) -> Load:
+    """Restrict a load to some rows of the table; all others stay as they are.
 
     Args:
-        load: what it adds is among these rows.
-        rows: that it may delete or update.
+        load: the rows that it adds match ``rows``.
+        rows: the rows that it may delete or update.
 
     Raises:
-        ValueError: for a load that cannot leave rows of others alone (:meth:`partitions.target.Target.refusals`).
+        ValueError: the load cannot spare other dataflows' rows
+        (:meth:`partitions.target.Target.refusals`).
     """
     match load:
         case _ if rows == EVERYTHING:
@@ -153,14 +167,15 @@ def within(load: Load, rows: Predicate) -> Load:
     raise ValueError(f"{type(load).__name__} cannot leave rows of others alone")
 
 
-def load_into(target: Target, where: Predicate, order: Order, guard: Order = ()) -> Load:
-    """Return what becomes of a target's rows.
+def load_for_target(target: Target, where: Predicate, order: Order, guard: Order = ()) -> Load:
+    """Return the load that a target asks for.
 
     Args:
         target: as the user declares it.
-        where: the rows of the table that are deleted in the same commit; ``NOTHING`` if none are. No version of a history is.
+        where: the rows of the table to delete in the same commit; ``NOTHING`` for none. scd2 deletes no
+        versions.
         order: which of two rows of a key is later.
-        guard: the order in which a row of the table may be later than the slice's, and stays; none if slices are loaded in their order.
+        guard: the order in which a later row of the table stays; empty if slices load in their own order.
     """
     if target.load == "scd2" and target.effective_column is not None:
         ignored = (*(by.column for by in order), *ORIGIN_COLUMNS)

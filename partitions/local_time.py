@@ -1,7 +1,7 @@
-"""Local times and instants of a zone whose clocks are put forward and back (docs/reference/windows.md, Local times).
+"""Convert between local times and instants where clocks change (docs/reference/windows.md, Local times).
 
-An hour that a clock repeats has two passes, and a local time of it names two instants. A row that says only the local time counts as
-one of the second pass, in each source and engine: it is read when both passes are over.
+A repeated hour has two passes, and each of its local times names two instants. A row with only the local
+time counts as one of the second pass, in each source and engine: it is read when both passes are over.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from partitions.instants import as_datetime, milliseconds
-from partitions.unit_values import Kind
+from partitions.unit_values import ValueType
 
 HORIZON = 2050
-"""Up to this year a zone is looked at: laws change sooner, and a new zone database is then looked at again."""
+"""Zones are examined up to this year: laws change sooner, and a new zone database is examined again."""
 
 FIRST_YEAR = 1850
-"""From this year on: before it clocks showed the sun's time."""
+"""Zones are examined from this year on: before it clocks showed solar time."""
 
 _STEP = timedelta(days=3)
 """Shorter than any time between two changes of a zone: Recife put its clocks forward for less than a week in October 2000."""
@@ -27,12 +27,12 @@ _SECOND = timedelta(seconds=1)
 
 
 class OffsetChange(NamedTuple):
-    """A moment at which the clocks of a zone are put forward or back.
+    """A moment at which a zone's clocks go forward or back.
 
     Attributes:
         at: the first instant with the new offset, in UTC.
-        before: the offset before it.
-        after: the offset from it on.
+        before: the old offset.
+        after: the new offset.
     """
 
     at: datetime
@@ -48,57 +48,67 @@ class RepeatedTime(NamedTuple):
 
 
 def local(ms: int, zone: tzinfo) -> datetime:
-    """The local time at an instant, without its zone, in an order that never turns back.
+    """Return the local time at an instant, without its zone; it never goes back.
 
-    Throughout the first pass of a repeated hour this is the hour's start, so the hour belongs to the window that holds the second pass:
-    it is read when both are over, and ranges that touch as instants touch as local times.
+    During the first pass of a repeated hour it is the hour's start. So the hour belongs to the window that
+    holds the second pass, is read when both are over, and ranges that touch as instants touch as local
+    times.
 
     Args:
         ms: epoch milliseconds.
-        zone: of the local time.
+        zone: zone of the local time.
     """
     moment = as_datetime(ms, zone)
-    stretch = None if moment.fold else repeated(moment)
+    stretch = None if moment.fold else repeated_time(moment)
     return _wall(stretch.start if stretch else moment, zone)
 
 
 def local_day(ms: int, zone: tzinfo) -> date:
-    """The local day that holds an instant; during the first pass of a repeated hour that of the hour's start."""
+    """Return the local day at an instant.
+
+    During the first pass of a repeated hour it is the day of the hour's start.
+    """
     return local(ms, zone).date()
 
 
 def latest_local(ms: int, zone: tzinfo) -> datetime:
-    """Return the highest local time that a clock has shown up to an instant."""
+    """Return the highest local time that clocks have shown up to an instant."""
     moment = as_datetime(ms, zone)
-    stretch = repeated(moment) if moment.fold else None
+    stretch = repeated_time(moment) if moment.fold else None
     return _wall(stretch.end if stretch else moment, zone)
 
 
-def covering(
-    lower: int | None, upper: int | None, kind: Kind | None, zone: tzinfo
+def enclosing_instants(
+    lower: int | None, upper: int | None, value_type: ValueType | None, zone: tzinfo
 ) -> tuple[int | None, int | None]:
-    """Return the instants between which all rows lie that a column says are between two ends; epoch milliseconds.
+    """Return the instants that enclose all rows whose column value lies between two ends.
+
+    All times are epoch milliseconds.
 
     Args:
-        lower: of what is read, epoch milliseconds, inclusive; None: there is none.
-        upper: the same, exclusive.
-        kind: what the column holds: a day begins at its midnight, and a repeated hour with its first pass.
-        zone: of local times and days.
+        lower: start of the read, inclusive; None: none.
+        upper: end of the read, exclusive; None: none.
+        value_type: type of the column's values: a day starts at its midnight, a repeated hour with its
+        first pass.
+        zone: zone of local times and days.
     """
-    if kind not in ("local", "day"):
+    if value_type not in ("local", "day"):
         return lower, upper
 
     def value(ms: int) -> datetime:
-        return local(ms, zone) if kind == "local" else datetime.combine(local_day(ms, zone), time.min)
+        return local(ms, zone) if value_type == "local" else datetime.combine(local_day(ms, zone), time.min)
 
     return (
-        None if lower is None else milliseconds(earliest(value(lower), zone)),
-        None if upper is None else milliseconds(latest(value(upper), zone)),
+        None if lower is None else milliseconds(earliest_instant(value(lower), zone)),
+        None if upper is None else milliseconds(latest_instant(value(upper), zone)),
     )
 
 
-def earliest(wall: datetime, zone: tzinfo) -> datetime:
-    """Return the first instant that a local time can mean, in UTC; of one that does not exist the change of the clock."""
+def earliest_instant(wall: datetime, zone: tzinfo) -> datetime:
+    """Return the first instant that a local time can mean, in UTC.
+
+    A local time that clocks skip means the change of the clock.
+    """
     first, second = _readings(wall, zone)
     if first <= second:
         return first
@@ -106,13 +116,16 @@ def earliest(wall: datetime, zone: tzinfo) -> datetime:
     return _first(second, first, lambda at: (at.astimezone(zone).utcoffset() or timedelta()) != before)
 
 
-def latest(wall: datetime, zone: tzinfo) -> datetime:
-    """Return the last instant that a local time can mean, in UTC; one that does not exist counts by the offset before the change."""
+def latest_instant(wall: datetime, zone: tzinfo) -> datetime:
+    """Return the last instant that a local time can mean, in UTC.
+
+    A local time that clocks skip counts by the offset before the change.
+    """
     return max(_readings(wall, zone))
 
 
-def repeated(moment: datetime) -> RepeatedTime | None:
-    """Return the instants around an aware moment whose local time occurs twice; None if its own does not."""
+def repeated_time(moment: datetime) -> RepeatedTime | None:
+    """Return both passes of the repeated time that holds an aware moment; None if it holds none."""
     zone = moment.tzinfo
     if zone is None or isinstance(zone, timezone):
         return None
@@ -124,8 +137,8 @@ def repeated(moment: datetime) -> RepeatedTime | None:
     return RepeatedTime(change - twice, change + twice)
 
 
-def repeats(zone: tzinfo) -> tuple[RepeatedTime, ...]:
-    """Return all stretches of a zone whose local times occur twice, from the first year to the horizon."""
+def repeated_times(zone: tzinfo) -> tuple[RepeatedTime, ...]:
+    """Return all repeated times of a zone, from the first year to the horizon."""
     return tuple(
         RepeatedTime(change.at - (change.before - change.after), change.at + (change.before - change.after))
         for change in offset_changes(zone)
@@ -135,7 +148,7 @@ def repeats(zone: tzinfo) -> tuple[RepeatedTime, ...]:
 
 @lru_cache(maxsize=600)
 def offset_changes(zone: tzinfo) -> tuple[OffsetChange, ...]:
-    """Return when the clocks of a zone are put forward or back, from the first year to the horizon."""
+    """Return all clock changes of a zone, from the first year to the horizon."""
     if isinstance(zone, timezone):
         return ()
     changes: list[OffsetChange] = []
@@ -155,7 +168,7 @@ def _change(zone: tzinfo, low: datetime, high: datetime, before: timedelta) -> d
 
 
 def _first(low: datetime, high: datetime, is_after: Callable[[datetime], bool]) -> datetime:
-    """Return the first whole second after a change that lies between two instants."""
+    """Return the first whole second after the change between two instants."""
     low, high = low.replace(microsecond=0), high.replace(microsecond=0)
     while high - low > _SECOND:
         middle = low + (high - low) // 2 // _SECOND * _SECOND
@@ -164,7 +177,7 @@ def _first(low: datetime, high: datetime, is_after: Callable[[datetime], bool]) 
 
 
 def _readings(wall: datetime, zone: tzinfo) -> tuple[datetime, datetime]:
-    """The instants by the offset before a change of the clock, and after it; the same twice where there is none."""
+    """Return the instants by the offsets before and after a clock change; equal where there is none."""
     if zone is UTC:
         return wall.replace(tzinfo=UTC), wall.replace(tzinfo=UTC)
     aware = wall.replace(tzinfo=zone)

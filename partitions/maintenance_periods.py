@@ -1,4 +1,4 @@
-"""How often a dataflow's table is cared for, as a user declares it (docs/how-to/maintenance.md)."""
+"""How often a dataflow's table gets maintenance, as a user declares it (docs/how-to/maintenance.md)."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ _Period = Annotated[Duration, AfterValidator(_not_too_short)]
 
 
 class Maintenance(Model):
-    """How often what is done.
+    """The period of each maintenance task.
 
     Attributes:
-        optimize: small files are joined.
-        vacuum: files are deleted that no version within the table's retention needs.
+        optimize: joins small files.
+        vacuum: deletes files that no version within the table's retention needs.
     """
 
     optimize: _Period | None = None
@@ -44,6 +44,6 @@ class Maintenance(Model):
         return self
 
     def periods(self) -> Mapping[Task, timedelta]:
-        """Return the tasks that are done, in their order, each with its period."""
+        """Return the tasks with their periods, in the order in which they run."""
         by_task: dict[Task, timedelta | None] = {VACUUM: self.vacuum, OPTIMIZE: self.optimize}
         return {task: period for task, period in by_task.items() if period is not None}

@@ -1,4 +1,4 @@
-"""What all definitions that users write have in common."""
+"""Base and field types of all definitions that users write."""
 
 from __future__ import annotations
 
@@ -28,21 +28,22 @@ def _flag(value: object) -> object:
 
 
 LONGEST = timedelta(days=365_000)
-"""So long before any now a calendar has days."""
+"""The longest duration whose start is a valid date before any now."""
 
 Duration = Annotated[timedelta, BeforeValidator(_iso), AfterValidator(_within_the_calendar)]
-"""An ISO 8601 duration such as PT2S or P30D, not negative, of a thousand years at most."""
+"""An ISO 8601 duration such as PT2S or P30D, not negative, at most a thousand years."""
 
 
 Flag = Annotated[bool, Field(strict=True), BeforeValidator(_flag)]
-"""True or false, also as a text, as variables of the environment have it; no other text or number."""
+"""True or false, also as a text, as in environment variables; no other text or number."""
 
 
 class Model(BaseModel):
-    """Base of what users write: unknown keys are refused, nothing changes afterwards.
+    """Base of the definitions that users write: immutable, and unknown keys are refused.
 
     Attributes:
-        written_as: the field that a user writes in the place of the whole; None: a mapping of all fields.
+        written_as: the field that a user may write instead of the whole mapping; None: there is no short
+        form.
     """
 
     written_as: ClassVar[str | None] = None

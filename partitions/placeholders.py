@@ -1,7 +1,8 @@
-"""Placeholders of a window in a user's text: ``{start}``, ``{end:%Y-%m-%d}``, ``{unit.NAME}`` (docs/reference/project-files.md, docs/reference/windows.md).
+"""Placeholders of a window in a user's text: ``{start}``, ``{end:%Y-%m-%d}``, ``{unit.NAME}``.
 
-What stands for them is for the caller to say: in SQL it is a literal, never the bare text of a value. Other braces, such as
-those of JSON, stay as they are; ``{{start}}`` is the text ``{start}``.
+The caller fills them in (docs/reference/project-files.md, docs/reference/windows.md). In SQL it writes a literal, never
+the bare text of a value. Other braces, such as those of JSON, stay as they are; ``{{start}}`` is the text
+``{start}``.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
 
-from partitions.bound_text import FIELDS, Field, Wording, in_minutes, iso
+from partitions.bound_text import FIELDS, BoundFormat, Field, iso_text, with_minute_offset
 from partitions.errors import ConfigurationError
 
 TIMES = ("start", "end")
@@ -34,37 +35,37 @@ _FIELDS: Mapping[str, Field] = {
     "S": "second",
     "f": "microsecond",
 }
-"""The finest field that each directive tells."""
+"""The finest field that each directive writes."""
 _TOLD: Mapping[str, tuple[Field, ...]] = {letter: (field,) for letter, field in _FIELDS.items()} | {
     "j": ("month", "day")
 }
 _TIMES_OF_DAY: tuple[Field, ...] = ("second", "millisecond", "microsecond")
-"""The finest fields of forms that say a whole time of day."""
+"""The finest fields of forms that write a whole time of day."""
 _PLAIN: Field = "millisecond"
 """The finest field of a bound: all are whole milliseconds."""
 
 
 class PlaceholderError(ConfigurationError):
-    """A placeholder that cannot be taken.
+    """A placeholder that is refused.
 
     Attributes:
-        nearest: the one that may have been meant.
+        nearest: the placeholder that the user may have meant.
     """
 
-    def __init__(self, expected: str, found: str, nearest: str | None = None) -> None:
-        """Keep the nearest."""
-        super().__init__(f"expected {expected}, found {found}")
+    def __init__(self, expected: str, actual: str, nearest: str | None = None) -> None:
+        """Keep the nearest placeholder."""
+        super().__init__(f"expected {expected}, found {actual}")
         self.nearest = nearest
 
 
 @dataclass(frozen=True)
 class Placeholder:
-    """One of them.
+    """One placeholder of a text.
 
     Attributes:
         name: ``start``, ``end`` or ``unit.NAME``.
-        form: strftime's, for the time as it is in the definition's zone; None is ISO 8601. Units have none.
-        position: in the text.
+        form: strftime format for the time in the definition's zone; None: ISO 8601. Units have none.
+        position: offset in the text.
     """
 
     name: str
@@ -73,12 +74,12 @@ class Placeholder:
 
     @property
     def text(self) -> str:
-        """Return it as a user writes it."""
+        """The placeholder as a user writes it."""
         return f"{{{self.name}:{self.form}}}" if self.form else f"{{{self.name}}}"
 
     @property
     def unit(self) -> str | None:
-        """Return the name of the unit's value, if the placeholder stands for one."""
+        """The name of its unit value; None for a time."""
         return self.name.removeprefix(_UNIT) if self.name.startswith(_UNIT) else None
 
 
@@ -90,10 +91,11 @@ class Template:
 
     @classmethod
     def parse(cls, text: str) -> Template:
-        """Read a text.
+        """Parse a text.
 
         Raises:
-            PlaceholderError: for an unknown name, a form that strftime does not know everywhere, a unit with a form.
+            PlaceholderError: an unknown name, a format that strftime does not support everywhere, or a
+            unit with a format.
         """
         parts: list[str | Placeholder] = []
         end = 0
@@ -105,26 +107,26 @@ class Template:
 
     @property
     def placeholders(self) -> tuple[Placeholder, ...]:
-        """All of them, in order, each as often as it stands there."""
+        """All placeholders, in order, with repetitions."""
         return tuple(part for part in self.parts if isinstance(part, Placeholder))
 
     @property
     def names(self) -> frozenset[str]:
-        """Which there are: ``start``, ``end``, ``unit.NAME``."""
+        """The names of its placeholders: ``start``, ``end``, ``unit.NAME``."""
         return frozenset(part.name for part in self.placeholders)
 
     def filled(self, text_of: Callable[[Placeholder], str]) -> str:
-        """The text with something in the place of each."""
+        """Return the text with each placeholder replaced."""
         return "".join(part if isinstance(part, str) else text_of(part) for part in self.parts)
 
 
 @dataclass(frozen=True)
 class SharedName:
-    """A name of a folder that units with other values have, too.
+    """A folder name that several combinations of unit values share.
 
     Attributes:
-        name: of the folder.
-        values: others that it may stand for, by the unit's name.
+        name: name of the folder.
+        values: another combination with that name, by unit.
     """
 
     name: str
@@ -132,44 +134,47 @@ class SharedName:
 
 
 def shared_name(template: Template, text_of: Callable[[Placeholder], str]) -> SharedName | None:
-    """Return the first folder name of a filled template that other values of its units fill in the same way; None if there is none.
+    """Return the first folder name that other unit values would fill in the same way, or None.
 
-    Values have no slash, so names of folders are told apart one by one: ``{unit.a}-{unit.b}`` is ``x-y-z`` for ``x`` and ``y-z``, and for ``x-y`` and ``z``.
+    Values hold no slash, so folder names are compared one by one. Example: ``{unit.a}-{unit.b}`` is
+    ``x-y-z`` for ``x`` and ``y-z``, and for ``x-y`` and ``z``.
     """
     names: list[list[str | Placeholder]] = [[]]
     for part in template.parts:
         if isinstance(part, Placeholder) and part.unit is not None:
             names[-1].append(part)
             continue
-        first, *others = (part if isinstance(part, str) else text_of(part)).split("/")
+        first, *following_folders = (part if isinstance(part, str) else text_of(part)).split("/")
         names[-1].append(first)
-        names += [[other] for other in others]
+        names += [[other_values] for other_values in following_folders]
     units_of = [
         {part.unit or "": text_of(part) for part in parts if isinstance(part, Placeholder)} for parts in names
     ]
     alone = dict(item for units in units_of if len(units) == 1 for item in units.items())
     for parts, units in zip(names, units_of, strict=True):
         name = "".join(part if isinstance(part, str) else units[part.unit or ""] for part in parts)
-        known = {unit: value for unit, value in alone.items() if unit in units}
-        other = next((values for values in _readings(parts, name, known) if values != units), None)
-        if other is not None:
-            return SharedName(name, other)
+        values_of_lone_units = {unit: value for unit, value in alone.items() if unit in units}
+        other_values = next(
+            (values for values in _readings(parts, name, values_of_lone_units) if values != units), None
+        )
+        if other_values is not None:
+            return SharedName(name, other_values)
     return None
 
 
 def _readings(
     parts: Sequence[str | Placeholder], text: str, values: Mapping[str, str]
 ) -> Iterator[Mapping[str, str]]:
-    """Yield the values of units with which these parts are a text, each in its own way."""
+    """Yield each combination of unit values with which these parts are the text."""
     if not parts:
         if not text:
             yield values
         return
     first, *rest = parts
-    known = first if isinstance(first, str) else values.get(first.unit or "")
-    if known is not None:
-        if text.startswith(known):
-            yield from _readings(rest, text[len(known) :], values)
+    text_of_part = first if isinstance(first, str) else values.get(first.unit or "")
+    if text_of_part is not None:
+        if text.startswith(text_of_part):
+            yield from _readings(rest, text[len(text_of_part) :], values)
         return
     assert isinstance(first, Placeholder)
     for length in range(1, len(text) + 1):
@@ -177,7 +182,10 @@ def _readings(
 
 
 def adjacent_units(template: Template) -> tuple[Placeholder, Placeholder] | None:
-    """Return two units with nothing between them, so that no value tells where it ends; None if there are none."""
+    """Return two units without text between them, or None if there are none.
+
+    No value of the first would show where it ends.
+    """
     parts = [part for part in template.parts if part != ""]
     units = [part if isinstance(part, Placeholder) and part.unit is not None else None for part in parts]
     for first, second in itertools.pairwise(units):
@@ -186,16 +194,17 @@ def adjacent_units(template: Template) -> tuple[Placeholder, Placeholder] | None
     return None
 
 
-def wording(
+def bound_format(
     placeholders: Iterable[Placeholder], name: str, zone: tzinfo, *, plain_says_offset: bool = True
-) -> Wording:
-    """Return how the forms of ``{start}`` or ``{end}`` write a bound together.
+) -> BoundFormat:
+    """Return the fields that all forms of ``{start}`` or ``{end}`` write together.
 
     Args:
-        placeholders: of one source; several forms of a name add up, as in ``{start:%Y}/{start:%m}/{start:%d}``.
+        placeholders: those of one source; several forms of a name add up, as in
+        ``{start:%Y}/{start:%m}/{start:%d}``.
         name: ``start`` or ``end``.
-        zone: of the definition.
-        plain_says_offset: whether who reads a placeholder without a form takes notice of its offset.
+        zone: zone of the definition.
+        plain_says_offset: whether the reader of a placeholder without a form uses its offset.
     """
     forms = [placeholder.form for placeholder in placeholders if placeholder.name == name]
     if name == "end" and all(form is None or _is_complete(form) for form in forms):
@@ -205,10 +214,10 @@ def wording(
     return _wording(forms, zone, plain_says_offset)
 
 
-def _wording(forms: Sequence[str | None], zone: tzinfo, plain_says_offset: bool) -> Wording:
+def _wording(forms: Sequence[str | None], zone: tzinfo, plain_says_offset: bool) -> BoundFormat:
     if None in forms:
-        return Wording(zone, _PLAIN, plain_says_offset)
-    return Wording(zone, _finest(forms), "z" in _letters(forms))
+        return BoundFormat(zone, _PLAIN, plain_says_offset)
+    return BoundFormat(zone, _finest(forms), "z" in _letters(forms))
 
 
 def _finest(forms: Iterable[str | None]) -> Field:
@@ -217,50 +226,67 @@ def _finest(forms: Iterable[str | None]) -> Field:
 
 
 def _is_complete(form: str) -> bool:
-    """Whether a form says each field from the year down to its finest one."""
+    """Return whether a form has each field from the year down to its finest one."""
     return _says_all([form], _finest([form]))
 
 
-def written(placeholder: Placeholder, moment: datetime) -> str:
-    """Return the text of a moment, as the form says it; ISO 8601 with its offset without one. A year has four digits."""
+def format_moment(placeholder: Placeholder, moment: datetime) -> str:
+    """Return the text of a moment in the placeholder's form; without a form ISO 8601 with its offset.
+
+    A year has four digits.
+    """
     if not placeholder.form:
-        return iso(moment)
+        return iso_text(moment)
     if (
         "z" in _letters([placeholder.form])
         and _is_complete(placeholder.form)
         and _finest([placeholder.form]) in _TIMES_OF_DAY
     ):
-        moment = in_minutes(moment)
+        moment = with_minute_offset(moment)
     form = _DIRECTIVE.sub(
         lambda match: f"{moment.year:04}" if match[1] == "Y" else match[0], placeholder.form
     )
     return moment.strftime(form)
 
 
-def inexpressible(name: str, moment: datetime) -> str:
-    """Return the message for a bound that the forms of ``{start}`` or ``{end}`` cannot say, if no column tells the time of a row."""
+def inexpressible_bound(name: str, moment: datetime) -> str:
+    """Return the message for a bound that no form of ``{start}`` or ``{end}`` can write.
+
+    It applies if no column holds the time of a row.
+    """
     return (
-        f"source: expected placeholders {{{name}:…}} that can say {moment.isoformat()}, an end of what is read, found others; use {{{name}}}"
-        " or a form that is as fine and has %z (a local time without it may be one of two), name the column with a row's time as window_column, or"
+        f"source: expected placeholders {{{name}:…}} that can write {moment.isoformat()}, a bound of the read, found others; use {{{name}}}"
+        " or a finer form with %z (without it a local time may mean two instants), set window_column to the column with a row's time, or"
         " read whole windows (watermark.partial: false)"
     )
 
 
-def tell_apart(placeholders: Iterable[Placeholder], finest: Field) -> bool:
-    """Return whether the forms of ``{start}``, or those of ``{end}``, say each field from the year down to the finest, so that no two windows have one text."""
-    given = list(placeholders)
-    return any(_says_all([each.form for each in given if each.name == name], finest) for name in TIMES)
+def forms_reach(placeholders: Iterable[Placeholder], finest: Field) -> bool:
+    """Return whether the forms of ``{start}`` or of ``{end}`` write each field down to the finest.
+
+    Then no two windows have the same text.
+    """
+    all_placeholders = list(placeholders)
+    return any(
+        _says_all([placeholder.form for placeholder in all_placeholders if placeholder.name == name], finest)
+        for name in TIMES
+    )
 
 
 def two_digit_year(placeholders: Iterable[Placeholder]) -> Placeholder | None:
-    """Return a placeholder that writes a year with two digits alone; None if there is none."""
-    given = list(placeholders)
-    said = {name: _letters(each.form for each in given if each.name == name) for name in TIMES}
+    """Return a placeholder that writes the year with two digits only; None if there is none."""
+    all_placeholders = list(placeholders)
+    letters_by_name = {
+        name: _letters(placeholder.form for placeholder in all_placeholders if placeholder.name == name)
+        for name in TIMES
+    }
     return next(
         (
-            each
-            for each in given
-            if "y" in _letters([each.form]) and "Y" not in said[each.name] and each.name in TIMES
+            placeholder
+            for placeholder in all_placeholders
+            if "y" in _letters([placeholder.form])
+            and "Y" not in letters_by_name[placeholder.name]
+            and placeholder.name in TIMES
         ),
         None,
     )
@@ -269,8 +295,8 @@ def two_digit_year(placeholders: Iterable[Placeholder]) -> Placeholder | None:
 def _says_all(forms: Sequence[str | None], finest: Field) -> bool:
     if None in forms:
         return True
-    told = {field for letter in _letters(forms) for field in _TOLD.get(letter, ())}
-    return bool(forms) and told.issuperset(FIELDS[: FIELDS.index(finest) + 1])
+    fields = {field for letter in _letters(forms) for field in _TOLD.get(letter, ())}
+    return bool(forms) and fields.issuperset(FIELDS[: FIELDS.index(finest) + 1])
 
 
 def _letters(forms: Iterable[str | None]) -> set[str]:
@@ -290,8 +316,8 @@ def _placeholder(match: re.Match[str]) -> Placeholder:
         raise PlaceholderError("{unit.NAME} without a form", f"the placeholder {match[0]}")
     unknown = [letter for letter in _DIRECTIVE.findall(form or "") if letter not in _DIRECTIVES or not letter]
     if unknown or form == "":
-        known = " ".join(f"%{letter}" for letter in _DIRECTIVES)
+        directives = " ".join(f"%{letter}" for letter in _DIRECTIVES)
         raise PlaceholderError(
-            f"a form of {known}, such as {{start:%Y-%m-%d}}", f"the placeholder {match[0]}"
+            f"a form of {directives}, such as {{start:%Y-%m-%d}}", f"the placeholder {match[0]}"
         )
     return Placeholder(name, form, match.start())

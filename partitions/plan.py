@@ -1,7 +1,8 @@
-"""What a run would do next, and why: slices that will run, skips that will not.
+"""A plan: the slices that a run would load, the parts that it would skip, and why.
 
-A *kind* of watermark is a pure planner. It makes a :class:`Plan` from a definition, a state, what was observed and one
-instant, and it says what the state is after a slice. The loop around it (``resources.loop``) is the same for all kinds.
+A *kind* of watermark is a pure planner. It makes a :class:`Plan` from a definition, a state, observations
+and one instant, and it returns the state after a slice. The loop around it (``resources.loop``) is the
+same for all kinds.
 """
 
 from __future__ import annotations
@@ -12,32 +13,32 @@ from datetime import datetime
 from typing import Any, Generic, Literal, NamedTuple, Protocol, Self, TypeVar, runtime_checkable
 
 from partitions.errors import BadPart
-from partitions.last_look import SourceLook
+from partitions.last_look import SourceSnapshot
 from partitions.sentinels import Watermark
 
 
 @dataclass(frozen=True)
 class Skip:
-    """Something that the plan skips.
+    """A part that the plan skips.
 
     Attributes:
-        what: the thing, as a user knows it.
-        why: the reason, a whole sentence.
+        subject: the skipped part, as a user knows it.
+        why: the reason, as a whole sentence.
     """
 
-    what: str
+    subject: str
     why: str
 
 
 class Size(NamedTuple):
-    """How much a slice is.
+    """The size of a slice.
 
     Attributes:
-        files: that are loaded.
-        bytes: of these files; None if unknown before the read.
-        work_units: that are loaded.
-        failed_units: that the slice passes over and records as failed.
-        ranges: of rows, of unknown number.
+        files: number of files to load.
+        bytes: their total size; None if it is unknown before the read.
+        work_units: number of work units to load.
+        failed_units: number of work units that the slice skips and records as failed.
+        ranges: number of row ranges; their rows are unknown.
     """
 
     files: int = 0
@@ -48,17 +49,17 @@ class Size(NamedTuple):
 
     @property
     def amount(self) -> str:
-        """In words: ``3 files``, ``1 work unit``, ``1 range``."""
+        """The size in words: ``3 files``, ``1 work unit``, ``1 range``."""
         if self.ranges:
-            return counted(self.ranges, "range")
+            return pluralize(self.ranges, "range")
         if self.work_units or self.failed_units:
-            return counted(self.work_units, "work unit")
-        return counted(self.files, "file")
+            return pluralize(self.work_units, "work unit")
+        return pluralize(self.files, "file")
 
 
 @runtime_checkable
-class ReadsBack(Protocol):
-    """A slice that may read below the state that it goes on from."""
+class TellsLowerBound(Protocol):
+    """A slice that may read from below the state that it starts from."""
 
     @property
     def effective(self) -> Watermark:
@@ -67,36 +68,39 @@ class ReadsBack(Protocol):
 
 
 @runtime_checkable
-class MayRepeat(Protocol):
+class ReadsAgain(Protocol):
     """A slice that may only read again what earlier runs have read."""
 
     @property
     def repeats(self) -> bool:
-        """Whether nothing of it is new; then ``max_slices`` does not count it, or a long look-back would leave no place for what is new."""
+        """Whether it reads nothing new.
+
+        ``max_slices`` does not count such slices: a long look-back would leave no room for new rows.
+        """
         ...
 
 
 @runtime_checkable
-class TellsSource(Protocol):
-    """A slice that tells what it is read from."""
+class TellsSourceIdentity(Protocol):
+    """A slice that identifies its source."""
 
     @property
     def source(self) -> str | None:
-        """What tells its source from another one of its name; None: nothing does."""
+        """A text that differs for another source of the same name; None: nothing tells them apart."""
         ...
 
 
 def is_repeat(slice_: object) -> bool:
     """Return whether a slice only reads again what earlier runs have read."""
-    return isinstance(slice_, MayRepeat) and slice_.repeats
+    return isinstance(slice_, ReadsAgain) and slice_.repeats
 
 
 @runtime_checkable
 class CountsRows(Protocol):
-    """A slice that says what became of its rows, one by one."""
+    """A slice that knows the fate of each of its rows."""
 
     def counts_of_rows(self) -> dict[str, Any]:
-        """Return number and state after it, in the public JSON form, and how many rows went where."""
+        """Return its number, the state after it, and row counts by fate, in the public JSON form."""
         ...
 
 
@@ -105,22 +109,22 @@ class Slice(Protocol):
 
     @property
     def lower(self) -> Watermark | None:
-        """The bound below, exclusive; ``None`` if there is none."""
+        """The lower bound, exclusive; None if there is none."""
         ...
 
     @property
     def upper(self) -> Watermark:
-        """The bound above, inclusive."""
+        """The upper bound, inclusive."""
         ...
 
     @property
     def since(self) -> Watermark | None:
-        """Where a filtered cold start began; None for any other."""
+        """Where a filtered cold start began; None for any other run."""
         ...
 
     @property
     def why(self) -> Literal["run", "replay", "late", "release"]:
-        """What brought its work here: what is new, what is read again, what came late, what an operator has released."""
+        """The reason for the slice: new work, a replay, late files, or files that an operator released."""
         ...
 
     @property
@@ -130,45 +134,45 @@ class Slice(Protocol):
 
     @property
     def size(self) -> Size:
-        """How much it is, as far as it is known before it is read."""
+        """The size, as far as it is known before the read."""
         ...
 
     @property
     def keys(self) -> Collection[Any]:
-        """What tells the parts that it loads from those of other slices."""
+        """The parts that it loads, by keys that no other slice has."""
         ...
 
     @property
     def failures(self) -> Mapping[Any, str]:
-        """The parts that it records as failed: by key, each in a line for people."""
+        """The parts that it records as failed: by key, the reason in one line."""
         ...
 
     def contains(self, bad: BadPart, /) -> bool:
-        """Whether something of it is bad."""
+        """Return whether a bad part belongs to it."""
         ...
 
     def up_to(self, bad: BadPart) -> Self | None:
-        """The part of it before a bad one, in order; None if there is none."""
+        """Return the slice of everything before a bad part, in order; None if that is nothing."""
         ...
 
     def advance(self, before: Watermark, /) -> Watermark:
-        """The state after it, on top of the newest one."""
+        """Return the state after it, on top of the newest state."""
         ...
 
     def describe(self) -> list[dict[str, Any]]:
-        """The slice in the plan's JSON form (docs/reference/cli.md): one object, or one for each of its work units."""
+        """Return it in the plan's JSON form (docs/reference/cli.md): one object, or one per work unit."""
         ...
 
     def halve(self) -> tuple[Self, ...]:
-        """Two slices that do the same in two commits, or only itself if it cannot be cut."""
+        """Return two slices with the same work in two commits; only itself if it cannot be cut."""
         ...
 
 
 SliceT = TypeVar("SliceT", bound=Slice, covariant=True)
 
 
-class Note(Protocol):
-    """What a run notes beside the log: no truth, a later run may do without."""
+class RunNote(Protocol):
+    """A note that a run keeps beside the log; later runs can do without it."""
 
     def as_json(self) -> dict[str, Any]:
         """Return it as plain data."""
@@ -183,14 +187,14 @@ class Plan(Generic[SliceT]):
         dataflow: its name.
         kind: ``path``, ``column``, ``window`` or ``stream``.
         state_number: number of the entry that the plan starts from; 0 without one.
-        now: the one instant that the plan was made for, aware.
+        now: the instant that the plan was made for, aware.
         why: a sentence for people.
-        slices: what will run, in this order.
-        skips: what will not, each with its reason.
+        slices: the work that will run, in this order.
+        skips: the parts that will not run, each with its reason.
         warnings: what the user should know although the run continues.
-        calls: LIST calls, or folders opened, to make it.
-        look: how a source looked from outside that only a read tells more of; a run that ends well notes it.
-        awaited: what the next run may read once transactions have ended; a run notes it.
+        calls: number of LIST calls, or of opened folders, for the plan.
+        snapshot: a source's outside, where only a read tells its rows; a successful run notes it.
+        awaited: rows that the next run may read once transactions have ended; a run notes them.
     """
 
     dataflow: str
@@ -202,16 +206,16 @@ class Plan(Generic[SliceT]):
     skips: tuple[Skip, ...] = ()
     warnings: tuple[str, ...] = ()
     calls: int = 0
-    look: SourceLook | None = None
-    awaited: Note | None = None
+    snapshot: SourceSnapshot | None = None
+    awaited: RunNote | None = None
 
     @property
     def due(self) -> bool:
-        """Whether there is anything to do."""
+        """Whether there is anything to load."""
         return bool(self.slices)
 
     def as_json(self) -> Mapping[str, Any]:
-        """The plan in the public JSON form (docs/reference/cli.md)."""
+        """Return the plan in the public JSON form (docs/reference/cli.md)."""
         return {
             "dataflow": self.dataflow,
             "kind": self.kind,
@@ -220,26 +224,26 @@ class Plan(Generic[SliceT]):
             "due": self.due,
             "why": self.why,
             "slices": [described for slice_ in self.slices for described in slice_.describe()],
-            "skips": [{"what": skip.what, "why": skip.why} for skip in self.skips],
+            "skips": [{"what": skip.subject, "why": skip.why} for skip in self.skips],
             "warnings": list(self.warnings),
         }
 
 
-def counted(number: int, what: str, plural: str | None = None) -> str:
-    """Return a count for people: ``1 file``, ``26,076 rows``, ``2 batches`` with its own plural."""
-    return f"{number:,} {what if number == 1 else plural or f'{what}s'}"
+def pluralize(number: int, noun: str, plural: str | None = None) -> str:
+    """Return a count for people: ``1 file``, ``26,076 rows``, or with an irregular plural ``2 batches``."""
+    return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
 
 
 _STEPS = (("day", 86_400), ("h", 3600), ("min", 60), ("s", 1))
 
 
-def lasting(seconds: float) -> str:
-    """A length of time in at most two steps: ``3 h 20 min``, ``12 days``."""
-    left = max(0, int(seconds))
+def format_duration(seconds: float) -> str:
+    """Return a duration in at most two units: ``3 h 20 min``, ``12 days``."""
+    remaining = max(0, int(seconds))
     for place, (name, size) in enumerate(_STEPS):
-        if left >= size:
-            count, rest = divmod(left, size)
-            first = counted(count, name) if name == "day" else f"{count} {name}"
+        if remaining >= size:
+            count, rest = divmod(remaining, size)
+            first = pluralize(count, name) if name == "day" else f"{count} {name}"
             below = _STEPS[place + 1 : place + 2]
             more = [f"{rest // length} {step}" for step, length in below if rest >= length and count < 10]
             return " ".join([first, *more])

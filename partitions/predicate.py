@@ -1,9 +1,10 @@
-"""Which rows are meant: one value for a read, for the delete that goes with it, and for their checks (docs/explanation/protocol.md).
+"""A predicate selects rows for a read, for its delete, and for checks (docs/explanation/protocol.md).
 
-A predicate compares columns with typed values. It knows no windows, no units and no SQL: ``partitions.window.predicates`` makes
-it from windows and units, ``resources.dialects.predicates`` writes it as SQL, and :func:`matches` decides on a row in Python.
+A predicate compares columns with typed values. It knows no windows, no units and no SQL:
+``partitions.window.predicates`` builds it from windows and units, ``resources.dialects.predicates`` writes
+it as SQL, and :func:`matches` tests a row in Python.
 
-NULL is as in SQL: a row with NULL in a column that is compared does not match, except if None is among the values.
+NULL is as in SQL: a row with NULL in a compared column does not match, unless None is among the values.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ class Among:
 
     Attributes:
         column: name.
-        values: of the column's type, each once; None means NULL; without values no row matches.
+        values: distinct values of the column's type; None means NULL; if empty, no row matches.
     """
 
     column: str
@@ -61,7 +62,7 @@ class Between:
     upper_inclusive: bool = False
 
     def __post_init__(self) -> None:
-        """Refuse a range without bounds: it would not say whether a row with NULL matches."""
+        """Refuse a range without bounds: it would leave open whether a row with NULL matches."""
         if self.lower is None and self.upper is None:
             raise ValueError(f"{self.column}: expected a lower or an upper bound, found neither")
 
@@ -75,14 +76,14 @@ class HasValue:
 
 @dataclass(frozen=True)
 class AnyOf:
-    """Rows that match at least one of the parts; without parts no row does."""
+    """Rows that match at least one part; without parts, no row."""
 
     parts: tuple[Predicate, ...]
 
 
 @dataclass(frozen=True)
 class AllOf:
-    """Rows that match each of the parts; without parts every row does."""
+    """Rows that match every part; without parts, every row."""
 
     parts: tuple[Predicate, ...]
 
@@ -94,21 +95,24 @@ NOTHING = AnyOf(())
 
 
 def any_of(parts: Iterable[Predicate]) -> Predicate:
-    """Return the predicate of rows that match at least one part, without a level that says nothing."""
-    given = tuple(parts)
-    if EVERYTHING in given:
+    """Return the predicate of rows that match at least one part, simplified."""
+    alternatives = tuple(parts)
+    if EVERYTHING in alternatives:
         return EVERYTHING
-    return given[0] if len(given) == 1 else AnyOf(given)
+    return alternatives[0] if len(alternatives) == 1 else AnyOf(alternatives)
 
 
 def all_of(parts: Iterable[Predicate]) -> Predicate:
-    """Return the predicate of rows that match every part, without a level that says nothing."""
-    given = tuple(part for part in parts if part != EVERYTHING)
-    return given[0] if len(given) == 1 else AllOf(given)
+    """Return the predicate of rows that match every part, simplified."""
+    conditions = tuple(part for part in parts if part != EVERYTHING)
+    return conditions[0] if len(conditions) == 1 else AllOf(conditions)
 
 
 def are_comparable(*values: Any) -> bool:
-    """Return whether values are of one kind: an engine converts others before it compares, so that ``1`` and ``'1'`` may be equal."""
+    """Return whether values have one type, so that an engine compares them without conversion.
+
+    Otherwise an engine may take ``1`` and ``'1'`` for equal.
+    """
     return len({_kind(value) for value in values if value is not None}) <= 1
 
 
@@ -124,22 +128,22 @@ def _kind(value: Any) -> Any:
 
 
 def columns_of(predicate: Predicate) -> tuple[str, ...]:
-    """Return the columns that a predicate compares, each once, in order of appearance."""
+    """Return the columns that a predicate compares, without duplicates, in order of appearance."""
     if isinstance(predicate, Among | Between | HasValue):
         return (predicate.column,)
     return tuple(dict.fromkeys(column for part in predicate.parts for column in columns_of(part)))
 
 
-def renamed(predicate: Predicate, names: Mapping[str, str]) -> Predicate:
-    """Return the same predicate over columns of other names.
+def rename_columns(predicate: Predicate, names: Mapping[str, str]) -> Predicate:
+    """Return the same predicate over renamed columns.
 
     Args:
-        predicate: over columns.
-        names: new ones by those that it has.
+        predicate: over columns with the old names.
+        names: new names by old names.
     """
     if isinstance(predicate, Among | Between | HasValue):
         return replace(predicate, column=names[predicate.column])
-    return type(predicate)(tuple(renamed(part, names) for part in predicate.parts))
+    return type(predicate)(tuple(rename_columns(part, names) for part in predicate.parts))
 
 
 def matches(predicate: Predicate, row: Mapping[str, Any]) -> bool:
@@ -150,7 +154,7 @@ def matches(predicate: Predicate, row: Mapping[str, Any]) -> bool:
         row: column names to values; None is NULL.
 
     Raises:
-        KeyError: if the row lacks a column.
+        KeyError: the row lacks a column.
     """
     match predicate:
         case AnyOf(parts):

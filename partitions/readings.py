@@ -1,4 +1,4 @@
-"""A dataflow with one source in the place of its own: one of several, or one that gives the units of its windows."""
+"""Derive a dataflow for each single source: one of several, or the source of its units."""
 
 from __future__ import annotations
 
@@ -10,20 +10,23 @@ from partitions.window.definition import secondary_inputs
 from partitions.window.secondary_input import SecondaryInput
 
 
-def source_readings(dataflow: Dataflow) -> Sequence[Dataflow]:
-    """Return the dataflow with each of its sources in the place of all."""
+def dataflows_by_source(dataflow: Dataflow) -> Sequence[Dataflow]:
+    """Return a copy of the dataflow for each of its sources, with that source alone."""
     return [dataflow.model_copy(update={"source": source}) for source in dataflow.source.parts.values()]
 
 
-def unit_reading(dataflow: Dataflow, secondary: SecondaryInput) -> Dataflow | None:
-    """Return the dataflow with the source of a secondary input in the place of its own; None if that is a table by its name, asset or path."""
+def dataflow_of_units(dataflow: Dataflow, secondary: SecondaryInput) -> Dataflow | None:
+    """Return a copy of the dataflow that reads the source of a secondary input.
+
+    None if the secondary input is a named table, an asset or a path.
+    """
     source = secondary.source
     if secondary.query and isinstance(dataflow.source, JdbcSource):
         source = JdbcSource(type="jdbc", connection=dataflow.source.connection, query=secondary.query)
     return dataflow.model_copy(update={"source": source}) if source is not None else None
 
 
-def unit_readings(dataflow: Dataflow) -> Sequence[Dataflow]:
-    """Return the same for each secondary input that has a source."""
-    readings = (unit_reading(dataflow, secondary) for secondary in secondary_inputs(dataflow.watermark))
+def dataflows_of_units(dataflow: Dataflow) -> Sequence[Dataflow]:
+    """Return such a copy for each secondary input that has a source."""
+    readings = (dataflow_of_units(dataflow, secondary) for secondary in secondary_inputs(dataflow.watermark))
     return [reading for reading in readings if reading is not None]

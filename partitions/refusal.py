@@ -1,4 +1,4 @@
-"""Parts of a dataflow that do not go together, as messages; which these are is decided in ``partitions.supported``."""
+"""Refused combinations of a dataflow's parts, as messages; ``partitions.supported`` decides them."""
 
 from __future__ import annotations
 
@@ -7,27 +7,27 @@ from typing import NamedTuple
 
 
 class Refusal(NamedTuple):
-    """One combination that is refused.
+    """One refused combination.
 
     Attributes:
-        key: of the part that is to blame.
-        found: in words.
+        key: key of the part at fault.
+        actual: the refused text, in words.
         expected: in words, with the reason.
     """
 
     key: tuple[str | int, ...]
-    found: str
+    actual: str
     expected: str
 
     def __str__(self) -> str:
-        """In a sentence that begins with the key."""
-        return f"{'.'.join(map(str, self.key))}: expected {self.expected}, found {self.found}"
+        """Return a sentence that starts with the key."""
+        return f"{'.'.join(map(str, self.key))}: expected {self.expected}, found {self.actual}"
 
 
 class PartsDoNotFit(ValueError):
-    """All combinations of a dataflow that are refused: pydantic passes them on together."""
+    """All refused combinations of a dataflow, so that pydantic passes them on together."""
 
     def __init__(self, refusals: Sequence[Refusal]) -> None:
-        """Keep each of them; the text has them all."""
+        """Keep the refusals; the text lists them all."""
         super().__init__("; ".join(map(str, refusals)))
         self.refusals = tuple(refusals)

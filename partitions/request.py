@@ -1,4 +1,7 @@
-"""What a run is asked for: one value that every kind's ``plan`` takes (docs/reference/cli.md, docs/reference/windows.md)."""
+"""The work that a run is asked to load: one value for every kind's ``plan``.
+
+See docs/reference/cli.md and docs/reference/windows.md.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +12,13 @@ from partitions.replay.chunks import Chunk
 
 
 @dataclass(frozen=True)
-class Part:
-    """A part of a dataflow's work units.
+class WorkUnitSelection:
+    """Some of a dataflow's work units.
 
     Attributes:
-        ranges: half-open stretches of time, epoch milliseconds; each window that intersects one is in the part. None: all windows.
-        units: holds the identities of the part's units; None: all units.
+        ranges: half-open intervals, epoch milliseconds; every window that intersects one is selected.
+        None: all windows.
+        units: identities of the selected units; None: all units.
     """
 
     ranges: tuple[tuple[int, int], ...] | None = None
@@ -26,22 +30,22 @@ class Due:
     """Load what is due.
 
     Attributes:
-        of: the part that is looked at; None: everything.
+        of: the selected work units; None: all.
     """
 
-    of: Part | None = None
+    of: WorkUnitSelection | None = None
 
 
 @dataclass(frozen=True)
 class Forced:
-    """Load a part again, whatever the cutoffs say.
+    """Load work units again, whatever the cutoffs say.
 
     Attributes:
-        of: the part.
-        reason: what a replay was asked for, as its entries say it; None: no replay asks.
+        of: the selected work units.
+        reason: the replay's reason for its entries; None: this is no replay.
     """
 
-    of: Part = Part()
+    of: WorkUnitSelection = WorkUnitSelection()
     reason: str | None = None
 
 
@@ -56,12 +60,13 @@ class Replay:
 
     Attributes:
         chunk: the rows.
-        since: number of the newest entry when the replay began; entries up to it are none of its own.
-        reason: what was asked for, as its entries say it; None: the log has no other entries.
-        saves: whether the state after the chunk is its end; else it stays.
-        replaces: whether rows of the chunk that are in the table already go in the commit that loads it.
-        clears: whether a chunk without rows is loaded, too, since the table holds some.
-        leaves_above: whether rows above the state are left to the next run, if it would add them once more.
+        since: number of the newest entry when the replay began; its own entries come after it.
+        reason: the reason for its entries; None: the log has no other entries.
+        saves: whether the state moves to the end of the chunk; else it stays.
+        replaces: whether the commit also deletes the chunk's rows that the table already has.
+        clears: whether to load a chunk without rows, too, since the table holds some.
+        leaves_above: whether to leave rows above the state to the next run, if that would add them a
+        second time.
     """
 
     chunk: Chunk
@@ -79,10 +84,10 @@ class ReplayFiles:
 
     Attributes:
         paths: relative to the source, in pair order.
-        since: number of the newest entry when the replay began; entries up to it are none of its own.
-        reason: what was asked for, as its entries say it.
-        replaces: whether rows of the files that are in the table already go in the commit that loads them.
-        saves: whether the state after it is its last file, unless it is above that already; else it stays.
+        since: number of the newest entry when the replay began; its own entries come after it.
+        reason: the reason for its entries.
+        replaces: whether the commit also deletes the files' rows that the table already has.
+        saves: whether the state moves to the last file, unless it is above it already; else it stays.
     """
 
     paths: tuple[str, ...]

@@ -1,7 +1,7 @@
-"""Watermark values as JSON text, with sentinels for what JSON cannot say (docs/explanation/watermarks.md).
+"""Watermark values as JSON text, with sentinels for values beyond JSON (docs/explanation/watermarks.md).
 
-A sentinel is an object whose only key names a type: ``{"__date__": "2026-04-03"}``. A user's own dict that would
-read as a sentinel is wrapped as ``{"__dict__": {…}}``, so that every value comes back as what it was.
+A sentinel is an object whose only key names a type: ``{"__date__": "2026-04-03"}``. A user's own dict that
+would read as a sentinel is wrapped as ``{"__dict__": {…}}``, so that every value comes back unchanged.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from partitions.errors import CorruptWatermark, InvalidWatermarkValue
-from partitions.json_faults import in_plain_words
+from partitions.json_faults import explain_json_error
 
 Watermark = dict[str, Any]
 """Names to values: None, bool, int, float, str, datetime, date, time, Decimal, bytes, lists and dicts of these."""
 
 _ESCAPE = "__dict__"
 _SHOWN = 200
-"""Letters of a value that a message shows."""
+"""The most characters of a value that a message shows."""
 _PLAIN = frozenset({type(None), bool, int, str})
 _MAY_HOLD_SENTINELS = re.compile(r"__|\\u005f", re.IGNORECASE)
 _STORABLE = frozenset({type(None), bool, int, float, str, datetime, date, time, Decimal, bytes, list, dict})
@@ -54,14 +54,15 @@ def serialise(value: Mapping[str, Any]) -> str:
     """Write a watermark as JSON text with sorted keys.
 
     Raises:
-        InvalidWatermarkValue: for NaN, infinity, keys that are not text, and types beyond JSON and the sentinels.
+        InvalidWatermarkValue: for NaN, infinity, keys that are not text, and types beyond JSON and the
+        sentinels.
     """
     encoded = {_key(key, ""): _encode(item, str(key)) for key, item in value.items()}
     return json.dumps(encoded, sort_keys=True)
 
 
 def deserialise(text: str | None) -> Watermark:
-    """Read JSON text back; ``None`` (no entry) is the empty watermark.
+    """Parse JSON text; ``None`` (no entry) is the empty watermark.
 
     Raises:
         CorruptWatermark: for text that does not parse, is not an object, or holds a bad sentinel.
@@ -79,8 +80,8 @@ def deserialise(text: str | None) -> Watermark:
     return {key: _decode(item, key) for key, item in raw.items()}
 
 
-def of_canonical(text: str) -> Any:
-    """Read canonical JSON back.
+def parse_canonical(text: str) -> Any:
+    """Parse canonical JSON.
 
     Raises:
         CorruptWatermark: for text that does not parse, or holds a bad sentinel.
@@ -89,17 +90,20 @@ def of_canonical(text: str) -> Any:
 
 
 def canonical(value: Any) -> str:
-    """Write any storable value as canonical JSON: sorted keys, no spaces. The identity of a unit (docs/explanation/watermarks.md)."""
+    """Return a storable value as canonical JSON: sorted keys, no spaces.
+
+    It is the identity of a unit (docs/explanation/watermarks.md).
+    """
     return json.dumps(_encode(value, "value"), sort_keys=True, ensure_ascii=False, separators=(",", ":"))
 
 
 def encode(value: Any) -> Any:
-    """Turn any storable value into plain JSON data with sentinels."""
+    """Return a storable value as plain JSON data with sentinels."""
     return _encode(value, "value")
 
 
-def shown(value: Any) -> str:
-    """Return any storable value as JSON text for a message, cut short."""
+def value_text(value: Any) -> str:
+    """Return a storable value as JSON text for a message, shortened."""
     text = canonical(value)
     return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}..."
 
@@ -111,20 +115,20 @@ def _parsed(text: str) -> Any:
         )
     except (ValueError, RecursionError) as error:
         raise CorruptWatermark(
-            f"watermark text does not parse: expected a JSON object, found {_shorten(text)}: {in_plain_words(error)}"
+            f"watermark text does not parse: expected a JSON object, found {_shorten(text)}: {explain_json_error(error)}"
         ) from error
 
 
 def _encode(value: Any, where: str) -> Any:
-    kind = type(value)
-    if kind in _PLAIN:
+    type_ = type(value)
+    if type_ in _PLAIN:
         return value
-    if kind is list:
+    if type_ is list:
         return [
             item if type(item) in _PLAIN else _encode(item, f"{where}[{index}]")
             for index, item in enumerate(value)
         ]
-    if kind not in _STORABLE:  # a subclass (pandas.Timestamp, an IntEnum) would not come back as itself
+    if type_ not in _STORABLE:  # a subclass (pandas.Timestamp, an IntEnum) would not come back as itself
         return _refuse(value, where)
     match value:
         case float():
@@ -166,14 +170,14 @@ def _decode(raw: Any, where: str) -> Any:
     ((name, body),) = raw.items()
     if name == _ESCAPE:
         if not isinstance(body, dict):
-            raise CorruptWatermark(f"{where}: expected an object in {_ESCAPE}, found {shown(body)}")
+            raise CorruptWatermark(f"{where}: expected an object in {_ESCAPE}, found {value_text(body)}")
         return {key: _decode(item, f"{where}.{key}") for key, item in body.items()}
     if not isinstance(body, str):
-        raise CorruptWatermark(f"{where}: expected text in {name}, found {shown(body)}")
+        raise CorruptWatermark(f"{where}: expected text in {name}, found {value_text(body)}")
     try:
         return _READERS[name](body)
     except (ValueError, InvalidOperation, binascii.Error) as error:
-        raise CorruptWatermark(f"{where}: expected a value for {name}, found {shown(body)}") from error
+        raise CorruptWatermark(f"{where}: expected a value for {name}, found {value_text(body)}") from error
 
 
 def _reads_as_sentinel(value: Mapping[str, Any]) -> bool:

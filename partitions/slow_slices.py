@@ -1,4 +1,7 @@
-"""Halve the slices that follow a slow one: one that took longer than ``checkpoint.interval_secs`` (docs/reference/files.md)."""
+"""Halve the slices after a slow one (docs/reference/files.md).
+
+A slice is slow if it took longer than ``checkpoint.interval_secs``.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,11 @@ from dataclasses import dataclass
 
 @dataclass
 class SlowSlices:
-    """The slow slices of one run that no fast one has made up for yet; while there are some, slices are halved.
+    """A run's balance of slow slices: while it is positive, the next slice is halved.
 
     Attributes:
         limit_seconds: how long a slice may take (``checkpoint.interval_secs``).
-        count: of slow slices, less the fast ones after them; at least 0.
+        count: slow slices less the fast ones after them; at least 0.
     """
 
     limit_seconds: float
@@ -19,9 +22,9 @@ class SlowSlices:
 
     @property
     def halve_next(self) -> bool:
-        """Whether the next slice is loaded in halves."""
+        """Whether to load the next slice in halves."""
         return self.count > 0
 
     def note(self, seconds: float) -> None:
-        """Count a slice that took some seconds."""
+        """Count a slice by its duration."""
         self.count = max(0, self.count + (1 if seconds > self.limit_seconds else -1))

@@ -1,4 +1,4 @@
-"""Names in messages: the first few of many, and the one that was meant."""
+"""Names in messages: the first few of many, and the most similar one."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import difflib
 from collections.abc import Iterable, Sequence
 
 _SHOWN = 30
-"""Known names that a message lists."""
+"""The most names that a message lists."""
 
 _STEM = 3
-"""Letters of a known name at least, if a wrong name is one that goes on."""
+"""The fewest letters of a name that counts as the beginning of a longer wrong one."""
 
 
-def nearest(name: str, known: Iterable[str]) -> str | None:
-    """Return the known name that a wrong name may stand for, or None; case does not count."""
-    by_folded = {candidate.casefold(): candidate for candidate in known}
+def nearest_name(name: str, names: Iterable[str]) -> str | None:
+    """Return the name that the user may have meant, or None; case does not count."""
+    by_folded = {candidate.casefold(): candidate for candidate in names}
     folded = name.casefold()
     close = difflib.get_close_matches(folded, by_folded, n=1)
     # `separator` is written for `sep`, which it does not resemble.
@@ -25,13 +25,13 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
 
 
 def first_few(names: Sequence[str], most: int, between: str = ", ") -> str:
-    """Return at most so many names as a text, and how many more there are: "a, b and 3 more"."""
+    """Return the first names as a text, and the number of the others: "a, b and 3 more"."""
     more = f" and {len(names) - most:,} more" if len(names) > most else ""
     return f"{between.join(names[:most])}{more}"
 
 
-def beside_known(missing: Sequence[str], known: Sequence[str]) -> str:
-    """Return names that are not there, what the first may stand for, and the names that are there."""
-    close = nearest(missing[0], known)
+def describe_missing(missing: Sequence[str], available: Sequence[str]) -> str:
+    """Return the missing names, a suggestion for the first, and the available names."""
+    close = nearest_name(missing[0], available)
     meant = f" (did you mean {close}?)" if close else ""
-    return f"{', '.join(missing)}{meant}; there are {first_few(known, _SHOWN)}"
+    return f"{', '.join(missing)}{meant}; there are {first_few(available, _SHOWN)}"

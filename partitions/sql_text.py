@@ -1,4 +1,4 @@
-"""What of a user's SQL is code, and what is quoted or a comment. Nothing is parsed beyond that.
+"""Tell code from quotes and comments in a user's SQL, without further parsing.
 
 A value may only stand in code: inside quotes or a comment its own quotes would not protect it.
 """
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-Kind = Literal["comment", "quoted"]
+SpanType = Literal["comment", "quoted"]
 
 _DOLLAR = re.compile(r"\$([^\W\d]\w*)?\$")
 _DASHES = {"standard": re.compile(r"--"), "spaced": re.compile(r"--(?=\s|\Z)")}
@@ -24,7 +24,7 @@ class LexicalRules:
     Attributes:
         backslash: whether a backslash escapes a quote in every text, not only in ``E'…'``.
         hashes: whether ``#`` starts a comment.
-        spaced: whether ``--`` starts a comment only before a blank.
+        spaced: whether ``--`` starts a comment only before white space.
         dollars: whether ``$tag$ … $tag$`` quotes.
         nested: whether a comment may hold comments.
     """
@@ -42,65 +42,68 @@ MARIADB = LexicalRules(backslash=True, hashes=True, spaced=True, dollars=False, 
 
 @dataclass(frozen=True)
 class QuotedSpan:
-    """A stretch that is no code; ``end`` is exclusive, and the text's end if it is never closed."""
+    """A quoted text or a comment; ``end`` is exclusive, and the text's end if it is never closed."""
 
     start: int
     end: int
-    kind: Kind
+    kind: SpanType
 
 
-def spans(text: str, reading: LexicalRules) -> Iterator[QuotedSpan]:
-    """All that is no code, in order."""
+def non_code_spans(text: str, rules: LexicalRules) -> Iterator[QuotedSpan]:
+    """Yield the quoted texts and comments, in order."""
     position = 0
     while position < len(text):
-        span = _span(text, position, reading)
+        span = _span(text, position, rules)
         if span:
             yield span
         position = span.end if span else position + 1
 
 
-def without_end(text: str, reading: LexicalRules) -> str:
-    """A statement without the semicolons, blanks and comments after it, so that it can stand in parentheses."""
+def strip_end(text: str, rules: LexicalRules) -> str:
+    """Return a statement without trailing semicolons, blanks and comments.
+
+    It can then stand in parentheses.
+    """
     end = len(text)
-    comments = [span for span in spans(text, reading) if span.kind == "comment"]
+    comments = [span for span in non_code_spans(text, rules) if span.kind == "comment"]
     while True:
-        kept = text[:end].rstrip("; \t\r\n\f\v")
-        last = next((span for span in comments if span.start < len(kept) <= span.end), None)
+        code = text[:end].rstrip("; \t\r\n\f\v")
+        last = next((span for span in comments if span.start < len(code) <= span.end), None)
         if last is None:
-            return kept
+            return code
         end = last.start
 
 
-def replaced_in_code(text: str, old: str, new: str, reading: LexicalRules) -> str:
-    """A text with a part of its code replaced, wherever it stands; quotes and comments stay as they are."""
+def replace_in_code(text: str, old: str, new: str, rules: LexicalRules) -> str:
+    """Replace a text in code only; quotes and comments stay as they are."""
     pieces, position = list[str](), 0
-    for span in spans(text, reading):
+    for span in non_code_spans(text, rules):
         pieces += [text[position : span.start].replace(old, new), text[span.start : span.end]]
         position = span.end
     return "".join([*pieces, text[position:].replace(old, new)])
 
 
-def _span(text: str, at: int, reading: LexicalRules) -> QuotedSpan | None:
+def _span(text: str, at: int, rules: LexicalRules) -> QuotedSpan | None:
     letter = text[at]
     if letter in "'\"`":
-        return QuotedSpan(at, _quote_end(text, at, reading), "quoted")
-    if letter == "$" and reading.dollars and (opened := _DOLLAR.match(text, at)) and not _in_word(text, at):
+        return QuotedSpan(at, _quote_end(text, at, rules), "quoted")
+    if letter == "$" and rules.dollars and (opened := _DOLLAR.match(text, at)) and not _in_word(text, at):
         closed = text.find(opened[0], opened.end())
         return QuotedSpan(at, len(text) if closed < 0 else closed + len(opened[0]), "quoted")
     if text.startswith("/*", at):
-        return QuotedSpan(at, _comment_end(text, at, reading.nested), "comment")
-    dashes = _DASHES["spaced" if reading.spaced else "standard"].match(text, at)
-    if dashes or (letter == "#" and reading.hashes):
+        return QuotedSpan(at, _comment_end(text, at, rules.nested), "comment")
+    dashes = _DASHES["spaced" if rules.spaced else "standard"].match(text, at)
+    if dashes or (letter == "#" and rules.hashes):
         line = text.find("\n", at)
         return QuotedSpan(at, len(text) if line < 0 else line, "comment")
     return None
 
 
-def _quote_end(text: str, at: int, reading: LexicalRules) -> int:
-    """After the closing quote; a doubled one closes nothing."""
+def _quote_end(text: str, at: int, rules: LexicalRules) -> int:
+    """Return the position after the closing quote; a doubled quote does not close."""
     quote, position = text[at], at + 1
     own = quote == "'" and at > 0 and text[at - 1] in "eE" and not _in_word(text, at - 1)
-    escapes = quote != "`" and (reading.backslash or own)
+    escapes = quote != "`" and (rules.backslash or own)
     while position < len(text):
         if (text[position] == "\\" and escapes) or text.startswith(quote * 2, position):
             position += 1
@@ -120,5 +123,5 @@ def _comment_end(text: str, at: int, nested: bool) -> int:
 
 
 def _in_word(text: str, at: int) -> bool:
-    """Whether the letter before this place is part of the same word."""
+    """Return whether the character before a position belongs to the same word."""
     return at > 0 and (text[at - 1].isalnum() or text[at - 1] in "_$")

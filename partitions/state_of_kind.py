@@ -1,4 +1,4 @@
-"""The states of all kinds: the one place that chooses by kind which of them reads a watermark."""
+"""The state classes by kind of watermark: the one place that chooses between them."""
 
 from __future__ import annotations
 
@@ -22,22 +22,25 @@ STATES: Mapping[str, type[PathState | ColumnState | WindowState | StreamState]] 
 
 
 REMEMBERS_FILES = frozenset({"path"})
-"""Kinds whose log remembers each file that was ingested; of the others the watermark says all that there is to know."""
+"""Kinds whose log lists each loaded file; for other kinds the watermark says everything."""
 
 
-def shortened(kind: str, watermark: Watermark) -> Watermark:
-    """Return a watermark in its short public form: of a stream epoch and global watermark, of others all of it (docs/reference/cli.md)."""
+def shorten_watermark(kind: str, watermark: Watermark) -> Watermark:
+    """Return a watermark's short public form (docs/reference/cli.md).
+
+    A stream's is its epoch and global watermark; any other kind's is the whole watermark.
+    """
     if kind != "stream" or is_empty(watermark):
         return watermark
     state = StreamState.of(watermark)
     return {"epoch": state.epoch, "global": state.value}
 
 
-def nothing_loaded(kind: str, watermark: Mapping[str, Any] | None) -> bool:
-    """Return whether a watermark counts nothing as loaded, in whatever form its kind says so.
+def holds_nothing(kind: str, watermark: Mapping[str, Any] | None) -> bool:
+    """Return whether a watermark counts nothing as loaded.
 
     Args:
-        kind: of the watermark.
+        kind: kind of the watermark.
         watermark: as the log has it; None: there is none.
     """
     if watermark is None or is_empty(watermark):

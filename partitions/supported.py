@@ -1,8 +1,8 @@
-"""Which kind, source, load and format go together, and why others do not: one table, and the rules that look at more than names.
+"""Decide which kinds, sources, loads and formats go together, and explain why others do not.
 
-A combination without a sentence works. One that is new is a line here, and its code in the module of the kind, source or format; a rule
-that depends on what else the user has written is yielded by the kind (``partitions.path.refusals``,
-``partitions.window.refusals``) or by the source (``window_refusals``, ``path_refusals``).
+A combination without a sentence works. A new one is a line here, and its code in the module of the kind,
+source or format. The kind (``partitions.path.refusals``, ``partitions.window.refusals``) or the source
+(``window_refusals``, ``path_refusals``) yields the rules that depend on more than names.
 """
 
 from __future__ import annotations
@@ -54,16 +54,16 @@ _NO_KEYS = (
     " or format: delta"
 )
 
-Fits = Mapping[str, str | None]
-"""The words that a user writes, each with what is expected instead; None: it goes together."""
+ExpectedInstead = Mapping[str, str | None]
+"""By the word that a user writes: what is expected instead; None: the word is supported."""
 
 
 @dataclass(frozen=True)
 class Supported:
-    """What goes together with a kind of watermark."""
+    """The sources and loads that go together with a kind of watermark."""
 
-    sources: Fits
-    loads: Fits
+    sources: ExpectedInstead
+    loads: ExpectedInstead
 
 
 KINDS: Mapping[str, Supported] = {
@@ -120,13 +120,13 @@ KINDS: Mapping[str, Supported] = {
         },
     ),
 }
-"""By kind of watermark: the sources that it can read, and how it can load what it reads."""
+"""By kind of watermark: its sources and loads."""
 
-_ALL_WAYS: Fits = dict.fromkeys(
+_ALL_WAYS: ExpectedInstead = dict.fromkeys(
     ("append", "overwrite", "merge_upsert", "merge_overwrite", "replace_by_watermark", "scd2")
 )
 
-FORMATS: Mapping[str, Fits] = {
+FORMATS: Mapping[str, ExpectedInstead] = {
     "delta": _ALL_WAYS,
     "iceberg": _ALL_WAYS,
     "parquet": {
@@ -138,9 +138,9 @@ FORMATS: Mapping[str, Fits] = {
         "scd2": _NO_KEYS,
     },
 }
-"""By format of the table: the ways to load that it can do, as ``Target.way`` names them."""
+"""By table format: its loads, as ``Target.way`` names them."""
 
-MAINTENANCE: Mapping[str, Fits] = {
+MAINTENANCE: Mapping[str, ExpectedInstead] = {
     "delta": {"optimize": None, "vacuum": None},
     "iceberg": {"optimize": None, "vacuum": None},
     "parquet": {
@@ -148,24 +148,24 @@ MAINTENANCE: Mapping[str, Fits] = {
         "vacuum": None,
     },
 }
-"""By format of the table: what its care can do."""
+"""By table format: its maintenance tasks."""
 
-SHARED: Fits = {"delta": None, "iceberg": None}
-"""By format of the table: whether several dataflows can load it. Of all other formats: ``_NOT_SHARED``."""
+SHARED: ExpectedInstead = {"delta": None, "iceberg": None}
+"""Table formats that several dataflows can load; for all others ``_NOT_SHARED`` is expected."""
 
-HOLD_RECORDS = ("ndjson", "csv")
-"""Forms whose records can be set aside one by one."""
+CAN_SET_RECORDS_ASIDE = ("ndjson", "csv")
+"""Source forms whose bad records can be set aside one by one."""
 
 _TYPED = "strict or merge (its values have types of their own, so there is no text to keep)"
 
-RESCUES: Fits = {name: form.rescue_refusal for name, form in FILE_FORMATS.items()}
-"""By form of the records: why what does not fit cannot be kept in ``_rescued_data``. Of all other forms: ``_TYPED``."""
+RESCUES: ExpectedInstead = {name: form.rescue_refusal for name, form in FILE_FORMATS.items()}
+"""By source form: why ``_rescued_data`` cannot keep values that do not fit. Other forms: ``_TYPED``."""
 
-UNKNOWN_FIELDS: Fits = {name: form.always_checked for name, form in FILE_FORMATS.items()} | {
+UNKNOWN_FIELDS: ExpectedInstead = {name: form.always_checked for name, form in FILE_FORMATS.items()} | {
     "api": None,
     "a source of type python": None,
 }
-"""By form of the records: why fields that the schema lacks cannot be left out. Of all other forms: ``_PINNED``."""
+"""By source form: why fields that the schema lacks cannot be dropped. Other forms: ``_PINNED``."""
 
 
 @dataclass(frozen=True)
@@ -186,12 +186,12 @@ class DataflowParts:
 
 
 def refusals(parts: DataflowParts) -> Iterator[Refusal]:
-    """Yield what does not go together."""
+    """Yield the parts that do not go together."""
     source, watermark, target = parts.source, parts.watermark, parts.target
     yield from source.refusals()
-    for key, each in source.parts.items():
-        if isinstance(each, TableSource) and not isinstance(watermark, StreamWatermark):
-            yield from at_source_key(key, each.stream_refusals())
+    for key, source_part in source.parts.items():
+        if isinstance(source_part, TableSource) and not isinstance(watermark, StreamWatermark):
+            yield from at_source_key(key, source_part.stream_refusals())
     if isinstance(source, SeveralSources) and not isinstance(watermark, StructuredStream):
         yield Refusal(("source",), source.form, _ONE_SOURCE)
         return
@@ -200,8 +200,8 @@ def refusals(parts: DataflowParts) -> Iterator[Refusal]:
     yield from _schema_mode(source.form, target, parts.unknown_fields)
     yield from _lenient(source, target.schema_mode)
     if isinstance(watermark, StructuredStream):
-        given = (source, watermark, parts.operators, target, parts.on_bad_file, parts.late_files)
-        yield from spark_stream.refusals(*given)
+        arguments = (source, watermark, parts.operators, target, parts.on_bad_file, parts.late_files)
+        yield from spark_stream.refusals(*arguments)
     else:
         yield from _of_kind(parts)
     if (expected := FORMATS[target.format][target.way]) is not None:
@@ -233,7 +233,7 @@ def refusals(parts: DataflowParts) -> Iterator[Refusal]:
 
 
 def _of_kind(parts: DataflowParts) -> Iterator[Refusal]:
-    """Yield what a kind of its own planner does not go together with."""
+    """Yield the refusals of a kind with a planner of its own."""
     source, watermark, target = parts.source, parts.watermark, parts.target
     if (refused := source_refusal(watermark.type, source.type)) is not None:
         yield refused
@@ -242,13 +242,13 @@ def _of_kind(parts: DataflowParts) -> Iterator[Refusal]:
     if isinstance(watermark, StreamWatermark):
         yield from splits_refusals(parts.operators, watermark.timeout)
     elif parts.operators:
-        names = ", ".join(each.type for each in parts.operators)
+        names = ", ".join(operator.type for operator in parts.operators)
         expected = "no such key, or a watermark of type stream"
         yield Refusal(("operators",), names, expected)
 
 
 def source_refusal(kind: str, source: str) -> Refusal | None:
-    """Return why a kind cannot read a source; None if it can, or for words that are neither."""
+    """Return why a kind cannot read a source; None if it can, or if either word is unknown."""
     expected = KINDS[kind].sources.get(source) if kind in KINDS else None
     if expected is None:
         return None
@@ -256,11 +256,11 @@ def source_refusal(kind: str, source: str) -> Refusal | None:
 
 
 def bad_records_refusals(form: str, kind: str, most: int) -> Iterator[Refusal]:
-    """Yield why so many records of a slice cannot be set aside.
+    """Yield why a slice cannot set bad records aside.
 
     Args:
-        form: of the source: the format of its files, or its type.
-        kind: of the watermark.
+        form: the format of the source's files, or the source's type.
+        kind: kind of the watermark.
         most: ``max_bad_records``.
     """
     if not most:
@@ -268,8 +268,8 @@ def bad_records_refusals(form: str, kind: str, most: int) -> Iterator[Refusal]:
     if kind != "path":
         why = "a path watermark (each file is read once there; else a bad record would be set aside by each read)"
         yield Refusal(("max_bad_records",), f"{most} beside a {kind} watermark", f"0, or {why}")
-    elif form not in HOLD_RECORDS:
-        formats = " or ".join(HOLD_RECORDS)
+    elif form not in CAN_SET_RECORDS_ASIDE:
+        formats = " or ".join(CAN_SET_RECORDS_ASIDE)
         yield Refusal(
             ("max_bad_records",),
             f"{most} beside {form}",
@@ -295,7 +295,10 @@ def _schema_mode(form: str, target: Target, unknown_fields: str) -> Iterator[Ref
 
 
 def _lenient(source: SourceDefinition, schema_mode: str) -> Iterator[Refusal]:
-    """Yield options that let Spark take text that is no JSON, whose letters a rescued value could not keep."""
+    """Yield the options that let Spark accept text that is not JSON.
+
+    A rescued value could not keep such text letter by letter.
+    """
     for key, part in source.parts.items() if schema_mode == "rescue" else ():
         if isinstance(part, FilesSource) and part.format in ("json", "ndjson"):
             for name in lenient_options(part.options):
@@ -304,7 +307,7 @@ def _lenient(source: SourceDefinition, schema_mode: str) -> Iterator[Refusal]:
 
 
 def _fields(source: SourceDefinition, unknown_fields: str) -> Iterator[Refusal]:
-    why_of_each = [UNKNOWN_FIELDS.get(each.form, _PINNED) for each in source.parts.values()]
+    why_of_each = [UNKNOWN_FIELDS.get(source_part.form, _PINNED) for source_part in source.parts.values()]
     left_out = [name for name, reason in UNKNOWN_FIELDS.items() if reason is None and name in FILE_FORMATS]
     if unknown_fields == "ignore" and all(why_of_each):
         yield Refusal(

@@ -1,6 +1,6 @@
-"""Types of columns that tables of a format do not hold: rows with such a column can be loaded by no run.
+"""Column types that the tables of a format cannot hold, so that no run can load such rows.
 
-Belongs here: which types these are. Does not belong here: which columns a table has, and what becomes of others (:mod:`partitions.evolution`).
+Does not belong here: which columns a table has, and what happens to others (:mod:`partitions.evolution`).
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ _NOT_HELD: Mapping[str, tuple[str, ...]] = {
     "iceberg": (*_NEVER, VARIANT, "void"),
     "parquet": (*_NEVER, VARIANT, "void"),
 }
-"""By format: how the types begin in Spark's JSON."""
+"""By format: prefixes of type names in Spark's JSON."""
 
 
-def holds(table_format: str, data_type: str) -> bool:
-    """Return whether columns of a format's tables may have a plain type, as Spark's JSON names it."""
+def can_hold(table_format: str, data_type: str) -> bool:
+    """Return whether a format's tables can have a plain type, named as in Spark's JSON."""
     return not data_type.startswith(_NOT_HELD[table_format])
 
 
-def not_held(table_format: str, columns: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Return the first column, and its type, that tables of a format do not hold at any depth; None if they hold all.
+def first_unsupported_column(table_format: str, columns: Mapping[str, Any]) -> tuple[str, str] | None:
+    """Return the first column, and its type, that a format's tables cannot hold at any depth, or None.
 
     Args:
         table_format: as ``target.format`` names it.
-        columns: Spark's JSON of them.
+        columns: in Spark's JSON form.
     """
     for field in columns["fields"]:
         data_type = _with_collation(field) if table_format == "delta" else None
@@ -43,7 +43,7 @@ def not_held(table_format: str, columns: Mapping[str, Any]) -> tuple[str, str] |
 
 def _not_held(table_format: str, data_type: Any) -> str | None:
     if isinstance(data_type, str):
-        return None if holds(table_format, data_type) else data_type
+        return None if can_hold(table_format, data_type) else data_type
     if data_type["type"] == "struct":
         if all(
             field["type"] == "void" for field in data_type["fields"]
@@ -54,7 +54,7 @@ def _not_held(table_format: str, data_type: Any) -> str | None:
             (field["name"] for field in data_type["fields"] if names[field["name"].casefold()] > 1), None
         ):
             return f"struct with two fields {twice}, whose names differ in upper and lower case at most"
-        refused = not_held(table_format, data_type)
+        refused = first_unsupported_column(table_format, data_type)
         return refused and refused[1]
     parts = [data_type[name] for name in ("elementType", "keyType", "valueType") if name in data_type]
     if "void" in parts:  # a column without a type may be left out, and items of an array may not
@@ -64,6 +64,9 @@ def _not_held(table_format: str, data_type: Any) -> str | None:
 
 
 def _with_collation(field: Mapping[str, Any]) -> str | None:
-    """The type of a column that has texts with a collation at any depth, which Spark keeps beside the type; None of any other."""
+    """Return the type of a column with collated texts at any depth; None for any other column.
+
+    Spark keeps the collation beside the type, in the metadata.
+    """
     collations = field.get("metadata", {}).get(_COLLATIONS, {})
     return next((f"string collate {name.rpartition('.')[2]}" for name in collations.values()), None)

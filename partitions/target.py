@@ -1,4 +1,4 @@
-"""Where a dataflow's rows go, and how, as a user declares it (docs/reference/project-files.md)."""
+"""The table that a dataflow writes, and how, as a user declares it (docs/reference/project-files.md)."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from partitions.sources.table import TableName
 
 RUN_COLUMNS = ("_ingested_at", "_run_id")
 ORIGIN_COLUMNS = ("_source_file", *RUN_COLUMNS)
-"""Which file or run a row came from; they tell nothing of the row itself."""
+"""The file and run that a row came from; they are no part of the row's own data."""
 
 DATAFLOW_COLUMN = "_dataflow"
-"""Of a table that several dataflows share: whose row it is."""
+"""The column of a shared table with the dataflow that owns the row."""
 
 HISTORY_COLUMNS = ("_valid_from", "_valid_to", "_is_current")
-"""Of a table that keeps versions of rows: from when on a version holds, up to when, and whether it is the last one."""
+"""The columns of an scd2 table: start and end of a version, and whether it is the last one."""
 
 HELPER_PREFIX = "_strandline_"
-"""Of the names of columns that only a query has."""
+"""The prefix of columns that exist only within a query."""
 COMMIT_COLUMN = "_commit"
-"""Of each row of an Iceberg table: the app id and the number of the commit that wrote it."""
+"""The column of an Iceberg table with the app id and number of the commit that wrote the row."""
 
 ICEBERG_COLUMNS = (
     "_file",
@@ -37,35 +37,35 @@ ICEBERG_COLUMNS = (
     "_row_id",
     "_last_updated_sequence_number",
 )
-"""That a reader may ask any Iceberg table for, beside its own."""
+"""Metadata columns that every Iceberg table offers beside its own columns."""
 
 
 _MOST_CLUSTERED = 4
 
 
 def _in_lower_case(text: Any) -> Any:
-    """The word as it is meant; ``full_load`` is another word for ``overwrite``."""
+    """Return the load in lower case; ``full_load`` means ``overwrite``."""
     word = text.strip().lower() if isinstance(text, str) else text
     return "overwrite" if word == "full_load" else word
 
 
 class Target(Model):
-    """Where rows go, and how.
+    """The table that a dataflow writes, and how.
 
     Attributes:
         table: ``<layer>/<name>`` in the lake; by default the dataflow's own layer and name.
-        load: ``append`` adds rows; ``overwrite`` (or ``full_load``) replaces all rows; ``merge_upsert`` updates the rows whose keys are read
-            again, and adds the others; ``merge_overwrite`` deletes the rows whose keys are read, and adds what was read; ``scd2`` keeps a version of
-            a row for each change.
-        merge_keys: columns whose values tell rows apart.
-        replace_by_watermark: beside ``merge_overwrite``: what is deleted is exactly what was read, whatever its keys. Of several rows of a
-            slice with the same keys only the latest stays.
-        effective_column: beside ``scd2``: from when on a row holds.
+        load: ``append`` adds rows; ``overwrite`` (or ``full_load``) replaces all rows; ``merge_upsert``
+        updates rows by their keys and adds the others; ``merge_overwrite`` deletes the rows with the keys
+        of the slice, and adds the slice; ``scd2`` keeps a version of a row for each change.
+        merge_keys: columns whose values identify a row.
+        replace_by_watermark: beside ``merge_overwrite``: the commit deletes exactly the range that was
+        read, whatever its keys. Of several rows of a slice with the same keys only the latest stays.
+        effective_column: beside ``scd2``: the column with the time from which a row holds.
         partition_by: columns whose values have folders of their own, from the table's first commit on.
-        cluster_by: columns by which ``maintenance.optimize`` puts rows together in files.
+        cluster_by: columns by which ``maintenance.optimize`` groups rows in files.
         origin_columns: whether rows carry ``_source_file``, ``_ingested_at`` and ``_run_id``.
-        shared: whether other dataflows may load the same table. Rows carry ``_dataflow`` then, and each dataflow deletes, updates and counts
-            its own alone.
+        shared: whether other dataflows may load the same table. Its rows then carry ``_dataflow``, and
+        each dataflow deletes, updates and counts only its own.
     """
 
     load: Annotated[
@@ -85,35 +85,38 @@ class Target(Model):
 
     @property
     def way(self) -> str:
-        """The word that tells how rows go into the table: ``load``, or ``replace_by_watermark`` where that tells which rows go."""
+        """The word for how rows go into the table: ``load``, or ``replace_by_watermark``."""
         replaces = self.load == "merge_overwrite" and self.replace_by_watermark
         return "replace_by_watermark" if replaces else self.load
 
     @property
     def only_adds(self) -> bool:
-        """Whether a load leaves all rows of the table as they are, and finds none of them again."""
+        """Whether a load changes no row of the table, and looks none up."""
         return self.load == "append"
 
     @property
     def merges(self) -> bool:
-        """Whether rows of the table are found again by their keys."""
+        """Whether a load looks up rows of the table by their keys."""
         by_keys = self.load == "merge_overwrite" and not self.replace_by_watermark
         return by_keys or self.load in ("merge_upsert", "scd2")
 
     @property
     def added(self) -> tuple[str, ...]:
-        """The names of columns that loading adds to what the records of files have."""
+        """The names of the columns that loading adds to the records of files."""
         rescued = (RESCUED_DATA,) if self.schema_mode == "rescue" else ()
         return (*(ORIGIN_COLUMNS if self.origin_columns else ()), *rescued)
 
     @property
     def names_folders(self) -> tuple[str, ...]:
-        """The columns whose values are names of folders, which do not keep bytes. Iceberg keeps values beside its files."""
+        """The columns whose values become folder names, which cannot hold bytes.
+
+        Iceberg keeps the values beside its files, so it has none.
+        """
         return () if self.format == "iceberg" else self.partition_by
 
     @property
     def reserved(self) -> dict[str, str]:
-        """The names of columns that the table has beside those of the rows, each with the key that makes it so; rows may not have them."""
+        """The column names that rows may not have, each with the key that reserves it."""
         return {
             **(dict.fromkeys(HISTORY_COLUMNS, "load: scd2") if self.load == "scd2" else {}),
             **({DATAFLOW_COLUMN: "shared: true"} if self.shared else {}),
@@ -125,9 +128,10 @@ class Target(Model):
         }
 
     def reserved_of_runs(self, *, reads_tables: bool) -> dict[str, str]:
-        """The names of columns that tell which run a row is from, each with the key that adds it.
+        """Return the column names that identify a row's run, each with the key that adds it.
 
-        Rows may not have them, but for those of a table of the lake: there they tell of the run before, and this one's take their place.
+        Rows may not have them, unless they come from a table of the lake: there they name an earlier run,
+        and this run's values replace them.
 
         Args:
             reads_tables: whether rows come from a table of the lake.
@@ -136,7 +140,7 @@ class Target(Model):
         return dict.fromkeys(RUN_COLUMNS, "origin_columns: true") if is_refused else {}
 
     def refusals(self) -> Iterator[Refusal]:
-        """Yield keys that the load has no use for, or needs."""
+        """Yield keys that the load cannot use, or lacks."""
         if self.merges and not self.merge_keys:
             instead = " or replace_by_watermark: true" if self.load == "merge_overwrite" else ""
             yield Refusal(

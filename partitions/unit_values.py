@@ -1,4 +1,7 @@
-"""Values of units as values of the columns that hold them. Types are kept; text is read if the column holds no text."""
+"""Convert the values of units to the types of the columns that hold them.
+
+Types stay; text is parsed if the column holds no text.
+"""
 
 from __future__ import annotations
 
@@ -8,16 +11,16 @@ from datetime import UTC, date, datetime, tzinfo
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from typing import Any, Literal
 
-Kind = Literal["instant", "local", "day", "text", "whole", "number", "flag"]
-"""What a column holds: an instant, a local time without zone, a day, text, a whole or any number, true or false."""
+ValueType = Literal["instant", "local", "day", "text", "whole", "number", "flag"]
+"""The type of a column's values: an instant, a local time without zone, a day, text, an integer, any number, a boolean."""
 
-TIMES: tuple[Kind, ...] = ("instant", "local", "day")
-"""Of these, what holds a time."""
+TIMES: tuple[ValueType, ...] = ("instant", "local", "day")
+"""Value types that hold a time."""
 
-NUMBERS: tuple[Kind, ...] = ("whole", "number")
-"""Of these, what holds a number."""
+NUMBERS: tuple[ValueType, ...] = ("whole", "number")
+"""Value types that hold a number."""
 
-WORDS: Mapping[Kind, str] = {
+WORDS: Mapping[ValueType, str] = {
     "instant": "a timestamp with zone",
     "local": "a timestamp without zone",
     "day": "a date",
@@ -26,31 +29,31 @@ WORDS: Mapping[Kind, str] = {
     "number": "a number",
     "flag": "true or false",
 }
-"""The kinds for people."""
+"""The value types for people."""
 
 _ENOUGH_DIGITS = Context(prec=400)
-"""For any number that a double can hold, and the digits of a decimal behind its point."""
+"""Enough digits for any double, and for the digits of a decimal after the point."""
 
 
-def fitted(value: Any, kind: Kind, zone: tzinfo) -> Any:
-    """A unit's value as one of its column's; None stays None.
+def fit_value(value: Any, value_type: ValueType, zone: tzinfo) -> Any:
+    """Return a unit's value in its column's type; None stays None.
 
     Args:
         value: of any type that a watermark can store.
-        kind: of the column.
-        zone: of times that are given without one, or wanted without one.
+        value_type: type of the column's values.
+        zone: zone for times without one, on either side.
 
     Raises:
-        ValueError: if it cannot be one.
+        ValueError: the value does not fit.
     """
     if value is None:
         return None
-    if isinstance(value, str) and kind != "text":
+    if isinstance(value, str) and value_type != "text":
         try:
-            value = _READ[kind](value.strip())
+            value = _READ[value_type](value.strip())
         except (ValueError, InvalidOperation, KeyError) as error:
             raise ValueError(f"found text {value!r}") from error
-    fitting = _FITTED[kind](value, zone)
+    fitting = _FITTED[value_type](value, zone)
     if fitting is None:
         raise ValueError(f"found {type(value).__name__} {value!r}")
     return fitting
@@ -91,7 +94,7 @@ def _day(value: Any, _: tzinfo) -> date | None:
     return value if isinstance(value, date) and not isinstance(value, datetime) else None
 
 
-_READ: Mapping[Kind, Callable[[str], Any]] = {
+_READ: Mapping[ValueType, Callable[[str], Any]] = {
     "instant": datetime.fromisoformat,
     "local": datetime.fromisoformat,
     "day": date.fromisoformat,
@@ -99,7 +102,7 @@ _READ: Mapping[Kind, Callable[[str], Any]] = {
     "number": Decimal,
     "flag": _flag,
 }
-_FITTED: Mapping[Kind, Callable[[Any, tzinfo], Any]] = {
+_FITTED: Mapping[ValueType, Callable[[Any, tzinfo], Any]] = {
     "instant": _instant,
     "local": _local,
     "day": _day,
@@ -110,8 +113,8 @@ _FITTED: Mapping[Kind, Callable[[Any, tzinfo], Any]] = {
 }
 
 
-def kind_of_value(value: Any) -> Kind | None:
-    """Return what a column holds whose watermark has this value."""
+def value_type_of(value: Any) -> ValueType | None:
+    """Return the type of a column whose watermark has this value."""
     match value:
         case datetime():
             return "instant" if value.tzinfo else "local"
@@ -128,6 +131,6 @@ def kind_of_value(value: Any) -> Kind | None:
     return None
 
 
-def half_up(value: Decimal, digits: int) -> Decimal:
-    """Return a number with so many digits after the point, halves away from zero: as Spark rounds it into a decimal."""
+def round_half_up(value: Decimal, digits: int) -> Decimal:
+    """Round to some digits after the point, halves away from zero, as Spark rounds to a decimal."""
     return value.quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP, _ENOUGH_DIGITS)

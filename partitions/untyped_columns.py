@@ -1,4 +1,4 @@
-"""Columns without a value, which have no type yet and fit every later one."""
+"""Columns without a value: they have no type yet and accept any later one."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from partitions.schema_types import NO_VALUE, Schema, Type, with_parts, with_par
 
 
 def without_values(schema: Schema, valued: Schema) -> Schema:
-    """Return a schema in which the fields that have no value in any record have no type yet, at any depth.
+    """Return a schema in which the fields without a value in any record have no type, at any depth.
 
     Args:
         schema: of all fields.
-        valued: the same without these.
+        valued: the same schema without the fields that have no value.
     """
     types = {field["name"]: field["type"] for field in valued["fields"]}
     fields = [
@@ -24,16 +24,16 @@ def without_values(schema: Schema, valued: Schema) -> Schema:
     return {**schema, "fields": fields}
 
 
-def _without_value(kind: Type, valued: Type) -> Type:
+def _without_value(data_type: Type, valued: Type) -> Type:
     if valued == NO_VALUE:
         return NO_VALUE
-    if isinstance(kind, str) or isinstance(valued, str) or kind["type"] != valued["type"]:
-        return kind
-    if kind["type"] == "struct":
-        return without_values(kind, valued)
-    if kind["type"] == "array":
-        return {**kind, "elementType": _without_value(kind["elementType"], valued["elementType"])}
-    return kind
+    if isinstance(data_type, str) or isinstance(valued, str) or data_type["type"] != valued["type"]:
+        return data_type
+    if data_type["type"] == "struct":
+        return without_values(data_type, valued)
+    if data_type["type"] == "array":
+        return {**data_type, "elementType": _without_value(data_type["elementType"], valued["elementType"])}
+    return data_type
 
 
 def typed_fields(schema: Schema) -> Schema:
@@ -43,27 +43,33 @@ def typed_fields(schema: Schema) -> Schema:
 
 
 def with_untyped_values(schema: Schema) -> Schema:
-    """Return a schema without the columns that hold no value in any row: lists, maps and structs of nothing but null are values."""
+    """Return a schema without the columns that have no type yet.
+
+    Lists, maps and structs of nothing but null are values, so they stay.
+    """
     return {**schema, "fields": [field for field in schema["fields"] if field["type"] != NO_VALUE]}
 
 
-def _typed(kind: Type) -> Type:
-    if isinstance(kind, str):
-        return kind
-    if kind["type"] == "struct" and kind["fields"]:
-        inner = typed_fields(kind)
+def _typed(data_type: Type) -> Type:
+    if isinstance(data_type, str):
+        return data_type
+    if data_type["type"] == "struct" and data_type["fields"]:
+        inner = typed_fields(data_type)
         return inner if inner["fields"] else NO_VALUE
-    if kind["type"] == "array":
-        item = _typed(kind["elementType"])
-        return {**kind, "elementType": item} if item != NO_VALUE else NO_VALUE
-    if kind["type"] == "map":
-        value = _typed(kind["valueType"])
-        return {**kind, "valueType": value} if value != NO_VALUE else NO_VALUE
-    return kind
+    if data_type["type"] == "array":
+        item = _typed(data_type["elementType"])
+        return {**data_type, "elementType": item} if item != NO_VALUE else NO_VALUE
+    if data_type["type"] == "map":
+        value = _typed(data_type["valueType"])
+        return {**data_type, "valueType": value} if value != NO_VALUE else NO_VALUE
+    return data_type
 
 
 def untyped_as_text(schema: Schema, names: Collection[str] | None) -> Schema:
-    """Return a schema in which columns that have no type yet are text: those of these names, case-folded; None: all of them, at any depth."""
+    """Return a schema in which columns without a type are text.
+
+    With ``names`` (case-folded): these columns only, at the top level. None: all, at any depth.
+    """
     fields = [
         {**field, "type": _as_text(field["type"], inside=names is None)}
         if names is None or field["name"].casefold() in names
@@ -73,12 +79,12 @@ def untyped_as_text(schema: Schema, names: Collection[str] | None) -> Schema:
     return {**schema, "fields": fields}
 
 
-def _as_text(kind: Type, *, inside: bool) -> Type:
-    if isinstance(kind, str):
-        return "string" if kind == NO_VALUE else kind
+def _as_text(data_type: Type, *, inside: bool) -> Type:
+    if isinstance(data_type, str):
+        return "string" if data_type == NO_VALUE else data_type
     if not inside:
-        return kind
-    return with_parts(kind, lambda struct: untyped_as_text(struct, None), partial(_as_text, inside=True))
+        return data_type
+    return with_parts(data_type, lambda struct: untyped_as_text(struct, None), partial(_as_text, inside=True))
 
 
 def has_untyped(schema: Schema) -> bool:
@@ -86,18 +92,19 @@ def has_untyped(schema: Schema) -> bool:
     return any(_is_untyped(field["type"]) for field in schema["fields"])
 
 
-def _is_untyped(kind: Type) -> bool:
-    if isinstance(kind, str):
-        return kind == NO_VALUE
-    if kind["type"] == "struct":
-        return has_untyped(kind)
-    return _is_untyped(kind.get("elementType", kind.get("valueType", "")))
+def _is_untyped(data_type: Type) -> bool:
+    if isinstance(data_type, str):
+        return data_type == NO_VALUE
+    if data_type["type"] == "struct":
+        return has_untyped(data_type)
+    return _is_untyped(data_type.get("elementType", data_type.get("valueType", "")))
 
 
 def with_first_types(schema: Schema, incoming: Schema) -> Schema:
-    """Return a schema in which fields that had no type yet have that of records; no other field changes, and none comes.
+    """Return a schema in which fields without a type get their type from records.
 
-    Those that have one now stand at the end, where a table gets new columns.
+    No other field changes, and none is added. Columns that get a type move to the end, where a table adds
+    new columns.
     """
     types = {field["name"]: field["type"] for field in incoming["fields"]}
     fields = [
@@ -108,10 +115,10 @@ def with_first_types(schema: Schema, incoming: Schema) -> Schema:
 
 
 def in_table_order(before: Sequence[Any], fields: Sequence[Any]) -> list[Any]:
-    """The same fields, those at the end that had no type before."""
+    """Return ``fields`` with those that had no type before moved to the end."""
     new = [
-        _typed(was["type"]) == NO_VALUE != _typed(now["type"])
-        for was, now in zip(before, fields, strict=True)
+        _typed(field["type"]) == NO_VALUE != _typed(field_after["type"])
+        for field, field_after in zip(before, fields, strict=True)
     ]
     return [
         *(field for field, is_new in zip(fields, new, strict=True) if not is_new),
@@ -119,9 +126,9 @@ def in_table_order(before: Sequence[Any], fields: Sequence[Any]) -> list[Any]:
     ]
 
 
-def _first_type(was: Type, incoming_type: Type) -> Type:
-    if was == NO_VALUE:
+def _first_type(current_type: Type, incoming_type: Type) -> Type:
+    if current_type == NO_VALUE:
         return incoming_type
-    if isinstance(was, str) or isinstance(incoming_type, str):
-        return was
-    return with_parts_of_both(was, incoming_type, with_first_types, _first_type)
+    if isinstance(current_type, str) or isinstance(incoming_type, str):
+        return current_type
+    return with_parts_of_both(current_type, incoming_type, with_first_types, _first_type)

@@ -1,4 +1,4 @@
-"""What holds for every watermark: when it is empty, and how two values of a column are ordered (docs/explanation/watermarks.md)."""
+"""Rules for every watermark: when it is empty, and how values compare (docs/explanation/watermarks.md)."""
 
 from __future__ import annotations
 
@@ -10,26 +10,31 @@ from partitions.errors import ConfigurationError
 
 
 def is_empty(watermark: Mapping[str, Any] | None) -> bool:
-    """Whether nothing is known yet: ``None``, ``{}``, or every value ``None``. 0, ``""`` and ``[]`` are values."""
+    """Return whether a watermark is ``None``, ``{}``, or has only ``None`` as values.
+
+    0, ``""`` and ``[]`` are values.
+    """
     return watermark is None or all(value is None for value in watermark.values())
 
 
-def compare_values(left: Any, right: Any) -> int:
-    """Order two values of one column: -1, 0 or 1. A date counts as its midnight beside a naive datetime.
+def compare_values(first: Any, second: Any) -> int:
+    """Compare two values of one column: -1, 0 or 1.
+
+    A date counts as its midnight beside a naive datetime.
 
     Raises:
-        ConfigurationError: when the values have no common order (zoned beside naive, text beside int).
+        ConfigurationError: the values have no common order (with and without a zone, text and int).
     """
-    left, right = _midnight(left, right), _midnight(right, left)
+    first, second = _midnight(first, second), _midnight(second, first)
     try:
-        return int(left > right) - int(left < right)
+        return int(first > second) - int(first < second)
     except TypeError as error:
         raise ConfigurationError(
-            f"cannot compare {_shown(left)} with {_shown(right)}: expected two values of one kind, both with or both without a zone"
+            f"cannot compare {_value_text(first)} with {_value_text(second)}: expected two values of one kind, both with or both without a zone"
         ) from error
 
 
-def _shown(value: Any) -> str:
+def _value_text(value: Any) -> str:
     return (
         value.isoformat(sep=" ")
         if isinstance(value, datetime)

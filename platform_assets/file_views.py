@@ -17,7 +17,7 @@ def late_and_quarantined_files(log: WatermarkLog, entry: Entry | None, late: Lat
 
     Released files are left out: they wait for a run.
     """
-    quarantined = read_quarantine(log, entry).held
+    quarantined = read_quarantine(log, entry).waiting
     files = [{"path": file.file.path, "reason": file.reason} for file in quarantined[:_SHOWN]]
     return {
         "late": {"count": late.count, "paths": late.first(_SHOWN)},

@@ -168,7 +168,7 @@ def watermark_metadata(entry: Entry | None, quarantine: Quarantine) -> dict[str,
         "total_rows": entry.total_rows,
         "total_files": entry.total_files,
         **_quarantine_counts(entry, quarantine),
-        **({"quarantine": _quarantine_table(quarantine)} if quarantine.held else {}),
+        **({"quarantine": _quarantine_table(quarantine)} if quarantine.waiting else {}),
     }
 
 
@@ -180,7 +180,7 @@ def _quarantine_counts(entry: Entry, quarantine: Quarantine) -> dict[str, int]:
     """
     profile = PROFILES[entry.kind]
     if not isinstance(profile, CountsRowsSetAside):
-        return {"in_quarantine": len(quarantine.held)}
+        return {"in_quarantine": len(quarantine.waiting)}
     with suppress(StrandlineError):
         late, quarantined = profile.rows_set_aside(entry)
         counts = {"late_rows": late, "quarantined_rows": quarantined}
@@ -210,7 +210,7 @@ def lag_seconds(entry: Entry, now: datetime) -> float | None:
 def _quarantine_table(quarantine: Quarantine) -> MetadataValue:
     """Return the first hundred files in quarantine, with the reasons."""
     records = [
-        TableRecord({"file": file.file.path, "reason": file.reason}) for file in quarantine.held[:_SHOWN]
+        TableRecord({"file": file.file.path, "reason": file.reason}) for file in quarantine.waiting[:_SHOWN]
     ]
     return MetadataValue.table(records, TableSchema([TableColumn("file"), TableColumn("reason")]))
 
@@ -225,7 +225,7 @@ def _plan_table(outcome: Outcome, profile: KindProfile) -> MetadataValue:
             for number, slice_ in enumerate(plan.slices, 1)
             for described in slice_.describe()
         )
-        skips = (("skip", PlanRow(skip.what, 0, skip.why)) for skip in plan.skips[:_SHOWN])
+        skips = (("skip", PlanRow(skip.subject, 0, skip.why)) for skip in plan.skips[:_SHOWN])
         rows = [*islice(slices, _SHOWN), *skips]
     columns = [TableColumn("slice"), TableColumn("what"), TableColumn("files", "int"), TableColumn("why")]
     records = [

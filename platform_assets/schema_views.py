@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from partitions.dataflow import Dataflow
 from partitions.errors import SchemaError
-from partitions.evolution import evolved
+from partitions.evolution import evolve_schema
 from partitions.schema_merging import new_fields, with_wider_integers
 from partitions.sources.formats import FORMATS
 from resources.platform.platform import Platform
@@ -90,7 +90,7 @@ def _evolution(platform: Platform, dataflow: Dataflow, text: str) -> dict[str, A
         )  # a run reads declared columns as declared, whatever a sample looks like
     values = _BY_VALUES[mode] if by_values else None
     try:
-        evolution = evolved(pinned, fresh, mode)
+        evolution = evolve_schema(pinned, fresh, mode)
     except SchemaError as error:
         return {"mode": mode, "action": "refuse", "changes": [error.message], "values": values}
     if mode == "rescue" and evolution.rescued:

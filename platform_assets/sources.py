@@ -14,7 +14,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from partitions.dataflow import Dataflow
 from partitions.path.listing_positions import FromBeginning
-from partitions.plan import counted
+from partitions.plan import pluralize
 from partitions.sources import ApiSource, FilesSource, JdbcSource, PythonSource, TableSource
 from resources.connections.api import ApiConnection
 from resources.connections.jdbc import JdbcConnection
@@ -167,4 +167,4 @@ def probe_source(project: Connections, dataflow: Dataflow) -> str:
 
 def file_count(listing: Listing) -> str:
     """Return the number of files in a listing, in words; with "or more" if it was cut short."""
-    return f"{counted(len(listing.listed.files), 'file')}{'' if listing.complete else ' or more'}"
+    return f"{pluralize(len(listing.listed.files), 'file')}{'' if listing.complete else ' or more'}"

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from partitions.errors import StrandlineError
-from partitions.instants import time_in_words
+from partitions.instants import time_text
 from partitions.sentinels import deserialise
 from platform_assets.kinds import PROFILES
 
@@ -37,9 +37,9 @@ def stored_in_words(kind: str, text: str) -> str:
 def holder_in_words(holder: Mapping[str, Any]) -> str:
     """Return who holds the next number of a dataflow, from :func:`resources.loop.lease.held_by`."""
     run = f"run {holder['run_id'][:8]}, " if holder["run_id"] else ""
-    holding = f"number {holder['number']} is held by {run}process {holder['process']} on {holder['host']} since {time_in_words(holder['since'])}"
+    holding = f"number {holder['number']} is held by {run}process {holder['process']} on {holder['host']} since {time_text(holder['since'])}"
     if holder["alive"] is not None:
         return f"{holding}: {'it runs' if holder['alive'] else 'it has ended; the next run takes over'}"
     if not holder["renewed"]:
         return f"{holding}: it has no lease; the next run waits for one, then takes over"
-    return f"{holding}: its lease was last renewed at {time_in_words(holder['renewed'])} (that machine's clock). If it stops renewing, the next run takes over"
+    return f"{holding}: its lease was last renewed at {time_text(holder['renewed'])} (that machine's clock). If it stops renewing, the next run takes over"

@@ -8,10 +8,10 @@ from enum import StrEnum
 from typing import Any, Literal, NamedTuple
 
 from partitions.errors import BadPart, StrandlineError, UpstreamNotLoaded
-from partitions.plan import CountsRows, Plan, ReadsBack, Slice
+from partitions.plan import CountsRows, Plan, Slice, TellsLowerBound
 from partitions.sentinels import Watermark, encode
 from partitions.spark_stream.batch_progress import BatchProgress
-from partitions.state_of_kind import shortened
+from partitions.state_of_kind import shorten_watermark
 from partitions.stream.state import StreamState
 from resources.watermarks.entry import Entry
 
@@ -233,7 +233,7 @@ class Outcome:
     def effective(self) -> Watermark:
         """Return the watermark that the run read from, after look-back."""
         first = self.plan.slices[0] if self.plan and self.plan.slices else None
-        return first.effective if isinstance(first, ReadsBack) else self.before
+        return first.effective if isinstance(first, TellsLowerBound) else self.before
 
     def as_json(self) -> dict[str, Any]:
         """Return the public JSON form of the run (docs/reference/cli.md, JSON)."""
@@ -259,7 +259,7 @@ class Outcome:
         }
 
     def _short(self, watermark: Watermark) -> Any:
-        return encode(shortened(self.kind or "", watermark)) or None
+        return encode(shorten_watermark(self.kind or "", watermark)) or None
 
 
 def error_json(error: StrandlineError | None) -> dict[str, Any] | None:

@@ -154,7 +154,7 @@ class Staging:
         folder = self.place.child(self._id)
         holders.mark_active(self._id)
         try:
-            _write(folder, _HOLDER, holders.this_process(None).model_dump_json().encode())
+            _write(folder, _HOLDER, holders.current_holder(None).model_dump_json().encode())
             with suppress(StrandlineError):  # a courtesy to the lake: the next run tries again
                 self._remove_leftovers(folder)
         except BaseException:

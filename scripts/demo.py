@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from partitions.errors import StrandlineError
-from partitions.plan import counted
+from partitions.plan import pluralize
 from partitions.stream.state import StreamState
 from platform_assets.dagster_home import dagster_home
 from platform_assets.installation import ROOT
@@ -149,7 +149,7 @@ class Demo:
         step(f"6. Weather: {_DAYS} days x 3 airports, of which one does not respond")
         measured = weather.measure(_day(_DAYS))
         weather.fail("LGA")
-        say(f"  {counted(measured, 'row')} in PostgreSQL; the station at LGA is out")
+        say(f"  {pluralize(measured, 'row')} in PostgreSQL; the station at LGA is out")
         self.run("plan", WINDOWS, "--now", _clock(_DAYS))
         self.run("run", WINDOWS, "--now", _clock(_DAYS), fails=True)
         self.compare_weather(weather, _day(_DAYS), of=("EWR", "JFK"))
@@ -171,7 +171,7 @@ class Demo:
             weather.withdraw("EWR", before + timedelta(hours=12)),
         )
         say(
-            f"  {counted(arrived, 'row')} arrived; of {before:%Y-%m-%d} {counted(corrected, 'row')} corrected, {withdrawn} deleted"
+            f"  {pluralize(arrived, 'row')} arrived; of {before:%Y-%m-%d} {pluralize(corrected, 'row')} corrected, {withdrawn} deleted"
         )
         self.run("plan", WINDOWS, "--now", _clock(_DAYS + 1))
         self.run("run", WINDOWS, "--now", _clock(_DAYS + 1))
@@ -196,7 +196,7 @@ class Demo:
         self.registered(fleet, today)
         corrected = fleet.correct_seats(start, start + timedelta(days=1))
         refitted = fleet.refit(_REFITTED, 166, today - timedelta(hours=9))
-        say(f"  {counted(corrected, 'plane')} of {start:%Y-%m-%d} corrected, {refitted} refitted")
+        say(f"  {pluralize(corrected, 'plane')} of {start:%Y-%m-%d} corrected, {refitted} refitted")
         fleet.rename(_RENAMED, "Endeavor Air", today - timedelta(hours=12))
         airports.change("EWR", today, alt=17)
         say("  1 airline renamed, 1 airport changed")
@@ -215,7 +215,7 @@ class Demo:
         """Replay a month of planes into an isolated table, compare it, and promote it."""
         step("11. Planes of the first days are corrected, below the look-back: January is read again, aside")
         corrected = fleet.correct_seats(_day(0), _day(2))
-        say(f"  {counted(corrected, 'plane')} corrected; a run reads the last seven days only")
+        say(f"  {pluralize(corrected, 'plane')} corrected; a run reads the last seven days only")
         month = ("--start", "2013-01-01", "--end", "2013-02-01", "--every", "1 week", "--into", _JANUARY)
         self.run("replay", PLANES, *month)
         live, aside = loaded(self.table(PLANES)), loaded(self.home / "lake" / _JANUARY)
@@ -241,7 +241,9 @@ class Demo:
         arrived = late.files(midnight - timedelta(hours=2), midnight + timedelta(hours=1.5))
         first, then = arrived[:4], arrived[4:]
         count = late.land(first, self.home / "landing" / READINGS)
-        say(f"  {counted(count, 'reading')} of two hours before midnight in {counted(len(first), 'file')}")
+        say(
+            f"  {pluralize(count, 'reading')} of two hours before midnight in {pluralize(len(first), 'file')}"
+        )
         self.run("run", *STREAMED)
         self.check("the day is not complete, and not loaded", not self.table(DAILY).exists())
         step(f"13. {late.LATE} has passed midnight, too: the day is complete, and loaded once")
@@ -279,7 +281,7 @@ class Demo:
         expected = {device: (len(of), min(of), max(of)) for device, of in day.items()}
         rows = loaded(self.table(DAILY))
         self.check(
-            f"{DAILY}: {counted(len(rows), 'device')} on {rows[0]['day'] if rows else 'no day'}, with {sum(row['readings'] for row in rows):,} readings; lowest and highest as measured",
+            f"{DAILY}: {pluralize(len(rows), 'device')} on {rows[0]['day'] if rows else 'no day'}, with {sum(row['readings'] for row in rows):,} readings; lowest and highest as measured",
             {row["device"]: (row["readings"], row["lowest"], row["highest"]) for row in rows} == expected,
         )
 
@@ -291,7 +293,7 @@ class Demo:
         """Register planes and airlines, and print how many."""
         counts = fleet.register(until)
         say(
-            f"  {counted(counts[PLANES], 'plane')} and {counted(counts[AIRLINES], 'airline')} registered in PostgreSQL"
+            f"  {pluralize(counts[PLANES], 'plane')} and {pluralize(counts[AIRLINES], 'airline')} registered in PostgreSQL"
         )
 
     def remove_old(self) -> None:
@@ -309,7 +311,7 @@ class Demo:
 
     def land(self, source: dict[str, int]) -> None:
         """Write the first days' files into the landing zone."""
-        step(f"1. A landing zone with {counted(len(self.first), 'day')}")
+        step(f"1. A landing zone with {pluralize(len(self.first), 'day')}")
         files = self.files(self.first)
         arrive(files, self.landing)
         self.landed(files, sum(source[day.isoformat()] for day in self.first))
@@ -323,7 +325,7 @@ class Demo:
 
     def load_later(self, source: dict[str, int]) -> None:
         """Add more files, and run to load only these."""
-        step(f"3. Files of {counted(len(self.later), 'more day')} arrive: the next run loads only these")
+        step(f"3. Files of {pluralize(len(self.later), 'more day')} arrive: the next run loads only these")
         number, files = self.number(), self.files(self.later)
         arrive(files, self.landing)
         self.landed(files, sum(source[day.isoformat()] for day in self.later))
@@ -372,7 +374,7 @@ class Demo:
         """Print what has arrived."""
         example = f"{files[0].parent.name}/{files[0].name}"
         say(
-            f"  {counted(len(files), 'file')}, {counted(rows, 'row')} in {short(self.landing)}, such as {example}"
+            f"  {pluralize(len(files), 'file')}, {pluralize(rows, 'row')} in {short(self.landing)}, such as {example}"
         )
 
     def number(self) -> int:
@@ -463,7 +465,7 @@ class Demo:
         versions, directory = loaded(self.table(AIRPORTS)), airports.rows()
         newest = {row["faa"]: row for row in sorted(versions, key=lambda row: row["updated_at"])}
         self.check(
-            f"{AIRPORTS} in the table: {len(newest):,} in {counted(len(versions), 'version')}; in the directory:"
+            f"{AIRPORTS} in the table: {len(newest):,} in {pluralize(len(versions), 'version')}; in the directory:"
             f" {len(directory):,}; the newest versions all the same",
             same(newest.values(), directory),
         )
@@ -491,7 +493,7 @@ class Demo:
         expected = [(*row, row[-1] is None) for row in departures.names()]
         table_rows = [tuple(row[name] for name in columns) for row in read_back(self.table(AIRLINES))]
         self.check(
-            f"{AIRLINES} in the table: {counted(sum(row[-1] for row in table_rows), 'current version')} of {len(table_rows)};"
+            f"{AIRLINES} in the table: {pluralize(sum(row[-1] for row in table_rows), 'current version')} of {len(table_rows)};"
             f" names in PostgreSQL, now and before: {len(expected)}; all valid for the same time",
             Counter(table_rows) == Counter(expected),
         )

@@ -17,7 +17,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
 
 from partitions.instants import milliseconds
-from partitions.intervals import missing
+from partitions.intervals import find_gaps
 from partitions.sentinels import deserialise, serialise
 from partitions.window.definition import WindowWatermark
 from partitions.window.ledger import ledger
@@ -50,7 +50,7 @@ def main(grain: str, units: int, works: int) -> dict[str, Any]:
     the_plan = measured("plan", lambda: plan(definition, state, names, now, dataflow="bench", number=1))
     due = int(the_plan.why.split(" ")[0].replace(",", ""))
     bounds = milliseconds(START), milliseconds(now)
-    gaps = measured("missing", lambda: sum(len(missing(runs, *bounds)) for runs in state.units.values()))
+    gaps = measured("missing", lambda: sum(len(find_gaps(runs, *bounds)) for runs in state.units.values()))
     whole = measured("ledger", lambda: ledger(definition, state, names, now, dataflow="bench"))
     assert due == gaps == whole.gaps == units_works * units, the_plan.why
     assert sum(len(piece.works) for piece in the_plan.slices) == min(10_000, due)

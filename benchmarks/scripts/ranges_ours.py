@@ -11,7 +11,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
 
-from partitions.request import Forced, Part
+from partitions.request import Forced, WorkUnitSelection
 from platform_assets.installation import cache_folder
 from platform_assets.project import load_project
 from resources.connections.places import Place
@@ -34,7 +34,7 @@ ranges = [whole] if sys.argv[3] == "range" else [((range_.start, range_.end),) f
 before = time.monotonic()
 rows = 0
 for range_ in ranges:
-    outcome = platform.loop(flow, now, Forced(Part(ranges=range_))).run()
+    outcome = platform.loop(flow, now, Forced(WorkUnitSelection(ranges=range_))).run()
     assert outcome.error is None, outcome
     rows += outcome.rows
 seconds = time.monotonic() - before

@@ -1,5 +1,6 @@
-"""What people are told of dataflows that need them (docs/how-to/alerts.md).
+"""Alerts about dataflows that need people (docs/how-to/alerts.md).
 
-Belongs here: which facts make an alert (``conditions``), what a scan changes (``changes``), when a message may be posted
-(``delivery``). Does not belong here: asking logs, ledgers and Dagster (``resources.alerts``), and the form of a message.
+Belongs here: which facts make an alert (``conditions``), which messages a scan causes (``changes``), and
+when a message may be posted (``delivery``). Does not belong here: queries of logs, ledgers and Dagster
+(``resources.alerts``), and the format of a message.
 """

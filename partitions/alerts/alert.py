@@ -1,4 +1,4 @@
-"""An alert: a dataflow, the condition that it is in, and the text for people."""
+"""An alert: a dataflow, its condition, and the text for people."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ CONDITIONS: tuple[Condition, ...] = get_args(Condition)
 
 @dataclass(frozen=True)
 class Alert:
-    """A dataflow that needs people.
+    """A problem of a dataflow that needs people.
 
     Attributes:
         dataflow: its name.
-        condition: which kind of problem.
-        text: for people: since when, what, and what to do.
+        condition: the kind of problem.
+        text: for people: since when, what happened, and what to do.
     """
 
     dataflow: str
@@ -31,10 +31,10 @@ class Alert:
 
 
 def dataflow_of(key: str) -> str:
-    """Return the dataflow that an alert's key names."""
+    """Return the dataflow in an alert's key."""
     return key.partition(":")[0]
 
 
 def condition_of(key: str) -> str:
-    """Return the condition that an alert's key names."""
+    """Return the condition in an alert's key."""
     return key.partition(":")[2]

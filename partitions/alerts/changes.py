@@ -1,4 +1,4 @@
-"""What a scan changes: each problem is reported once when it begins, and once more when it ends (docs/how-to/alerts.md)."""
+"""Report each problem once when it starts and once when it ends (docs/how-to/alerts.md)."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from dataclasses import dataclass
 from partitions.alerts.alert import Alert, Condition, dataflow_of
 
 _PASSING: frozenset[Condition] = frozenset({"late", "gaps"})
-"""What the next run mostly mends: reported if a second scan finds it, too."""
+"""Conditions that the next run mostly ends: they are reported only if a second scan finds them, too."""
 
-SEEN, TOLD = "seen", "told"
-"""States of an alert: found by one scan, or reported. Cursors hold these words."""
+FOUND_ONCE, REPORTED = "seen", "told"
+"""States of an alert: found by one scan, or reported. Cursors store these words."""
 
 
 @dataclass(frozen=True)
 class AlertChanges:
-    """What a scan changes in the states of alerts.
+    """The changes of a scan to the states of alerts.
 
     Attributes:
-        began: alerts to be reported.
-        ended: keys of alerts that were reported, and are over.
-        reported: by key, the states once the changes are reported.
+        began: alerts to report.
+        ended: keys of reported alerts that are over.
+        reported: by key, the states after the report.
     """
 
     began: tuple[Alert, ...]
@@ -31,7 +31,7 @@ class AlertChanges:
     @property
     def unreported(self) -> Mapping[str, str]:
         """By key, the states as long as the changes are not reported."""
-        began, ended = {alert.key: SEEN for alert in self.began}, dict.fromkeys(self.ended, TOLD)
+        began, ended = {alert.key: FOUND_ONCE for alert in self.began}, dict.fromkeys(self.ended, REPORTED)
         return {**self.reported, **began, **ended}
 
     @property
@@ -40,24 +40,26 @@ class AlertChanges:
         return bool(self.began or self.ended)
 
 
-def compare(states: Mapping[str, str], alerts: Collection[Alert], scanned: Collection[str]) -> AlertChanges:
-    """Compare the alerts of a scan with the states that the last scan has left.
+def compare_alerts(
+    states: Mapping[str, str], alerts: Collection[Alert], scanned: Collection[str]
+) -> AlertChanges:
+    """Compare the alerts of a scan with the states after the last scan.
 
     Args:
         states: by key of an alert.
-        alerts: of this scan.
+        alerts: the alerts of this scan.
         scanned: the dataflows that this scan has judged; the alerts of others stay as they are.
     """
     current = {alert.key: alert for alert in alerts}
     after = {key: state for key, state in states.items() if dataflow_of(key) not in scanned}
     began = []
     for key, alert in current.items():
-        if states.get(key) != TOLD and (alert.condition not in _PASSING or key in states):
+        if states.get(key) != REPORTED and (alert.condition not in _PASSING or key in states):
             began.append(alert)
-        after[key] = TOLD if states.get(key) == TOLD or alert in began else SEEN
+        after[key] = REPORTED if states.get(key) == REPORTED or alert in began else FOUND_ONCE
     ended = tuple(
         key
         for key, state in states.items()
-        if state == TOLD and key not in current and dataflow_of(key) in scanned
+        if state == REPORTED and key not in current and dataflow_of(key) in scanned
     )
     return AlertChanges(tuple(began), ended, after)

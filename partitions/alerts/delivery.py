@@ -1,32 +1,32 @@
-"""When the next message may be posted."""
+"""Decide when the next message may be posted."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from partitions.pauses import pause
+from partitions.pauses import retry_pause
 
-APART = 300.0
-"""Seconds between two messages: what begins or ends meanwhile is told together, and what does both is not told."""
+PAUSE_BETWEEN_MESSAGES = 300.0
+"""Seconds between two messages. A message covers all changes since the last; problems that start and end in between are left out."""
 
 
 @dataclass(frozen=True)
 class DeliveryState:
-    """How the last message went.
+    """The outcome of the last message.
 
     Attributes:
-        at: when it was posted, seconds of the asker's own clock.
-        refused: how often in turn the address has not taken it.
+        at: when it was posted, seconds of the caller's own clock.
+        refused: how often in a row the address refused it.
     """
 
     at: float = 0.0
     refused: int = 0
 
-    def rest(self, now: float) -> float:
-        """Return the seconds until the next message may be posted; none if the clock was put back."""
-        waits = pause(self.refused) if self.refused else APART
+    def remaining_pause(self, now: float) -> float:
+        """Return the seconds until the next message may be posted; 0 if the clock was put back."""
+        waits = retry_pause(self.refused) if self.refused else PAUSE_BETWEEN_MESSAGES
         return max(0.0, self.at + waits - now) if self.at <= now else 0.0
 
-    def after(self, now: float, *, taken: bool) -> DeliveryState:
-        """Return the state after a message was posted now."""
-        return DeliveryState(now) if taken else DeliveryState(now, self.refused + 1)
+    def after(self, now: float, *, is_accepted: bool) -> DeliveryState:
+        """Return the state after a message at this time."""
+        return DeliveryState(now) if is_accepted else DeliveryState(now, self.refused + 1)

@@ -14,8 +14,8 @@ from json.decoder import scanstring  # type: ignore[attr-defined]  # not in the 
 from typing import Any, NamedTuple
 
 from partitions.api.values import SentNumber
-from partitions.errors import in_one_line
-from partitions.json_faults import in_plain_words
+from partitions.errors import shorten_to_line
+from partitions.json_faults import explain_json_error
 from partitions.json_types import json_type
 from partitions.spelling import first_few
 
@@ -176,7 +176,7 @@ def _check_errors(document: Document, names: Sequence[str], path: str | None) ->
         if value:
             raise DocumentError(
                 "an answer without errors",
-                f"at {error_path} {in_one_line(json.dumps(value, ensure_ascii=False), _MAX_QUOTED_LETTERS)}",
+                f"at {error_path} {shorten_to_line(json.dumps(value, ensure_ascii=False), _MAX_QUOTED_LETTERS)}",
                 remedy="the API has failed although its status says otherwise: mend what it names; if this field is no error, name the field that"
                 " is as source.errors, or set errors: ignore",
             )
@@ -303,7 +303,7 @@ def _describe_fault(text: str, error: Exception) -> tuple[str, int]:
                 error.msg.startswith(r"Invalid \u") and len(text) - error.pos < _ESCAPE - 1
             )
             position = len(text) if is_open else error.pos
-            return in_plain_words(error), position
+            return explain_json_error(error), position
         case StopIteration():
             return f"no value at character {error.value} of {len(text)}", int(error.value)
         case IndexError() if error.args and isinstance(error.args[0], int):

@@ -13,10 +13,10 @@ from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from decimal import Decimal
 from typing import Any, Literal, TypeGuard
 
-from partitions.bound_text import Field, Wording, floored, iso, raised
+from partitions.bound_text import BoundFormat, Field, ceil_local, floor_local, iso_text
 from partitions.errors import ConfigurationError
 from partitions.instants import zone_of
-from partitions.local_time import earliest, latest
+from partitions.local_time import earliest_instant, latest_instant
 
 Format = Literal["iso", "date", "datetime", "datetime_ms", "timestamp", "timestamp_ms"]
 Exclusive = Literal["1ms", "1s", "1day"]
@@ -69,7 +69,7 @@ def format_parameter(value: Any, form: Format) -> str:
         return f"{value:f}" if isinstance(value, Decimal) else str(value)
     match form:
         case "iso":
-            return iso(time_value)
+            return iso_text(time_value)
         case "date":
             return time_value.date().isoformat()
         case "datetime" | "datetime_ms":
@@ -139,14 +139,16 @@ class BoundFormatter:
         return max(_STEPS[self.form], _OFFSETS[self.exclusive] if self.exclusive else timedelta(0))
 
     @property
-    def wording(self) -> Wording:
+    def wording(self) -> BoundFormat:
         """The precision and zone of an end; an end that counts days is midnight."""
-        return Wording(self.zone, _FIELDS[self.step], self._text.says_offset and self.step < _DAY)
+        return BoundFormat(self.zone, _FIELDS[self.step], self._text.says_offset and self.step < _DAY)
 
     @property
-    def _text(self) -> Wording:
+    def _text(self) -> BoundFormat:
         """The precision and zone of any time."""
-        return Wording(self.zone, _FIELDS[_STEPS[self.form]], self.form in _EXACT and not self.without_offset)
+        return BoundFormat(
+            self.zone, _FIELDS[_STEPS[self.form]], self.form in _EXACT and not self.without_offset
+        )
 
     def floored(self, value: Any) -> Any:
         """Return the highest expressible end at or below a value, in the value's type.
@@ -156,7 +158,7 @@ class BoundFormatter:
         if not isinstance(value, datetime):
             return value
         if value.tzinfo is None:
-            return floored(value, self.wording.finest)
+            return floor_local(value, self.wording.finest)
         with suppress(OverflowError):
             bound = self.wording.below(value)
             while not self._ends_at(bound):
@@ -169,7 +171,7 @@ class BoundFormatter:
         if not isinstance(value, datetime):
             return value
         if value.tzinfo is None:
-            return raised(value, self.wording.finest)
+            return ceil_local(value, self.wording.finest)
         with suppress(OverflowError):
             bound = self.wording.above(value)
             while not self._ends_at(bound):
@@ -188,7 +190,7 @@ class BoundFormatter:
         if text.says_offset or self.form == "date":
             return True
         end = self._end(bound)
-        return text.names(_with_clock_time(end, floored(end.replace(tzinfo=None), text.finest)))
+        return text.names(_with_clock_time(end, floor_local(end.replace(tzinfo=None), text.finest)))
 
     def lower(self, value: Any) -> str:
         """Return the parameter for a lower bound: it excludes no row at or above the bound.
@@ -205,9 +207,9 @@ class BoundFormatter:
     def _lower(self, value: date) -> str:
         if _is_local(value) and self._sends_local_times:
             local = self._for_local_times
-            begin = local._begin(earliest(value, local.zone))
+            begin = local._begin(earliest_instant(value, local.zone))
             return format_parameter(begin.replace(tzinfo=None), self.form)
-        return format_parameter(self._begin(self._instant(value, earliest)), self.form)
+        return format_parameter(self._begin(self._instant(value, earliest_instant)), self.form)
 
     def upper(self, value: Any) -> str:
         """Return the parameter for an exclusive upper bound: it excludes no row below the bound.
@@ -224,9 +226,9 @@ class BoundFormatter:
     def _upper(self, value: date) -> str:
         if _is_local(value) and self._sends_local_times:
             local = self._for_local_times
-            end = local._end(local.raised(latest(value, local.zone)))
+            end = local._end(local.raised(latest_instant(value, local.zone)))
             return format_parameter(end.replace(tzinfo=None), self.form)
-        return format_parameter(self._end(self.raised(self._instant(value, latest))), self.form)
+        return format_parameter(self._end(self.raised(self._instant(value, latest_instant))), self.form)
 
     @property
     def _sends_local_times(self) -> bool:

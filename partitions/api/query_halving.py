@@ -12,12 +12,12 @@ from decimal import Decimal
 from typing import Any
 
 from partitions.api.requests import Request, request_for, requests_above
-from partitions.column.predicates import Range
+from partitions.column.predicates import ColumnRange
 from partitions.errors import PlanError
 from partitions.instants import as_datetime, milliseconds
-from partitions.local_time import covering
+from partitions.local_time import enclosing_instants
 from partitions.sources.api import ApiSource
-from partitions.unit_values import Kind
+from partitions.unit_values import ValueType
 from partitions.watermark import compare_values
 from partitions.window.extent import Extent
 
@@ -52,9 +52,9 @@ class Query:
     """
 
     request: Request
-    range: Range | None = None
+    range: ColumnRange | None = None
     extent: Extent | None = None
-    kind: Kind | None = None
+    kind: ValueType | None = None
     column: str | None = None
     above: Any = None
     below: Any = None
@@ -108,7 +108,7 @@ class Query:
         raise CannotHalve("no bound of it is sent to the API (watermark_param_mapping)")
 
     def _cut_range(
-        self, source: ApiSource, range_: Range, zone: tzinfo, lowest: Any, highest: Any
+        self, source: ApiSource, range_: ColumnRange, zone: tzinfo, lowest: Any, highest: Any
     ) -> tuple[Query, Query]:
         if source.watermark_to_param is None:
             raise CannotHalve("the API is told of no upper bound (watermark_to_param)")
@@ -149,7 +149,7 @@ class Query:
                 < (floored := _floored((extent.lower + extent.upper) // 2, step, zone))
                 < extent.upper
                 # A value that may belong to either part would be read by both.
-                and covering(floored, floored, self.kind, zone) == (floored, floored)
+                and enclosing_instants(floored, floored, self.kind, zone) == (floored, floored)
                 and _is_expressible(source, replace(extent, lower=floored, upper=floored), zone)
             ),
             None,
@@ -184,7 +184,7 @@ class Query:
         return first, second
 
 
-def _middle(source: ApiSource, range_: Range, lower: Any, upper: Any, zone: tzinfo) -> Any:
+def _middle(source: ApiSource, range_: ColumnRange, lower: Any, upper: Any, zone: tzinfo) -> Any:
     """Return an expressible value above the lower bound and below the upper one.
 
     It may equal the upper bound if that is a received value.

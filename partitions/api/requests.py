@@ -10,13 +10,13 @@ from urllib.parse import quote
 
 from partitions.api.paging import Position
 from partitions.api.values import as_json, as_text
-from partitions.column.predicates import Range
+from partitions.column.predicates import ColumnRange
 from partitions.errors import ConfigurationError, PlanError
 from partitions.instants import as_datetime
-from partitions.local_time import covering
-from partitions.placeholders import Placeholder, Template, inexpressible, wording, written
+from partitions.local_time import enclosing_instants
+from partitions.placeholders import Placeholder, Template, bound_format, format_moment, inexpressible_bound
 from partitions.sources.api import ApiSource
-from partitions.unit_values import Kind
+from partitions.unit_values import ValueType
 from partitions.window.extent import Extent
 
 
@@ -64,8 +64,8 @@ def sample_request(source: ApiSource) -> Request:
 
 
 def requests_above(
-    source: ApiSource, ranges: Sequence[Range], zone: tzinfo
-) -> list[tuple[Request, Range | None]]:
+    source: ApiSource, ranges: Sequence[ColumnRange], zone: tzinfo
+) -> list[tuple[Request, ColumnRange | None]]:
     """Return requests that together return all rows of any of the ranges, each with its range.
 
     Ranges of several columns are joined by OR, but parameters of one request by AND: so each column has
@@ -82,7 +82,7 @@ def requests_above(
     """
     plain, bounds = sample_request(source), source.bounds(zone)
     in_body = source.watermark_param_location == "body"
-    requests: list[tuple[Request, Range | None]] = []
+    requests: list[tuple[Request, ColumnRange | None]] = []
     for range_ in ranges:
         parameters: dict[str, str] = {}
         name = source.watermark_param_mapping.get(range_.column)
@@ -97,7 +97,7 @@ def requests_above(
     return requests or [(plain, None)]
 
 
-def request_for(source: ApiSource, extent: Extent, zone: tzinfo, kind: Kind | None = None) -> Request:
+def request_for(source: ApiSource, extent: Extent, zone: tzinfo, kind: ValueType | None = None) -> Request:
     """Return the request for a range of time of one unit.
 
     Args:
@@ -111,7 +111,7 @@ def request_for(source: ApiSource, extent: Extent, zone: tzinfo, kind: Kind | No
         column has a row's time.
     """
     (unit,) = extent.units
-    lower, upper = covering(extent.lower, extent.upper, kind, zone)
+    lower, upper = enclosing_instants(extent.lower, extent.upper, kind, zone)
 
     def fill(template: Template, *, in_path: bool) -> str:
         return template.filled(
@@ -156,11 +156,11 @@ def _placeholder_bound(source: ApiSource, name: str, ms: int, zone: tzinfo) -> d
 
     It may lie further out if rows have a time: the rows are filtered again.
     """
-    moment, words = as_datetime(ms, zone), wording(source.request_placeholders, name, zone)
+    moment, words = as_datetime(ms, zone), bound_format(source.request_placeholders, name, zone)
     if source.window_column is not None:
         return words.below(moment) if name == "start" else words.above(moment)
     if not (words.names(moment) or (source.window_support.named_by_start and words.says(moment))):
-        raise PlanError(inexpressible(name, moment))
+        raise PlanError(inexpressible_bound(name, moment))
     return moment
 
 
@@ -196,7 +196,7 @@ def _fill_placeholder(
         raise ConfigurationError(
             f"source: expected a watermark with a datetime entry for {{{placeholder.name}}}, found none"
         )
-    text = written(placeholder, moment)
+    text = format_moment(placeholder, moment)
     return quote(text, safe="") if in_path and not placeholder.form else text
 
 

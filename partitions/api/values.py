@@ -12,7 +12,7 @@ from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any, Self
 
-from partitions.unit_values import Kind, kind_of_value
+from partitions.unit_values import ValueType, value_type_of
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -64,7 +64,7 @@ def as_json(value: Any) -> str:
     return json.dumps(value)
 
 
-def to_column_value(value: Any, kind: Kind | None) -> Any:
+def to_column_value(value: Any, kind: ValueType | None) -> Any:
     """Return a JSON value as Spark reads it into a column; without a kind unchanged.
 
     None, infinity and NaN become None.
@@ -95,7 +95,7 @@ def to_column_value(value: Any, kind: Kind | None) -> Any:
     raise ValueError(f"expected a value of a column that holds {kind}, found {type(value).__name__}")
 
 
-def kind_of_values(values: Iterable[Any]) -> Kind | None:
+def kind_of_values(values: Iterable[Any]) -> ValueType | None:
     """Return the data type of a column with these JSON values; None if it cannot be inferred.
 
     None if all are null, or some are objects or arrays. Values of several types are text, as in an
@@ -109,10 +109,10 @@ def kind_of_values(values: Iterable[Any]) -> Kind | None:
     return kinds.pop() if len(kinds) == 1 else None
 
 
-def _kind_of_json(value: Any) -> Kind | None:
+def _kind_of_json(value: Any) -> ValueType | None:
     """Return the data type of a JSON value; texts are times only in the form that all readers accept."""
     if not isinstance(value, str):
-        return kind_of_value(value)
+        return value_type_of(value)
     if len(value) < len("2026-01-01") or value[4:5] != "-" or value[7:8] != "-":
         return "text"
     try:

@@ -1,4 +1,4 @@
-"""Where a range is cut by what a database's statistics know of a column: values between which about as many rows lie (docs/reference/columns.md)."""
+"""Cut a range by a database's statistics into parts of about as many rows (docs/reference/columns.md)."""
 
 from __future__ import annotations
 
@@ -8,33 +8,33 @@ from datetime import date, timedelta
 from itertools import pairwise
 from typing import Any
 
-from partitions.unit_values import Kind
+from partitions.unit_values import ValueType
 
-SPREAD_KINDS: frozenset[Kind] = frozenset(("instant", "local", "day", "whole"))
-"""What a column holds in which a value lies between any two: a part of a bucket ends there."""
+DIVISIBLE_TYPES: frozenset[ValueType] = frozenset(("instant", "local", "day", "whole"))
+"""Value types that can be interpolated: a part may end inside a bucket."""
 
 
 @dataclass(frozen=True)
-class Spread:
+class Histogram:
     """A histogram of a column.
 
     Attributes:
-        bounds: values, ascending; between each two lie about as many rows.
-        rows: between two bounds, more than 0.
+        bounds: ascending values; about as many rows lie between each two.
+        rows: number of rows between two bounds, more than 0.
     """
 
     bounds: Sequence[Any]
     rows: float
 
     def cuts(self, lower: Any, upper: Any, rows: int) -> Iterator[Any]:
-        """Yield values between two others, ascending and each once: parts of about so many rows end there.
+        """Yield distinct ascending values between two others, each the end of a part of about ``rows`` rows.
 
-        After the last of them there may be more rows than a part's: those that are above all bounds.
+        The rest after the last value may be larger than a part: it includes rows above all bounds.
 
         Args:
-            lower: value, exclusive; None: none is too low.
-            upper: value, exclusive; None: none is too high.
-            rows: of a part.
+            lower: value, exclusive; None: no lower bound.
+            upper: value, exclusive; None: no upper bound.
+            rows: number of rows of a part.
         """
         passed, last = 0.0, lower
         for low, high in pairwise(self.bounds):
@@ -44,26 +44,26 @@ class Spread:
                     continue
                 start = lower  # a bucket that the range enters in its middle counts from there
             rows_in_bucket = self.rows * _share(low, high, start)
-            taken = 0.0
-            while passed + rows_in_bucket - taken >= rows:
-                taken += rows - passed
+            cut_rows = 0.0
+            while passed + rows_in_bucket - cut_rows >= rows:
+                cut_rows += rows - passed
                 passed = 0.0
-                value = _between(start, high, taken / rows_in_bucket)
+                value = _between(start, high, cut_rows / rows_in_bucket)
                 if upper is not None and value >= upper:
                     return
                 if last is None or value > last:
                     yield value
                     last = value
-            passed += rows_in_bucket - taken
+            passed += rows_in_bucket - cut_rows
 
 
 def _share(low: Any, high: Any, start: Any) -> float:
-    """How much of a bucket lies above a value in it; a bucket of one value is whole."""
+    """Return the share of a bucket above ``start``; all of a bucket with one value."""
     return float((high - start) / (high - low)) if high > low else 1.0
 
 
 def _between(low: Any, high: Any, part: float) -> Any:
-    """The value at a part of the way; a whole number or a day, if they are."""
+    """Return the value at a share of the way, rounded down to a whole number or a day."""
     if part >= 1:
         return high
     if isinstance(low, int):

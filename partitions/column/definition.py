@@ -1,4 +1,4 @@
-"""What a user declares of a column watermark (docs/reference/columns.md)."""
+"""A column watermark as a user declares it (docs/reference/columns.md)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError, field_validator, model_validator
 
-from partitions.column.lookback import LookBack, as_nested
+from partitions.column.lookback import LookBack, nest_look_back
 from partitions.column.state import EXCLUSIVE
 from partitions.errors import ConfigurationError
 from partitions.instants import zone_of
@@ -16,16 +16,16 @@ from partitions.model import LONGEST, Duration, Model
 from partitions.sources.rows import ColumnName
 
 TRANSACTIONS = "transactions"
-"""Of ``settle``: rows wait for the transactions that may still write below them."""
+"""A value of ``settle``: rows wait for the transactions that may still write below them."""
 
 _DURATION: TypeAdapter[timedelta] = TypeAdapter(Duration)
 
 
-def _settle(given: object) -> object:
-    if given is None or given == TRANSACTIONS or isinstance(given, timedelta):
-        return given
+def _settle(value: object) -> object:
+    if value is None or value == TRANSACTIONS or isinstance(value, timedelta):
+        return value
     try:
-        return _DURATION.validate_python(given)
+        return _DURATION.validate_python(value)
     except ValidationError:
         raise ValueError(
             f"expected an ISO 8601 duration such as PT2S, PT5M or P30D, not negative and of at most {LONGEST.days:,} days, or {TRANSACTIONS}"
@@ -33,27 +33,32 @@ def _settle(given: object) -> object:
 
 
 class RowCheckpoint(Model):
-    """How large a slice may be: rows, where the source can count them by an index or statistics; seconds is an aim."""
+    """The size of a slice.
+
+    Rows count where an index or statistics of the source can count them; seconds are an aim.
+    """
 
     interval_rows: Annotated[int, Field(ge=1, strict=True)] = 1_000_000
     interval_secs: Annotated[int, Field(ge=1, strict=True)] = 60
 
 
 class ColumnWatermark(Model):
-    """Rows above the highest value that was read of one or several columns.
+    """A watermark that loads the rows above the highest value read of one or several columns.
 
     Attributes:
         columns: a row is new if any of them is above its stored value.
-        settle: rows younger than this, by the source's clock, wait for a later run; ``transactions``: rows wait for the transactions that may
-            still write below them, as they do without it where the source tells those.
+        settle: rows younger than this, by the source's clock, wait for a later run. ``transactions``: rows
+        wait for the transactions that may still write below them; without ``settle`` they wait only where
+        the source knows its open transactions.
         backward: how far below the stored value a run reads again.
-        nulls: rows with NULL in every column: ``first`` reads them in the first run only, ``read`` in every run, ``skip`` never,
-            ``fail`` stops the run if there are any.
-        boundary: ``inclusive`` reads the stored value itself again, for columns whose ties may be committed later.
-        timezone: of columns without a zone, and of days.
-        on_set_back: whether a run stops if the source is another one, or ends below what was read.
-        checkpoint: how large a slice may be.
-        max_slices: of one run.
+        nulls: rows with NULL in every column: ``first`` reads them in the first run only, ``read`` in
+        every run, ``skip`` never, ``fail`` stops the run if there are any.
+        boundary: ``inclusive`` reads rows at the stored value again, for columns whose ties may be
+        committed later.
+        timezone: zone of days, and of columns without a zone.
+        on_set_back: whether a run stops if the source is another one, or ends below the watermark.
+        checkpoint: the size of a slice.
+        max_slices: the most slices of one run.
     """
 
     type: Literal["column"]
@@ -69,8 +74,8 @@ class ColumnWatermark(Model):
 
     @model_validator(mode="before")
     @classmethod
-    def _flat_look_back(cls, given: Any) -> Any:
-        return as_nested(given)
+    def _flat_look_back(cls, settings: Any) -> Any:
+        return nest_look_back(settings)
 
     @field_validator("columns")
     @classmethod
@@ -79,9 +84,7 @@ class ColumnWatermark(Model):
         if twice is not None:
             raise ValueError(f"expected each column once, found {twice} twice")
         if EXCLUSIVE in columns:
-            raise ValueError(
-                f"expected another name of a column, found {EXCLUSIVE}, which the state uses itself"
-            )
+            raise ValueError(f"expected another column name, found {EXCLUSIVE}, which the state uses itself")
         return columns
 
     @field_validator("timezone")
@@ -95,17 +98,17 @@ class ColumnWatermark(Model):
 
     @property
     def settle_time(self) -> timedelta:
-        """How young rows are that wait for a later run."""
+        """Rows younger than this wait for a later run."""
         return self.settle if isinstance(self.settle, timedelta) else timedelta(0)
 
     @property
     def waits_for_transactions(self) -> bool:
-        """Whether rows wait for transactions, if the source tells those."""
+        """Whether rows wait for open transactions, if the source knows them."""
         return not isinstance(self.settle, timedelta)
 
     @cached_property
     def zone(self) -> tzinfo:
-        """Of columns without a zone, and of days."""
+        """The zone of days, and of columns without a zone."""
         return zone_of(self.timezone)
 
     @property
@@ -115,9 +118,9 @@ class ColumnWatermark(Model):
 
     @property
     def reads_again(self) -> bool:
-        """Whether each run reads rows that an earlier one has read: by look-back, or at an inclusive boundary."""
+        """Whether each run reads earlier rows again, by look-back or at an inclusive boundary."""
         return self.looks_back or self.boundary == "inclusive"
 
     def identity(self) -> dict[str, Any]:
-        """What the state depends on (docs/reference/state.md)."""
+        """Return the parts that the state depends on (docs/reference/state.md)."""
         return {"columns": list(self.columns), "zone": self.timezone}

@@ -23,7 +23,7 @@ _UNITS: tuple[Unit, ...] = ("days", "hours", "months", "years", "closing_day", "
 _FLAT = "backward_"
 _LOWEST = -(2**63)
 _DIGITS = 200
-"""More than any decimal of a source has."""
+"""More digits than any decimal of a source has."""
 
 _ISO_TEXT = re.compile(
     r"\d{4}-\d\d-\d\d(?P<time>(?P<separator>[T ])\d\d(?P<rest>:\d\d(?::\d\d(?:[.,]\d+)?)?)(?P<offset>Z|[+-]\d\d:?\d\d)?)?"
@@ -44,16 +44,17 @@ _Count = Annotated[int | None, BeforeValidator(_count)]
 
 
 class LookBack(Model):
-    """How far a run reads back.
+    """The distance that a run reads back.
 
     Attributes:
-        days: of 24 hours.
-        hours: of elapsed time.
-        months: on the calendar, after days and hours; a day that the month lacks becomes its last.
-        years: as months.
-        closing_day: of the month: up to this day the previous month is read again, after it only the current one. ``months`` and
-            ``years`` then move that first day; ``days`` and ``hours`` have no effect.
-        by: of numbers, so much below the stored one. It moves no time, and the other units move no number.
+        days: days of 24 hours.
+        hours: hours of elapsed time.
+        months: calendar months, after days and hours; a day that the month lacks becomes its last.
+        years: calendar years, as months.
+        closing_day: a day of the month: up to it the previous month is read again, after it only the
+        current one. ``months`` and ``years`` then move that first day; ``days`` and ``hours`` have no
+        effect.
+        by: a distance below a stored number. It moves no time, and the other units move no number.
     """
 
     days: _Count = None
@@ -64,8 +65,8 @@ class LookBack(Model):
     by: _Count = None
 
     @property
-    def given(self) -> dict[str, int]:
-        """The units that the user has given; 0 counts."""
+    def units(self) -> dict[str, int]:
+        """The units that the user has set, even to 0."""
         values = {unit: getattr(self, unit) for unit in _UNITS}
         return {unit: value for unit, value in values.items() if value is not None}
 
@@ -78,7 +79,7 @@ class LookBack(Model):
     def moves_times(self) -> bool:
         """Whether a run reads times again."""
         return self.closing_day is not None or any(
-            count for unit, count in self.given.items() if unit != "by"
+            count for unit, count in self.units.items() if unit != "by"
         )
 
     @property
@@ -86,12 +87,13 @@ class LookBack(Model):
         """Whether a run reads numbers again."""
         return bool(self.by)
 
-    def lower(self, value: Any, now: datetime) -> Any:
-        """Return the lower bound of a read, of the type and form of the stored value and never above it.
+    def lower_bound(self, value: Any, now: datetime) -> Any:
+        """Return the lower bound of a read, in the type and form of the stored value and never above it.
 
         Args:
-            value: as stored. Dates, datetimes, ISO text and numbers move; every other value stays.
-            now: the clock, aware: its day is compared with ``closing_day``, and its zone is that of the month's first day.
+            value: the stored value. Dates, datetimes, ISO text and numbers move; every other value stays.
+            now: the clock, aware: its day is compared with ``closing_day``, and its zone is that of the
+            month's first day.
         """
         moved = self._earlier(value, now)
         return moved if moved != value and compare_values(moved, value) < 0 else value
@@ -108,7 +110,10 @@ class LookBack(Model):
         return value
 
     def _moved(self, value: datetime, now: datetime, zone: tzinfo | None = None) -> datetime:
-        """Move a time; a local time of a zone by at least as much as passes, also where clocks are put forward."""
+        """Move a time back.
+
+        A local time of a zone moves at least by the elapsed time, even where clocks go forward.
+        """
         if self.closing_day is None:
             try:
                 span = timedelta(days=self.days or 0, hours=self.hours or 0)
@@ -133,7 +138,7 @@ class LookBack(Model):
         return _months_before(value, (self.months or 0) + 12 * (self.years or 0))
 
     def _text(self, value: str, now: datetime) -> str:
-        """Move ISO text; its date and hour change, and the rest stays as it is written."""
+        """Move ISO text back; its date and hour change, and the rest stays as written."""
         form = _ISO_TEXT.fullmatch(value)
         try:
             before = datetime.fromisoformat(value) if form else None
@@ -152,17 +157,17 @@ class LookBack(Model):
         return f"{after.date()}{form['separator']}00{midnight}{_offset(after, form['offset'])}"
 
 
-def look_back(config: Mapping[str, Any]) -> LookBack | None:
-    """Return the look-back of a block of settings, given flat (``backward_days: 7``), nested (``backward: {days: 7}``) or both.
+def parse_look_back(config: Mapping[str, Any]) -> LookBack | None:
+    """Return the look-back of a block of settings; None if the block has no unit.
+
+    Units may be flat (``backward_days: 7``), nested (``backward: {days: 7}``) or both.
 
     Args:
-        config: the block; keys that do not begin with ``backward`` are ignored. A nested unit wins over the flat one.
-
-    Returns:
-        None if the block gives no unit.
+        config: the block; keys that do not start with ``backward`` are ignored. A nested unit wins over
+        the flat one.
 
     Raises:
-        ConfigurationError: for an unknown unit, and any value but a whole number of at least 0.
+        ConfigurationError: an unknown unit, or a value that is not a whole number of at least 0.
     """
     nested = config.get("backward") or {}
     if not isinstance(nested, Mapping):
@@ -170,38 +175,40 @@ def look_back(config: Mapping[str, Any]) -> LookBack | None:
             f"backward: expected units with numbers, such as {{days: 7}}, found {nested!r}"
         )
     flat = {key.removeprefix(_FLAT): value for key, value in config.items() if key.startswith(_FLAT)}
-    given = flat | {unit: value for unit, value in nested.items() if value is not None or unit not in flat}
-    for unit in given:
+    units = flat | {unit: value for unit, value in nested.items() if value is not None or unit not in flat}
+    for unit in units:
         if unit not in _UNITS:
             raise ConfigurationError(f"backward: expected units among {', '.join(_UNITS)}, found {unit!r}")
     try:
-        block = LookBack(**{unit: _count(value) for unit, value in given.items()})
+        block = LookBack(**{unit: _count(value) for unit, value in units.items()})
     except ValueError as error:
-        raise ConfigurationError(f"backward: {error}, found {dict(given)!r}") from error
-    return block if block.given else None
+        raise ConfigurationError(f"backward: {error}, found {dict(units)!r}") from error
+    return block if block.units else None
 
 
-def as_nested(given: Any) -> Any:
-    """Return a block of settings with ``backward_days: 7`` and its like as ``backward: {days: 7}``.
+def nest_look_back(settings: Any) -> Any:
+    """Return a block of settings with flat units such as ``backward_days: 7`` as ``backward: {days: 7}``.
 
-    Unknown units stay, so that they are refused as unknown keys; what is no block stays as it is.
+    Unknown units stay, to be refused as unknown keys; a value that is no block stays as it is.
 
     Raises:
-        ConfigurationError: as :func:`look_back`.
+        ConfigurationError: as :func:`parse_look_back`.
     """
-    if not isinstance(given, Mapping):
-        return given
-    flat = {f"{_FLAT}{unit}" for unit in _UNITS} & given.keys()
-    if not flat or isinstance(given.get("backward"), LookBack):
-        return given
-    block = look_back({key: value for key, value in given.items() if key in flat or key == "backward"})
-    return {key: value for key, value in given.items() if key not in flat} | {
-        "backward": block and block.given
+    if not isinstance(settings, Mapping):
+        return settings
+    flat = {f"{_FLAT}{unit}" for unit in _UNITS} & settings.keys()
+    if not flat or isinstance(settings.get("backward"), LookBack):
+        return settings
+    block = parse_look_back(
+        {key: value for key, value in settings.items() if key in flat or key == "backward"}
+    )
+    return {key: value for key, value in settings.items() if key not in flat} | {
+        "backward": block and block.units
     }
 
 
 def _less(value: float | Decimal, by: int) -> float | Decimal:
-    """A number so much lower, exact; a whole one that a column of 64 bits holds stays one."""
+    """Return a number lowered exactly; a 64-bit integer stays within 64 bits."""
     if isinstance(value, int):
         return max(value - by, _LOWEST) if value >= _LOWEST else value - by
     with localcontext(prec=_DIGITS):
@@ -209,7 +216,7 @@ def _less(value: float | Decimal, by: int) -> float | Decimal:
 
 
 def _months_before(value: datetime, months: int) -> datetime:
-    """The same time so many months earlier; the day is clamped to the month's last, the year to 1."""
+    """Return the same time some months earlier; the day is clamped to the month's last, the year to 1."""
     year, month = divmod(value.year * 12 + value.month - 1 - months, 12)
     if year < 1:
         year, month = 1, 0
@@ -218,7 +225,7 @@ def _months_before(value: datetime, months: int) -> datetime:
 
 
 def _offset(value: datetime, form: str | None) -> str:
-    """The offset of a time in the form that a text had."""
+    """Return the offset of a time in the form of a text's offset."""
     if form is None:
         return ""
     offset = value.isoformat()[-6:]

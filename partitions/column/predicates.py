@@ -1,6 +1,6 @@
-"""Ranges of column values as predicates: the one shape of a read and of the delete that goes with it (docs/reference/columns.md).
+"""Ranges of column values as predicates, for a read and its delete alike (docs/reference/columns.md).
 
-The columns of a watermark are joined by OR. NULL is in no range.
+The columns of a watermark are joined by OR. No range includes NULL.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from partitions.watermark import compare_values
 
 
 @dataclass(frozen=True)
-class Range:
+class ColumnRange:
     """The values of one column that a slice reads.
 
     Attributes:
@@ -33,7 +33,7 @@ class Range:
 
     @property
     def is_bounded(self) -> bool:
-        """Whether it has a bound at all."""
+        """Whether it has any bound."""
         return self.lower is not None or self.upper is not None
 
     @property
@@ -49,8 +49,11 @@ class Range:
         above = self.lower is None or compare_values(self.lower, value) < 0
         return above and (self.upper is None or compare_values(value, self.upper) < 0)
 
-    def up_to(self, highest: Any) -> Range:
-        """Return the range that ends with the highest value that there is; none, or one below the range, leaves no value in it."""
+    def up_to(self, highest: Any) -> ColumnRange:
+        """Return the range that ends at the column's highest value.
+
+        Without a value, or with one below the range, the result is empty.
+        """
         if highest is None or (self.lower is not None and compare_values(highest, self.lower) < 0):
             highest = self.lower
         return replace(self, upper=highest, upper_inclusive=True)
@@ -65,37 +68,38 @@ class Range:
         """The range for people."""
         signs = (">=" if self.lower_inclusive else ">", "<=" if self.upper_inclusive else "<")
         bounds = [
-            f"{self.column} {sign} {shown(bound)}"
+            f"{self.column} {sign} {format_bound(bound)}"
             for sign, bound in zip(signs, (self.lower, self.upper), strict=True)
             if bound is not None
         ]
         return " and ".join(bounds) or f"{self.column} has any value"
 
 
-def cut(range_: Range, cuts: Sequence[Any]) -> list[Range]:
-    """Return the parts of a range, each of which ends with one of these values, which are ascending and lie within it; the last ends where it ends."""
-    if not cuts:
+def cut_range(range_: ColumnRange, upper_ends: Sequence[Any]) -> list[ColumnRange]:
+    """Split a range at ascending values inside it; each part includes its upper end."""
+    if not upper_ends:
         return [range_]
-    first = replace(range_, upper=cuts[0], upper_inclusive=True)
-    inner = [Range(range_.column, lower, upper) for lower, upper in pairwise(cuts)]
-    return [first, *inner, replace(range_, lower=cuts[-1], lower_inclusive=False)]
+    first = replace(range_, upper=upper_ends[0], upper_inclusive=True)
+    inner = [ColumnRange(range_.column, lower, upper) for lower, upper in pairwise(upper_ends)]
+    return [first, *inner, replace(range_, lower=upper_ends[-1], lower_inclusive=False)]
 
 
-def rows_in(ranges: Iterable[Range]) -> Predicate:
-    """Return the rows that any of the ranges holds: the columns of a watermark are joined by OR.
+def rows_in_ranges(ranges: Iterable[ColumnRange]) -> Predicate:
+    """Return the predicate of rows in any of the ranges, since a watermark's columns are joined by OR.
 
     Args:
-        ranges: one a column. A column without a bound takes no part; if no column has one, all rows are meant.
+        ranges: one per column. A column without a bound is ignored; if no column has one, all rows match.
     """
     bounded = [range_.rows for range_ in ranges if range_.is_bounded]
     return any_of(bounded) if bounded else EVERYTHING
 
 
-def replaced_rows(ranges: Iterable[Range]) -> Predicate | None:
-    """Return the rows that a load by ``replace_by_watermark`` deletes: exactly what was read, of columns with both bounds.
+def replaced_rows(ranges: Iterable[ColumnRange]) -> Predicate | None:
+    """Return the rows that ``replace_by_watermark`` deletes: the ranges of columns with both bounds.
 
     Returns:
-        None if no column has both bounds, as on a first run, or a range is inverted. Rows with NULL are never deleted.
+        None if no column has both bounds, as on a first run, or if a range is inverted. Rows with NULL are
+        never deleted.
     """
     both = [range_ for range_ in ranges if range_.lower is not None and range_.upper is not None]
     if not both or any(compare_values(range_.lower, range_.upper) > 0 for range_ in both):
@@ -103,8 +107,8 @@ def replaced_rows(ranges: Iterable[Range]) -> Predicate | None:
     return AnyOf(tuple(range_.rows for range_ in both)) if len(both) > 1 else both[0].rows
 
 
-def shown(value: Any) -> str:
-    """A bound for people."""
+def format_bound(value: Any) -> str:
+    """Return a bound for people."""
     if isinstance(value, datetime):
         return value.isoformat(sep=" ")
     if isinstance(value, date):
@@ -112,14 +116,14 @@ def shown(value: Any) -> str:
     return repr(value) if isinstance(value, str) else str(value)
 
 
-def ranges_of(rows: Predicate) -> list[Range]:
-    """Return the ranges that the rows of a predicate lie in, joined by OR; none if there are rows without a bound.
+def ranges_of(rows: Predicate) -> list[ColumnRange]:
+    """Return the ranges of a predicate's rows, joined by OR; none if some rows have no bound.
 
-    Rows without any value are in no range: a source that is asked for ranges gives them beside the others, or not.
+    Rows without any value are in no range: a source that is asked for ranges may return them, too.
     """
     match rows:
         case Between(column, lower, upper, lower_inclusive, upper_inclusive):
-            return [Range(column, lower, upper, lower_inclusive, upper_inclusive)]
+            return [ColumnRange(column, lower, upper, lower_inclusive, upper_inclusive)]
         case AnyOf(parts):
             inner = [ranges_of(part) for part in parts if not _is_null(part)]
             return [] if [] in inner else [range_ for part in inner for range_ in part]

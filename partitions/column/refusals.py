@@ -1,4 +1,7 @@
-"""What a column watermark does not go together with, beyond the table in ``partitions.supported`` (docs/reference/columns.md)."""
+"""Combinations with a column watermark that are refused beyond the table in ``partitions.supported``.
+
+See docs/reference/columns.md.
+"""
 
 from __future__ import annotations
 
@@ -17,20 +20,20 @@ _AGAIN = "load: merge_upsert, or merge_overwrite with replace_by_watermark: true
 def refusals(
     source: SourceDefinition, watermark: ColumnWatermark, target: Target, on_bad_file: OnBadFile
 ) -> Iterator[Refusal]:
-    """Yield why rows above these columns cannot be read from the source, or loaded into the target."""
+    """Yield why the source cannot be read above these columns, or the target cannot load such rows."""
     yield from source.column_refusals()
     yield from source.parameter_refusals(watermark.columns, watermark.nulls)
     if on_bad_file == "quarantine":
         yield Refusal(
             ("on_bad_file",),
             "quarantine",
-            "stop (rows of a file that is mended later may lie below the stored value, and no run would read them)",
+            "stop (rows of a file that is repaired later may lie below the stored value, so no run would read them)",
         )
     if watermark.settle == TRANSACTIONS and source.type != "jdbc":
         yield Refusal(
             ("watermark", "settle"),
             f"{TRANSACTIONS} beside a source of type {source.type}",
-            "a duration such as PT5M, or, of numbers, backward: {by: 1000} with target.merge_keys (only PostgreSQL tells its open transactions)",
+            "a duration such as PT5M, or, for numbers, backward: {by: 1000} with target.merge_keys (only PostgreSQL shows its open transactions)",
         )
     if target.only_adds:
         yield from _appended_twice(watermark)
@@ -39,7 +42,10 @@ def refusals(
 
 
 def replacement_refusals(target: Target, backward: LookBack | None) -> Iterator[Refusal]:
-    """Yield why a target cannot replace what is read again (docs/reference/loads.md); a look-back of no days is one."""
+    """Yield why a target cannot replace the rows of a look-back (docs/reference/loads.md).
+
+    A look-back of no days counts as one.
+    """
     if not target.replace_by_watermark:
         return
     if target.load != "merge_overwrite":
@@ -48,12 +54,12 @@ def replacement_refusals(target: Target, backward: LookBack | None) -> Iterator[
         yield Refusal(
             ("target", "replace_by_watermark"),
             "true without a look-back",
-            "watermark.backward beside it, or in the connection (what is read again is what is replaced)",
+            "watermark.backward beside it, or in the connection (the load replaces the rows that are read again)",
         )
 
 
 def _doubled(watermark: ColumnWatermark, target: Target) -> Iterator[Refusal]:
-    """Rows that are read again, and that only their keys find in the table."""
+    """Yield settings that read rows again, where the load does not find them in the table by keys."""
     if watermark.boundary == "inclusive" and not target.merge_keys:
         yield Refusal(
             ("watermark", "boundary"),
@@ -73,7 +79,7 @@ def _appended_twice(watermark: ColumnWatermark) -> Iterator[Refusal]:
         yield Refusal(
             ("watermark", "backward"),
             "a look-back beside load: append",
-            f"{_AGAIN} (append adds what is read again a second time), or no look-back (`backward: {{}}` turns off the connection's)",
+            f"{_AGAIN} (append would add these rows a second time), or no look-back (`backward: {{}}` turns off the connection's)",
         )
     if len(watermark.columns) > 1:
         yield Refusal(

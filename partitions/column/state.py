@@ -1,4 +1,4 @@
-"""The state of a column watermark: the highest value that was read of each column (docs/explanation/watermarks.md)."""
+"""The state of a column watermark: the highest value read of each column (docs/explanation/watermarks.md)."""
 
 from __future__ import annotations
 
@@ -9,65 +9,69 @@ from decimal import Decimal
 from typing import Any, Self
 
 from partitions.errors import CorruptWatermark
-from partitions.sentinels import Watermark, shown
+from partitions.sentinels import Watermark, value_text
 from partitions.watermark import compare_values, is_empty
 
 EXCLUSIVE = "__exclusive__"
-"""The key of the state that lists the columns whose value was not read itself: the next run begins at it."""
+"""The key of the state that lists columns with an exclusive value: the next run starts at that value."""
 
 
 @dataclass(frozen=True)
-class Mark:
+class ReadBound:
     """How far a column is read.
 
     Attributes:
         value: of the column's type.
-        inclusive: whether rows with the value itself are read.
+        inclusive: whether rows at the value itself are read.
     """
 
     value: Any
     inclusive: bool = True
 
-    def covers(self, other: Mark) -> bool:
-        """Return whether everything that is read up to the other mark is read up to this.
+    def covers(self, lower: ReadBound) -> bool:
+        """Return whether this bound is at or above another one.
 
         Raises:
             ConfigurationError: the values have no common order.
         """
-        order = compare_values(self.value, other.value)
-        return order > 0 or (order == 0 and (self.inclusive or not other.inclusive))
+        order = compare_values(self.value, lower.value)
+        return order > 0 or (order == 0 and (self.inclusive or not lower.inclusive))
 
 
 @dataclass(frozen=True)
 class ColumnState:
-    """What is read so far.
+    """How far all columns are read.
 
     Attributes:
-        marks: by column; a column without a value has none.
+        bounds: by column; a column without a value has none.
     """
 
-    marks: Mapping[str, Mark] = field(default_factory=dict)
+    bounds: Mapping[str, ReadBound] = field(default_factory=dict)
 
     @classmethod
     def of(cls, watermark: Mapping[str, Any] | None) -> Self:
-        """Read a watermark.
+        """Parse a watermark.
 
         Raises:
             CorruptWatermark: it has another form.
         """
-        given = dict(watermark or {})
-        exclusive = given.pop(EXCLUSIVE, [])
-        if not isinstance(exclusive, list) or not all(name in given for name in exclusive):
+        values = dict(watermark or {})
+        exclusive = values.pop(EXCLUSIVE, [])
+        if not isinstance(exclusive, list) or not all(name in values for name in exclusive):
             raise CorruptWatermark(
-                f"watermark: expected names of its columns in {EXCLUSIVE}, found {shown(exclusive)}"
+                f"watermark: expected names of its columns in {EXCLUSIVE}, found {value_text(exclusive)}"
             )
-        for name, value in given.items():
-            if value is not None and not is_value(value):
+        for name, value in values.items():
+            if value is not None and not can_be_watermark_value(value):
                 raise CorruptWatermark(
-                    f"watermark: expected a time, a number or text as the value of column {name}, found {shown(value)}"
+                    f"watermark: expected a time, a number or text as the value of column {name}, found {value_text(value)}"
                 )
         return cls(
-            {name: Mark(value, name not in exclusive) for name, value in given.items() if value is not None}
+            {
+                name: ReadBound(value, name not in exclusive)
+                for name, value in values.items()
+                if value is not None
+            }
         )
 
     @classmethod
@@ -76,63 +80,77 @@ class ColumnState:
         return is_empty({name: value for name, value in watermark.items() if name != EXCLUSIVE})
 
     def watermark(self) -> Watermark:
-        """The state as it is stored."""
-        exclusive = [name for name, mark in self.marks.items() if not mark.inclusive]
-        values = {name: mark.value for name, mark in self.marks.items()}
+        """Return the state as it is stored."""
+        exclusive = [name for name, bound in self.bounds.items() if not bound.inclusive]
+        values = {name: bound.value for name, bound in self.bounds.items()}
         return values | ({EXCLUSIVE: exclusive} if exclusive else {})
 
-    def covers(self, other: ColumnState) -> bool:
-        """Return whether no column falls from the other state to this one.
+    def covers(self, older: ColumnState) -> bool:
+        """Return whether no column falls from an older state to this one.
 
         Raises:
             ConfigurationError: values of a column have no common order.
         """
-        return all(name in self.marks and self.marks[name].covers(mark) for name, mark in other.marks.items())
+        return all(
+            name in self.bounds and self.bounds[name].covers(bound) for name, bound in older.bounds.items()
+        )
 
-    def raised(self, marks: Mapping[str, Mark]) -> ColumnState:
-        """Return the state after rows up to these marks were read: each column keeps its highest, and its type (docs/reference/replay.md)."""
+    def raise_to(self, bounds: Mapping[str, ReadBound]) -> ColumnState:
+        """Return the state after a read up to these bounds: each column keeps its highest value and its type.
+
+        See docs/reference/replay.md.
+        """
         higher = {
-            name: mark
-            if name not in self.marks
-            else replace(mark, value=_like(mark.value, self.marks[name].value))
-            for name, mark in marks.items()
-            if name not in self.marks or mark.covers(self.marks[name])
+            name: bound
+            if name not in self.bounds
+            else replace(bound, value=_like(bound.value, self.bounds[name].value))
+            for name, bound in bounds.items()
+            if name not in self.bounds or bound.covers(self.bounds[name])
         }
-        return ColumnState({**self.marks, **higher})
+        return ColumnState({**self.bounds, **higher})
 
-    def capped(self, bounds: ColumnState) -> ColumnState:
-        """Return the state that is nowhere above some bounds: a row that one column makes new tells nothing of others above theirs."""
+    def cap_at(self, bounds: ColumnState) -> ColumnState:
+        """Return the state lowered to ``bounds`` where it is above them.
+
+        A row that is new by one column says nothing about another column above its bound.
+        """
         return ColumnState(
             {
-                name: bounds.marks[name] if mark.covers(bounds.marks[name]) else mark
-                for name, mark in self.marks.items()
-                if name in bounds.marks
+                name: bounds.bounds[name] if bound.covers(bounds.bounds[name]) else bound
+                for name, bound in self.bounds.items()
+                if name in bounds.bounds
             }
         )
 
-    def only(self, columns: Collection[str]) -> ColumnState:
-        """Return the state of these columns."""
-        return ColumnState({name: mark for name, mark in self.marks.items() if name in columns})
+    def for_columns(self, columns: Collection[str]) -> ColumnState:
+        """Return the state of these columns alone."""
+        return ColumnState({name: bound for name, bound in self.bounds.items() if name in columns})
 
 
-def _like(value: Any, known: Any) -> Any:
-    """Return a whole number as the decimal or float that the column has had: a bound of a replay is written without a point."""
+def _like(value: Any, earlier_value: Any) -> Any:
+    """Return an integer in the column's earlier type, decimal or float.
+
+    A bound of a replay is written without a decimal point.
+    """
     is_whole = isinstance(value, int) and not isinstance(value, bool)
-    if not is_whole or not isinstance(known, Decimal | float):
+    if not is_whole or not isinstance(earlier_value, Decimal | float):
         return value
-    typed = type(known)(value)
-    return typed if typed == value else value  # a float does not hold every whole number
+    typed = type(earlier_value)(value)
+    return typed if typed == value else value  # a float does not hold every integer
 
 
-def is_value(value: Any) -> bool:
-    """Return whether a watermark column can have a value: a time, a number or text; no flags, lists or objects."""
+def can_be_watermark_value(value: Any) -> bool:
+    """Return whether a watermark column can have a value: a time, a number or text.
+
+    Flags, lists and objects cannot.
+    """
     return isinstance(value, str | int | float | Decimal | date | datetime | time) and not isinstance(
         value, bool
     )
 
 
 def next_state(stored: Watermark, highest: Mapping[str, Any]) -> Watermark | None:
-    """Return the watermark after a write whose rows had these highest values; None if no row was written.
+    """Return the watermark after a write with these highest values; None if no row was written.
 
     Args:
         stored: the watermark before.
@@ -141,5 +159,5 @@ def next_state(stored: Watermark, highest: Mapping[str, Any]) -> Watermark | Non
     Raises:
         ConfigurationError: values of a column have no common order.
     """
-    marks = {name: Mark(value) for name, value in highest.items() if value is not None}
-    return ColumnState.of(stored).raised(marks).watermark() if marks else None
+    bounds = {name: ReadBound(value) for name, value in highest.items() if value is not None}
+    return ColumnState.of(stored).raise_to(bounds).watermark() if bounds else None

@@ -1,27 +1,27 @@
-"""A column watermark in words."""
+"""Column watermarks in words."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from partitions.column.predicates import shown
+from partitions.column.predicates import format_bound
 from partitions.column.state import ColumnState
 from partitions.errors import CorruptWatermark
 from partitions.sentinels import deserialise, serialise
 
 
-def values_in_words(watermark: Mapping[str, Any]) -> str:
+def describe_watermark(watermark: Mapping[str, Any]) -> str:
     """Return each column with its value, from a watermark's JSON form or from its values.
 
     Raises:
-        CorruptWatermark: it has values of another form, such as windows.
+        CorruptWatermark: the values have another form, such as windows.
     """
     return _in_words(ColumnState.of(deserialise(_text(watermark))))
 
 
-def text_in_words(text: str) -> str:
-    """Return a stored watermark in words; the beginning of its text if it has values of another form."""
+def describe_stored_watermark(text: str) -> str:
+    """Return a stored watermark in words; the start of its text if its values have another form."""
     try:
         return _in_words(ColumnState.of(deserialise(text)))
     except CorruptWatermark:
@@ -30,7 +30,8 @@ def text_in_words(text: str) -> str:
 
 def _in_words(state: ColumnState) -> str:
     parts = [
-        f"{name} {'=' if mark.inclusive else '<'} {shown(mark.value)}" for name, mark in state.marks.items()
+        f"{name} {'=' if bound.inclusive else '<'} {format_bound(bound.value)}"
+        for name, bound in state.bounds.items()
     ]
     return ", ".join(parts) or "none"
 

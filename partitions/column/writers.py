@@ -1,4 +1,7 @@
-"""Transactions that are open at a source: up to where none of them can still write (docs/reference/columns.md, Rows that are committed late; ADR 0035)."""
+"""Bound a read by the open transactions of its source, which may still write below it.
+
+See docs/reference/columns.md, Rows that are committed late; ADR 0035.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,11 @@ from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from typing import Any, Self
 
-from partitions.column.source import Observed
-from partitions.column.state import ColumnState, Mark
+from partitions.column.source import SourceObservation
+from partitions.column.state import ColumnState, ReadBound
 from partitions.sentinels import deserialise, serialise
 from partitions.spelling import first_few
-from partitions.unit_values import TIMES, Kind
+from partitions.unit_values import TIMES, ValueType
 from partitions.watermark import compare_values
 
 _SHOWN = 3
@@ -19,14 +22,14 @@ _INSTANT = timedelta(microseconds=1)
 
 
 @dataclass(frozen=True)
-class Transaction:
+class OpenTransaction:
     """An open transaction of a database.
 
     Attributes:
-        id: of its session; no other transaction gets it while the server runs.
-        number: of one that has written; it keeps it when it is prepared. None: it has none yet.
-        prepared: whether it has ended its session's part, and waits for COMMIT PREPARED.
-        words: who it is, for people.
+        id: identity of its session; no other transaction gets it while the server runs.
+        number: its number once it has written, which it keeps when it is prepared; None: it has none yet.
+        prepared: whether its session is done with it, and it waits for COMMIT PREPARED.
+        words: its owner, for people.
     """
 
     id: str
@@ -36,54 +39,60 @@ class Transaction:
 
 
 @dataclass(frozen=True)
-class Writers:
-    """The open transactions of a database that may write rows of a source, of one moment.
+class WritingTransactions:
+    """The open transactions at one moment that may write rows of a source.
 
     Attributes:
-        server: when the server was started: ids begin anew with it.
-        writing: those that hold a lock for writing on a table of the source, or on a sequence of its column.
-        hidden: all others whose beginning this user may not see.
-        oldest: when the oldest of all others began, aware; None: there is none.
-        oldest_words: who that is, for people.
+        server: start time of the server: ids start again with it.
+        writing: transactions with a write lock on a table of the source, or on a sequence of its column.
+        hidden: other transactions whose start this user may not see.
+        oldest: start of the oldest other transaction, aware; None: there is none.
+        oldest_words: the owner of the oldest one, for people.
     """
 
     server: str
-    writing: tuple[Transaction, ...] = ()
-    hidden: tuple[Transaction, ...] = ()
+    writing: tuple[OpenTransaction, ...] = ()
+    hidden: tuple[OpenTransaction, ...] = ()
     oldest: datetime | None = None
     oldest_words: str = ""
 
-    def blocking(self, kind: Kind | None) -> tuple[Transaction, ...]:
-        """Return those that may still commit values which their own beginning does not bound.
+    def blocking(self, value_type: ValueType | None) -> tuple[OpenTransaction, ...]:
+        """Return the transactions that may still commit values below their own start.
 
-        An open transaction takes numbers above those that were given out before it wrote, and times above its beginning.
+        An open transaction takes numbers above those handed out before it wrote, and times above its
+        start.
         """
-        if kind not in TIMES:
+        if value_type not in TIMES:
             return self.writing
-        return (*(each for each in self.writing if each.prepared), *self.hidden)
+        return (*(transaction for transaction in self.writing if transaction.prepared), *self.hidden)
 
-    def still_open(self, earlier: Writers, kind: Kind | None) -> tuple[Transaction, ...]:
-        """Return those that blocked at an earlier look and have not ended by this one; in doubt a transaction is open."""
+    def still_open(
+        self, earlier: WritingTransactions, value_type: ValueType | None
+    ) -> tuple[OpenTransaction, ...]:
+        """Return the transactions that blocked at an earlier moment and may still be open."""
         now = (*self.writing, *self.hidden)
-        ids = {each.id for each in now} if self.server == earlier.server else set()
-        numbers = {each.number for each in now if each.number is not None}
-        known = {each.number for each in earlier.writing if each.prepared}
+        ids = {transaction.id for transaction in now} if self.server == earlier.server else set()
+        numbers = {transaction.number for transaction in now if transaction.number is not None}
+        known_numbers = {transaction.number for transaction in earlier.writing if transaction.prepared}
         # One that had no number then may have got one, and been prepared since.
-        may_be_any = any(each.prepared and each.number not in known for each in self.writing)
+        may_be_any = any(
+            transaction.prepared and transaction.number not in known_numbers for transaction in self.writing
+        )
         return tuple(
-            each
-            for each in earlier.blocking(kind)
-            if each.id in ids or (may_be_any if each.number is None else each.number in numbers)
+            transaction
+            for transaction in earlier.blocking(value_type)
+            if transaction.id in ids
+            or (may_be_any if transaction.number is None else transaction.number in numbers)
         )
 
 
 @dataclass(frozen=True)
-class Untold:
-    """Why a source does not tell its open transactions.
+class TransactionsUnknown:
+    """The reason why a source does not show its open transactions.
 
     Attributes:
         why: in words.
-        always: whether no source of its kind does; else a user would expect it to.
+        always: whether no source of its kind shows them; if false, a user would expect it to.
     """
 
     why: str
@@ -91,118 +100,127 @@ class Untold:
 
 
 @dataclass(frozen=True)
-class Awaited:
-    """How far a source may be read once some transactions have ended: what a run leaves to the next.
+class AwaitedTransactions:
+    """How far the next run may read once some transactions have ended.
 
     Attributes:
-        state: the highest values that were there.
-        writers: that were open then.
+        state: the highest values at the time.
+        writers: the open transactions at the time.
     """
 
     state: ColumnState
-    writers: Writers
+    writers: WritingTransactions
 
     def as_json(self) -> dict[str, Any]:
-        """As plain data."""
+        """Return it as plain data."""
         return {
             "state": serialise(self.state.watermark()),
             "server": self.writers.server,
-            "writing": [_as_list(each) for each in self.writers.writing],
-            "hidden": [_as_list(each) for each in self.writers.hidden],
+            "writing": [_as_list(transaction) for transaction in self.writers.writing],
+            "hidden": [_as_list(transaction) for transaction in self.writers.hidden],
         }
 
     @classmethod
-    def of(cls, given: Mapping[str, Any]) -> Self:
-        """Read it back.
+    def of(cls, stored: Mapping[str, Any]) -> Self:
+        """Read it back from plain data.
 
         Raises:
-            KeyError, TypeError, ValueError, CorruptWatermark: it is something else.
+            KeyError, TypeError, ValueError, CorruptWatermark: the data is something else.
         """
         writing, hidden = (
-            tuple(Transaction(*each) for each in given[name]) for name in ("writing", "hidden")
+            tuple(OpenTransaction(*row) for row in stored[name]) for name in ("writing", "hidden")
         )
-        return cls(ColumnState.of(deserialise(given["state"])), Writers(given["server"], writing, hidden))
+        return cls(
+            ColumnState.of(deserialise(stored["state"])),
+            WritingTransactions(stored["server"], writing, hidden),
+        )
 
 
-def _as_list(transaction: Transaction) -> list[Any]:
+def _as_list(transaction: OpenTransaction) -> list[Any]:
     return [transaction.id, transaction.number, transaction.prepared, transaction.words]
 
 
-def before_oldest(seen: Observed, writers: Writers) -> Observed:
-    """Return the look with times bounded by the beginning of the oldest open transaction: what it writes is not older."""
-    if writers.oldest is None or writers.oldest > seen.now:
-        return seen
-    return replace(seen, settled=writers.oldest - _INSTANT)
+def bound_by_oldest(observation: SourceObservation, writers: WritingTransactions) -> SourceObservation:
+    """Return the observation with times bounded by the start of the oldest open transaction.
+
+    That transaction writes nothing older.
+    """
+    if writers.oldest is None or writers.oldest > observation.now:
+        return observation
+    return replace(observation, settled=writers.oldest - _INSTANT)
 
 
-def up_to_settled(
-    seen: Observed,
-    bounds: Mapping[str, Mark],
+def bound_by_open_transactions(
+    observation: SourceObservation,
+    bounds: Mapping[str, ReadBound],
     state: ColumnState,
-    looks: tuple[Writers, Writers],
-    earlier: Awaited | None,
-) -> tuple[Observed, Awaited | None]:
-    """Return the look with each column bounded by what no open transaction can still write, and what the next run may read up to.
+    looks: tuple[WritingTransactions, WritingTransactions],
+    earlier: AwaitedTransactions | None,
+) -> tuple[SourceObservation, AwaitedTransactions | None]:
+    """Return the observation with safe bounds, and what the next run may read up to.
 
-    A bound holds if all transactions that blocked it have ended. If some have not, the values of an earlier run's look hold once those of
-    that look have ended; else the stored value does, and nothing above it is read.
+    A bound is safe if all transactions that blocked it have ended. Otherwise the values of an earlier
+    run's observation are safe once its own transactions have ended. Otherwise the stored value stays the
+    bound, and nothing above it is read.
 
     Args:
-        seen: the look.
+        observation: the observation of the source.
         bounds: how far each column with new values would be read.
-        state: what is read so far.
-        looks: the open transactions right after the look, and some time later.
-        earlier: what an earlier run has left.
+        state: the state before the run.
+        looks: the open transactions directly after the observation, and some time later.
+        earlier: the note of an earlier run.
     """
     first, later = looks
-    maxima, waits, blocked = dict(seen.maxima), dict(seen.waits), dict[str, Mark]()
+    maxima, waits, blocked = dict(observation.maxima), dict(observation.waits), dict[str, ReadBound]()
     for column, bound in bounds.items():
-        kind = seen.kinds.get(column)
-        still_open = later.still_open(first, kind)
+        value_type = observation.kinds.get(column)
+        still_open = later.still_open(first, value_type)
         if not still_open:
             continue
         blocked[column] = bound
-        stored = state.marks.get(column)
-        held = _settled_before(earlier, later, column, kind)
-        if held is None or (stored is not None and stored.covers(held)):
-            held = stored
-        elif held.covers(bound):
-            held = bound
-        maxima[column] = _inclusive(held)
-        waits[column] = in_words(still_open)
+        stored = state.bounds.get(column)
+        safe_bound = _settled_before(earlier, later, column, value_type)
+        if safe_bound is None or (stored is not None and stored.covers(safe_bound)):
+            safe_bound = stored
+        elif safe_bound.covers(bound):
+            safe_bound = bound
+        maxima[column] = _inclusive(safe_bound)
+        waits[column] = describe_transactions(still_open)
     if not blocked:
-        return seen, None
+        return observation, None
     waiting = earlier is not None and any(
-        later.still_open(earlier.writers, seen.kinds.get(column)) for column in blocked
+        later.still_open(earlier.writers, observation.kinds.get(column)) for column in blocked
     )
-    awaited = earlier if waiting else Awaited(ColumnState(blocked), first)
-    return replace(seen, maxima=maxima, waits=waits), awaited
+    awaited = earlier if waiting else AwaitedTransactions(ColumnState(blocked), first)
+    return replace(observation, maxima=maxima, waits=waits), awaited
 
 
-def _settled_before(earlier: Awaited | None, later: Writers, column: str, kind: Kind | None) -> Mark | None:
-    """The value of an earlier look, if all that blocked it has ended."""
-    if earlier is None or later.still_open(earlier.writers, kind):
+def _settled_before(
+    earlier: AwaitedTransactions | None, later: WritingTransactions, column: str, value_type: ValueType | None
+) -> ReadBound | None:
+    """Return the value of an earlier observation, if all transactions that blocked it have ended."""
+    if earlier is None or later.still_open(earlier.writers, value_type):
         return None
-    return earlier.state.marks.get(column)
+    return earlier.state.bounds.get(column)
 
 
-def _inclusive(mark: Mark | None) -> Any:
-    """The highest value that a mark covers; of a day that is not over the day before."""
-    if mark is None or mark.inclusive or not isinstance(mark.value, date):
-        return mark.value if mark is not None else None
-    if isinstance(mark.value, datetime):
-        return mark.value - _INSTANT
-    return mark.value - timedelta(days=1)
+def _inclusive(bound: ReadBound | None) -> Any:
+    """Return the highest value that a bound covers; for an unfinished day, the day before."""
+    if bound is None or bound.inclusive or not isinstance(bound.value, date):
+        return bound.value if bound is not None else None
+    if isinstance(bound.value, datetime):
+        return bound.value - _INSTANT
+    return bound.value - timedelta(days=1)
 
 
-def has_waiting_times(seen: Observed, column: str) -> bool:
-    """Return whether the known highest value of a column is a time that the oldest open transaction bounds."""
-    highest = seen.maxima.get(column)
-    if seen.settled is None or not isinstance(highest, datetime) or highest.tzinfo is None:
+def has_waiting_times(observation: SourceObservation, column: str) -> bool:
+    """Return whether a column's highest known time lies above the start of the oldest open transaction."""
+    highest = observation.maxima.get(column)
+    if observation.settled is None or not isinstance(highest, datetime) or highest.tzinfo is None:
         return False
-    return compare_values(highest, seen.settled) > 0
+    return compare_values(highest, observation.settled) > 0
 
 
-def in_words(transactions: Sequence[Transaction]) -> str:
-    """Some transactions for people."""
+def describe_transactions(transactions: Sequence[OpenTransaction]) -> str:
+    """Return some transactions for people."""
     return first_few([transaction.words or transaction.id for transaction in transactions], _SHOWN)

@@ -1,1 +1,1 @@
-"""The path kind: immutable files under a root, and the last committed one as the watermark (docs/reference/files.md)."""
+"""The path kind: files under a root, and the last committed one as watermark (docs/reference/files.md)."""

@@ -1,4 +1,4 @@
-"""The watermark that paths of loaded files tell, where no run has recorded one (docs/reference/state.md)."""
+"""Derive a watermark from the paths of loaded files, where no run has recorded one (docs/reference/state.md)."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from partitions.sentinels import Watermark
 
 
 def upper_bound(definition: PathWatermark, state: PathState, paths: Iterable[str]) -> Watermark:
-    """Return a watermark at or above all that a state covers, and at or above these paths."""
-    above = above_state(definition, state).above
-    return watermark_of(definition, state.processed(path for path in paths if above(path)))
+    """Return a watermark at or above a state and all of these paths."""
+    is_above = above_state(definition, state).is_above
+    return watermark_of(definition, state.after_files(path for path in paths if is_above(path)))
 
 
-def adopted(definition: PathWatermark, paths: Iterable[str]) -> Watermark:
-    """The watermark that loaded files tell, without any other record of them.
+def adopted_watermark(definition: PathWatermark, paths: Iterable[str]) -> Watermark:
+    """Return the watermark of loaded files, without any other record of them.
 
-    If a filter has narrowed the cold start, all before the oldest partition that was loaded stays closed.
+    If a filter narrowed the cold start, everything before the oldest loaded partition stays closed.
     """
-    state = PathState().processed(paths)
+    state = PathState().after_files(paths)
     if definition.scope == "partition" and definition.partition_filter and definition.template:
         times = [start for name in state.names if (start := definition.template.time(name))]
         state = replace(state, closed_before=min(times, default=None))

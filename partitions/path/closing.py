@@ -1,4 +1,7 @@
-"""When a partition of scope ``partition`` closes: what its template says of its time, and since when nothing of it is new (docs/explanation/watermarks.md, Scope)."""
+"""Close partitions of scope ``partition`` some time after their end (docs/explanation/watermarks.md, Scope).
+
+The time template parses a partition's time. Files of a closed partition are late, not new.
+"""
 
 from __future__ import annotations
 
@@ -10,30 +13,33 @@ from partitions.path.order import FileKey
 from partitions.path.source import SourceFile
 from partitions.path.state import PathState
 from partitions.path.time_template import TimeTemplate
-from partitions.plan import counted
+from partitions.plan import pluralize
 from partitions.sentinels import Watermark
 
 
-def closed(definition: PathWatermark, state: PathState, now: datetime) -> Watermark:
-    """Return the watermark that closes what ended ``close_after`` ago, never the newest; only with the last slice, when no older file is left over."""
-    template, closed = definition.template, state.closed_before
+def close_old_partitions(definition: PathWatermark, state: PathState, now: datetime) -> Watermark:
+    """Return the watermark that closes the partitions that ended ``close_after`` ago, never the newest.
+
+    Only the last slice may close, when no older file is left to load.
+    """
+    template, closed_before = definition.template, state.closed_before
     if template and definition.close_after is not None:
         times = [start for name in state.names if (start := template.time(name))]
         if times:
             limit = min(template.floor(now - definition.close_after), max(times))
-            closed = limit if closed is None else max(closed, limit)
-    if template and closed:
-        return {"paths": _open(template, state, closed), "closed_before": closed}
+            closed_before = limit if closed_before is None else max(closed_before, limit)
+    if template and closed_before:
+        return {"paths": _open(template, state, closed_before), "closed_before": closed_before}
     return state.partition_watermark()
 
 
-def never_closing(definition: PathWatermark, files: Sequence[SourceFile]) -> Iterator[str]:
-    """Yield a warning that names a partition which the time template does not parse."""
+def unclosable_warnings(definition: PathWatermark, files: Sequence[SourceFile]) -> Iterator[str]:
+    """Yield a warning if partitions do not fit the time template, so that they never close."""
     if unparsed := _unparsed(definition, files):
         named = repr(unparsed[0]) if unparsed[0] else "the root"
         single = len(unparsed) == 1
         yield (
-            f"{counted(len(unparsed), 'partition')} {'does' if single else 'do'} not fit the time template and never"
+            f"{pluralize(len(unparsed), 'partition')} {'does' if single else 'do'} not fit the time template and never"
             f" {'closes' if single else 'close'}{':' if single else ', such as'} {named}"
         )
 
@@ -46,9 +52,9 @@ def _unparsed(definition: PathWatermark, files: Sequence[SourceFile]) -> list[st
     return [partition for partition in partitions if template.time(partition) is None]
 
 
-def _open(template: TimeTemplate, state: PathState, closed: datetime) -> dict[str, str]:
+def _open(template: TimeTemplate, state: PathState, closed_before: datetime) -> dict[str, str]:
     return {
         name: last
         for name, last in state.names.items()
-        if not ((start := template.time(name)) and start < closed)
+        if not ((start := template.time(name)) and start < closed_before)
     }

@@ -1,4 +1,7 @@
-"""A cold start: a filter names the prefixes that are listed while there is no watermark (docs/explanation/watermarks.md, Cold start and the partition filter)."""
+"""A filtered cold start: without a watermark, only the filter's prefixes are listed.
+
+See docs/explanation/watermarks.md, Cold start and the partition filter.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ from partitions.sentinels import Watermark
 
 
 def cold_start(definition: PathWatermark, now: datetime) -> Watermark | None:
-    """The state below which a filtered cold start looks at nothing; None without a filter."""
+    """Return the state that a filtered cold start begins above; None without a filter."""
     chosen = definition.partition_filter
     if chosen is None:
         return None
@@ -26,12 +29,14 @@ def cold_start(definition: PathWatermark, now: datetime) -> Watermark | None:
 
 
 def first_state(definition: PathWatermark, state: PathState, since: Watermark | None) -> Watermark:
-    """Return what a slice builds on: with scope partition a filtered cold start closes what lies before it.
+    """Return the state below the first slice.
+
+    With scope partition a filtered cold start closes everything before its prefixes.
 
     Args:
-        definition: what the user declared.
-        state: what is committed.
-        since: where a filtered cold start began; None if the slice is of none.
+        definition: the user's definition.
+        state: the committed state.
+        since: where a filtered cold start began; None for any other run.
     """
     if since is not None and definition.scope == "partition" and state.status == "initial":
         return since
@@ -39,35 +44,37 @@ def first_state(definition: PathWatermark, state: PathState, since: Watermark | 
 
 
 def earliest_cold_start(definition: PathWatermark, paths: Iterable[str]) -> Watermark | None:
-    """Return where a filtered cold start began that has loaded these files, as far as they tell: it looks at prefixes as a whole.
+    """Return where a filtered cold start must have begun to load these files.
+
+    A cold start lists whole prefixes.
 
     Returns:
-        None without a filter, or if it leads to none of the files.
+        None without a filter, or if it matches none of the files.
     """
     chosen = definition.partition_filter
     if chosen is None:
         return None
     template = TimeTemplate(chosen.prefix_template)
-    written = {prefix for path in paths if (prefix := template.prefix(FileKey.of(path).partition))}
+    template_prefixes = {prefix for path in paths if (prefix := template.prefix(FileKey.of(path).partition))}
     if definition.scope == "partition":
-        starts = [start for prefix in written if (start := template.time(prefix))]
+        starts = [start for prefix in template_prefixes if (start := template.time(prefix))]
         return {"paths": {}, "closed_before": min(starts)} if starts else None
-    return {"path": f"{min(written)}/"} if written else None
+    return {"path": f"{min(template_prefixes)}/"} if template_prefixes else None
 
 
 def cold_prefixes(definition: PathWatermark, now: datetime) -> list[str]:
-    """Return the prefixes that are listed, oldest first; none without a filter."""
+    """Return the prefixes that a cold start lists, oldest first; none without a filter."""
     chosen = definition.partition_filter
     return prefixes(TimeTemplate(chosen.prefix_template), chosen.lookback, now) if chosen else []
 
 
 def prefixes(template: TimeTemplate, lookback: int, now: datetime) -> list[str]:
-    """Return the prefixes of now and the ``lookback`` units of the template before it, oldest first, in UTC.
+    """Return the prefixes of now and of the ``lookback`` units before it, oldest first, in UTC.
 
-    They are lookback + 1; fewer if the template has a hole, so that two units are written alike.
+    There are lookback + 1; fewer if the template leaves out a unit, so that two prefixes are equal.
 
     Raises:
-        ConfigurationError: when the look-back reaches beyond year 1.
+        ConfigurationError: the look-back reaches beyond year 1.
     """
     current = template.floor(now)
     try:

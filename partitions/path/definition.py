@@ -1,4 +1,4 @@
-"""What a user declares of a path watermark (docs/reference/files.md)."""
+"""A path watermark as a user declares it (docs/reference/files.md)."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from partitions.path.time_template import TimeTemplate
 
 
 def _prefix(text: str) -> str:
-    if TimeTemplate(text).wildcard:
+    if TimeTemplate(text).has_wildcard:
         raise ValueError(
-            "expected a template without *, since prefixes are written from it; use time_template to parse"
+            "expected a template without *, since it writes prefixes; use time_template to parse"
         )
     return text.strip("/")
 
 
 def _template(text: str) -> str:
-    if not TimeTemplate(text).reads:
+    if not TimeTemplate(text).can_parse:
         raise ValueError(
             "expected %Y, then %m and %d or %j, then %H, without a hole, so that a partition's time can be read"
         )
@@ -28,14 +28,14 @@ def _template(text: str) -> str:
 
 
 class PartitionFilter(Model):
-    """Which prefixes a cold start lists: now's and the ``lookback`` units before it, in UTC."""
+    """The prefixes that a cold start lists: now's and those of the ``lookback`` units before it, in UTC."""
 
     prefix_template: Annotated[str, AfterValidator(_prefix)]
     lookback: Annotated[int, Field(ge=0, le=100_000, strict=True)]
 
 
 class Checkpoint(Model):
-    """How large a slice may be: files and bytes are hard limits, seconds is an aim."""
+    """The size of a slice: files and bytes are hard limits, seconds are an aim."""
 
     interval_files: Annotated[int, Field(ge=1, strict=True)] = 1000
     interval_bytes: Annotated[ByteSize, Field(ge=1)] = ByteSize(2**30)
@@ -43,15 +43,15 @@ class Checkpoint(Model):
 
 
 class PathWatermark(Model):
-    """Files above the last committed one.
+    """A watermark that loads the files above the last committed one.
 
     Attributes:
         scope: ``global`` keeps one path, ``partition`` one name per open partition.
-        tracking: ``watermark`` finds what lies above the last file; ``set`` finds whatever was not ingested yet, wherever it
-            sorts: every listing is a whole one.
-        layout: ``leaf`` promises that a folder holds files or folders, not both.
-        settle: files younger than this, and all after them in order, are left for a later run.
-        close_after: scope partition: how long after its own end a partition stays open.
+        tracking: ``watermark`` loads files above the last one; ``set`` loads any file that was never
+        loaded, wherever it sorts, with a whole listing each time.
+        layout: ``leaf`` promises that a folder holds either files or folders.
+        settle: files younger than this, and all after them in order, wait for a later run.
+        close_after: scope partition: how long a partition stays open after its own end.
     """
 
     type: Literal["path"]
@@ -87,7 +87,7 @@ class PathWatermark(Model):
 
     @model_validator(mode="after")
     def _closes(self) -> PathWatermark:
-        if self.scope == "partition" and self.template and not self.template.reads:
+        if self.scope == "partition" and self.template and not self.template.can_parse:
             raise ValueError(
                 "scope partition closes what is older than the filter: expected a prefix_template with %Y, then %m and %d or %j,"
                 f" then %H, without a hole, found {self.template.text!r}"
@@ -95,12 +95,12 @@ class PathWatermark(Model):
         return self
 
     def identity(self) -> dict[str, Any]:
-        """What the state depends on (docs/reference/state.md)."""
+        """Return the parts that the state depends on (docs/reference/state.md)."""
         prefix = self.partition_filter.prefix_template if self.partition_filter else None
         return {"source": {"prefix_template": prefix}, "scope": self.scope, "tracking": self.tracking}
 
     @property
     def template(self) -> TimeTemplate | None:
-        """What parses a partition's time, if anything does."""
+        """The template that parses a partition's time; None if there is none."""
         text = self.time_template or (self.partition_filter and self.partition_filter.prefix_template)
         return TimeTemplate(text) if text else None

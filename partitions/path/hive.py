@@ -1,4 +1,4 @@
-"""Values in hive-style folders: ``date=2024-01-28/hour=14/`` (docs/reference/files.md)."""
+"""Read values from hive-style folders: ``date=2024-01-28/hour=14/`` (docs/reference/files.md)."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from collections.abc import Collection
 from urllib.parse import unquote
 
 NULL_FOLDER = "__HIVE_DEFAULT_PARTITION__"
-"""The value that Hive and Spark write for NULL."""
+"""The folder value that Hive and Spark write for NULL."""
 
 
 def partition_values(path: str, columns: Collection[str] | None = None) -> dict[str, str]:
-    """Read every ``key=value`` component, the last one too, split at the first ``=``.
+    """Return the values of all ``key=value`` components, the last one too, split at the first ``=``.
 
     Args:
         path: a relative path or a URI.
         columns: names to read; ``None`` reads all, an empty list none.
 
     Returns:
-        the values as the text that stands there; a column that is not in the path is left out.
+        the values as text; columns that the path lacks are left out.
     """
     pairs = (part.partition("=") for part in path.split("/"))
     return {
@@ -27,15 +27,15 @@ def partition_values(path: str, columns: Collection[str] | None = None) -> dict[
 
 
 def partition_columns(paths: Collection[str]) -> list[str]:
-    """The names of all hive-style folders above these files, in order of appearance."""
+    """Return the names of all hive-style folders above these files, in order of appearance."""
     folders = dict.fromkeys(path.rpartition("/")[0] for path in paths)
     return list(dict.fromkeys(key for folder in folders for key in partition_values(folder)))
 
 
 def folder_value(path: str, name: str) -> str | None:
-    """The value that a path's first folder of this name stands for; None if it has no such folder, or if the folder says NULL.
+    """Return the value of a path's first folder of this name; None if it has none, or the value is NULL.
 
-    Hive's and Spark's writers escape a value with ``%XX``; a text with another ``%`` stands for itself.
+    Hive's and Spark's writers escape a value with ``%XX``; a text with any other ``%`` stands for itself.
     """
     match = re.search(rf"(?:^|/){re.escape(name)}=([^/]*)/", path)
     if match is None or match[1] == NULL_FOLDER:

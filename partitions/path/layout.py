@@ -1,4 +1,7 @@
-"""Which folders may hold files: leaves only, or any, the root too; and what a listing shows of it (docs/reference/files.md)."""
+"""Warn about files that a listing would not find, by the folders that may hold files.
+
+See docs/reference/files.md.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +13,16 @@ from partitions.path.order import FileKey
 from partitions.path.source import ListedFiles, SourceFile
 
 ROOT_FILES_IGNORED = "root_level_files_ignored"
-"""Warning: there are files at the root, and the watermark has a partition, so they are not found (docs/reference/files.md)."""
+"""Warning: the watermark has a partition, so files at the root are not found (docs/reference/files.md)."""
 
 _SAMPLE = 1000
 
 
 def reaches_leaves(definition: PathWatermark, partition: str) -> bool:
-    """Return whether a filter names every folder down to the file: then no folder holds both files and folders."""
+    """Return whether a filter names every folder down to the files.
+
+    Then no folder holds both files and folders.
+    """
     chosen = definition.partition_filter
     return bool(chosen and partition and chosen.prefix_template.count("/") == partition.count("/"))
 
@@ -24,13 +30,13 @@ def reaches_leaves(definition: PathWatermark, partition: str) -> bool:
 def layout_warnings(
     definition: PathWatermark, listed: ListedFiles, *, partitioned: bool, initial: bool
 ) -> Iterator[str]:
-    """Yield which files will not be found.
+    """Yield warnings about files that a listing will not find.
 
     Args:
-        definition: what the user declared.
-        listed: what a listing found.
-        partitioned: whether it looked for files in partitions only.
-        initial: whether it was a cold start.
+        definition: the user's definition.
+        listed: the result of a listing.
+        partitioned: whether the listing looked for files in partitions only.
+        initial: whether this is a cold start.
     """
     if listed.root_files and partitioned:
         yield ROOT_FILES_IGNORED
@@ -51,7 +57,7 @@ def _leaf_breach(files: Sequence[SourceFile]) -> str | None:
     return None
 
 
-def naming(definition: PathWatermark, files: Sequence[SourceFile]) -> NamingReport:
-    """The report on a sample of what was found: the first, the last and evenly between."""
+def naming_report(definition: PathWatermark, files: Sequence[SourceFile]) -> NamingReport:
+    """Return the report on a sample of files: the first and others at even distances."""
     step = max(1, len(files) // _SAMPLE)
     return examine([file.path for file in files[::step]], by_partition=definition.scope == "partition")

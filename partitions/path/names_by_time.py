@@ -1,4 +1,4 @@
-"""Does a name sort by time, and the report over a sample of names (docs/reference/files.md)."""
+"""Check whether file names sort by time, and report on a sample of names (docs/reference/files.md)."""
 
 from __future__ import annotations
 
@@ -28,15 +28,21 @@ _SEPARATOR = re.compile(r"[-_. ]+")
 
 
 def sorts_by_time(filename: str) -> bool:
-    """Whether a name of this shape sorts by time: Unix time, UUIDv7, ULID or ISO 8601 first, judged from this name alone."""
+    """Return whether a name starts with a time that sorts: Unix time, UUIDv7, ULID or ISO 8601.
+
+    Only this name counts, not its neighbours.
+    """
     name = FileKey.of(filename).name
     if uuid := _UUID.match(name):
         return uuid[2] == "7"  # whatever else its first digits look like
     return any(pattern.match(name) for pattern in (_UNIX, _DATE, _MONTH, _UUID7_START, _ULID))
 
 
-def _front(name: str) -> str | None:
-    """What stands before the time in a name, up to a separator: ``orders_`` of ``orders_2024-01-01.csv``; None if no time follows."""
+def _text_before_time(name: str) -> str | None:
+    """Return the text before the time in a name, up to a separator; None if no time follows.
+
+    Example: ``orders_`` of ``orders_2024-01-01.csv``.
+    """
     return next(
         (name[: match.end()] for match in _SEPARATOR.finditer(name) if sorts_by_time(name[match.end() :])),
         None,
@@ -45,10 +51,10 @@ def _front(name: str) -> str | None:
 
 @dataclass(frozen=True)
 class NamingReport:
-    """What a sample of paths says about the order of a source.
+    """A report on whether a sample of paths sorts by time.
 
     Attributes:
-        sample: how many paths were looked at.
+        sample: number of paths in the sample.
         findings: one sentence each; empty if nothing speaks against the order.
     """
 
@@ -57,16 +63,16 @@ class NamingReport:
 
     @property
     def sorts(self) -> bool:
-        """Whether nothing speaks against the order."""
+        """Whether there are no findings."""
         return not self.findings
 
 
 def examine(paths: Sequence[str], *, by_partition: bool = False) -> NamingReport:
-    """Look at a sample of paths for everything that makes their order differ from the order of time.
+    """Report everything in a sample of paths that makes their order differ from the order of time.
 
     Args:
-        paths: of files.
-        by_partition: whether each partition has a watermark of its own, the root too.
+        paths: paths of files.
+        by_partition: whether each partition, the root too, has a watermark of its own.
     """
     keys = [FileKey.of(path) for path in paths]
     findings = [*_random_names(keys), *_unpadded_partitions(keys), *_digit_counts(keys)]
@@ -74,15 +80,21 @@ def examine(paths: Sequence[str], *, by_partition: bool = False) -> NamingReport
 
 
 def _random_names(keys: Sequence[FileKey]) -> Iterable[str]:
-    fronts: dict[str, set[str | None]] = {}
+    starts_by_partition: dict[str, set[str | None]] = {}
     for key in keys:
-        fronts.setdefault(key.partition, set()).add("" if sorts_by_time(key.name) else _front(key.name))
+        starts_by_partition.setdefault(key.partition, set()).add(
+            "" if sorts_by_time(key.name) else _text_before_time(key.name)
+        )
     # Names that all begin alike sort by what follows; beside others they sort by how they begin.
-    alike = {partition for partition, seen in fronts.items() if len(seen) == 1 and None not in seen}
+    alike = {
+        partition
+        for partition, starts in starts_by_partition.items()
+        if len(starts) == 1 and None not in starts
+    }
     bad = [
         key
         for key in keys
-        if key.partition not in alike and not sorts_by_time(key.name) and not _numbered(key.name)
+        if key.partition not in alike and not sorts_by_time(key.name) and not _starts_with_digit(key.name)
     ]
     if bad:
         yield (
@@ -98,9 +110,9 @@ def _unpadded_partitions(keys: Sequence[FileKey]) -> Iterable[str]:
             name, _, value = part.rpartition("=")
             if value.isdecimal():
                 lengths.setdefault((depth, name), {})[len(value)] = part
-    for seen in lengths.values():
-        if len(seen) > 1:
-            short, long = seen[min(seen)], seen[max(seen)]
+    for by_length in lengths.values():
+        if len(by_length) > 1:
+            short, long = by_length[min(by_length)], by_length[max(by_length)]
             yield f"numbers in partitions are not padded: {long!r} sorts by text beside {short!r}, so order is not order in time"
 
 
@@ -121,5 +133,5 @@ def _mixed_root(keys: Sequence[FileKey]) -> Iterable[str]:
         yield f"files at the root ({root.name!r}) beside partitions ({inside.partition!r}): once a partition is committed, root files are not found"
 
 
-def _numbered(name: str) -> bool:
+def _starts_with_digit(name: str) -> bool:
     return bool(_DIGITS.match(name))

@@ -1,4 +1,4 @@
-"""Where a listing starts, and where the sweep of late files looks (docs/explanation/watermarks.md, Listing)."""
+"""Find where a listing starts, and where the late-file sweep looks (docs/explanation/watermarks.md, Listing)."""
 
 from __future__ import annotations
 
@@ -18,14 +18,16 @@ from partitions.path.order import FileKey
 from partitions.path.state import PathState
 
 
-def position(
+def listing_start(
     definition: PathWatermark, state: PathState, now: datetime, since: PathState | None = None
 ) -> ListingStart:
-    """Where a listing starts. The partition filter narrows a cold start only: later it would lose a gap.
+    """Return where a listing starts.
+
+    The partition filter narrows only a cold start: later it would skip files in a gap.
 
     Args:
-        definition: what the user declared.
-        state: what is committed.
+        definition: the user's definition.
+        state: the committed state.
         now: the clock of this run, aware.
         since: where a filtered cold start began (:func:`partitions.path.cold_start.cold_start`).
     """
@@ -36,20 +38,20 @@ def position(
     return above_state(definition, state)
 
 
-def at_or_below(definition: PathWatermark, state: PathState, since: PathState | None) -> ListingStart:
-    """Where the late-file sweep looks: at everything from the cold start's beginning up to the watermark."""
+def sweep_start(definition: PathWatermark, state: PathState, since: PathState | None) -> ListingStart:
+    """Return the position of the late-file sweep: from the cold start up to the watermark."""
     return AtOrBelow(
         above_state(definition, state), above_state(definition, since) if since else FromBeginning()
     )
 
 
-def between(start: str, end: str) -> ListingStart:
-    """Where the files of partitions lie that are at or above ``start`` and below ``end``, in byte order."""
+def start_between(start: str, end: str) -> ListingStart:
+    """Return the position of files in partitions from ``start`` to before ``end``, in byte order."""
     return AtOrBelow(AbovePath(FileKey(end, "")), AbovePath(FileKey(start, "")))
 
 
 def above_state(definition: PathWatermark, state: PathState) -> ListingStart:
-    """Return the position right above what is committed."""
+    """Return the position directly above the committed state."""
     leaf = definition.layout == "leaf"
     if definition.scope == "partition":
         leaf = leaf or all(reaches_leaves(definition, partition) for partition in state.names if partition)

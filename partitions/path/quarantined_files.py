@@ -1,7 +1,7 @@
-"""Files that were passed over, and those of them that were released (docs/reference/files.md, docs/reference/state.md).
+"""The quarantine of files, and the release from it (docs/reference/files.md, docs/reference/state.md).
 
-A quarantined file counts as dealt with: neither a listing nor the sweep brings it up again. A released one is loaded by the
-next run, in a slice of its own.
+A quarantined file counts as handled: neither a listing nor the sweep brings it up again. The next run
+loads a released one in a slice of its own.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from typing import Any
 
 from partitions.errors import ConfigurationError
 from partitions.path.source import SourceFile
-from partitions.plan import counted
+from partitions.plan import pluralize
 
 
 @dataclass(frozen=True)
-class Quarantined:
-    """A file that was passed over.
+class QuarantinedFile:
+    """A file in quarantine.
 
     Attributes:
-        file: as it was listed then.
-        reason: why, a sentence for people.
-        released: whether the next run shall load it.
+        file: the file as it was listed then.
+        reason: a sentence for people.
+        released: whether the next run loads it.
     """
 
     file: SourceFile
@@ -33,46 +33,46 @@ class Quarantined:
 
 @dataclass(frozen=True)
 class Quarantine:
-    """All files of a dataflow that were passed over and are not loaded yet.
+    """All quarantined files of a dataflow that are not loaded yet.
 
     Attributes:
-        files: in the order in which they came.
+        files: in order of arrival.
     """
 
-    files: tuple[Quarantined, ...] = ()
+    files: tuple[QuarantinedFile, ...] = ()
 
     @property
-    def held(self) -> tuple[Quarantined, ...]:
-        """Return those that wait for a decision."""
-        return tuple(bad for bad in self.files if not bad.released)
+    def waiting(self) -> tuple[QuarantinedFile, ...]:
+        """The files that wait for a decision."""
+        return tuple(entry for entry in self.files if not entry.released)
 
     @property
-    def released(self) -> tuple[Quarantined, ...]:
-        """Those that the next run loads."""
-        return tuple(bad for bad in self.files if bad.released)
+    def released(self) -> tuple[QuarantinedFile, ...]:
+        """The files that the next run loads."""
+        return tuple(entry for entry in self.files if entry.released)
 
     def reminder(self, dataflow: str) -> str | None:
-        """Return how many files wait for a decision, and the command that loads what was mended; None if there are none."""
-        if not self.held:
+        """Return the number of waiting files and the command that loads them; None if there are none."""
+        if not self.waiting:
             return None
-        return f"{counted(len(self.held), 'file')} in quarantine: once mended, `strandline files release {dataflow} PATH…` has the next run load them"
+        return f"{pluralize(len(self.waiting), 'file')} in quarantine. Repair them, then `strandline files release {dataflow} PATH…`: the next run loads them"
 
-    def after(self, loaded: Collection[str], quarantined: Sequence[Quarantined]) -> Quarantine:
-        """What is left after a slice has loaded some files and passed over others."""
-        handled = {*loaded, *(bad.file.path for bad in quarantined)}
-        return Quarantine((*(bad for bad in self.files if bad.file.path not in handled), *quarantined))
+    def after(self, loaded: Collection[str], quarantined: Sequence[QuarantinedFile]) -> Quarantine:
+        """Return the quarantine after a slice that loaded some files and quarantined others."""
+        handled = {*loaded, *(entry.file.path for entry in quarantined)}
+        return Quarantine((*(entry for entry in self.files if entry.file.path not in handled), *quarantined))
 
     def release(self, paths: Sequence[str], dataflow: str) -> Quarantine:
-        """Hand files to the next run.
+        """Return the quarantine with these files released to the next run.
 
         Raises:
-            ConfigurationError: for a path that is not held, with the nearest one that is.
+            ConfigurationError: a path is not in quarantine; the message suggests the nearest one.
         """
-        held_paths = [bad.file.path for bad in self.held]
+        held_paths = [entry.file.path for entry in self.waiting]
         for path in paths:
             if path not in held_paths:
                 close = get_close_matches(path, held_paths, 1)
-                none = f"{len(held_paths)} files are in quarantine. A late file that was skipped is loaded with late_files: ingest"
+                none = f"{len(held_paths)} files are in quarantine. To load a skipped late file, set late_files: ingest"
                 hint = f"did you mean {close[0]}?" if close else none
                 raise ConfigurationError(
                     f"dataflow {dataflow}: expected the path of a quarantined file, found {path!r}: {hint}",
@@ -82,18 +82,20 @@ class Quarantine:
         chosen = set(paths)
         return Quarantine(
             tuple(
-                Quarantined(bad.file, bad.reason, released=True) if bad.file.path in chosen else bad
-                for bad in self.files
+                QuarantinedFile(entry.file, entry.reason, released=True)
+                if entry.file.path in chosen
+                else entry
+                for entry in self.files
             )
         )
 
     def rows(self) -> list[list[Any]]:
-        """As plain data."""
-        return [[*bad.file.row, bad.reason, bad.released] for bad in self.files]
+        """Return it as plain data."""
+        return [[*entry.file.row, entry.reason, entry.released] for entry in self.files]
 
     @classmethod
     def of(cls, rows: Sequence[Sequence[Any]]) -> Quarantine:
-        """Read plain data back."""
+        """Read it back from plain data."""
         return cls(
-            tuple(Quarantined(SourceFile(*file), reason, released) for *file, reason, released in rows)
+            tuple(QuarantinedFile(SourceFile(*file), reason, released) for *file, reason, released in rows)
         )

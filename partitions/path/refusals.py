@@ -1,4 +1,4 @@
-"""What a path watermark does not go together with, beyond the table in ``partitions.supported``."""
+"""Combinations with a path watermark that are refused beyond the table in ``partitions.supported``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _BESIDE = "(an older file that is loaded beside the watermark would replace the 
 def refusals(
     source: SourceDefinition, target: Target, schedule: str | None, late_files: str, on_bad_file: OnBadFile
 ) -> Iterator[Refusal]:
-    """Yield keys that a path watermark has no use for, and loads that need files in their order."""
+    """Yield keys that a path watermark does not use, and loads that need files in order."""
     yield from source.path_refusals()
     if target.replace_by_watermark:
         yield Refusal(

@@ -1,4 +1,4 @@
-"""Files that settle: one so young that it may still be written waits, and all files after it in order (docs/reference/files.md)."""
+"""Hold back files that may still be written, and all files after them (docs/reference/files.md)."""
 
 from __future__ import annotations
 
@@ -10,31 +10,36 @@ from partitions.instants import milliseconds
 from partitions.path.definition import PathWatermark
 from partitions.path.order import FileKey
 from partitions.path.source import SourceFile
-from partitions.plan import Skip, counted, lasting
+from partitions.plan import Skip, format_duration, pluralize
 
 _CLOCKS_DIFFER = timedelta(minutes=1)
-"""How far a file's time may lie in the future without a word: by another clock, or because it came while a listing went on."""
+"""How far in the future a file's time may lie without a warning: clocks differ, and a listing takes time."""
 
 
-def settles(definition: PathWatermark, file: SourceFile, now: datetime) -> bool:
-    """Whether a file is so young that it may still be written."""
+def is_settling(definition: PathWatermark, file: SourceFile, now: datetime) -> bool:
+    """Return whether a file is so young that it may still be written."""
     if not definition.settle:
         return False
     return file.modified > int((now - definition.settle).timestamp() * 1000)
 
 
-def ready(definition: PathWatermark, files: Sequence[SourceFile], now: datetime) -> tuple[SourceFile, ...]:
-    """Those of some new files, in pair order, that a run would load now."""
-    return settled(definition, tuple(files), now)[0]
+def settled_files(
+    definition: PathWatermark, files: Sequence[SourceFile], now: datetime
+) -> tuple[SourceFile, ...]:
+    """Return the new files, in pair order, that a run would load now."""
+    return split_settled(definition, tuple(files), now)[0]
 
 
-def settled(
+def split_settled(
     definition: PathWatermark, files: tuple[SourceFile, ...], now: datetime
 ) -> tuple[tuple[SourceFile, ...], tuple[Skip, ...]]:
-    """Return new files without young ones, and without every file after one in order: else the watermark would pass it."""
+    """Return the files to load, and skips for young files and all files after them in order.
+
+    Otherwise the watermark would pass the young ones.
+    """
     if not definition.settle or definition.tracking == "set":
-        return settled_each(definition, files, now)
-    kept: list[SourceFile] = []
+        return split_settled_each(definition, files, now)
+    ready_files: list[SourceFile] = []
     skips: list[Skip] = []
     groups = (
         [files]
@@ -43,51 +48,55 @@ def settled(
     )
     for group in groups:
         first = next(
-            (index for index, file in enumerate(group) if settles(definition, file, now)), len(group)
+            (index for index, file in enumerate(group) if is_settling(definition, file, now)), len(group)
         )
-        kept.extend(group[:first])
+        ready_files.extend(group[:first])
         skips.extend(
             Skip(
                 file.path,
-                f"younger than settle ({lasting(definition.settle.total_seconds())})"
+                f"younger than settle ({format_duration(definition.settle.total_seconds())})"
                 if index == 0
                 else "after a file that is still settling",
             )
             for index, file in enumerate(group[first:])
         )
-    return tuple(kept), tuple(skips)
+    return tuple(ready_files), tuple(skips)
 
 
-def settled_each(
+def split_settled_each(
     definition: PathWatermark, files: Sequence[SourceFile], now: datetime
 ) -> tuple[tuple[SourceFile, ...], tuple[Skip, ...]]:
-    """Return files without young ones, and why these are skipped."""
+    """Return the files to load, and skips for the young files alone."""
     young = tuple(
-        Skip(file.path, f"younger than settle ({lasting(definition.settle.total_seconds())})")
+        Skip(file.path, f"younger than settle ({format_duration(definition.settle.total_seconds())})")
         for file in files
-        if settles(definition, file, now)
+        if is_settling(definition, file, now)
     )
-    return tuple(file for file in files if not settles(definition, file, now)), young
+    return tuple(file for file in files if not is_settling(definition, file, now)), young
 
 
-def of_the_future(
+def future_file_warnings(
     definition: PathWatermark, fresh: Sequence[SourceFile], pending: Sequence[SourceFile], now: datetime
 ) -> Iterator[str]:
-    """Yield a warning that names the first file whose time lies in the future: it is skipped until then."""
+    """Yield a warning if a file's time lies in the future, so that the run skips it."""
     if not definition.settle:
         return
     latest = milliseconds(now + _CLOCKS_DIFFER)
     files = [file for file in (*fresh, *pending) if file.modified > latest]
     if not files:
         return
-    first, others = files[0], len(files) - 1
+    first, other_count = files[0], len(files) - 1
     after = ""
     if first in fresh and definition.tracking == "watermark":
         after = (
             f", and all new files after it{' in its partition' if definition.scope == 'partition' else ''}"
         )
-    like = f" ({counted(others, 'more file')} {'is' if others == 1 else 'are'} like it)" if others else ""
+    like = (
+        f" ({pluralize(other_count, 'more file')} {'is' if other_count == 1 else 'are'} like it)"
+        if other_count
+        else ""
+    )
     yield (
-        f"{first.path}: its modification time lies {lasting((first.modified - milliseconds(now)) / 1000)} in the future{like}, so `settle` holds"
+        f"{first.path}: its modification time lies {format_duration((first.modified - milliseconds(now)) / 1000)} in the future{like}, so `settle` holds"
         f" it back until then{after}. Set its time (`touch`) or copy it again, and correct the clock of what writes there"
     )

@@ -1,4 +1,4 @@
-"""Names that a listing passes over, and what a user hears of them (docs/reference/files.md, Names that do not sort)."""
+"""Collect the names that a listing skips, for warnings (docs/reference/files.md, Names that do not sort)."""
 
 from __future__ import annotations
 
@@ -6,33 +6,33 @@ import json
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from partitions.path.hidden import is_hidden
+from partitions.path.hidden import is_hidden_name
 from partitions.sources.first_draft import ending_of
 from partitions.sources.formats import FORMATS
 
 _KEPT = 1000
-"""Names of one reason that a listing keeps; it counts the others."""
+"""The most names per reason that a listing keeps; it counts the others."""
 
 _SHOWN = 3
 _ENDINGS = 8
-"""Endings that a warning names, and those that have a warning of their own."""
+"""The most endings in a warning, and the most endings with a warning of their own."""
 
 PASSED_OVER = "passed over"
-"""How a warning of names begins."""
+"""The beginning of a warning about names."""
 
-_HIDDEN = "names that start with _ or . belong to no source. Rename what is to be loaded"
+_HIDDEN = "names that start with _ or . belong to no source. Rename files to load them"
 _OTHERS = "other endings"
 
 
 @dataclass(frozen=True)
-class Skipped:
-    """Names that a listing passed over for one reason.
+class SkippedNames:
+    """The names that a listing skipped for one reason.
 
     Attributes:
         why: the reason and the remedy, for people.
-        names: relative to the source's root, sorted, 1,000 at most.
-        count: how many there are.
-        all_shown: whether a warning names each, since nobody can find them by a pattern.
+        names: relative to the source's root, sorted, at most 1,000.
+        count: number of all such names.
+        all_shown: whether the warning lists every name, since no pattern finds them.
     """
 
     why: str
@@ -40,25 +40,28 @@ class Skipped:
     count: int
     all_shown: bool = False
 
-    def below(self, folder: str) -> Skipped:
-        """Return the same names below a folder; "" is the root."""
+    def in_folder(self, folder: str) -> SkippedNames:
+        """Return the same names inside a folder; "" is the root."""
         return replace(self, names=tuple(f"{folder}/{name}" for name in self.names)) if folder else self
 
     @property
     def warning(self) -> str:
-        """What a user hears."""
+        """The warning for users."""
         if self.all_shown:
-            shown = [in_quotes(name) for name in self.names]
-            more = f" and {self.count - len(shown):,} more" if self.count > len(shown) else ""
-            return f"{PASSED_OVER} {', '.join(shown)}{more}: {self.why}"
-        shown = [f"'{in_quotes(name)[1:-1]}'" for name in self.names[:_SHOWN]]
+            quoted = [quote_name(name) for name in self.names]
+            more = f" and {self.count - len(quoted):,} more" if self.count > len(quoted) else ""
+            return f"{PASSED_OVER} {', '.join(quoted)}{more}: {self.why}"
+        quoted = [f"'{quote_name(name)[1:-1]}'" for name in self.names[:_SHOWN]]
         if self.count <= _SHOWN:
-            return f"{PASSED_OVER} {', '.join(shown)}: {self.why}"
-        return f"{PASSED_OVER} {self.count:,} files, such as {', '.join(shown)}: {self.why}"
+            return f"{PASSED_OVER} {', '.join(quoted)}: {self.why}"
+        return f"{PASSED_OVER} {self.count:,} files, such as {', '.join(quoted)}: {self.why}"
 
 
 def fault_of_key(key: str) -> str | None:
-    """Return why an object's key is no path, so that neither a listing nor Spark can reach it; None if it is one."""
+    """Return why an object's key is no path; None if it is one.
+
+    Neither a listing nor Spark can reach such an object.
+    """
     if any(character < " " or character == "\x7f" for character in key):
         return "a control character"
     parts = key.split("/")
@@ -71,16 +74,16 @@ def fault_of_key(key: str) -> str | None:
     return None if all(parts) else "an empty component (//)"
 
 
-def in_quotes(name: str) -> str:
-    """Return a name in double quotes; what cannot be printed is escaped."""
+def quote_name(name: str) -> str:
+    """Return a name in double quotes, with unprintable characters escaped."""
     return json.dumps(name, ensure_ascii=not name.isprintable())
 
 
-class SkippedNames:
-    """Collects what a listing passes over, by reason."""
+class SkippedNamesCollector:
+    """Collect the names that a listing skips, by reason."""
 
     def __init__(self, endings: Sequence[str]) -> None:
-        """Take the endings that names of the source's files have."""
+        """Take the endings of the source's files."""
         self._endings = endings
         plain = [ending for ending in endings if ending.rpartition(".")[0] not in endings]
         self._expected = f"names of this source's files end in {' or '.join(plain[:_ENDINGS])}"
@@ -88,8 +91,8 @@ class SkippedNames:
         self._counts: dict[tuple[str, bool], int] = {}
 
     def take(self, name: str) -> None:
-        """Take a name that is hidden, or has another ending."""
-        if any(is_hidden(part) for part in name.removesuffix("/").split("/")):
+        """Add a name that is hidden, or has another ending."""
+        if any(is_hidden_name(part) for part in name.removesuffix("/").split("/")):
             self._add(_HIDDEN, name)
             return
         why = self._ending_why(ending_of(name) or "none")
@@ -98,15 +101,17 @@ class SkippedNames:
         self._add(why, name)
 
     def take_unreadable(self, name: str, fault: str) -> None:
-        """Take a name that cannot be loaded, whatever its ending is."""
+        """Add a name that cannot be loaded, whatever its ending."""
         self._add(f"{fault}. Rename or remove it", name, all_shown=True)
 
     def _ending_why(self, ending: str) -> str:
-        others = [name for name, form in FORMATS.items() if ending in form.all_endings]
-        if others and not any(own in FORMATS[name].all_endings for name in others for own in self._endings):
-            forms = " or ".join(f"`format: {name}`" for name in others)
+        other_formats = [name for name, form in FORMATS.items() if ending in form.all_endings]
+        if other_formats and not any(
+            own in FORMATS[name].all_endings for name in other_formats for own in self._endings
+        ):
+            forms = " or ".join(f"`format: {name}`" for name in other_formats)
             return f"{self._expected}, found {ending}. To load these, add a dataflow for the same path with {forms}"
-        return f"{self._expected}, found {ending}. Rename what is to be loaded, or set source.extensions"
+        return f"{self._expected}, found {ending}. Rename files to load them, or set source.extensions"
 
     def _add(self, why: str, name: str, *, all_shown: bool = False) -> None:
         names = self._names.setdefault((why, all_shown), {})
@@ -117,17 +122,19 @@ class SkippedNames:
             names[name] = None
 
     @property
-    def skipped(self) -> tuple[Skipped, ...]:
-        """What was taken so far, what cannot be loaded first."""
+    def skipped(self) -> tuple[SkippedNames, ...]:
+        """The collected names; those that cannot be loaded come first."""
         ordered = sorted(self._names.items(), key=lambda item: not item[0][1])
         return tuple(
-            Skipped(why, tuple(sorted(names)), self._counts[why, shown], shown)
-            for (why, shown), names in ordered
+            SkippedNames(why, tuple(sorted(names)), self._counts[why, all_shown], all_shown)
+            for (why, all_shown), names in ordered
         )
 
 
-def joined(before: Collection[Skipped], later: Iterable[Skipped]) -> tuple[Skipped, ...]:
-    """Return what two listings passed over; what both did is there once."""
+def merge_skipped(
+    before: Collection[SkippedNames], later: Iterable[SkippedNames]
+) -> tuple[SkippedNames, ...]:
+    """Merge the skipped names of two listings, without duplicates."""
     by_reason = {group.why: group for group in before}
     for group in later:
         earlier = by_reason.get(group.why)
@@ -135,13 +142,13 @@ def joined(before: Collection[Skipped], later: Iterable[Skipped]) -> tuple[Skipp
             by_reason[group.why] = group
             continue
         names = tuple(sorted({*earlier.names, *group.names}))
-        by_reason[group.why] = Skipped(
+        by_reason[group.why] = SkippedNames(
             group.why, names[:_KEPT], max(earlier.count, group.count, len(names)), group.all_shown
         )
     return tuple(by_reason.values())
 
 
-def skip_warnings(skipped: Iterable[Skipped]) -> Iterator[str]:
-    """Yield what a user hears of what a listing passed over."""
+def skip_warnings(skipped: Iterable[SkippedNames]) -> Iterator[str]:
+    """Yield the warning of each group."""
     for group in skipped:
         yield group.warning

@@ -8,31 +8,32 @@ from datetime import datetime
 from typing import Any, Literal
 
 from partitions.errors import BadPart
-from partitions.path.closing import closed
+from partitions.path.closing import close_old_partitions
 from partitions.path.definition import Checkpoint, PathWatermark
 from partitions.path.order import pair_order
-from partitions.path.quarantined_files import Quarantined
+from partitions.path.quarantined_files import QuarantinedFile
 from partitions.path.source import SourceFile, in_pair_order
 from partitions.path.state import PathState
 from partitions.plan import Size
 from partitions.sentinels import Watermark
 
 SliceWhy = Literal["run", "replay", "late", "release"]
-"""Files above the watermark; ones below it that are read again; late ones; ones that an operator has released from quarantine."""
+"""New files above the watermark; replayed ones below it; late ones; ones released from quarantine."""
 
 
 @dataclass(frozen=True)
 class PathSlice:
-    """The next files, one commit.
+    """The files of one commit.
 
     Attributes:
         files: in pair order.
         before: the state below it.
-        after: the state after it; the same for files that are late or released, or read again.
-        why: what brought the files here.
-        quarantined: files that it passes over, with the reasons.
+        after: the state after it; equal to ``before`` for late, released and replayed files.
+        closing: the clock, if it may close partitions.
+        why: the reason for loading the files.
+        quarantined: files that it puts into quarantine, with the reasons.
         replaces: whether the table's rows of the same files are deleted.
-        since: where a filtered cold start began; None for any other slice.
+        since: where a filtered cold start began; None for any other run.
     """
 
     files: tuple[SourceFile, ...]
@@ -41,18 +42,18 @@ class PathSlice:
     definition: PathWatermark
     closing: datetime | None = None
     why: SliceWhy = "run"
-    quarantined: tuple[Quarantined, ...] = ()
+    quarantined: tuple[QuarantinedFile, ...] = ()
     replaces: bool = False
     since: Watermark | None = None
 
     @property
     def all_files(self) -> tuple[SourceFile, ...]:
-        """Those that are passed over, too; in pair order."""
-        return in_pair_order([*self.files, *(held.file for held in self.quarantined)])
+        """Its files and the quarantined ones, in pair order."""
+        return in_pair_order([*self.files, *(entry.file for entry in self.quarantined)])
 
     @property
     def lower(self) -> Watermark | None:
-        """The state before: files are strictly above it. None on a first run, and beside the watermark."""
+        """The state before, exclusive; None on a first run, and beside the watermark."""
         unbounded = self.why != "run" or all(value is None for value in self.before.values())
         return None if unbounded else self.before
 
@@ -63,7 +64,7 @@ class PathSlice:
 
     @property
     def size(self) -> Size:
-        """Files and bytes."""
+        """The number of files and their bytes."""
         return Size(len(self.files), sum(file.size for file in self.files))
 
     @property
@@ -73,52 +74,55 @@ class PathSlice:
 
     @property
     def failures(self) -> Mapping[str, str]:
-        """None: files go to quarantine, and do not fail."""
+        """Always empty: bad files go to quarantine instead."""
         return {}
 
     def contains(self, bad: BadPart) -> bool:
-        """Whether the file is of this slice."""
+        """Return whether the bad file belongs to this slice."""
         return any(file.path == bad.part for file in self.files)
 
     def up_to(self, bad: BadPart) -> PathSlice | None:
-        """The files before the bad one, in order."""
+        """Return the slice of the files before the bad one, in order; None if there are none."""
         count = next((index for index, file in enumerate(self.files) if file.path == bad.part), 0)
         return self.take(count) if count else None
 
     def advance(self, _before: Watermark) -> Watermark:
-        """The state after it; a plan's slices follow each other, so each knows its own."""
+        """Return the state after it, which it knows, since a plan's slices follow each other."""
         return self.after
 
     def describe(self) -> list[dict[str, Any]]:
-        """The files in order, and why if they do not lie above the watermark."""
+        """Return its files in order, with the reason if they lie beside the watermark."""
         beside = {} if self.why == "run" else {"reason": self.why}
         return [{"files": [file.path for file in self.files], **beside}]
 
     def take(self, count: int) -> PathSlice:
-        """The slice of only the first ``count`` files and of what is passed over before the last of them; it closes nothing."""
+        """Return the slice of the first ``count`` files.
+
+        It keeps the quarantined files before the last of them, and closes no partition.
+        """
         files = self.files[:count]
         last = pair_order(files[-1].path)
-        aside = tuple(held for held in self.quarantined if pair_order(held.file.path) < last)
-        return self._of(self.before, files, None, aside)
+        quarantined = tuple(entry for entry in self.quarantined if pair_order(entry.file.path) < last)
+        return self._of(self.before, files, None, quarantined)
 
     def halve(self) -> tuple[PathSlice, ...]:
-        """Two slices of about as many files each."""
+        """Return two slices of about as many files each."""
         if len(self.files) < 2 or self.quarantined:
             return (self,)
         first = self.take(len(self.files) // 2)
         return first, self._of(first.after, self.files[len(first.files) :], self.closing)
 
     def without(self, path: str, reason: str) -> PathSlice:
-        """The same slice, which passes over one of its files."""
+        """Return the same slice with one of its files in quarantine."""
         bad = next(file for file in self.files if file.path == path)
-        kept = tuple(file for file in self.files if file.path != path)
-        aside = sorted(
-            [*self.quarantined, Quarantined(bad, reason)], key=lambda held: pair_order(held.file.path)
+        remaining = tuple(file for file in self.files if file.path != path)
+        quarantined = sorted(
+            [*self.quarantined, QuarantinedFile(bad, reason)], key=lambda entry: pair_order(entry.file.path)
         )
-        return replace(self, files=kept, quarantined=tuple(aside))
+        return replace(self, files=remaining, quarantined=tuple(quarantined))
 
     def leaving(self, paths: Collection[str]) -> PathSlice | None:
-        """The same slice beside the watermark, without files that wait; None if these are all of it."""
+        """Return the same slice beside the watermark without some files; None if nothing remains."""
         files = tuple(file for file in self.files if file.path not in paths)
         return replace(self, files=files) if files or self.quarantined else None
 
@@ -127,15 +131,17 @@ class PathSlice:
         before: Watermark,
         files: tuple[SourceFile, ...],
         closing: datetime | None,
-        aside: tuple[Quarantined, ...] = (),
+        quarantined: tuple[QuarantinedFile, ...] = (),
     ) -> PathSlice:
         if self.why != "run":
-            return replace(self, files=files, quarantined=aside)
-        made = slice_of(self.definition, before, (*files, *(held.file for held in aside)), closing)
-        return replace(made, files=files, quarantined=aside, replaces=self.replaces, since=self.since)
+            return replace(self, files=files, quarantined=quarantined)
+        slice_ = make_slice(
+            self.definition, before, (*files, *(entry.file for entry in quarantined)), closing
+        )
+        return replace(slice_, files=files, quarantined=quarantined, replaces=self.replaces, since=self.since)
 
 
-def cut(
+def cut_slices(
     definition: PathWatermark,
     before: Watermark,
     files: Sequence[SourceFile],
@@ -144,19 +150,19 @@ def cut(
     """Cut files above a state, in pair order, into slices within the checkpoint's limits.
 
     Args:
-        definition: what the user declared.
+        definition: the user's definition.
         before: the state below the first file.
-        files: all of them.
+        files: all files, in pair order.
         closing: the clock, if the last slice may close partitions.
     """
     for portion in _portions(definition.checkpoint, files):
         last = portion[-1] is files[-1]
-        slice_ = slice_of(definition, before, portion, closing if last else None)
+        slice_ = make_slice(definition, before, portion, closing if last else None)
         yield slice_
         before = slice_.after
 
 
-def cut_pending(
+def cut_pending_slices(
     definition: PathWatermark,
     state: Watermark,
     files: Sequence[SourceFile],
@@ -169,33 +175,33 @@ def cut_pending(
         yield PathSlice(portion, state, state, definition, why=why, replaces=replaces)
 
 
-def slice_of(
+def make_slice(
     definition: PathWatermark, before: Watermark, files: tuple[SourceFile, ...], closing: datetime | None
 ) -> PathSlice:
-    """The slice of these files above a state."""
-    state = PathState.of(before).processed(file.path for file in files)
+    """Return the slice of these files above a state."""
+    state = PathState.of(before).after_files(file.path for file in files)
     after = watermark_of(definition, state)
     if closing and definition.scope == "partition":
-        after = closed(definition, state, closing)
+        after = close_old_partitions(definition, state, closing)
     return PathSlice(files, before, after, definition, closing)
 
 
 def watermark_of(definition: PathWatermark, state: PathState) -> Watermark:
-    """The watermark of a state, in the form of the definition's scope."""
+    """Return a state's watermark in the form of the definition's scope."""
     return state.global_watermark() if definition.scope == "global" else state.partition_watermark()
 
 
 def _portions(limits: Checkpoint, files: Sequence[SourceFile]) -> Iterator[tuple[SourceFile, ...]]:
-    """As many files at a time as make a slice, in order."""
+    """Yield the files of one slice after another, in order."""
     start = 0
     while start < len(files):
-        count = _fits(limits, files, start)
+        count = _next_slice_length(limits, files, start)
         yield tuple(files[start : start + count])
         start += count
 
 
-def _fits(limits: Checkpoint, files: Sequence[SourceFile], start: int) -> int:
-    """How many files from ``start`` make a slice; one at least, however large it is."""
+def _next_slice_length(limits: Checkpoint, files: Sequence[SourceFile], start: int) -> int:
+    """Return how many files from ``start`` make a slice: at least one, however large it is."""
     size, count = 0, 0
     for file in files[start : start + limits.interval_files]:
         size += file.size

@@ -1,4 +1,4 @@
-"""What a listing knows of files: each as it was listed, and all that it found."""
+"""Files as a listing returns them."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from partitions.path.order import pair_order
-from partitions.path.skipped import Skipped
+from partitions.path.skipped import SkippedNames
 
 
 @dataclass(frozen=True)
 class SourceFile:
-    """One file as it was listed.
+    """One listed file.
 
     Attributes:
         path: relative to the source's root.
         size: bytes.
-        version: what changes when the file does: the etag, or the modification time in nanoseconds.
-        modified: when it was last modified, epoch milliseconds by the store's clock.
+        version: changes with the file: the etag, or the modification time in nanoseconds.
+        modified: time of the last modification, epoch milliseconds by the store's clock.
     """
 
     path: str
@@ -27,28 +27,28 @@ class SourceFile:
 
     @property
     def row(self) -> tuple[str, int, str, int]:
-        """As plain data, for the log's lists; ``SourceFile(*row)`` reads it back."""
+        """The file as plain data, for the log's lists; ``SourceFile(*row)`` reads it back."""
         return self.path, self.size, self.version, self.modified
 
 
 @dataclass(frozen=True)
 class ListedFiles:
-    """What a listing found above a position.
+    """The result of a listing above a position.
 
     Attributes:
-        files: in pair order, each once.
-        root_files: whether files were seen at the root.
-        calls: LIST calls, or folders opened on a local folder.
-        skipped: what else lies above the position and holds something, but is no file of the source.
+        files: in pair order, without duplicates.
+        root_files: whether there are files at the root.
+        calls: LIST calls, or opened folders of a local folder.
+        skipped: other names above the position that are no files of the source.
     """
 
     files: tuple[SourceFile, ...]
     root_files: bool = False
     calls: int = 0
-    skipped: tuple[Skipped, ...] = ()
+    skipped: tuple[SkippedNames, ...] = ()
 
 
 def in_pair_order(files: Sequence[SourceFile]) -> tuple[SourceFile, ...]:
-    """Sort files as the watermark orders them, each path once."""
+    """Sort files in watermark order, without duplicates."""
     unique = {file.path: file for file in files}
     return tuple(unique[path] for path in sorted(unique, key=pair_order))

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from partitions.errors import CorruptWatermark
 from partitions.path.order import FileKey
 from partitions.path.time_template import TimeTemplate
-from partitions.sentinels import Watermark, shown
+from partitions.sentinels import Watermark, value_text
 from partitions.watermark import is_empty
 
 Status = Literal["initial", "active", "idle"]
@@ -18,13 +18,14 @@ Status = Literal["initial", "active", "idle"]
 
 @dataclass(frozen=True)
 class PathState:
-    """What is committed. Nothing of it ever falls.
+    """The committed state; none of its values ever falls.
 
     Attributes:
         last: scope global: the last committed file in pair order.
         names: scope partition: the last committed name by partition; the root is the partition ``""``.
         closed_before: scope partition: partitions whose time lies below this instant are closed.
-        status: ``initial`` never saw a file, ``active`` the last tick found files, ``idle`` it found none.
+        status: ``initial``: no file so far; ``active``: the last tick found files; ``idle``: it found
+        none.
     """
 
     last: FileKey | None = None
@@ -34,10 +35,12 @@ class PathState:
 
     @classmethod
     def of(cls, watermark: Mapping[str, Any] | None) -> PathState:
-        """Read ``{"path": …}`` or ``{"paths": {…}, "closed_before": …}``; empty is the state of a new source.
+        """Parse the watermark of either scope; empty is the state of a new source.
+
+        The forms are ``{"path": …}`` and ``{"paths": {…}, "closed_before": …}``.
 
         Raises:
-            CorruptWatermark: for an object of another form.
+            CorruptWatermark: the object has another form.
         """
         if watermark is None or is_empty(watermark):
             return cls()
@@ -54,49 +57,49 @@ class PathState:
             return cls(names=names, closed_before=closed, status="active")
         raise CorruptWatermark(
             'path watermark: expected {"path": text} or {"paths": {partition: name}, "closed_before": instant or null},'
-            f" found {shown(dict(watermark))}"
+            f" found {value_text(dict(watermark))}"
         )
 
     @staticmethod
     def holds_nothing(_watermark: Mapping[str, Any]) -> bool:
-        """Return whether a watermark that is not empty counts nothing as loaded: of this kind none does."""
+        """Return False: a path watermark that is not empty always counts files as loaded."""
         return False
 
     @property
     def path(self) -> str | None:
-        """The last committed file's path (scope global); readable in every status."""
+        """The last committed file's path (scope global), in every status."""
         return self.last.path if self.last else None
 
     def global_watermark(self) -> Watermark:
-        """The watermark of scope global."""
+        """Return the watermark of scope global."""
         return {"path": self.path}
 
     def partition_watermark(self) -> Watermark:
-        """The watermark of scope partition."""
+        """Return the watermark of scope partition."""
         return {"paths": dict(self.names), "closed_before": self.closed_before}
 
-    def covers(self, other: PathState, template: TimeTemplate | None = None) -> bool:
-        """Whether nothing of ``other`` lies above this state: going from it to this one, no value falls.
+    def covers(self, older: PathState, template: TimeTemplate | None = None) -> bool:
+        """Return whether no value falls from ``older`` to this state.
 
         Args:
-            other: the state below, if it is one.
-            template: parses a partition's time, which tells a closed one from one that was forgotten.
+            older: another state.
+            template: parses a partition's time, to tell a closed partition from a lost one.
         """
-        if other.last is not None and (self.last is None or self.last < other.last):
+        if older.last is not None and (self.last is None or self.last < older.last):
             return False
-        if other.closed_before and (self.closed_before is None or self.closed_before < other.closed_before):
+        if older.closed_before and (self.closed_before is None or self.closed_before < older.closed_before):
             return False
         return all(
             self.names[name] >= last if name in self.names else self._closed(name, template)
-            for name, last in other.names.items()
+            for name, last in older.names.items()
         )
 
     def _closed(self, partition: str, template: TimeTemplate | None) -> bool:
         start = template.time(partition) if template else None
         return start is not None and self.closed_before is not None and start < self.closed_before
 
-    def processed(self, paths: Iterable[str]) -> PathState:
-        """The state after these files were committed, in any order; a processed file makes the source active."""
+    def after_files(self, paths: Iterable[str]) -> PathState:
+        """Return the state after these files were committed, in any order; the source becomes active."""
         last, names = self.last, dict(self.names)
         for key in map(FileKey.of, paths):
             last = key if last is None else max(last, key)
@@ -104,5 +107,5 @@ class PathState:
         return replace(self, last=last, names=names, status="active")
 
     def idle(self) -> PathState:
-        """The state after a tick that found nothing; a source that never saw a file stays initial."""
+        """Return the state after a tick that found nothing; a source without any file so far stays initial."""
         return self if self.status == "initial" else replace(self, status="idle")

@@ -1,7 +1,7 @@
-"""Time in partition names: ``date=%Y-%m-%d`` and its like (docs/reference/files.md).
+"""Time in partition names, such as ``date=%Y-%m-%d`` (docs/reference/files.md).
 
-A template names one or more leading components of a partition. It is used both ways: to write the prefixes of a cold
-start, and to read the time of a partition so that old ones can be closed. All times are UTC.
+A template names one or more leading components of a partition. It writes the prefixes of a cold start, and
+reads the time of a partition so that old ones can be closed. All times are UTC.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from functools import cached_property
 
 from partitions.errors import ConfigurationError
-from partitions.path.order import LAST, below
+from partitions.path.order import LAST, key_before
 
 _DIRECTIVES = {"Y": r"\d{4}", "m": r"\d{2}", "d": r"\d{2}", "j": r"\d{3}", "H": r"\d{2}"}
 _FINENESS = {"Y": "years", "m": "months", "d": "days", "j": "days", "H": "hours"}
@@ -25,13 +25,13 @@ class TimeTemplate:
     """A strftime text with the directives %Y %m %d %j %H; ``*`` stands for any one component.
 
     Attributes:
-        text: the template, components separated by slashes.
+        text: the template, with components separated by slashes.
     """
 
     text: str
 
     def __post_init__(self) -> None:
-        """Refuse what no prefix could be written from.
+        """Refuse a template that cannot write prefixes.
 
         Raises:
             ConfigurationError: unknown directives, no time at all, a wildcard inside a component.
@@ -51,13 +51,13 @@ class TimeTemplate:
             )
 
     @property
-    def reads(self) -> bool:
-        """Whether a partition's time can be read back: %Y, then %m and %d or %j, then %H, without a hole."""
+    def can_parse(self) -> bool:
+        """Whether it can parse a partition's time: %Y, then %m and %d or %j, then %H, without a gap."""
         return "".join(sorted(self._directives, key="YmdjH".index)) in _ORDERED
 
     @property
-    def wildcard(self) -> bool:
-        """Whether a component may be anything, so that prefixes cannot be written from it."""
+    def has_wildcard(self) -> bool:
+        """Whether a component may be anything, so that it cannot write prefixes."""
         return "*" in self._parts
 
     @property
@@ -68,7 +68,7 @@ class TimeTemplate:
         )
 
     def floor(self, instant: datetime) -> datetime:
-        """Start of the unit that holds an aware instant."""
+        """Return the start of the unit that holds an aware instant."""
         start = instant.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
         match self.unit:
             case "hours":
@@ -81,7 +81,7 @@ class TimeTemplate:
                 return start.replace(hour=0, day=1, month=1)
 
     def step(self, start: datetime, count: int) -> datetime:
-        """Move the start of a unit by whole units."""
+        """Return the start of the unit ``count`` units later."""
         match self.unit:
             case "hours":
                 return start + timedelta(hours=count)
@@ -92,11 +92,11 @@ class TimeTemplate:
                 return start.replace(year=months // 12, month=months % 12 + 1)
 
     def time(self, partition: str) -> datetime | None:
-        """The start of a partition's own time range; ``None`` if the template does not parse it.
+        """Return the start of a partition's time range; None if the template does not parse it.
 
         The template may be coarser than the partition: further components do not matter.
         """
-        match = self._pattern.match(partition) if self.reads else None
+        match = self._pattern.match(partition) if self.can_parse else None
         if match is None:
             return None
         part = {name: int(value) for name, value in match.groupdict().items()}
@@ -110,36 +110,36 @@ class TimeTemplate:
         return day if part["j"] >= 1 and day.year == start.year else None
 
     def prefix(self, partition: str) -> str | None:
-        """Return the leading components of a partition that the template can have written; None if it fits none."""
+        """Return the leading components of a partition that fit the template; None if they do not."""
         match = self._pattern.match(partition)
         return match.group().rstrip("/") if match else None
 
     def end(self, start: datetime) -> datetime:
-        """Exclusive end of the time range that starts there."""
+        """Return the exclusive end of the time range that starts there."""
         return self.step(start, 1)
 
     def skip(self, partition: str, before: datetime) -> str:
-        """The key after which a listing has left the partitions that are closed like this one.
+        """Return the key after which a listing has left the partitions that are closed like this one.
 
-        If texts sort like times, the jump is to the first open time; what lies in between and the template does not fit
-        has to be looked for by itself. Elsewhere it leaves just this partition.
+        If texts sort like times, the jump goes to the first open time; names in between that do not fit
+        the template need a search of their own. Otherwise it leaves only this partition.
 
         Args:
-            partition: a closed one, that the template parses.
-            before: the instant below which partitions are closed.
+            partition: a closed partition that the template parses.
+            before: partitions below this instant are closed.
         """
         own = partition.split("/")[: len(self._parts)]
         if "".join(self._directives) not in _ORDERED:
             return f"{'/'.join(own)}/{LAST}"
         chosen = []
-        for index, written in enumerate(before.strftime(self.text.strip("/")).split("/")):
-            chosen.append(own[index] if self._parts[index] == "*" else written)
+        for index, open_part in enumerate(before.strftime(self.text.strip("/")).split("/")):
+            chosen.append(own[index] if self._parts[index] == "*" else open_part)
             if chosen[index] != own[index] and "*" in self._parts[index:]:
-                break  # below another year, each region begins again
-        return below("/".join(chosen))
+                break  # inside another year, each region starts again
+        return key_before("/".join(chosen))
 
     def leads_to(self, folder: str) -> bool:
-        """Whether the template could have written this folder, or one that lies above or below it."""
+        """Return whether the template can have written this folder, or one above or below it."""
         return all(
             pattern.fullmatch(part) for pattern, part in zip(self._pieces, folder.split("/"), strict=False)
         )
@@ -154,24 +154,24 @@ class TimeTemplate:
 
     @cached_property
     def _pattern(self) -> re.Pattern[str]:
-        seen: set[str] = set()
-        return re.compile("/".join(_regex(part, seen) for part in self._parts) + r"(?:/|\Z)", re.ASCII)
+        directives: set[str] = set()
+        return re.compile("/".join(_regex(part, directives) for part in self._parts) + r"(?:/|\Z)", re.ASCII)
 
     @cached_property
     def _pieces(self) -> list[re.Pattern[str]]:
-        """Of each component by itself."""
+        """The pattern of each component."""
         return [re.compile(_regex(part, set()), re.ASCII) for part in self._parts]
 
 
-def _regex(part: str, seen: set[str]) -> str:
-    """What a component looks like; a directive that was ``seen`` before has to agree with itself."""
+def _regex(part: str, directives: set[str]) -> str:
+    """Return the pattern of a component; a directive in ``directives`` must repeat its earlier text."""
 
     def pattern_of(text: str) -> str:
         name = text[1:]
         if text[:1] != "%" or name not in _DIRECTIVES:
             return re.escape(text.replace("%%", "%"))
-        again = name in seen
-        seen.add(name)
+        again = name in directives
+        directives.add(name)
         return f"(?P={name})" if again else f"(?P<{name}>{_DIRECTIVES[name]})"
 
     return "[^/]+" if part == "*" else "".join(map(pattern_of, re.split(r"(%.)", part)))

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from partitions.plan import counted
+from partitions.plan import pluralize
 from partitions.records.csv_form import (
     LINE_BREAK,
     LINE_BREAK_PATTERN,
@@ -147,7 +147,7 @@ class CsvRule:
                 tokens.values[-1].text,
             )
         if len(tokens.values) != len(self.fields):
-            return Fault(f"expected {counted(len(self.fields), 'value')}, found {len(tokens.values)}")
+            return Fault(f"expected {pluralize(len(self.fields), 'value')}, found {len(tokens.values)}")
         for place, ((name, data_type), token) in enumerate(zip(self.fields, tokens.values, strict=True)):
             if any(letter in token.text for letter in self.form.lost_characters):
                 return Fault(

@@ -14,10 +14,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from partitions.ddl import column_name
-from partitions.json_faults import in_plain_words
+from partitions.ddl import ddl_name
+from partitions.json_faults import explain_json_error
 from partitions.json_types import json_type
-from partitions.plan import counted
+from partitions.plan import pluralize
 from partitions.records.forms import NO_TYPE, TextOptions
 from partitions.records.json_decoding import MOST_LEVELS, is_deeper
 from partitions.records.judge import fault_of_text
@@ -113,7 +113,7 @@ def types_of_csv(text: str, separator: str) -> FirstTypes:
     for number, row in enumerate(rows, 2):
         if len(row) != len(names):
             raise UnclearColumns(
-                f"its record {number} has {counted(len(row), 'value')}, its header {len(names)}"
+                f"its record {number} has {pluralize(len(row), 'value')}, its header {len(names)}"
             )
         if any("\n" in value or "\r" in value for value in row):
             raise UnclearColumns(
@@ -194,7 +194,7 @@ def _parse_json(text: str, where: str) -> Any:
     except RecursionError:
         raise UnclearColumns(f"{where} is nested more than {MOST_LEVELS} levels deep") from None
     except ValueError as error:
-        raise UnclearColumns(f"{where} is not complete JSON: {in_plain_words(error)}") from None
+        raise UnclearColumns(f"{where} is not complete JSON: {explain_json_error(error)}") from None
     if is_deeper(value, MOST_LEVELS):
         raise UnclearColumns(f"{where} is nested more than {MOST_LEVELS} levels deep")
     return value
@@ -321,7 +321,7 @@ def _ddl(data_type: Any) -> str | None:
         inner = _ddl(data_type[0])
         return None if inner is None else f"array<{inner}>"
     fields = [(name, kind) for name, inner in _sort_fields(data_type) if (kind := _ddl(inner)) is not None]
-    return f"struct<{', '.join(f'{column_name(name)}: {kind}' for name, kind in fields)}>" if fields else None
+    return f"struct<{', '.join(f'{ddl_name(name)}: {kind}' for name, kind in fields)}>" if fields else None
 
 
 def _sql_type_name(data_type: str) -> str:

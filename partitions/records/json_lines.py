@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from partitions.json_faults import in_plain_words
+from partitions.json_faults import explain_json_error
 from partitions.records.forms import DECIMAL, INTEGER_BITS, NO_TYPE, WHOLE_BITS, TextOptions, Type
 from partitions.records.json_decoding import (
     BLANK,
@@ -122,7 +122,7 @@ class JsonRule:
         except RecursionError:
             return _TOO_DEEP
         except json.JSONDecodeError as error:
-            reason = f"found text that is not JSON ({in_plain_words(error)})"
+            reason = f"found text that is not JSON ({explain_json_error(error)})"
             return Verdict(Fault(f"expected a JSON object, {reason}{_hint_of_document(text)}"))
         if text[end:].strip(BLANK):
             return Verdict(
@@ -202,7 +202,7 @@ class JsonRule:
                 f"record {number + 1}: expected a JSON object, found one that is nested too deeply"
             ), items
         except json.JSONDecodeError as error:
-            reason = f"expected a JSON document, found text that is not JSON ({in_plain_words(error, over_lines=True)})"
+            reason = f"expected a JSON document, found text that is not JSON ({explain_json_error(error, over_lines=True)})"
             return Fault(reason), items
         end = position + 1 if is_array else position
         if text[end:].strip(BLANK):

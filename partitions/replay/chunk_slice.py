@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from partitions.column.predicates import Range
+from partitions.column.predicates import ColumnRange
 from partitions.column.slices import ColumnSlice
 from partitions.column.state import ColumnState
 from partitions.predicate import Predicate
@@ -50,7 +50,7 @@ def adds_above(target: Target, columns: Sequence[str], state: ColumnState) -> bo
     """
     if target.only_adds:
         return True
-    return target.way == "replace_by_watermark" and any(name not in state.marks for name in columns)
+    return target.way == "replace_by_watermark" and any(name not in state.bounds for name in columns)
 
 
 def is_done(chunk: Chunk, upper: Mapping[str, Any]) -> bool:
@@ -64,8 +64,8 @@ def later_rows(slice_: ColumnSlice) -> Predicate:
     return replace(range_, lower=range_.upper, lower_inclusive=not range_.upper_inclusive, upper=None).rows
 
 
-def _up_to(range_: Range, state: ColumnState) -> Range:
-    mark = state.marks.get(range_.column)
+def _up_to(range_: ColumnRange, state: ColumnState) -> ColumnRange:
+    mark = state.bounds.get(range_.column)
     if mark is None:
         return replace(range_, upper=range_.lower)
     if compare_values(range_.upper, mark.value) <= 0:

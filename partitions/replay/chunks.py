@@ -11,7 +11,7 @@ from datetime import date, datetime, timedelta
 from itertools import islice, pairwise
 from typing import Any
 
-from partitions.column.predicates import Range, shown
+from partitions.column.predicates import ColumnRange, format_bound
 from partitions.errors import ConfigurationError
 from partitions.replay.bounds import ReplayBound, typed_bounds
 from partitions.watermark import compare_values
@@ -36,12 +36,12 @@ class Chunk:
     @property
     def span(self) -> str:
         """Return the bounds in words."""
-        return f"{shown(self.lower)} to {shown(self.upper)}"
+        return f"{format_bound(self.lower)} to {format_bound(self.upper)}"
 
     @property
-    def range(self) -> Range:
+    def range(self) -> ColumnRange:
         """Return its values as a range."""
-        return Range(self.column, self.lower, self.upper, lower_inclusive=True, upper_inclusive=False)
+        return ColumnRange(self.column, self.lower, self.upper, lower_inclusive=True, upper_inclusive=False)
 
 
 def chunk_column(requested: str | None, columns: Sequence[str]) -> str:

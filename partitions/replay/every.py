@@ -10,11 +10,11 @@ from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, date, datetime, time
 
-from partitions.column.predicates import shown
+from partitions.column.predicates import format_bound
 from partitions.errors import ConfigurationError
 from partitions.replay.bounds import ReplayBound
 from partitions.replay.chunks import UNITS, Chunk
-from partitions.unit_values import WORDS, Kind
+from partitions.unit_values import WORDS, ValueType
 
 _EVERY = re.compile(r"\s*(-?\d{1,100})\s+([a-z]+)\s*", re.ASCII | re.IGNORECASE)
 _ADVICE = {
@@ -49,7 +49,7 @@ def parse_interval(text: str) -> dict[str, int]:
     return {interval_unit: int(match[1])}
 
 
-def fitted_chunks(chunks: Iterable[Chunk], kind: Kind | None) -> tuple[Chunk, ...]:
+def fitted_chunks(chunks: Iterable[Chunk], kind: ValueType | None) -> tuple[Chunk, ...]:
     """Return chunks whose bounds have the column's type.
 
     If the column is zoned, dates and times without a zone are in UTC.
@@ -67,7 +67,7 @@ def fitted_chunks(chunks: Iterable[Chunk], kind: Kind | None) -> tuple[Chunk, ..
     )
 
 
-def _fitted(bound: ReplayBound, kind: Kind | None, chunk: Chunk) -> ReplayBound:
+def _fitted(bound: ReplayBound, kind: ValueType | None, chunk: Chunk) -> ReplayBound:
     is_number = kind in ("whole", "number")
     if isinstance(bound, int):
         fitted: ReplayBound | None = bound if is_number else None
@@ -80,7 +80,7 @@ def _fitted(bound: ReplayBound, kind: Kind | None, chunk: Chunk) -> ReplayBound:
     if fitted is None:
         column_type = WORDS[kind] if kind else "nothing that tells its type"
         raise ConfigurationError(
-            f"expected bounds of the type of column {chunk.column}, which holds {column_type}, found {shown(bound)}. {_ADVICE.get(kind or '', _OTHERS)}"
+            f"expected bounds of the type of column {chunk.column}, which holds {column_type}, found {format_bound(bound)}. {_ADVICE.get(kind or '', _OTHERS)}"
         )
     return fitted
 

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import groupby
 
-from partitions.intervals import Interval, difference, union
+from partitions.intervals import Interval, subtract, union
 from partitions.path.source import SourceFile
 from partitions.predicate import Among, Between, Predicate, any_of
 from partitions.window.state import WindowState
@@ -86,7 +86,7 @@ def _parts(
     high = state.high(work.unit, start) if start is not None else None
     if start is None or end is None or high is None:
         return
-    swappable = difference([(start, min(end, high))], read.get(work.unit, ()))
+    swappable = subtract([(start, min(end, high))], read.get(work.unit, ()))
     if whole and list(swappable) != [(start, end)]:
         return
     for lower, upper in swappable:

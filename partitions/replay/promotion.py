@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from partitions.column.predicates import Range
-from partitions.column.state import ColumnState, Mark
+from partitions.column.predicates import ColumnRange
+from partitions.column.state import ColumnState, ReadBound
 from partitions.predicate import AllOf, Among, AnyOf, HasValue, Predicate, all_of, any_of
 from partitions.replay.chunks import Chunk
 from partitions.watermark import compare_values
@@ -55,16 +55,18 @@ def promoted_rows(
         leaves_above: whether rows above the live state are left to the next run, which would add them once
         more.
     """
-    bounds = Range(range_.column, range_.lower, range_.upper, lower_inclusive=True, upper_inclusive=False)
-    same = not leaves_above and now.marks == start_state.marks and not keeps_boundary
+    bounds = ColumnRange(
+        range_.column, range_.lower, range_.upper, lower_inclusive=True, upper_inclusive=False
+    )
+    same = not leaves_above and now.bounds == start_state.bounds and not keeps_boundary
     if same or lies_below(range_, columns, start_state):
         return bounds.rows
     not_new = all_of(
-        _up_to(name, start_state.marks.get(name), inclusive=not keeps_boundary) for name in columns
+        _up_to(name, start_state.bounds.get(name), inclusive=not keeps_boundary) for name in columns
     )
     if leaves_above:
         return AllOf((bounds.rows, *_parts(not_new)))
-    return AllOf((bounds.rows, any_of((not_new, *(_above(name, now.marks.get(name)) for name in columns)))))
+    return AllOf((bounds.rows, any_of((not_new, *(_above(name, now.bounds.get(name)) for name in columns)))))
 
 
 def swaps_nothing(
@@ -82,7 +84,7 @@ def swaps_nothing(
         now: the live state.
         leaves_above: as in :func:`promoted_rows`.
     """
-    old, new = start_state.marks.get(range_.column), now.marks.get(range_.column)
+    old, new = start_state.bounds.get(range_.column), now.bounds.get(range_.column)
     if old is not None and compare_values(old.value, range_.lower) >= 0:
         return False
     passed = new is not None and compare_values(range_.upper, new.value) <= 0
@@ -103,22 +105,22 @@ def loaded_again(
         start_state: the live state then.
     """
     for entry in entries:
-        if not any(_reaches_below(entry, name, start_state.marks.get(name)) for name in columns):
+        if not any(_reaches_below(entry, name, start_state.bounds.get(name)) for name in columns):
             continue
         if len(columns) > 1 or _touches(entry, range_):
             yield entry
 
 
-def _reaches_below(entry: LoadedEntry, column: str, start_mark: Mark | None) -> bool:
+def _reaches_below(entry: LoadedEntry, column: str, start_mark: ReadBound | None) -> bool:
     if start_mark is None:  # nothing of it was loaded by this column
         return False
-    lower = entry.lower.marks.get(column) if entry.lower else None
+    lower = entry.lower.bounds.get(column) if entry.lower else None
     return lower is None or compare_values(lower.value, start_mark.value) < 0
 
 
 def _touches(entry: LoadedEntry, range_: Chunk) -> bool:
-    lower = entry.lower.marks.get(range_.column) if entry.lower else None
-    upper = entry.upper.marks.get(range_.column) if entry.upper else None
+    lower = entry.lower.bounds.get(range_.column) if entry.lower else None
+    upper = entry.upper.bounds.get(range_.column) if entry.upper else None
     if lower is not None and compare_values(lower.value, range_.upper) >= 0:
         return False
     return upper is None or compare_values(upper.value, range_.lower) >= 0
@@ -126,23 +128,23 @@ def _touches(entry: LoadedEntry, range_: Chunk) -> bool:
 
 def lies_below(range_: Chunk, columns: Sequence[str], start_state: ColumnState) -> bool:
     """Return whether all of a range was read; with several columns its upper bound does not tell."""
-    mark = start_state.marks.get(range_.column)
+    mark = start_state.bounds.get(range_.column)
     return len(columns) == 1 and mark is not None and compare_values(range_.upper, mark.value) <= 0
 
 
-def _up_to(column: str, mark: Mark | None, *, inclusive: bool) -> Predicate:
+def _up_to(column: str, mark: ReadBound | None, *, inclusive: bool) -> Predicate:
     """Return the predicate of rows that are not new by a column."""
     without = Among(column, (None,))
     if mark is None:
         return without
-    rows = Range(column, None, mark.value, upper_inclusive=mark.inclusive and inclusive).rows
+    rows = ColumnRange(column, None, mark.value, upper_inclusive=mark.inclusive and inclusive).rows
     return AnyOf((rows, without))
 
 
-def _above(column: str, mark: Mark | None) -> Predicate:
+def _above(column: str, mark: ReadBound | None) -> Predicate:
     if mark is None:
         return HasValue(column)
-    return Range(column, mark.value, None, lower_inclusive=not mark.inclusive).rows
+    return ColumnRange(column, mark.value, None, lower_inclusive=not mark.inclusive).rows
 
 
 def _parts(predicate: Predicate) -> tuple[Predicate, ...]:

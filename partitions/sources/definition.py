@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import tzinfo
 from typing import Any, ClassVar, Literal, NamedTuple
 
-from partitions.bound_text import FIELDS, Wording
+from partitions.bound_text import FIELDS, BoundFormat
 from partitions.model import Model
-from partitions.placeholders import TIMES, Placeholder, wording
+from partitions.placeholders import TIMES, Placeholder, bound_format
 from partitions.refusal import Refusal
 
 WHOLE_WINDOW = frozenset({"start", "end"})
@@ -73,7 +73,7 @@ class BoundText(NamedTuple):
     name: str
     key: tuple[str | int, ...]
     form: str
-    wording: Wording
+    wording: BoundFormat
 
 
 class SourceDefinition(Model):
@@ -134,8 +134,8 @@ class SourceDefinition(Model):
         for name in TIMES:
             forms = [placeholder for placeholder in self.request_placeholders if placeholder.name == name]
             if forms:
-                coarsest = min(forms, key=lambda form: FIELDS.index(wording([form], name, zone).finest))
-                words = wording(self.request_placeholders, name, zone)
+                coarsest = min(forms, key=lambda form: FIELDS.index(bound_format([form], name, zone).finest))
+                words = bound_format(self.request_placeholders, name, zone)
                 yield BoundText(name, ("source", self.placeholder_location[0]), coarsest.text, words)
 
     @property

@@ -17,13 +17,13 @@ from partitions.records.csv_form import REFUSED_OPTIONS as CSV_REFUSED
 from partitions.records.forms import lacks_part_of_date
 from partitions.records.options import ENCODING_OPTIONS
 from partitions.refusal import Refusal
-from partitions.spelling import nearest
+from partitions.spelling import nearest_name
 
 
 def _suggest_option(name: str, names: Sequence[str]) -> str:
     """Return the valid options in words, the one most similar to an unknown option first."""
-    nearest_name = nearest(name, names)
-    return f"{f'{nearest_name}, or another ' if nearest_name else ''}one of {', '.join(names)}"
+    suggestion = nearest_name(name, names)
+    return f"{f'{suggestion}, or another ' if suggestion else ''}one of {', '.join(names)}"
 
 
 def _canonical_name(name: object) -> object:

@@ -12,7 +12,7 @@ from partitions.errors import ConfigurationError
 from partitions.placeholders import Placeholder, Template
 from partitions.sources.definition import ConnectionType
 from partitions.sources.rows import RowsSource
-from partitions.sql_text import MARIADB, POSTGRESQL, LexicalRules, spans, without_end
+from partitions.sql_text import MARIADB, POSTGRESQL, LexicalRules, non_code_spans, strip_end
 
 _NAME_PART = re.compile(r'(?:"((?:[^"\x00]|"")+)"|([^\s".\x00](?:[^".\x00]*[^\s".\x00])?))(\.|\Z)')
 _LONGEST_NAME = 3
@@ -40,7 +40,7 @@ def _split_name(text: str) -> tuple[str, ...]:
 
 def _check_query(text: str) -> str:
     template = Template.parse(text)
-    if not without_end(text, POSTGRESQL):
+    if not strip_end(text, POSTGRESQL):
         raise ValueError("expected a query, such as SELECT * FROM orders")
     if template.names and all(_quoted_placeholder(text, syntax) for syntax in (POSTGRESQL, MARIADB)):
         raise ValueError(_quoted_placeholder(text, POSTGRESQL))
@@ -49,7 +49,7 @@ def _check_query(text: str) -> str:
 
 def _quoted_placeholder(text: str, syntax: LexicalRules) -> str | None:
     """Return what is wrong with a query whose placeholder is quoted or commented; None if none is."""
-    quoted_spans = list(spans(text, syntax))
+    quoted_spans = list(non_code_spans(text, syntax))
     for placeholder in Template.parse(text).placeholders:
         enclosing = next(
             (span for span in quoted_spans if span.start < placeholder.position < span.end), None

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from partitions.errors import StrandlineError
-from partitions.plan import counted
+from partitions.plan import pluralize
 from partitions.stream.operators import Aggregate, Operator, OverWindow, SessionWindows, splits_operator
 from partitions.stream.splits import split_in_words
 from partitions.stream.state import StreamState
@@ -45,7 +45,7 @@ def check_buffer(
     causes = ", ".join(f"{rows:,} {why}" for rows, why in sorted(reasons, reverse=True) if rows)
     remedy = "Mend the split, remove it, or" if for_splits * 2 >= waiting else "Make it shorter, or"
     raise StrandlineError(
-        f"dataflow {dataflow}: {counted(waiting, 'row')} would wait after epoch {epoch}: {causes}. That is more than"
+        f"dataflow {dataflow}: {pluralize(waiting, 'row')} would wait after epoch {epoch}: {causes}. That is more than"
         f" watermark.buffer.max_rows, {most:,}. Nothing of this epoch was committed. {remedy} raise the limit",
         code="buffer_full",
     )

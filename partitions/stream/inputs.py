@@ -264,7 +264,7 @@ def input_of(plain: Mapping[str, Any]) -> Input:
 
 def after_files(before: Watermark, files: Sequence[SourceFile]) -> Files:
     """Return the input of files above a path watermark, with the watermark after them in the same form."""
-    state = PathState.of(before).processed(file.path for file in files)
+    state = PathState.of(before).after_files(file.path for file in files)
     by_partition = "paths" in before
     after = state.partition_watermark() if by_partition else state.global_watermark()
     return Files(tuple(files), before, after)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from partitions.errors import StrandlineError
-from partitions.plan import counted
+from partitions.plan import pluralize
 from partitions.stream.splits import split_in_words
 
 OnLateRows = Literal["divert", "drop", "fail"]
@@ -37,9 +37,9 @@ def late_rows_error(
         late: the number of late rows.
         of_splits: the splits with the most late rows, and the number of each.
     """
-    splits = ", ".join(f"{counted(rows, 'row')} of {split_in_words(name)}" for name, rows in of_splits)
+    splits = ", ".join(f"{pluralize(rows, 'row')} of {split_in_words(name)}" for name, rows in of_splits)
     return StrandlineError(
-        f"dataflow {dataflow}: {counted(late, 'row')} of epoch {epoch} came late, and late is fail: {splits}. Nothing of this"
+        f"dataflow {dataflow}: {pluralize(late, 'row')} of epoch {epoch} came late, and late is fail: {splits}. Nothing of this"
         " epoch was committed. Set watermark.late to divert or drop; a longer watermark.timeout lowers no watermark that was reached",
         code="late_rows",
     )

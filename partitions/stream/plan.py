@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from partitions.plan import Plan, Skip, counted
+from partitions.plan import Plan, Skip, pluralize
 from partitions.stream.definition import StreamWatermark
 from partitions.stream.ending import closes_at, closing_epoch, flush_epoch, pending_epoch
 from partitions.stream.event_time import EventTime
@@ -58,10 +58,10 @@ def plan(
     leaves_at = closes_at(state, definition.close_after, operators)
     if leaves_at is not None and not slices:
         leave = f"wait, and leave at {leaves_at.isoformat()} if no input comes (close_after)"
-        skips.append(Skip(counted(state.buffered, "row"), leave))
+        skips.append(Skip(pluralize(state.buffered, "row"), leave))
     if remaining := len(all_inputs) - len(planned):
         most = f"a run makes at most {definition.max_slices} (max_slices)"
-        skips.append(Skip(counted(remaining, "epoch"), most))
+        skips.append(Skip(pluralize(remaining, "epoch"), most))
     why = _why(state, slices, leaves=without is not None)
     return Plan(dataflow, "stream", number, now, why, slices, tuple(skips))
 
@@ -70,7 +70,7 @@ def _why(state: StreamState, slices: Sequence[EpochSlice], *, leaves: bool) -> s
     """Return the purpose of the next epochs; ``leaves``: waiting rows leave after the input."""
     files = sum(slice_.input.files for slice_ in slices)
     why = (
-        f"{counted(files, 'file')} of new input in {counted(len(slices), 'epoch')}"
+        f"{pluralize(files, 'file')} of new input in {pluralize(len(slices), 'epoch')}"
         if files
         else "what waits leaves without new input"
         if leaves
@@ -81,7 +81,7 @@ def _why(state: StreamState, slices: Sequence[EpochSlice], *, leaves: bool) -> s
     if files and leaves:
         why += ", then what waits leaves"
     if state.open_from is not None:
-        why += f"; windows are open from {_in_words(state.open_from)} on, and {counted(state.buffered, 'row')} buffered"
+        why += f"; windows are open from {_in_words(state.open_from)} on, and {pluralize(state.buffered, 'row')} buffered"
     return why
 
 
@@ -114,7 +114,7 @@ def _skips(definition: StreamWatermark, state: StreamState) -> Sequence[Skip]:
     ]
     skips = [Skip(f"split {name}", "awaited, it had no row yet") for name in awaited if name not in idle]
     skips += [
-        Skip(f"split {name}", f"idle, no rows for {counted(splits[name].idle, 'epoch')}") for name in idle
+        Skip(f"split {name}", f"idle, no rows for {pluralize(splits[name].idle, 'epoch')}") for name in idle
     ]
     awake = {name: split.watermark for name, split in splits.items() if name not in idle}
     if state.buffered and state.value is not None and state.value in awake.values():

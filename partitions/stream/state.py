@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any
 
 from partitions.errors import CorruptWatermark
-from partitions.sentinels import Watermark, shown
+from partitions.sentinels import Watermark, value_text
 from partitions.stream.event_time import EventTime, later
 from partitions.watermark import is_empty
 
@@ -138,7 +138,7 @@ class StreamState:
         if state is None or not state._is_sound():
             raise CorruptWatermark(
                 'stream watermark: expected {"global": time, "splits": {name: {"watermark", "idle"}}, "segments": […]},'
-                f" times all whole numbers or all datetimes, found {shown(dict(watermark))}"
+                f" times all whole numbers or all datetimes, found {value_text(dict(watermark))}"
             )
         return state
 

@@ -1,4 +1,4 @@
-"""What ``strandline watch`` knows of one dataflow from look to look, and whether a run of it is due."""
+"""Track one dataflow of ``strandline watch`` from check to check, and decide whether it is due."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ from partitions.pauses import RetryBackoff
 
 @dataclass(frozen=True)
 class Finding:
-    """What a look at one dataflow has found.
+    """The result of one check of a dataflow.
 
     Attributes:
-        time: of the look.
-        work: identifies what is worth a run; "" if nothing is.
+        time: of the check.
+        work: identifies the work to run; "" if there is none.
         progress: identifies the newest entry if it made progress with the work; "" if it made none.
-        upstream: identifies the newest loads of the dataflows upstream, before the look; "" if there are none to wait for.
-        problem: why nothing is known, or why a run would fail; "" if a run may begin.
+        upstream: identifies the newest loads of upstream dataflows before the check; "" if there are none
+        to wait for.
+        problem: why the check failed, or why a run would fail; "" if a run may start.
     """
 
     time: datetime
@@ -30,32 +31,35 @@ class Finding:
 
 @dataclass(frozen=True)
 class WatchedDataflow:
-    """What is known of a dataflow from look to look.
+    """The memory of a dataflow from check to check.
 
     Attributes:
-        backoff: how often a run was begun since the last progress.
-        read: the loads upstream that the dataflow has read, as :attr:`Finding.upstream` names them; "" if none is known to be read.
+        backoff: the attempts since the last progress.
+        read: the upstream loads that the dataflow has read, as in :attr:`Finding.upstream`; "" if unknown.
     """
 
     backoff: RetryBackoff = field(default_factory=RetryBackoff)
     read: str = ""
 
     def is_woken(self, upstream: str) -> bool:
-        """Return whether upstream has loaded what this dataflow has not read: then all that is due is worth a run."""
+        """Return whether upstream has loads that this dataflow has not read.
+
+        Then any due work is worth a run.
+        """
         return bool(upstream) and upstream != self.read
 
     def may_run(self, finding: Finding) -> bool:
-        """Return whether the work of a finding may begin now: there is some, and no pause after a failure goes on."""
+        """Return whether a finding has work that may start now, after any pause for a failure."""
         if not finding.work:
             return False
         return self.backoff.wait(self._progress(finding), finding.work, finding.time.timestamp()) <= 0
 
     def attempted(self, finding: Finding) -> RetryBackoff:
-        """Return the back-off after the work of a finding has begun once more."""
+        """Return the back-off after another attempt at the finding's work."""
         return self.backoff.next(self._progress(finding), finding.work, finding.time.timestamp())
 
     def after_nothing(self, finding: Finding) -> WatchedDataflow:
-        """Return the state after a look that found no work: whatever was loaded upstream is read."""
+        """Return the state after a check without work: all upstream loads are read."""
         return replace(self, read=finding.upstream)
 
     def after_run(
@@ -64,10 +68,11 @@ class WatchedDataflow:
         """Return the state after a run.
 
         Args:
-            finding: that the run was begun for.
+            finding: the finding that started the run.
             attempt: the back-off with this run.
-            was_held: whether another run was at work, so that this one was no attempt.
-            has_read: whether it loaded something, or ended well. What fails of a run that has loaded something must not have all else read again.
+            was_held: whether another run held the dataflow, so that this one was no attempt.
+            has_read: whether it loaded something, or succeeded. If it loaded something and then failed,
+            the upstream loads still count as read.
         """
         read = finding.upstream if has_read else self.read
         return WatchedDataflow(self.backoff if was_held else attempt, read)
@@ -77,5 +82,8 @@ class WatchedDataflow:
 
 
 def is_about_to_change(upstream: Collection[str], running: Collection[str]) -> bool:
-    """Return whether a dataflow is better loaded later: one that it reads from, however far up, is being loaded now."""
+    """Return whether an upstream dataflow, direct or indirect, is loading now.
+
+    Then it is better to load this one later.
+    """
     return not set(upstream).isdisjoint(running)

@@ -1,4 +1,4 @@
-"""When changed project files are read again."""
+"""Decide when changed project files are read again."""
 
 from __future__ import annotations
 
@@ -7,31 +7,32 @@ from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True)
-class ProjectFiles:
-    """The states of a project's files that matter: each changes with any edit.
+class ProjectFileStates:
+    """The states of a project's files that matter; any edit changes the state.
 
     Attributes:
-        at_work: the state that the dataflows at work were read from.
-        seen: by the last look.
-        refused: the last state with errors in the settings; what was read before goes on.
+        at_work: the state that the running dataflows were read from.
+        last_state: the state at the last check.
+        refused: the last state with errors in the settings; the earlier settings stay in force.
     """
 
     at_work: Hashable
-    seen: Hashable = None
+    last_state: Hashable = None
     refused: Hashable = None
 
-    def looked_at(self, state: Hashable) -> tuple[ProjectFiles, bool]:
-        """Return the states after a look, and whether the files are to be read now: they are others, and were the same at the look before.
+    def after_look(self, state: Hashable) -> tuple[ProjectFileStates, bool]:
+        """Return the states after a check, and whether to read the files now.
 
-        An editor may write a file in several steps, or several files one after the other.
+        They are read if they have changed, but not since the check before: an editor may write a file in
+        several steps, or several files one after the other.
         """
-        is_due = state == self.seen and state not in (self.at_work, self.refused)
-        return replace(self, seen=state), is_due
+        is_due = state == self.last_state and state not in (self.at_work, self.refused)
+        return replace(self, last_state=state), is_due
 
-    def taken(self) -> ProjectFiles:
+    def after_read(self) -> ProjectFileStates:
         """Return the states after the files were read."""
-        return replace(self, at_work=self.seen)
+        return replace(self, at_work=self.last_state)
 
-    def with_errors(self) -> ProjectFiles:
+    def after_errors(self) -> ProjectFileStates:
         """Return the states after the files could not be read."""
-        return replace(self, refused=self.seen)
+        return replace(self, refused=self.last_state)

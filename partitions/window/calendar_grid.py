@@ -12,7 +12,7 @@ from datetime import datetime, time, timedelta, timezone, tzinfo
 from functools import cached_property, lru_cache
 from typing import Literal, get_args
 
-from partitions.instants import DAY, HOUR, add_days, add_months, as_datetime, is_reading, zone_of
+from partitions.instants import DAY, HOUR, add_days, add_months, as_datetime, local_time_means, zone_of
 from partitions.local_time import offset_changes
 
 Grain = Literal["none", "hourly", "daily", "weekly", "monthly", "yearly"]
@@ -44,7 +44,7 @@ class Grid:
         if grain in ("none", "hourly"):
             return cls(grain, zone)
         calendar, wall = zone_of(zone), as_datetime(start, zone_of(zone)).replace(tzinfo=None)
-        is_midnight = is_reading(datetime.combine(wall, time.min), start, calendar)
+        is_midnight = local_time_means(datetime.combine(wall, time.min), start, calendar)
         return cls(grain, zone, None if is_midnight or not _may_skip(calendar, wall.time()) else wall.time())
 
     @classmethod
@@ -103,9 +103,9 @@ class Grid:
         """
         wall = as_datetime(start, zone).replace(tzinfo=None)
         own = datetime.combine(wall, self.at or time.min)
-        if wall == own or is_reading(own, start, zone):
+        if wall == own or local_time_means(own, start, zone):
             return own
-        if self.at and is_reading(own - timedelta(days=1), start, zone):
+        if self.at and local_time_means(own - timedelta(days=1), start, zone):
             return own - timedelta(days=1)
         return wall
 

@@ -18,7 +18,7 @@ from pydantic import (
 
 from partitions.errors import ConfigurationError
 from partitions.instants import Instant, zone_of
-from partitions.json_faults import in_plain_words
+from partitions.json_faults import explain_json_error
 from partitions.model import Duration, Flag, Model
 from partitions.window.calendar_grid import GRAINS, Grain, Grid
 from partitions.window.dagster_units import MANY, MOST_KEYS, DagsterUnits
@@ -35,7 +35,7 @@ def _json_array(value: object) -> object:
             value = json.loads(value)
         except ValueError as error:
             raise ConfigurationError(
-                f"expected a JSON array, found text that does not parse: {in_plain_words(error)}"
+                f"expected a JSON array, found text that does not parse: {explain_json_error(error)}"
             ) from error
     if not isinstance(value, list | tuple):
         raise ConfigurationError(f"expected an array of watermark entries, found {type(value).__name__}")
@@ -49,7 +49,7 @@ def _window(value: object) -> object:
             value = json.loads(value)
         except ValueError as error:
             raise ConfigurationError(
-                f"{expected}, found text that does not parse: {in_plain_words(error)}"
+                f"{expected}, found text that does not parse: {explain_json_error(error)}"
             ) from error
     if value == {}:
         raise ConfigurationError(f"{expected}, found an empty object: there would be no window")

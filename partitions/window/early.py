@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 
 from partitions.instants import HOUR, floor_minute, milliseconds
-from partitions.intervals import Interval, difference, union
+from partitions.intervals import Interval, subtract, union
 from partitions.window.state import WindowState
 from partitions.window.work_outcomes import DeferredUnits
 
@@ -29,7 +29,7 @@ def find_early_start(state: WindowState, now: datetime, history: Iterable[tuple[
     """
     limit = milliseconds(now) + AHEAD
     is_recorded = all(
-        not difference(_spans(intervals), union(_spans(state.early.get(unit, ()))))
+        not subtract(_spans(intervals), union(_spans(state.early.get(unit, ()))))
         for unit, intervals in state.loaded_after(limit).items()
     )
     if is_recorded:

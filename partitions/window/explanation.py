@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from partitions.instants import as_datetime, floor_minute, milliseconds
-from partitions.plan import Skip, counted
+from partitions.plan import Skip, pluralize
 from partitions.window.due_ranges import DueFinder, DueRange
 from partitions.window.early import still_to_come
 from partitions.window.units import NO_UNIT
@@ -41,20 +41,20 @@ class Explanation:
         size = (
             ""
             if self.load.windows is None
-            else f" of {counted(len(self.load.windows), 'window')} x {counted(len(self.load.units), 'unit')}"
+            else f" of {pluralize(len(self.load.windows), 'window')} x {pluralize(len(self.load.units), 'unit')}"
         )
         remaining = (
             total - len(self.load.selector.selected) - sum(group.size for group in self.load.taken_groups)
         )
         waits = f"; {remaining:,} left for later runs ({self._cap})" if remaining else ""
-        return f"{counted(total, 'work unit')}{size} due: {reasons}{waits}"
+        return f"{pluralize(total, 'work unit')}{size} due: {reasons}{waits}"
 
     @property
     def _cap(self) -> str:
         most = self.load.definition.parallelism
         if most is not None and len(self.load.selector.selected) == most:
             return f"parallelism {most}"
-        return f"max_slices {self.load.budget.slices} of {counted(self.load.budget.limit, 'work unit')}"
+        return f"max_slices {self.load.budget.slices} of {pluralize(self.load.budget.limit, 'work unit')}"
 
     def _idle(self) -> str:
         if self.load.windows is not None and not len(self.load.windows):
@@ -126,7 +126,7 @@ class Explanation:
             for loaded in unit_due.loaded_ranges(unit):
                 for first, after in _parts_not_due(loaded[0], loaded[1], dues):
                     yield Skip(
-                        self._label(first, after, unit), f"{counted(after - first, 'window')} loaded{since}"
+                        self._label(first, after, unit), f"{pluralize(after - first, 'window')} loaded{since}"
                     )
 
     def warnings(self) -> Iterator[str]:
@@ -161,7 +161,7 @@ class Explanation:
         count = sum(len(bound.old) for unit in self.load.units for bound in self.load.groups.bounds(unit))
         if count:
             yield (
-                f"{counted(count, 'window')} of a unit {'is' if count == 1 else 'are'} in the table as they were cut before: the commit that"
+                f"{pluralize(count, 'window')} of a unit {'is' if count == 1 else 'are'} in the table as they were cut before: the commit that"
                 " reads over one again deletes all of its rows, and reads all that it held"
             )
         for place, bound, missing in self.load.groups.waiting[:_SHOWN]:

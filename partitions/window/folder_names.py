@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, tzinfo
 
-from partitions.bound_text import Field, Wording
+from partitions.bound_text import BoundFormat, Field
 from partitions.errors import ConfigurationError
 from partitions.instants import HOUR, as_datetime, milliseconds
-from partitions.local_time import HORIZON, offset_changes, repeated, repeats
-from partitions.placeholders import TIMES, Placeholder, Template, tell_apart, written
+from partitions.local_time import HORIZON, offset_changes, repeated_time, repeated_times
+from partitions.placeholders import TIMES, Placeholder, Template, format_moment, forms_reach
 from partitions.window.calendar_grid import Grain, steps
 from partitions.window.definition import WindowWatermark
 from partitions.window.windows import Stretch
@@ -54,7 +54,7 @@ def place(
     def filled(placeholder: Placeholder) -> str:
         if placeholder.unit is not None:
             return of_unit(placeholder)
-        return written(placeholder, as_datetime(start if placeholder.name == "start" else end, zone))
+        return format_moment(placeholder, as_datetime(start if placeholder.name == "start" else end, zone))
 
     return template.filled(filled)
 
@@ -80,7 +80,10 @@ def is_of_later_window(template: Template, start: int, end: int, watermark: Wind
     def offset(ms: int) -> object:
         return as_datetime(ms, zone).utcoffset()
 
-    if repeated(as_datetime(start, zone)) is None and repeated(as_datetime(start + HOUR - 1, zone)) is None:
+    if (
+        repeated_time(as_datetime(start, zone)) is None
+        and repeated_time(as_datetime(start + HOUR - 1, zone)) is None
+    ):
         return False
     own = text(start, start + HOUR if "end" in names else end)
     return any(
@@ -101,7 +104,7 @@ def share_a_place(placeholders: Sequence[Placeholder], watermark: WindowWatermar
     If the range never grows, its windows are compared one by one.
     """
     fields = [_FINEST[grain] for grain in grains(watermark) if grain in _FINEST]
-    if all(tell_apart(placeholders, field) for field in fields):
+    if all(forms_reach(placeholders, field) for field in fields):
         return False
     return not _are_few_and_apart(placeholders, watermark)
 
@@ -133,7 +136,7 @@ def _are_few_and_apart(placeholders: Sequence[Placeholder], watermark: WindowWat
     return len(texts) == len(windows)
 
 
-def unsaid_start(watermark: WindowWatermark, wording: Wording) -> datetime | None:
+def unsaid_start(watermark: WindowWatermark, wording: BoundFormat) -> datetime | None:
     """Return the start of a window that a text cannot express; None if there is none.
 
     An example is half past one after a clock change of half an hour, in a text without minutes.
@@ -149,7 +152,7 @@ def unsaid_start(watermark: WindowWatermark, wording: Wording) -> datetime | Non
     return None
 
 
-def unsaid_end(watermark: WindowWatermark, wording: Wording) -> datetime | None:
+def unsaid_end(watermark: WindowWatermark, wording: BoundFormat) -> datetime | None:
     """Return the constant end of a last, short window, if a text cannot express it; else None."""
     if not watermark.partial or watermark.time_range.to_floor is not None:
         return None
@@ -157,7 +160,7 @@ def unsaid_end(watermark: WindowWatermark, wording: Wording) -> datetime | None:
     return next((end for ms in ends if not wording.says(end := as_datetime(ms, watermark.zone))), None)
 
 
-def unsaid_bound(watermark: WindowWatermark, wording: Wording, *, whole: bool) -> datetime | None:
+def unsaid_bound(watermark: WindowWatermark, wording: BoundFormat, *, whole: bool) -> datetime | None:
     """Return a bound of a read whose local time a clock repeats, so it means two instants; else None.
 
     Args:
@@ -173,7 +176,7 @@ def unsaid_bound(watermark: WindowWatermark, wording: Wording, *, whole: bool) -
         watermark.partial and not whole and floor in ("hour", "minute") and not wording.is_coarser_than(floor)
     )
     for stretch in _stretches(watermark):
-        for repeat in repeats(zone):
+        for repeat in repeated_times(zone):
             first, after = milliseconds(repeat.start), milliseconds(repeat.end)
             bound = first if grows else _first_bound(stretch, first)
             if stretch.start <= bound <= stretch.end and first <= bound < after:

@@ -12,7 +12,7 @@ from datetime import datetime, tzinfo
 from typing import Any, NamedTuple
 
 from partitions.instants import as_datetime, milliseconds
-from partitions.intervals import Interval, difference, intersection, overlaid, overlaps, union
+from partitions.intervals import Interval, intersect, overlaps, overlay, subtract, union
 from partitions.window.definition import WindowWatermark
 from partitions.window.state import WindowState
 from partitions.window.units import NO_UNIT, unit_of
@@ -150,7 +150,7 @@ class _LedgerBuilder:
     def current_unit(self, unit: str) -> UnitLedger:
         """Return the ledger of a current unit."""
         covered, expected = self._covered(unit), self.expected
-        gaps = self._gaps(unit, difference(expected, covered))
+        gaps = self._gaps(unit, subtract(expected, covered))
         complete = gaps[0].start if gaps else (expected[-1][1] if expected else None)
         first = expected[0][0] if expected else None
         return UnitLedger(
@@ -183,7 +183,7 @@ class _LedgerBuilder:
             union(self._intervals(unit)),
             union(sorted([*self._skipped(unit), *self._early(unit)])),
         )
-        return difference(intervals, unread) if unread else intervals
+        return subtract(intervals, unread) if unread else intervals
 
     def _early(self, unit: str) -> list[Interval]:
         return union(sorted((interval[0], interval[1]) for interval in self.state.early.get(unit, ())))
@@ -212,9 +212,9 @@ class _LedgerBuilder:
             ],
             self._failed(unit),
         ):
-            marks = overlaid(marks, layer)
+            marks = overlay(marks, layer)
         never = [(start, end, NEVER) for start, end in uncovered]
-        return _joined(overlaid(never, intersection(marks, uncovered)))
+        return _joined(overlay(never, intersect(marks, uncovered)))
 
     def _failed(self, unit: str) -> list[tuple[int, int, str]]:
         index = self.windows.index

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from partitions.errors import ConfigurationError
-from partitions.intervals import consecutive, difference, union
+from partitions.intervals import consecutive, subtract, union
 from partitions.window.definition import WindowWatermark
 from partitions.window.due_ranges import DueFinder
 from partitions.window.grace import Cutoffs
@@ -109,7 +109,7 @@ class _Migration:
             if (
                 high is not None
                 and high < self.windows.ends[first]
-                and difference([self.windows[first]], covered)
+                and subtract([self.windows[first]], covered)
             ):
                 waiting.add(first)
             again += [index for index in range(first, after) if index in waiting]
@@ -135,7 +135,7 @@ class _Migration:
                 high is not None
                 and first in self.windows.open
                 and start not in noted
-                and difference([(start, self.windows.cut[first])], covered)
+                and subtract([(start, self.windows.cut[first])], covered)
             ):
                 starts.append(start)
         return starts

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Sequence
 
 from partitions.errors import ConfigurationError
-from partitions.plan import counted
-from partitions.request import Due, Forced, Part
+from partitions.plan import pluralize
+from partitions.request import Due, Forced, WorkUnitSelection
 from partitions.window.partition_keys import UnitBuckets, unit_of_key
 from partitions.window.partitioning import Partitioning
 from partitions.window.spelling import SelectedUnits
@@ -33,7 +33,7 @@ def request_of_keys(
     """
     request = Forced if forced else Due
     if not partitions.timed and partitions.units is None:
-        return request(Part())
+        return request(WorkUnitSelection())
     if not keys:
         raise _request_error(
             partitions, "at least one partition (a range whose end comes before its start has none)", "none"
@@ -45,7 +45,9 @@ def request_of_keys(
             partitions, "all pairs of some windows and some units", f"{len(pairs)} partitions that are not"
         )
     ranges = _stretches(partitions, window_keys, windows) if partitions.timed else None
-    return request(Part(ranges, _identities(partitions, unit_keys) if partitions.units else None))
+    return request(
+        WorkUnitSelection(ranges, _identities(partitions, unit_keys) if partitions.units else None)
+    )
 
 
 def _stretches(
@@ -79,7 +81,7 @@ def _existing(partitions: Partitioning, windows: Windows) -> str:
     if not len(windows):
         return "a window, and there is none yet"
     first, last = partitions.window_key(windows.starts[0]), partitions.window_key(windows.starts[-1])
-    return f"one of {counted(len(windows), 'window')} from {first} to {last}"
+    return f"one of {pluralize(len(windows), 'window')} from {first} to {last}"
 
 
 def _identities(partitions: Partitioning, keys: set[str]) -> Container[str]:
@@ -88,7 +90,7 @@ def _identities(partitions: Partitioning, keys: set[str]) -> Container[str]:
         few, noun = ", ".join(partitions.unit_keys[:5]), "bucket" if partitions.bucket_count else "unit"
         raise _request_error(
             partitions,
-            f"one of {counted(len(partitions.unit_keys), noun)} ({few}, …)",
+            f"one of {pluralize(len(partitions.unit_keys), noun)} ({few}, …)",
             f"the {noun} {unknown_keys[0]!r}",
         )
     if partitions.bucket_count:

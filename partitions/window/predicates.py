@@ -20,7 +20,7 @@ from partitions.instants import as_datetime
 from partitions.local_time import local, local_day
 from partitions.predicate import EVERYTHING, AllOf, Among, AnyOf, Between, Predicate, all_of, any_of
 from partitions.sentinels import canonical
-from partitions.unit_values import WORDS, Kind, fitted
+from partitions.unit_values import WORDS, ValueType, fit_value
 from partitions.window.extent import Extent, Unit
 
 Range = tuple[int | None, int | None]
@@ -41,7 +41,7 @@ class WindowColumns:
         elsewhere: the bounds that the query itself applies: ``start``, ``end``, ``unit.NAME``.
     """
 
-    kinds: Mapping[str, Kind]
+    kinds: Mapping[str, ValueType]
     window: str | None
     units: Mapping[str, str]
     zone: tzinfo = UTC
@@ -186,7 +186,7 @@ def _column_values(unit: Unit, columns: WindowColumns) -> dict[str, Any]:
 def _value(name: str, value: Any, column: str, columns: WindowColumns) -> Any:
     kind = columns.kinds[column]
     try:
-        return fitted(value, kind, columns.zone)
+        return fit_value(value, kind, columns.zone)
     except ValueError as error:
         raise ConfigurationError(
             f"unit {name}: expected {WORDS[kind]}, as the column {column} holds, {error}"

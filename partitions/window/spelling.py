@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import Any
 
 from partitions.sentinels import canonical
-from partitions.unit_values import Kind, fitted
+from partitions.unit_values import ValueType, fit_value
 from partitions.window.units import unit_of
 
 Value = Hashable
@@ -23,7 +23,7 @@ Value = Hashable
 
 
 def unit_value(
-    identity: str, kinds: Mapping[str, Kind], texts: Mapping[str, Callable[[Any], str]], zone: tzinfo
+    identity: str, kinds: Mapping[str, ValueType], texts: Mapping[str, Callable[[Any], str]], zone: tzinfo
 ) -> Value:
     """Return a unit's value, which is equal for all its spellings.
 
@@ -41,7 +41,7 @@ def unit_value(
             parts.append((name, canonical(value) if requested_text is None else "", requested_text))
             continue
         try:
-            typed_value: Hashable = (kinds[name], _hashable_value(fitted(value, kinds[name], zone)))
+            typed_value: Hashable = (kinds[name], _hashable_value(fit_value(value, kinds[name], zone)))
         except ValueError:
             typed_value = canonical(value)
         parts.append((name, typed_value, requested_text))

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from partitions.intervals import Interval, missing
+from partitions.intervals import Interval, find_gaps
 from partitions.window.calendar_grid import Grid, steps
 from partitions.window.state import WindowState
 from partitions.window.window_intervals import WindowInterval
@@ -65,7 +65,7 @@ def bind_windows(old: Sequence[Interval], windows: Windows) -> list[BoundWindows
             last_span = lower, upper
         if touched:
             inside = [windows[index] for index in touched]
-            rest = tuple(missing(inside, lower, upper))
+            rest = tuple(find_gaps(inside, lower, upper))
             bound_groups.append(BoundWindows(touched.start, touched.stop, tuple(old[begin:number]), rest))
     return bound_groups
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from partitions.errors import CorruptWatermark
-from partitions.sentinels import Watermark, shown
+from partitions.sentinels import Watermark, value_text
 from partitions.watermark import is_empty
 from partitions.window.calendar_grid import Grid, steps
 from partitions.window.state_changes import StateChanges
@@ -86,7 +86,7 @@ class WindowState:
         except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
             raise CorruptWatermark(
                 'window watermark: expected {"grid": text, "units": {unit: [[start, high], …]}, "open", "failed", "skipped",'
-                f' "left", "whole", "stale", "early"}}, found {shown(dict(watermark))}'
+                f' "left", "whole", "stale", "early"}}, found {value_text(dict(watermark))}'
             ) from error
         return state
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from partitions.errors import in_one_line
+from partitions.errors import shorten_to_line
 from partitions.window.calendar_grid import Grid
 from partitions.window.window_intervals import WindowIntervals
 from partitions.window.work_outcomes import DeferredUnits, Failure, LoadedUnit, TimeBound
@@ -58,7 +58,7 @@ class StateChanges:
         """Record a failed try."""
         before = self._failure(unit, start)
         attempts = (before.attempts if before else 0) + 1
-        self._set_failure(unit, start, Failure(attempts, in_one_line(error, _MOST_LETTERS), at))
+        self._set_failure(unit, start, Failure(attempts, shorten_to_line(error, _MOST_LETTERS), at))
 
     def _failure(self, unit: str, start: TimeBound) -> Failure | None:
         return self._failed.get(unit, {}).get(start)

@@ -16,8 +16,8 @@ from partitions.errors import (
     PlanError,
     StrandlineError,
 )
-from partitions.json_faults import in_plain_words
-from partitions.sentinels import canonical, of_canonical
+from partitions.json_faults import explain_json_error
+from partitions.sentinels import canonical, parse_canonical
 from partitions.window.extent import Unit
 from partitions.window.secondary_input import SecondaryInput
 
@@ -46,7 +46,7 @@ def unit_of(text: str) -> dict[str, Any]:
     Raises:
         CorruptWatermark: if the text is no identity.
     """
-    unit = of_canonical(text)
+    unit = parse_canonical(text)
     if not isinstance(unit, dict):
         raise CorruptWatermark(f"unit: expected an object, found {text}")
     return unit
@@ -101,7 +101,7 @@ def _items(value: Any) -> list[Any]:
             value = json.loads(value)
         except ValueError as error:
             raise ConfigurationError(
-                f"expected a JSON array in the text, found one that does not parse: {in_plain_words(error)}"
+                f"expected a JSON array in the text, found one that does not parse: {explain_json_error(error)}"
             ) from error
     if isinstance(value, str):
         return value.split(",")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from partitions.pauses import rest
+from partitions.pauses import remaining_pause
 from partitions.window.calendar_grid import Grid
 
 TimeBound = int | None
@@ -30,7 +30,7 @@ class Failure(NamedTuple):
 
     def wait(self, now: int) -> float:
         """Return the seconds until the pause is over."""
-        return 0.0 if self.at is None else rest(self.attempts, self.at / 1000, now / 1000)
+        return 0.0 if self.at is None else remaining_pause(self.attempts, self.at / 1000, now / 1000)
 
 
 class LoadedUnit(NamedTuple):

@@ -15,7 +15,7 @@ from functools import cached_property
 
 from partitions.instants import floor_minute, milliseconds
 from partitions.intervals import consecutive
-from partitions.request import Part
+from partitions.request import WorkUnitSelection
 from partitions.window.bound_work_units import WorkUnitGroup, WorkUnitGroups, pack_groups, select_groups
 from partitions.window.definition import WindowWatermark
 from partitions.window.due_ranges import DueFinder, DueRange, Reason
@@ -49,7 +49,7 @@ class Workload:
     now: datetime
     ranged: bool
     forced: bool
-    part: Part | None
+    part: WorkUnitSelection | None
     since: int | None
 
     def __post_init__(self) -> None:

@@ -15,8 +15,8 @@ import click
 
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError, CorruptWatermark, ProviderError, StrandlineError
-from partitions.plan import counted
-from partitions.readings import source_readings, unit_readings
+from partitions.plan import pluralize
+from partitions.readings import dataflows_by_source, dataflows_of_units
 from platform_assets.cli.context import Context, shared_options
 from platform_assets.installation import INSTALLED
 from platform_assets.kinds import profile_of
@@ -100,7 +100,7 @@ def _checks(context: Context, no_spark: bool) -> Iterator[PartCheck]:
     yield PartCheck(
         "project",
         not project.errors,
-        f"{counted(len(project.dataflows), 'dataflow')}, {counted(len(project.errors), 'error')} in {project.folder}",
+        f"{pluralize(len(project.dataflows), 'dataflow')}, {pluralize(len(project.errors), 'error')} in {project.folder}",
         "strandline validate" if project.errors else None,
     )
     yield _run_check(
@@ -132,13 +132,13 @@ def _checks(context: Context, no_spark: bool) -> Iterator[PartCheck]:
 def _check_sources(project: Project) -> Iterator[PartCheck]:
     """Probe the sources of all dataflows and of their units."""
     for flow in project.dataflows.values():
-        for reading in source_readings(flow):
+        for reading in dataflows_by_source(flow):
             yield _run_check(
                 f"source {flow.name}",
                 partial(_probe, project, reading),
                 "check `source` and its connection",
             )
-        for reading in unit_readings(flow):
+        for reading in dataflows_of_units(flow):
             yield _run_check(
                 f"units {flow.name}",
                 partial(_probe, project, reading),
@@ -210,7 +210,7 @@ def _check_statistics(project: Project, flow: Dataflow) -> Iterator[PartCheck]:
     yield PartCheck(
         f"table {flow.name}",
         False,
-        f"{flow.table}: the statistics of {counted(len(wrong_statistics.files), 'file')} leave rows out: a writer stored bounds of decimals as doubles, or of texts with other letters."
+        f"{flow.table}: the statistics of {pluralize(len(wrong_statistics.files), 'file')} leave rows out: a writer stored bounds of decimals as doubles, or of texts with other letters."
         " Readers that skip files by statistics miss rows",
         todo,
     )

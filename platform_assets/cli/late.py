@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import click
 
-from partitions.plan import counted
+from partitions.plan import pluralize
 from platform_assets.cli.context import Context, shared_options
 from platform_assets.kinds import profile_of, require_profile
 from platform_assets.kinds.path.words import verified_in_words
@@ -39,22 +39,24 @@ def command(context: Context, name: str) -> None:
 def _print(step: LateStep, policy: str) -> None:
     document = step.as_json()
     click.echo(
-        f"{step.dataflow}: {counted(step.step.listed, 'file')} listed, {len(step.step.late)} of them late"
+        f"{step.dataflow}: {pluralize(step.step.listed, 'file')} listed, {len(step.step.late)} of them late"
     )
     for file in step.step.late[:_SHOWN]:
         click.echo(f"  late: {file.path}")
     if len(step.step.late) > _SHOWN:
         click.echo(f"  … and {len(step.step.late) - _SHOWN:,} more (--json shows all)")
     if document["ingested"]:
-        click.echo(f"  {counted(document['ingested'], 'late file')} ingested; the watermark stays")
+        click.echo(f"  {pluralize(document['ingested'], 'late file')} ingested; the watermark stays")
     if document["quarantined"]:
-        click.echo(f"  {counted(document['quarantined'], 'late file')} in quarantine")
+        click.echo(f"  {pluralize(document['quarantined'], 'late file')} in quarantine")
     if step.left.count:
         is_handled = policy in ("ingest", "quarantine")
         remaining = "left for the next step" if is_handled else f"skipped (late_files: {policy})"
-        click.echo(f"  {counted(step.left.count, 'late file')} {remaining}")
+        click.echo(f"  {pluralize(step.left.count, 'late file')} {remaining}")
     if step.left.settling:
-        click.echo(f"  {counted(len(step.left.settling), 'file')} younger than settle, left for a later step")
+        click.echo(
+            f"  {pluralize(len(step.left.settling), 'file')} younger than settle, left for a later step"
+        )
     if not document["complete"]:
         click.echo("  this round continues with the next step")
     if document["verified_at"]:

@@ -16,8 +16,8 @@ import click
 
 from partitions.dataflow import Dataflow
 from partitions.errors import StrandlineError
-from partitions.instants import time_in_words
-from partitions.plan import counted, lasting
+from partitions.instants import time_text
+from partitions.plan import format_duration, pluralize
 from platform_assets.cli.context import Context, shared_options
 from platform_assets.cli.several import collect_results
 from platform_assets.cli.waiting import UNKNOWN, WaitingWork
@@ -185,7 +185,7 @@ def _row(document: dict[str, Any], entry_kind: str | None, now: datetime) -> tup
         document["target"],
         "-" if document["state_number"] is None else str(document["state_number"]),
         in_words(entry_kind, watermark) if watermark else "-",
-        "-" if lag is None else lasting(lag),
+        "-" if lag is None else format_duration(lag),
         _waits(document),
         "unknown" if "error" in document else _attempt(document["last_attempt"], now),
         _ago(document["last_run"], now) if document["last_run"] else "-",
@@ -197,7 +197,7 @@ def _row(document: dict[str, Any], entry_kind: str | None, now: datetime) -> tup
 def _waits(document: dict[str, Any]) -> str:
     """Return the new data at the source and the number of buffered rows, in words."""
     new = PROFILES[document["kind"]].waiting_in_words(document["waiting"]) or "unknown"
-    return f"{new}, {counted(document['buffered'], 'row')} buffered" if document["buffered"] else new
+    return f"{new}, {pluralize(document['buffered'], 'row')} buffered" if document["buffered"] else new
 
 
 def _longest_word(cells: Sequence[str]) -> int:
@@ -209,12 +209,12 @@ def _attempt(attempt: dict[str, Any] | None, now: datetime) -> str:
         return "none"
     status, since = attempt["status"], attempt["failing_since"]
     if since and status not in (*_UNDECIDED, "died"):
-        return f"{status} for {lasting(_seconds(since, now))}"
+        return f"{status} for {format_duration(_seconds(since, now))}"
     return f"{'nothing new' if status == 'nothing' else status} {_ago(attempt['time'], now)}"
 
 
 def _ago(time: str, now: datetime) -> str:
-    return f"{lasting(_seconds(time, now))} ago"
+    return f"{format_duration(_seconds(time, now))} ago"
 
 
 def _seconds(time: str, now: datetime) -> float:
@@ -231,7 +231,7 @@ def _print_details(context: Context, document: dict[str, Any], now: datetime) ->
         return
     if attempt and attempt["error"] and attempt["status"] not in _ENDED_WELL:
         failing_since = (
-            f", failing since {time_in_words(attempt['failing_since'])}" if attempt["failing_since"] else ""
+            f", failing since {time_text(attempt['failing_since'])}" if attempt["failing_since"] else ""
         )
         _problem(
             context,
@@ -250,7 +250,7 @@ def _print_details(context: Context, document: dict[str, Any], now: datetime) ->
     for replay in document["replays"]:
         progress = "complete: promote or drop it" if replay["complete"] else "not finished"
         click.echo(
-            f"  {name}: replay into {replay['table']}: {replay['done']} of {counted(replay['chunks'], 'chunk')}, {progress}"
+            f"  {name}: replay into {replay['table']}: {replay['done']} of {pluralize(replay['chunks'], 'chunk')}, {progress}"
         )
     for file in document["quarantined"]["files"]:
         click.echo(f"  {name}: quarantined: {file['path']}: {file['reason']}")

@@ -89,9 +89,9 @@ class Strandline(click.Group):
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
-            from partitions.spelling import nearest
+            from partitions.spelling import nearest_name
 
-            close = nearest(args[0], COMMANDS)
+            close = nearest_name(args[0], COMMANDS)
             hint = f"did you mean {close}?" if close else f"expected one of {', '.join(COMMANDS)}"
             raise click.UsageError(f"no command {args[0]!r}: {hint}", error.ctx) from None
 

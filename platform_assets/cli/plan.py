@@ -12,7 +12,7 @@ import click
 
 from partitions.dataflow import Dataflow
 from partitions.errors import StrandlineError
-from partitions.instants import time_in_words
+from partitions.instants import time_text
 from platform_assets.cli.context import Context, shared_options
 from platform_assets.cli.several import collect_results
 from platform_assets.kinds import PROFILES
@@ -47,7 +47,7 @@ def _last_failure(log: WatermarkLog, dataflow: str) -> list[str]:
     if attempt is None or attempt.error is None:
         return []
     since = attempt.failing_since or attempt.time
-    return [f"runs have failed since {time_in_words(since)}: {attempt.error['message']}"]
+    return [f"runs have failed since {time_text(since)}: {attempt.error['message']}"]
 
 
 def _failed(flow: Dataflow, error: StrandlineError) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from partitions.dataflow import Dataflow
-from partitions.errors import ConfigurationError, Held
+from partitions.errors import ConfigurationError, DataflowHeld
 from platform_assets.cli.context import Context, shared_options
 from platform_assets.installation import DATAFLOWS
 from platform_assets.platform import build_platform
@@ -66,7 +66,7 @@ def _check_renamable(platform: Platform, flow: Dataflow, old: str) -> None:
     """
     log = platform.log
     if log.open_intent(old, log.newest(old)) is not None:
-        raise Held(
+        raise DataflowHeld(
             f"dataflow {old}: a slice or decision is not finished. Run `strandline run {old}`, then rename"
         )
     if flow.target.shared:

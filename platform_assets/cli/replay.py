@@ -11,7 +11,7 @@ import click
 
 from partitions.dataflow import Dataflow
 from partitions.errors import StrandlineError
-from partitions.plan import counted
+from partitions.plan import pluralize
 from platform_assets.cli.context import Context, shared_options
 from platform_assets.cli.plan import print_plans
 from platform_assets.cli.several import worst_exit_code
@@ -150,7 +150,7 @@ def _print_all(context: Context, documents: Sequence[dict[str, Any]], options: R
 
 def _print(context: Context, document: dict[str, Any]) -> None:
     chunks, error = document["chunks"], document["error"]
-    rows = counted(sum(chunk["rows"] for chunk in chunks), "row")
+    rows = pluralize(sum(chunk["rows"] for chunk in chunks), "row")
     counts = Counter(chunk["status"] for chunk in chunks)
     statuses = ", ".join(f"{count} {status}" for status, count in counts.items()) or "none in this range"
     color = "red" if error else "green"

@@ -19,8 +19,8 @@ from uuid import uuid4
 import click
 
 from partitions.dataflow import Dataflow
-from partitions.errors import StrandlineError, in_one_line
-from partitions.plan import counted
+from partitions.errors import StrandlineError, shorten_to_line
+from partitions.plan import pluralize
 from partitions.request import DUE, Request
 from platform_assets.cli.context import Context
 from platform_assets.dagster_home import HOME, dagster_home, lock_dagster_home, project_home
@@ -179,7 +179,7 @@ def instance(project: Path, *, captures: bool = True) -> AbstractContextManager[
 def _unusable_home(error: Exception) -> StrandlineError:
     return StrandlineError(
         f"{HOME}={os.environ.get(HOME)}: expected an absolute path to a folder in which Dagster can keep runs, found {type(error).__name__}:"
-        f" {in_one_line(str(error))}. Correct the variable, or the folder's rights and room; after an upgrade of Dagster: `dagster instance migrate`",
+        f" {shorten_to_line(str(error))}. Correct the variable, or the folder's rights and room; after an upgrade of Dagster: `dagster instance migrate`",
         code="dagster",
     )
 
@@ -233,8 +233,8 @@ def _print_outcome(context: Context, outcome: Outcome) -> None:
         else ("nothing", "")
     )
     of_amount = f" of {amount}" if amount else ""
-    loaded = f"{counted(outcome.rows, 'row')}{of_amount} in {counted(len(outcome.committed), 'slice')}, "
-    calls = f"{counted(outcome.calls, 'listing call')}, " if outcome.calls else ""
+    loaded = f"{pluralize(outcome.rows, 'row')}{of_amount} in {pluralize(len(outcome.committed), 'slice')}, "
+    calls = f"{pluralize(outcome.calls, 'listing call')}, " if outcome.calls else ""
     click.secho(
         f"{outcome.dataflow}: {outcome.status}, {loaded if outcome.committed else ''}{f'{set_aside}, ' if set_aside else ''}{calls}"
         f"{outcome.seconds:.1f} s; state {outcome.newest.number if outcome.newest else 0}",

@@ -8,7 +8,7 @@ import click
 
 from partitions.dataflow import Dataflow
 from partitions.errors import StrandlineError
-from partitions.plan import counted
+from partitions.plan import pluralize
 from partitions.window.simulate import graces_of
 from platform_assets.cli.context import Context, shared_options
 from platform_assets.cli.several import collect_results
@@ -58,7 +58,7 @@ def _print(context: Context, documents: list[dict[str, Any]]) -> None:
         if not (observed := document["observed"]) or not observed["reads"]:
             continue
         click.echo(
-            f"  observed: {counted(observed['reads'], 'read')} of {counted(observed['windows'], 'work unit')}, {counted(observed['changes'], 'change')}, {observed['from']} … {observed['to']}"
+            f"  observed: {pluralize(observed['reads'], 'read')} of {pluralize(observed['windows'], 'work unit')}, {pluralize(observed['changes'], 'change')}, {observed['from']} … {observed['to']}"
         )
         table = Table("grace", "caught", "missed", "rows", "read again")
         for row in document["graces"]:

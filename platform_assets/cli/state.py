@@ -11,8 +11,8 @@ from typing import Any, Literal
 import click
 
 from partitions.errors import ConfigurationError
-from partitions.instants import time_in_words
-from partitions.plan import counted
+from partitions.instants import time_text
+from partitions.plan import pluralize
 from platform_assets.cli.context import Context, shared_options
 from platform_assets.cli.deciding import REASON, YES, apply_decision
 from platform_assets.kinds import PROFILES, profile_of
@@ -142,7 +142,7 @@ def copy(context: Context, names: tuple[str, ...], address: str, connection: str
         for log in copies:
             click.echo(_copied(log))
         click.echo(
-            f"read back and compared: all {counted(len(copies), 'log')} in {store}. Set `state` in platform.yaml to it, and stop what still"
+            f"read back and compared: all {pluralize(len(copies), 'log')} in {store}. Set `state` in platform.yaml to it, and stop what still"
             " runs with the old one"
         )
 
@@ -150,7 +150,7 @@ def copy(context: Context, names: tuple[str, ...], address: str, connection: str
 
 
 def _copied(log: CopiedLog) -> str:
-    amounts = f"{counted(log.entries, 'entry', 'entries')}, {counted(log.objects, 'other object')}"
+    amounts = f"{pluralize(log.entries, 'entry', 'entries')}, {pluralize(log.objects, 'other object')}"
     news = f"{log.written:,} written" if log.written else "all there already"
     return f"{log.dataflow}: state {log.number}, {amounts}; {news}"
 
@@ -282,10 +282,10 @@ def print_entries(entries: list[Entry], full: bool = False) -> None:
         profile = PROFILES[entry.kind]
         quarantined = f"{entry.quarantined} quarantined" if entry.quarantined else ""
         amounts = ", ".join(
-            filter(None, (counted(entry.rows, "row"), profile.entry_amount(entry), quarantined))
+            filter(None, (pluralize(entry.rows, "row"), profile.entry_amount(entry), quarantined))
         )
         click.echo(
-            f"{entry.number:>6}  {time_in_words(entry.time)}  {entry.why}{reason}  {amounts}"
+            f"{entry.number:>6}  {time_text(entry.time)}  {entry.why}{reason}  {amounts}"
             f"  {entry.watermark if full else profile.entry_watermark(entry)}{_engine_in_words(entry)}"
         )
 
@@ -306,8 +306,8 @@ def _print_intents(documents: list[dict[str, Any]], entries: list[Entry]) -> Non
         if intent := document["intent"]:
             version = intent["table_version"]
             click.echo(
-                f"        intended {time_in_words(intent['time'])} by process {intent['holder']['pid']} on {intent['holder']['host']}:"
-                f" {counted(intent['files'], 'file')}, {'no table yet' if version is None else f'table version {version}'}"
+                f"        intended {time_text(intent['time'])} by process {intent['holder']['pid']} on {intent['holder']['host']}:"
+                f" {pluralize(intent['files'], 'file')}, {'no table yet' if version is None else f'table version {version}'}"
             )
 
 

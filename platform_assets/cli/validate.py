@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from partitions.errors import ConfigurationError
-from partitions.plan import counted
+from partitions.plan import pluralize
 from platform_assets.cli.context import Context, shared_options
 from platform_assets.project import Project
 
@@ -26,8 +26,8 @@ def _print(project: Project) -> None:
 
 
 def _summary(project: Project) -> str:
-    valid = counted(len(project.dataflows), "dataflow")
+    valid = pluralize(len(project.dataflows), "dataflow")
     if not project.errors:
         return f"{project.folder}: {valid}, no errors"
-    files = counted(len({error.file for error in project.errors}), "file")
-    return f"{project.folder}: {counted(len(project.errors), 'error')} in {files}; {valid} without errors"
+    files = pluralize(len({error.file for error in project.errors}), "file")
+    return f"{project.folder}: {pluralize(len(project.errors), 'error')} in {files}; {valid} without errors"

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from partitions.dataflow import Dataflow
-from partitions.errors import StrandlineError, in_one_line
+from partitions.errors import StrandlineError, shorten_to_line
 from partitions.pauses import RetryBackoff
-from partitions.plan import lasting
+from partitions.plan import format_duration
 from partitions.watch.due_runs import Finding, WatchedDataflow, is_about_to_change
-from partitions.watch.project_files import ProjectFiles
-from partitions.watch.reminders import LONG, Wait, reminder
+from partitions.watch.project_files import ProjectFileStates
+from partitions.watch.reminders import LONG, Wait, reminder_step
 from platform_assets.cli.context import Context
 from platform_assets.cli.running import Runner, print_outcome, print_progress
 from platform_assets.factory.in_flight import find_run_in_flight
@@ -84,7 +84,7 @@ class Watch:
         self._workers = ThreadPoolExecutor(self.max_runs, thread_name_prefix="strandline-run")
         folder = self.context.project.folder
         state = _file_states(folder)
-        self._files = ProjectFiles(state, state)
+        self._files = ProjectFileStates(state, state)
         self._looks = SourcePoller(self._find)
         self._use_project(load_project(folder))
 
@@ -120,7 +120,7 @@ class Watch:
                 self._start_run(flow, findings[name])
         for name, seconds in self._looks.unanswered().items():
             if seconds >= LONG:
-                duration = lasting(reminder(seconds))
+                duration = format_duration(reminder_step(seconds))
                 self._say_once(
                     name, f"its source has not answered for {duration}; the other dataflows continue"
                 )
@@ -185,7 +185,7 @@ class Watch:
     def _wait_for(self, name: str, reason: str) -> None:
         """Wait for a run in flight; print a line if it takes long: its daemon may be gone."""
         now = time.monotonic()
-        wait = self._waits[name] = self._waits.get(name, Wait()).for_(reason, now)
+        wait = self._waits[name] = self._waits.get(name, Wait()).for_reason(reason, now)
         if wait.is_long(now):
             self._say_once(
                 name,
@@ -246,16 +246,16 @@ class Watch:
         While the settings have errors, the project before the change stays in use.
         """
         folder = self._project.folder
-        self._files, is_due = self._files.looked_at(_file_states(folder))
+        self._files, is_due = self._files.after_look(_file_states(folder))
         if not is_due:
             return
         try:
             project = load_project(folder)
             _ = project.settings
             self._use_project(project)
-            self._files = self._files.taken()
+            self._files = self._files.after_read()
         except StrandlineError as error:
-            self._files = self._files.with_errors()
+            self._files = self._files.after_errors()
             self._say_once("platform.yaml", error.message)
 
     def _use_project(self, project: Project) -> None:
@@ -279,7 +279,7 @@ class Watch:
 def _problem(error: Exception) -> str:
     if isinstance(error, StrandlineError):
         return error.message
-    return f"{type(error).__name__}: {in_one_line(str(error))}"
+    return f"{type(error).__name__}: {shorten_to_line(str(error))}"
 
 
 def _progress(entry: Entry | None) -> str:

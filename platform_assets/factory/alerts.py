@@ -20,11 +20,11 @@ from dagster import (
 from pydantic import Field, TypeAdapter, ValidationError
 
 from partitions.alerts.alert import condition_of, dataflow_of
-from partitions.alerts.changes import TOLD, AlertChanges, compare
+from partitions.alerts.changes import REPORTED, AlertChanges, compare_alerts
 from partitions.alerts.conditions import broken_file_alert
 from partitions.alerts.delivery import DeliveryState
-from partitions.errors import StrandlineError, in_one_line
-from partitions.plan import counted, lasting
+from partitions.errors import StrandlineError, shorten_to_line
+from partitions.plan import format_duration, pluralize
 from platform_assets.factory.alert_messages import alert_message
 from platform_assets.factory.sensors import Clock
 from platform_assets.project import Project
@@ -126,7 +126,7 @@ def alerts_sensor(project: Project, platform: Platform, clock: Clock = time.time
         }
         removed = set(map(dataflow_of, previous_states)) - {*project.dataflows, *project.broken}
         alerts = [*(broken if reports_failures else ()), *result.alerts]
-        changes = compare(previous_states, alerts, result.judged | removed)
+        changes = compare_alerts(previous_states, alerts, result.judged | removed)
         states, delivery, problem = _deliver(project, changes, seconds, cursor.delivery)
         lines = [_summary(changes, states, result.count + len(broken))]
         if problem:
@@ -158,12 +158,12 @@ def _deliver(
     if not changes.any:
         return changes.reported, last_delivery, ""
     delivery, problem = last_delivery, "not sent yet"
-    if not last_delivery.rest(seconds):
+    if not last_delivery.remaining_pause(seconds):
         problem = _post(project, changes, seconds)
-        delivery = last_delivery.after(seconds, taken=not problem)
+        delivery = last_delivery.after(seconds, is_accepted=not problem)
     if not problem:
         return changes.reported, delivery, ""
-    wait = lasting(delivery.rest(seconds))
+    wait = format_duration(delivery.remaining_pause(seconds))
     return changes.unreported, delivery, f"{problem}; the next message may be posted in {wait}"
 
 
@@ -173,10 +173,10 @@ def _post(project: Project, changes: AlertChanges, seconds: float) -> str:
         webhook = project.webhook()
         webhook.post(alert_message(changes, webhook.host, project, datetime.fromtimestamp(seconds, UTC)))
     except StrandlineError as error:
-        return in_one_line(error.message)
+        return shorten_to_line(error.message)
     return ""
 
 
 def _summary(changes: AlertChanges, states: Mapping[str, str], count: int) -> str:
-    reported = sum(1 for state in states.values() if state == TOLD)
-    return f"{counted(count, 'dataflow')} checked: {len(changes.began)} began, {len(changes.ended)} ended, {reported} reported and still open"
+    reported = sum(1 for state in states.values() if state == REPORTED)
+    return f"{pluralize(count, 'dataflow')} checked: {len(changes.began)} began, {len(changes.ended)} ended, {reported} reported and still open"

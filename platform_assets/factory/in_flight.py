@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from dagster import DagsterInstance, DagsterRunStatus, RunRecord, RunsFilter
 
-from partitions.instants import time_in_words
+from partitions.instants import time_text
 from resources.dagster.io_managers import holder_of
 from resources.dagster.unreported_entries import DATAFLOW_TAG
 from resources.loop import lease
@@ -151,4 +151,4 @@ def _judge_run(
 
 def _time(record: RunRecord) -> str:
     started = record.start_time or record.create_timestamp.timestamp()
-    return time_in_words(datetime.fromtimestamp(started, UTC))
+    return time_text(datetime.fromtimestamp(started, UTC))

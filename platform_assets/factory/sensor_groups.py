@@ -26,8 +26,8 @@ from dagster import (
 )
 from pydantic import Field, TypeAdapter, ValidationError
 
-from partitions.errors import in_one_line
-from partitions.plan import counted
+from partitions.errors import shorten_to_line
+from partitions.plan import pluralize
 from platform_assets.factory.in_flight import RunRecords, records_in_flight
 from platform_assets.factory.sensors import DataflowSensor
 
@@ -74,7 +74,7 @@ def _group(name: str, members: Sequence[DataflowSensor]) -> SensorDefinition:
         jobs=[member.job for member in members],
         minimum_interval_seconds=first.shell.interval,
         default_status=DefaultSensorStatus.RUNNING,
-        description=f"Does for {counted(len(members), 'dataflow')}, from {first.dataflow} to {last.dataflow}, what `NAME_{first.shell.name}` does for one in a smaller project.",
+        description=f"Does for {pluralize(len(members), 'dataflow')}, from {first.dataflow} to {last.dataflow}, what `NAME_{first.shell.name}` does for one in a smaller project.",
         evaluation_fn=tick,
     )
 
@@ -157,7 +157,7 @@ class _GroupTick:
             except Exception as error:  # noqa: BLE001 - a source that is down must not block the other dataflows
                 self._failed.append((member.dataflow, error))
         for name, failure in self._failed:
-            context.log.error("%s: %s", name, in_one_line(str(failure)))
+            context.log.error("%s: %s", name, shorten_to_line(str(failure)))
         if len(self._failed) == len(self._order):
             raise self._failed[0][1]
         return SensorResult(
@@ -183,7 +183,7 @@ class _GroupTick:
 
     def _skip_reason(self) -> str:
         """Return why nothing was requested: each reason once with some of its dataflows, errors first."""
-        reasons = [f"{name} failed: {in_one_line(str(error))}" for name, error in self._failed]
+        reasons = [f"{name} failed: {shorten_to_line(str(error))}" for name, error in self._failed]
         for reason, names in sorted(self._skipped.items(), key=lambda item: len(item[1])):
             more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
             reasons.append(f"{', '.join(names[:_NAMED])}{more}: {reason}")

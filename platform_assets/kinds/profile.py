@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
-from partitions.plan import counted
+from partitions.plan import pluralize
 from partitions.sentinels import Watermark, encode
 from platform_assets.kinds.dead_servers import UnreachableServers
 
@@ -92,7 +92,7 @@ class KindProfile(ABC):
 
     def amount_set_aside(self, outcome: Outcome) -> str:
         """Return how much a run has set aside, in words; "" if nothing."""
-        return f"{counted(outcome.quarantined, 'file')} put in quarantine" if outcome.quarantined else ""
+        return f"{pluralize(outcome.quarantined, 'file')} put in quarantine" if outcome.quarantined else ""
 
     @abstractmethod
     def amounts(self, outcome: Outcome) -> dict[str, Any]:

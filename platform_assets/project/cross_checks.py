@@ -15,7 +15,7 @@ from partitions.dataflow import Dataflow
 from partitions.ddl import Column, DdlError, parse_ddl
 from partitions.lineage import Lineage
 from partitions.sources import SOURCES, FilesSource
-from partitions.spelling import nearest
+from partitions.spelling import nearest_name
 from partitions.stream.completeness import completeness_refusal
 from partitions.stream.side_table_names import side_tables
 from partitions.supported import source_refusal
@@ -116,7 +116,7 @@ def _check_sources(flow: Checked[Dataflow], connections: Mapping[str, str] | Non
     for source_type in () if on_spark else source_types:
         refused = source_refusal(flow.text("watermark", "type") or "", source_type or "")
         if refused is not None:
-            flow.refuse(refused.key, refused.found, refused.expected)
+            flow.refuse(refused.key, refused.actual, refused.expected)
 
 
 def _check_connection_of(
@@ -265,7 +265,7 @@ def check_waiting(flows: Sequence[Checked[Dataflow]]) -> None:
             candidate.model for candidate in flows if candidate.model and candidate.model.table == table
         )
         if (refusal := completeness_refusal(reader, makers)) is not None:
-            flow.refuse(refusal.key, refusal.found, refusal.expected)
+            flow.refuse(refusal.key, refusal.actual, refusal.expected)
 
 
 def _table_of(flow: Checked[Dataflow]) -> str:
@@ -308,7 +308,7 @@ def _check_schema(flow: Checked[Dataflow]) -> list[Column]:
         try:
             source_columns = parse_ddl(text) if text is not None else []
         except DdlError as error:
-            flow.refuse((*where, "schema"), error.found, error.expected, error.nearest)
+            flow.refuse((*where, "schema"), error.actual, error.expected, error.nearest)
             continue
         required = next((column.name for column in source_columns if column.is_required), None)
         if required is not None and flow.text(*where, "type") != "files":
@@ -367,7 +367,7 @@ def _check_clustering(flow: Checked[Dataflow], schema: Sequence[Column]) -> None
                 ("target", "cluster_by", index),
                 f"{name}, which source.schema lacks",
                 f"columns of the table, such as {', '.join(names[:3])}; or sql or transform that adds it",
-                nearest(name, names),
+                nearest_name(name, names),
             )
 
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
-from partitions.column.lookback import LookBack, look_back
+from partitions.column.lookback import LookBack, parse_look_back
 from partitions.errors import ConfigurationError
 from platform_assets.project.document import value_at
 
@@ -21,7 +21,7 @@ def look_backs_of(settings: Mapping[str, Any]) -> dict[str, LookBack]:
     connections = settings.get("connections")
     for name, connection in connections.items() if isinstance(connections, Mapping) else ():
         with suppress(ConfigurationError):  # which the settings' own check reports
-            connection_look_back = look_back(connection) if isinstance(connection, Mapping) else None
+            connection_look_back = parse_look_back(connection) if isinstance(connection, Mapping) else None
             if connection_look_back is not None:
                 look_backs[name] = connection_look_back
     return look_backs
@@ -45,4 +45,4 @@ def with_look_back(look_backs: Mapping[str, LookBack], value: dict[str, Any]) ->
         return value
     if any(str(key).startswith("backward") for key in watermark):
         return value
-    return value | {"watermark": {**watermark, "backward": connection_look_back.given}}
+    return value | {"watermark": {**watermark, "backward": connection_look_back.units}}

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from partitions.path.hidden import hidden
-from partitions.spelling import nearest
+from partitions.path.hidden import is_hidden_path
+from partitions.spelling import nearest_name
 from platform_assets.project.checked_file import Checked
 from platform_assets.project.document import Key
 from platform_assets.project.secret_keys import display_value
@@ -75,7 +75,7 @@ def check_connection(
             key,
             checked.written_text(*key),
             f"one of the connections of platform.yaml: {names}",
-            nearest(name, candidates),
+            nearest_name(name, candidates),
         )
     elif connections[name] != connection_type:
         checked.refuse(
@@ -142,7 +142,7 @@ def _check_source_place(checked: Checked[Any], settings: Checked[Settings], fold
                 "a place outside: a run would load its own output",
             )
         inner = _below(address, source_address)
-        if inner and not hidden(inner):
+        if inner and not is_hidden_path(inner):
             checked.refuse(
                 key,
                 f"{checked.written_text(*key)}, with the {name} ({written}) inside it",
@@ -158,7 +158,7 @@ def place_key(settings: Checked[Settings], name: str) -> Key:
 def _nearest(scheme: str, path: Key) -> str | None:
     if scheme in ("s3a", "s3n"):
         return "s3"
-    return nearest(scheme, SCHEMES[:1]) if path[0] == "state" else None
+    return nearest_name(scheme, SCHEMES[:1]) if path[0] == "state" else None
 
 
 def _address(text: str, folder: Path) -> str:

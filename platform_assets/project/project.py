@@ -12,7 +12,7 @@ from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
 from partitions.inputs import Input
 from partitions.lineage import Lineage
-from partitions.spelling import nearest
+from partitions.spelling import nearest_name
 from platform_assets.project.env_reference import EnvRef, resolve_text
 from platform_assets.project.errors import InvalidProject, ProjectError
 from platform_assets.project.settings import PlaceSettings, Settings, SparkSettings
@@ -185,7 +185,7 @@ class Project:
         known_names = [*self.dataflows, *self.broken]
         for name in names:
             if name not in known_names:
-                close = nearest(name, known_names)
+                close = nearest_name(name, known_names)
                 hint = (
                     f"did you mean {close}?"
                     if close

@@ -13,7 +13,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from partitions.alerts.alert import CONDITIONS, Condition
-from partitions.column.lookback import LookBack, as_nested
+from partitions.column.lookback import LookBack, nest_look_back
 from partitions.errors import ConfigurationError
 from partitions.model import Duration, Model
 from platform_assets.project.document import Key
@@ -144,7 +144,7 @@ class LookBackConnection(ConnectionModel):
     @model_validator(mode="before")
     @classmethod
     def _flat_look_back(cls, values: Any) -> Any:
-        return as_nested(values)
+        return nest_look_back(values)
 
 
 def _jdbc_url(text: str | EnvRef) -> str | EnvRef:

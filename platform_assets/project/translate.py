@@ -11,7 +11,7 @@ from pydantic_core import ErrorDetails
 
 from partitions.errors import ConfigurationError
 from partitions.refusal import PartsDoNotFit
-from partitions.spelling import nearest
+from partitions.spelling import nearest_name
 from platform_assets.project.document import Key, YamlDocument, leaves, within
 from platform_assets.project.env_reference import FromEnvironment
 from platform_assets.project.errors import ProjectError
@@ -97,7 +97,7 @@ def _refused_combinations(error: ErrorDetails, document: YamlDocument) -> Iterat
     """Yield each refused combination with its key."""
     cause = _cause(error)
     for refusal in cause.refusals if isinstance(cause, PartsDoNotFit) else ():
-        yield refusal.key, document.error(refusal.key, refusal.found, refusal.expected)
+        yield refusal.key, document.error(refusal.key, refusal.actual, refusal.expected)
 
 
 def _key(error: ErrorDetails, document: YamlDocument, model: type[BaseModel]) -> Key:
@@ -126,13 +126,13 @@ def _project_error(
         allowed = known_keys(shapes_at(model, key[:-1], document.value))
         allowed = [name for name in allowed if key[1:] or name not in unwritten]
         elsewhere = _elsewhere(key, model, unwritten)
-        close = None if elsewhere else nearest(str(key[-1]), allowed)
+        close = None if elsewhere else nearest_name(str(key[-1]), allowed)
         return document.error(key, "an unknown key", f"one of {', '.join(allowed)}{elsewhere}", close)
     if error_type in ("missing", "union_tag_not_found"):
         return document.error(key, "nothing", f"{in_words(shapes)} (this key is required)")
     if error_type in ("literal_error", "union_tag_invalid"):
         values = re.findall(r"'([^']*)'", context.get("expected") or context["expected_tags"])
-        close = nearest(value, values) if isinstance(value, str) else None
+        close = nearest_name(value, values) if isinstance(value, str) else None
         return document.error(
             key, display_value(value, key), any_of(values) if values else context["expected"], close
         )

@@ -9,8 +9,8 @@ from datetime import date
 
 import yaml
 
-from partitions.ddl import column_name
-from partitions.plan import counted
+from partitions.ddl import ddl_name
+from partitions.plan import pluralize
 from resources.sources.files.survey import Dataset
 
 _WIDTH = 110
@@ -79,7 +79,7 @@ def _schema(dataset: Dataset) -> list[str]:
     columns += [column for column in dataset.columns if column[0].lower() not in folders]
     if dataset.codes:  # a declared type never widens
         columns = [(name, "long" if data_type == "int" else data_type) for name, data_type in columns]
-    wrapped = _wrap_columns([f"{column_name(name)} {data_type}" for name, data_type in columns])
+    wrapped = _wrap_columns([f"{ddl_name(name)} {data_type}" for name, data_type in columns])
     untyped = (
         f" Without a value so far, and without a type: {_first_names(dataset.valueless)}."
         if dataset.valueless
@@ -119,7 +119,7 @@ def _locale(dataset: Dataset) -> list[str]:
 def survey_in_words(dataset: Dataset, flow: str) -> str:
     """Return the survey of a dataflow's files as a line for people."""
     names = [*dataset.partitions, *(name for name, _ in dataset.columns if name not in dataset.partitions)]
-    columns = f", {counted(len(names), 'column')}: {_first_names(names)}" if names else ""
+    columns = f", {pluralize(len(names), 'column')}: {_first_names(names)}" if names else ""
     tracking = (
         "; names do not sort by time, so each file is remembered (tracking: set)" if dataset.unsorted else ""
     )
@@ -148,7 +148,7 @@ def _record(dataset: Dataset) -> str:
 
 def _amount(dataset: Dataset, noun: str) -> str:
     more = "" if dataset.complete else " or more"
-    return f"{counted(dataset.count, noun)}{more}, {_size_in_words(dataset.size)}"
+    return f"{pluralize(dataset.count, noun)}{more}, {_size_in_words(dataset.size)}"
 
 
 def _skipped(dataset: Dataset) -> str:

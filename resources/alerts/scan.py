@@ -21,7 +21,7 @@ from partitions.alerts.conditions import (
     late_files_alert,
 )
 from partitions.dataflow import Dataflow
-from partitions.errors import StrandlineError, in_one_line
+from partitions.errors import StrandlineError, shorten_to_line
 from resources.alerts.last_loads import LastLoads
 from resources.background import in_background
 from resources.dagster.run_history import RunHistory, SuccessfulRuns
@@ -163,5 +163,5 @@ class AlertEvaluator:
         except StrandlineError:
             return None
         except Exception as error:  # noqa: BLE001 - of one dataflow: people are told of the others
-            warn(f"{dataflow.name} cannot be judged: {type(error).__name__}: {in_one_line(str(error))}")
+            warn(f"{dataflow.name} cannot be judged: {type(error).__name__}: {shorten_to_line(str(error))}")
             return None

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from enum import Enum
 
-from partitions.errors import in_one_line
+from partitions.errors import shorten_to_line
 from resources.connections.places import Place
 
 _STATUS = re.compile(r"status code(?:: |\s+\W*)(\d{3})")
@@ -77,7 +77,7 @@ def store_failure(place: object, error: Exception) -> StoreFailure:
     status = status or _status_of(error, code)
     said = _said(error, status, code, message)
     if type(error).__name__ == "InvalidPathError" or isinstance(error, ValueError):
-        name = match[1] if (match := _PATH.search(text)) else in_one_line(text)
+        name = match[1] if (match := _PATH.search(text)) else shorten_to_line(text)
         return StoreFailure(
             StoreErrorKind.BAD_NAME,
             f"a key cannot be represented: {name!r}",
@@ -112,9 +112,9 @@ def spark_failure(text: str) -> tuple[str, StoreFailure] | None:
     place = _S3A_PLACE.search(text)
     where = f"s3://{place[1].rstrip('.')}" if place else "the store"
     if answered is None:
-        said = in_one_line(silent[0] if silent else "").rstrip(".")
+        said = shorten_to_line(silent[0] if silent else "").rstrip(".")
         return where, StoreFailure(StoreErrorKind.UNREACHABLE, f"no usable answer ({said})", _AGAIN)
-    said, status = f"HTTP {answered[2]}: {in_one_line(answered[1]).rstrip('.')}", answered[2]
+    said, status = f"HTTP {answered[2]}: {shorten_to_line(answered[1]).rstrip('.')}", answered[2]
     if status in ("401", "403"):
         return where, _denied(said)
     if "NoSuchBucket" in text:
@@ -159,12 +159,12 @@ def _said(error: Exception, status: str, code: str, message: str) -> str:
     answered = [f"HTTP {status}" if status else "", code]
     if any(answered):
         answer = ", ".join(filter(None, answered))
-        return f"{answer}: {_URL.sub('…', in_one_line(message)).rstrip('.')}" if message else answer
+        return f"{answer}: {_URL.sub('…', shorten_to_line(message)).rstrip('.')}" if message else answer
     if causes := _SYSTEM.findall(text):
         return str(causes[-1])
     if _TIMEOUT.search(text):
         return "timed out"
-    tree = [in_one_line(part) for part in _TREE.split(text)]
+    tree = [shorten_to_line(part) for part in _TREE.split(text)]
     return _OS_ERROR.sub("", _URL.sub("…", tree[-1])) if len(tree) > 1 else type(error).__name__
 
 

@@ -14,8 +14,8 @@ from datetime import datetime
 from dagster import DagsterRun
 
 from partitions.dataflow import Dataflow
-from partitions.plan import counted
-from partitions.request import Part
+from partitions.plan import pluralize
+from partitions.request import WorkUnitSelection
 from resources.platform.platform import Platform
 from resources.replay.kind import ReplayKind
 from resources.replay.options import ChosenPartitions
@@ -28,7 +28,12 @@ _ROOT_RUN = "dagster/root_run_id"
 
 
 def backfill_of(
-    platform: Platform, dataflow: Dataflow, part: Part, keys: Sequence[str], run: DagsterRun, now: datetime
+    platform: Platform,
+    dataflow: Dataflow,
+    part: WorkUnitSelection,
+    keys: Sequence[str],
+    run: DagsterRun,
+    now: datetime,
 ) -> ReplayKind:
     """Return the replay for a run over partitions.
 
@@ -54,4 +59,4 @@ def _launched(run: DagsterRun) -> str:
 
 def _describe_keys(keys: Sequence[str]) -> str:
     first, last = min(keys), max(keys)
-    return first if len(keys) == 1 else f"{counted(len(keys), 'partition')} from {first} to {last}"
+    return first if len(keys) == 1 else f"{pluralize(len(keys), 'partition')} from {first} to {last}"

@@ -43,7 +43,7 @@ from resources.replay.chunk_runs import Report
 from resources.replay.in_place import read_again
 from resources.tables.registry import find_table
 from resources.watermarks.entry import Entry, Holder
-from resources.watermarks.holder import this_process
+from resources.watermarks.holder import current_holder
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -308,7 +308,7 @@ def mark_run(instance: DagsterInstance, run_id: str, dataflow: str) -> None:
     A killed run stays "started" for ever; with this tag a sensor detects it.
     """
     instance.add_run_tags(
-        run_id, {DATAFLOW_TAG: dataflow, HOLDER_TAG: this_process(run_id).model_dump_json()}
+        run_id, {DATAFLOW_TAG: dataflow, HOLDER_TAG: current_holder(run_id).model_dump_json()}
     )
 
 

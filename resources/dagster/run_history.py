@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from partitions.instants import time_in_words
+from partitions.instants import time_text
 from resources.notes.last_run import Attempt, last_attempt
 from resources.watermarks import holder
 from resources.watermarks.entry import Entry
@@ -207,7 +207,7 @@ def _process_is_gone(run: DagsterRun) -> bool:
 def _dead_attempt(
     dataflow: str, started_at: str, work: str, noted: Attempt | None, run_id: str | None
 ) -> Attempt:
-    message = f"the process that began {work} at {time_in_words(started_at)} is gone (killed?); the next run finishes what it left"
+    message = f"the process that began {work} at {time_text(started_at)} is gone (killed?); the next run finishes what it left"
     error = {"code": "died", "message": message, "choices": [f"strandline run {dataflow}"]}
     return Attempt(started_at, "died", error, (noted.failing_since if noted else None) or started_at, run_id)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from partitions.column.words import text_in_words
+from partitions.column.words import describe_stored_watermark
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError, CorruptWatermark, NeedsDecision
 from partitions.sentinels import deserialise
@@ -96,7 +96,7 @@ def _check_form_of(dataflow: Dataflow, rules: StateRules, text: str) -> None:
     except ConfigurationError as error:
         name = dataflow.name
         raise NeedsDecision(
-            f"dataflow {name}: expected the watermark of a definition like this one in table {dataflow.table}, found {text_in_words(text)}:"
+            f"dataflow {name}: expected the watermark of a definition like this one in table {dataflow.table}, found {describe_stored_watermark(text)}:"
             f" its newest commit was made with another kind of watermark, or other columns. Put the old definition back; or run `state reset"
             f" --replace`, which empties the table first ({error.message})",
             code="definition_changed",

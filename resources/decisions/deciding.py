@@ -93,7 +93,7 @@ def claim_of(dataflow: Dataflow, last: Entry | None, entry: Entry) -> Intent:
         fingerprint=entry.fingerprint,
         pinned="",
         file_list="",
-        holder=holders.this_process(None),
+        holder=holders.current_holder(None),
         time=entry.time,
     )
 

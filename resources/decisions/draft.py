@@ -21,7 +21,7 @@ from resources.platform.opener import Opener
 from resources.tables.contract.adopting import adopted_state
 from resources.tables.contract.commits import TableCommit
 from resources.tables.registry import refuse_other_formats
-from resources.watermarks.entry import Entry, Why, following, new_id
+from resources.watermarks.entry import Entry, Why, new_id, next_entry
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ def draft_entry(
             "lost_files": lost_files(missing),
             "keyed_by": "",
         }
-    entry = following(last, **{**decided, **changes})
+    entry = next_entry(last, **{**decided, **changes})
     before = None if tip.newest is None else _in_table(platform, dataflow, last, entry)
     watermark = platform.rules(dataflow).migrate_watermark(entry.watermark, clock(), before)
     return entry.model_copy(update={"watermark": watermark})

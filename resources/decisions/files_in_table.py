@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from partitions.plan import counted
+from partitions.plan import pluralize
 from resources.decisions.draft import Draft
 from resources.kinds.contract.decisions import HeldFiles, KnowsFiles, StateRules
 from resources.watermarks.entry import Entry
@@ -33,13 +33,13 @@ class HeldRows:
     def _dealt_with(self) -> str:
         """What becomes of the files that the log did not know, for people."""
         taken = self.files.taken
-        files = counted(taken, "file")
+        files = pluralize(taken, "file")
         return f"taken as ingested, so neither loaded nor late: {files} of the source" if taken else ""
 
     def _remarks(self, *, again: bool) -> tuple[str, ...]:
         """What else follows, for people; ``again``: whether rows above the watermark are deleted when they are loaded again."""
         missing, freed = self.files.missing, self.files.freed
-        late = f"{counted(missing, 'file')} at or below the watermark without a row in the table: late, as the sweep will find"
+        late = f"{pluralize(missing, 'file')} at or below the watermark without a row in the table: late, as the sweep will find"
         own = "rows of files above the watermark are in the table: each commit deletes the rows of its own files and inserts them again"
         lines = ((missing, late), (freed, freed_files(freed)), (again, own))
         return tuple(line for holds, line in lines if holds)
@@ -56,4 +56,4 @@ def held_rows(
 
 def freed_files(count: int) -> str:
     """Return the remark on files that a decision takes out of the quarantine."""
-    return f"{counted(count, 'file')} of the quarantine with rows in the table: no longer in quarantine"
+    return f"{pluralize(count, 'file')} of the quarantine with rows in the table: no longer in quarantine"

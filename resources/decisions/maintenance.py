@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError, Conflict
-from partitions.instants import time_in_words
+from partitions.instants import time_text
 from partitions.maintenance_periods import OPTIMIZE, VACUUM, Task
-from partitions.spelling import beside_known
+from partitions.spelling import describe_missing
 from resources.decisions.deciding import claim_of
 from resources.loop.entries import in_table
 from resources.loop.giving_up import drop
@@ -25,7 +25,7 @@ from resources.loop.table_guard import check_table
 from resources.platform.opener import Opener
 from resources.tables.contract.maintenance import CanOptimize, MaintenanceResult
 from resources.tables.contract.table import Table
-from resources.watermarks.entry import Entry, following, new_id, utc_now
+from resources.watermarks.entry import Entry, new_id, next_entry, utc_now
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -108,7 +108,7 @@ def maintain(
     check_table(dataflow, last, table)
     if OPTIMIZE in todo:
         _check_clustered(dataflow, table)
-    entry = following(
+    entry = next_entry(
         last,
         id=new_id(),
         number=last.number + 1,
@@ -153,7 +153,7 @@ def _check_clustered(dataflow: Dataflow, table: Table) -> None:
     if missing and columns:
         raise ConfigurationError(
             f"dataflow {dataflow.name}: target.cluster_by: expected columns of the table {dataflow.table}, found"
-            f" {beside_known(missing, columns)}. Nothing was begun; correct target.cluster_by",
+            f" {describe_missing(missing, columns)}. Nothing was begun; correct target.cluster_by",
             code="query",
         )
 
@@ -177,7 +177,7 @@ def _needed_by(platform: Opener, dataflow: Dataflow) -> str | None:
         if intent is None or intent.is_decision:
             continue
         if datetime.now(UTC) - datetime.fromisoformat(intent.time) > _LONG_UNFINISHED:
-            return f"dataflow {reader} has a slice unfinished since {time_in_words(intent.time)}, which may read an older version. Run `strandline run {reader}`"
+            return f"dataflow {reader} has a slice unfinished since {time_text(intent.time)}, which may read an older version. Run `strandline run {reader}`"
     return None
 
 

@@ -8,7 +8,7 @@ from typing import Literal
 from partitions.dataflow import Dataflow
 from partitions.errors import NeedsDecision
 from partitions.path.source import SourceFile
-from partitions.plan import counted
+from partitions.plan import pluralize
 from partitions.sentinels import deserialise
 from partitions.spelling import first_few
 from partitions.watermark import is_empty
@@ -46,13 +46,13 @@ class FilesOfRoot:
     def remarks(self, below: Below | None) -> tuple[str, ...]:
         """Return what becomes of the files, for people."""
         known, names = self.known + len(self.renamed), [file.path for file in self.unknown]
-        shown = f"{counted(len(names), 'other file')} there ({first_few(names, _NAMED)})"
+        shown = f"{pluralize(len(names), 'other file')} there ({first_few(names, _NAMED)})"
         fate = (
             f"count as loaded although no entry knows them, so never read: {shown}"
             if below == "loaded"
             else f"never loaded, so late: {shown}"
         )
-        again = f"loaded before, so not read again: {counted(known, 'file')} at or below the watermark"
+        again = f"loaded before, so not read again: {pluralize(known, 'file')} at or below the watermark"
         return tuple(line for holds, line in ((known, again), (names, fate)) if holds)
 
 
@@ -97,7 +97,7 @@ def check_told_apart(dataflow: Dataflow, files: FilesOfRoot, below: Below | None
     """
     if below is not None or files.known or files.renamed or not files.unknown:
         return
-    name, count = dataflow.name, counted(len(files.unknown), "file")
+    name, count = dataflow.name, pluralize(len(files.unknown), "file")
     raise NeedsDecision(
         f"dataflow {name}: expected files of {dataflow.source.label} with the paths of files that were loaded; found {count} at or below the"
         f" watermark, and none was loaded under its path: {first_few([file.path for file in files.unknown], _NAMED)}. Say what they are: new"

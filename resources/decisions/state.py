@@ -7,11 +7,11 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from partitions.column.words import text_in_words
+from partitions.column.words import describe_stored_watermark
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError, NeedsDecision
 from partitions.fingerprint import fingerprint
-from partitions.plan import counted
+from partitions.plan import pluralize
 from partitions.sentinels import deserialise
 from partitions.watermark import is_empty
 from resources.decisions.adopt import nothing_else_leads_on
@@ -65,7 +65,7 @@ def accept(reason: str, below: Below | None = None) -> DraftBuilder:
             changes = {"takes_table": True, "total_rows": row_count, "replace_table": False}
             if row_count and is_empty(last.state()):
                 remarks = (
-                    f"nothing counts as loaded, and table {dataflow.table} has {counted(row_count, 'row')}: all that is loaded is added to them",
+                    f"nothing counts as loaded, and table {dataflow.table} has {pluralize(row_count, 'row')}: all that is loaded is added to them",
                 )
         accepted = keyed_by(definition_of(dataflow))
         if _accepts_keys(dataflow, last, accepted, reason):
@@ -142,9 +142,9 @@ def _check_rows_exist(platform: Opener, dataflow: Dataflow, last: Entry, entry: 
     if adopted and adopted.state and not adopted.beyond and planning.covers(adopted.state, entry.watermark):
         return
     raise NeedsDecision(
-        f"dataflow {dataflow.name}: expected an entry at or below the watermark {text_in_words(last.watermark)}, or a table that tells that it has the rows up"
-        f" to it, found {text_in_words(entry.watermark)}, and a table that tells"
-        f" {text_in_words(adopted.state) if adopted and adopted.state else 'nothing'}: rows between the two"
+        f"dataflow {dataflow.name}: expected an entry at or below the watermark {describe_stored_watermark(last.watermark)}, or a table that tells that it has the rows up"
+        f" to it, found {describe_stored_watermark(entry.watermark)}, and a table that tells"
+        f" {describe_stored_watermark(adopted.state) if adopted and adopted.state else 'nothing'}: rows between the two"
         " may be missing. Run, which loads what is above the watermark; or say it yourself",
         code="would_rise",
         choices=(
@@ -174,7 +174,7 @@ def set_watermark(reason: str, text: str) -> DraftBuilder:
             and not platform.kind(dataflow).planning.covers(watermark, last.watermark)
         ):
             raise NeedsDecision(
-                f"dataflow {dataflow.name}: expected a watermark at or above {text_in_words(last.watermark)}, found {text_in_words(watermark)}: set never lowers a"
+                f"dataflow {dataflow.name}: expected a watermark at or above {describe_stored_watermark(last.watermark)}, found {describe_stored_watermark(watermark)}: set never lowers a"
                 " value. To read files again, rewind to an older entry",
                 code="would_fall",
                 choices=(f"strandline state rewind {dataflow.name} --to NUMBER --reason TEXT",),

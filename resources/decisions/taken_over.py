@@ -10,7 +10,7 @@ from typing import Any
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError, NeedsDecision
 from partitions.path.quarantined_files import Quarantine
-from partitions.plan import counted
+from partitions.plan import pluralize
 from partitions.sentinels import deserialise
 from resources.decisions.draft import Draft, DraftBuilder, draft_entry
 from resources.decisions.files_in_table import freed_files
@@ -91,7 +91,7 @@ def taken_over(
         **changes,
     )
     rows = [(*file.row, remark[0]) for file in files]
-    said = f"{remark[1]}, so neither loaded nor late: {counted(len(files), 'file')} of the source"
+    said = f"{remark[1]}, so neither loaded nor late: {pluralize(len(files), 'file')} of the source"
     return Draft(entry, rows, aside, dealt_with=said if files else "", remarks=remarks)
 
 

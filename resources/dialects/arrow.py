@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import reduce
 from typing import TYPE_CHECKING
 
-from partitions.decimal_bounds import Digits, within
+from partitions.decimal_bounds import DecimalDigits, fit_bounds
 from partitions.predicate import AllOf, Among, AnyOf, Between, HasValue, Predicate
 
 if TYPE_CHECKING:
@@ -23,11 +23,11 @@ def expression(predicate: Predicate, schema: pa.Schema) -> pc.Expression:
     import pyarrow as pa
 
     digits = {
-        field.name: Digits(field.type.precision, field.type.scale)
+        field.name: DecimalDigits(field.type.precision, field.type.scale)
         for field in schema
         if pa.types.is_decimal(field.type)
     }
-    return _expression(within(predicate, digits))
+    return _expression(fit_bounds(predicate, digits))
 
 
 def _expression(predicate: Predicate) -> pc.Expression:

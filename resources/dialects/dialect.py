@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from partitions.sources.database_types import ColumnType
 from partitions.sql_text import LexicalRules
-from partitions.unit_values import Kind
+from partitions.unit_values import ValueType
 
 
 class Words(ABC):
@@ -86,7 +86,7 @@ class Dialect(Words):
     def known_columns(self, parts: Sequence[str]) -> str:
         """Return a query about a table that is no view: rows of a column's name, whether an index begins with it, and whether it is never NULL."""
 
-    def spread(self, parts: Sequence[str], column: str, kind: Kind) -> str | None:
+    def spread(self, parts: Sequence[str], column: str, kind: ValueType) -> str | None:
         """Return a query of the histogram of a column of a table: rows of how many rows lie between two bounds, and a bound, ascending.
 
         No row if its statistics are old, or say nothing of most rows. None if the database keeps none.
@@ -121,7 +121,7 @@ class Dialect(Words):
         """
         raise NotImplementedError
 
-    def finite(self, column: str, kind: Kind) -> Sequence[str] | None:
+    def finite(self, column: str, kind: ValueType) -> Sequence[str] | None:
         """Return the conditions that a value is one that Python and Spark have, behind WHERE; None: all are."""
 
     @abstractmethod

@@ -11,7 +11,7 @@ from typing_extensions import override
 
 from partitions import sql_text
 from partitions.sources.database_types import ColumnType
-from partitions.unit_values import TIMES, Kind
+from partitions.unit_values import TIMES, ValueType
 from resources.dialects.dialect import Dialect, clock
 
 
@@ -78,7 +78,7 @@ class MariaDB(Dialect):
             SELECT NULL, CONCAT(TABLE_SCHEMA, '.', TABLE_NAME), CAST(CREATE_TIME AS CHAR) FROM information_schema.TABLES
             WHERE TABLE_SCHEMA = {database} AND TABLE_NAME = {self.text(table)} AND TABLE_TYPE = 'BASE TABLE'"""  # noqa: S608 - names are literals
 
-    def finite(self, column: str, kind: Kind) -> Sequence[str]:
+    def finite(self, column: str, kind: ValueType) -> Sequence[str]:
         """Not the zero date, nor of the year 0."""
         return (f"{self.name(column)} >= '0001-01-01'",) if kind in TIMES else ()
 

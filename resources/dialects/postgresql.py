@@ -11,13 +11,13 @@ from typing_extensions import override
 from partitions import sql_text
 from partitions.errors import ConfigurationError
 from partitions.sources.database_types import MAX_SHOWN_LETTERS, ColumnType
-from partitions.unit_values import TIMES, Kind
+from partitions.unit_values import TIMES, ValueType
 from resources.dialects.dialect import Dialect, clock
 
 OTHER_ARRAY = "="
 """What begins the text of an array whose dimensions are others than its type says. JSON never does."""
 
-_TYPES: Mapping[Kind, str] = {
+_TYPES: Mapping[ValueType, str] = {
     "instant": "timestamptz",
     "local": "timestamp",
     "day": "date",
@@ -81,7 +81,7 @@ class PostgreSQL(Dialect):
             WHERE a.attrelid = to_regclass({self.text(self.relation(parts))}) AND a.attnum > 0 AND NOT a.attisdropped
             GROUP BY a.attname, a.attnotnull"""  # noqa: S608 - the name is a literal
 
-    def spread(self, parts: Sequence[str], column: str, kind: Kind) -> str | None:
+    def spread(self, parts: Sequence[str], column: str, kind: ValueType) -> str | None:
         """From the statistics of ANALYZE, if less than a tenth of the rows was changed since, and less than a tenth holds some frequent values.
 
         Frequent values are no part of the histogram. Infinity is left out.
@@ -182,9 +182,9 @@ class PostgreSQL(Dialect):
 
     def for_driver(self, query: str) -> str:
         """With the operator ``?`` doubled: the driver takes a single one for a parameter."""
-        return sql_text.replaced_in_code(query, "?", "??", self.reading)
+        return sql_text.replace_in_code(query, "?", "??", self.reading)
 
-    def finite(self, column: str, kind: Kind) -> Sequence[str]:
+    def finite(self, column: str, kind: ValueType) -> Sequence[str]:
         """Neither infinite, nor NaN, which is above all, nor of a year with five digits or before the first."""
         name = self.name(column)
         if kind in TIMES:

@@ -9,7 +9,7 @@ from partitions.dataflow import Dataflow
 from partitions.errors import CorruptWatermark
 from partitions.path.state import PathState
 from partitions.sentinels import deserialise
-from resources.watermarks.entry import Entry, corrupt
+from resources.watermarks.entry import Entry, corrupt_record_error
 
 
 class _State(Protocol):
@@ -34,7 +34,9 @@ def state_of(form: type[StateT], dataflow: Dataflow, entry: Entry | None) -> Sta
     try:
         return form.of(entry.state() if entry else None)
     except CorruptWatermark as error:
-        raise corrupt(f"entry {entry.number if entry else 0} of {dataflow.name}", error.message) from error
+        raise corrupt_record_error(
+            f"entry {entry.number if entry else 0} of {dataflow.name}", error.message
+        ) from error
 
 
 def cold_start_of(entry: Entry | None) -> PathState | None:

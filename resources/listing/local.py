@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from partitions.path.hidden import is_hidden
+from partitions.path.hidden import is_hidden_name
 from partitions.path.listing_positions import ListingStart
 from partitions.path.source import SourceFile, in_pair_order
 from resources.listing.budget import Budget
@@ -25,10 +25,10 @@ _NOT_TEXT = "a name that is not UTF-8"
 
 
 class _Folder(NamedTuple):
-    """A folder to open; ``above`` holds device and inode of the folders on the way to it."""
+    """A folder to open; ``parent_ids`` holds device and inode of the folders on the way to it."""
 
     path: str
-    above: frozenset[tuple[int, int]] = frozenset()
+    parent_ids: frozenset[tuple[int, int]] = frozenset()
 
 
 class _Content(NamedTuple):
@@ -38,13 +38,13 @@ class _Content(NamedTuple):
         folders: paths, those of hidden ones left out.
         files: paths with a right ending that are not hidden.
         others: paths of what holds something and is neither; hidden folders end in a slash.
-        above: that of its folders.
+        parent_ids: that of its folders.
     """
 
     folders: list[str]
     files: list[str]
     others: list[str]
-    above: frozenset[tuple[int, int]]
+    parent_ids: frozenset[tuple[int, int]]
 
 
 def list_local(
@@ -75,13 +75,15 @@ def list_local(
         content = _open(root, folder, endings)
         step.calls += 1
         inner = [path for path in content.folders if position.may_hold(path) and _to_list(path, done)]
-        waiting += [_Folder(path, content.above) for path in sorted(inner, reverse=True) if _is_text(path)]
+        waiting += [
+            _Folder(path, content.parent_ids) for path in sorted(inner, reverse=True) if _is_text(path)
+        ]
         step.root_files |= not folder.path and bool(content.files)
         if done is not None and _on_the_way(folder.path, done):
             continue  # opened again only for the folders in it
         fresh += 1
         step.files += [
-            file for path in content.files if position.above(path) and (file := _take(root, path, step))
+            file for path in content.files if position.is_above(path) and (file := _take(root, path, step))
         ]
         _skip(step, [path for path in inner if not _is_text(path)], content.others)
         if waiting and step.used_up(fresh):
@@ -107,7 +109,7 @@ def _skip(step: ListingStep, folders: Sequence[str], others: Sequence[str]) -> N
     for path in folders:
         step.skipped.take_unreadable(f"{path}/", _NOT_TEXT)
     for path in others:
-        if step.position.may_hold(path[:-1]) if path.endswith("/") else step.position.above(path):
+        if step.position.may_hold(path[:-1]) if path.endswith("/") else step.position.is_above(path):
             step.skipped.take(path)
 
 
@@ -133,14 +135,14 @@ def _open(root: Path, folder: _Folder, endings: tuple[str, ...]) -> _Content:
     where = root / folder.path
     try:
         identity = (status := where.stat()).st_dev, status.st_ino
-        if identity in folder.above:
+        if identity in folder.parent_ids:
             # A link to a folder above itself: its files are listed there.
-            return _Content([], [], [], folder.above)
-        above = folder.above | {identity}
+            return _Content([], [], [], folder.parent_ids)
+        parent_ids = folder.parent_ids | {identity}
         with os.scandir(where) as entries:
             for entry in entries:
                 path = f"{folder.path}/{entry.name}" if folder.path else entry.name
-                if is_hidden(entry.name):
+                if is_hidden_name(entry.name):
                     others += [f"{path}/"] if _is_folder(entry) else [path] if _is_filled(entry) else []
                 elif _is_folder(entry):
                     folders.append(path)
@@ -150,7 +152,7 @@ def _open(root: Path, folder: _Folder, endings: tuple[str, ...]) -> _Content:
                     others.append(path)
     except OSError as error:
         raise folder_failure(folder.path, str(root), error) from error
-    return _Content(folders, files, others, above)
+    return _Content(folders, files, others, parent_ids)
 
 
 def _is_folder(entry: os.DirEntry[str]) -> bool:

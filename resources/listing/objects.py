@@ -18,9 +18,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from partitions.path.hidden import hidden, hidden_until
+from partitions.path.hidden import is_hidden_path, key_after_hidden_folder
 from partitions.path.listing_positions import ListingStart
-from partitions.path.order import past
+from partitions.path.order import is_past
 from partitions.path.source import SourceFile
 from resources.connections.places import Place
 from resources.listing.budget import Budget
@@ -94,10 +94,10 @@ class _Walk:
                 if not page.more:
                     return
                 key = page.reached
-                if until is not None and past(key, until):
+                if until is not None and is_past(key, until):
                     return
-                target = hidden_until(key) or self._position.seek(key)
-                offset = target if past(target, key) else None
+                target = key_after_hidden_folder(key) or self._position.seek(key)
+                offset = target if is_past(target, key) else None
                 if offset is not None:
                     self._list_beside(key, offset)
                 yield offset or key
@@ -106,15 +106,15 @@ class _Walk:
 
     def _take(self, page: Page) -> None:
         for key, fault in page.faults.items():
-            if self._position.above(key):
+            if self._position.is_above(key):
                 self._step.skipped.take_unreadable(key, fault)
         for meta in page.objects:
             path = meta["path"]
-            if not path.endswith(self._step.endings) or hidden(path):
-                if meta["size"] and self._position.above(path):
+            if not path.endswith(self._step.endings) or is_hidden_path(path):
+                if meta["size"] and self._position.is_above(path):
                     self._step.skipped.take(path)
                 continue
-            above, root = self._position.above(path), "/" not in path
+            above, root = self._position.is_above(path), "/" not in path
             if (above or root) and not self._is_marker(meta):
                 self._step.root_files |= root
                 if above:
@@ -122,7 +122,7 @@ class _Walk:
 
     def _list_beside(self, key: str, target: str) -> None:
         """Find what a jump over closed partitions passes: files that lie beside them, and folders that are none of them."""
-        folder = self._position.passes(key, target)
+        folder = self._position.passed_folder(key, target)
         if folder is None:
             return
         if folder not in self._beside:
@@ -133,7 +133,9 @@ class _Walk:
         faults = {name: fault for name, fault in content.faults.items() if _between(name, key, target)}
         self._take(replace(content, objects=passed, faults=faults))
         for inner in content.folders:
-            if not (hidden(inner) or self._position.belongs(inner)) and _between(inner, key, target):
+            if not (is_hidden_path(inner) or self._position.may_be_jumped(inner)) and _between(
+                inner, key, target
+            ):
                 self._walk_through(inner)
 
     def _walk_through(self, folder: str) -> None:
@@ -157,7 +159,7 @@ def _begin(after: str, resume: str | None) -> str:
         begun, key = json.loads(resume or "")
     except (TypeError, ValueError):
         return after
-    return str(key) if begun == after or past(key, after) else after
+    return str(key) if begun == after or is_past(key, after) else after
 
 
 def _between(path: str, key: str, target: str) -> bool:

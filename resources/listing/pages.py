@@ -13,7 +13,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from partitions.errors import SourceError, SourceUnreachable
-from partitions.path.order import below
+from partitions.path.order import key_before
 from partitions.path.skipped import fault_of_key
 from resources.connections.places import Place, S3Connection
 from resources.listing.failures import store_failures
@@ -157,7 +157,7 @@ def _begins_with_a_slash(store: ObjectStore, place: Place, folder: str, metas: S
 def _reached(last: ObjectMeta, endings: tuple[str, ...]) -> str:
     """The key to go on from. After a folder's own key SeaweedFS leaves out what the folder holds; obstore drops the slash at its end."""
     path = last["path"]
-    return path if last["size"] or (endings and path.endswith(endings)) else below(path)
+    return path if last["size"] or (endings and path.endswith(endings)) else key_before(path)
 
 
 def _any_page(place: Place, offset: str, folder: str, delimiter: str = "") -> Page:
@@ -197,7 +197,7 @@ def _any_page(place: Place, offset: str, folder: str, delimiter: str = "") -> Pa
         )
     folders = [str(each["Prefix"])[len(root) : -1] for each in answer.get("CommonPrefixes", ())]
     last = max([key, *(f"{each}/" for each in folders)], default="")
-    reached = below(last) if last.endswith("/") and not delimiter else last
+    reached = key_before(last) if last.endswith("/") and not delimiter else last
     if delimiter and last.endswith("/"):
         reached = f"{last}\U0010ffff"
     sound = [each for each in folders if fault_of_key(each) is None]

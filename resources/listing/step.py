@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from partitions.path.listing_positions import ListingStart
-from partitions.path.skipped import SkippedNames
+from partitions.path.skipped import SkippedNamesCollector
 from partitions.path.source import ListedFiles, SourceFile, in_pair_order
 from resources.listing.budget import Budget
 
@@ -43,7 +43,7 @@ class ListingStep:
         self.position = position
         self.endings = endings
         self.files: list[SourceFile] = []
-        self.skipped = SkippedNames(endings)
+        self.skipped = SkippedNamesCollector(endings)
         self.root_files = False
         self.calls = 0
         self.used_up = budget.start() if budget else _never

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from partitions.errors import BadFile
 from partitions.path.bad_files import FILE_CHANGED, FILE_VANISHED
-from partitions.path.order import below
+from partitions.path.order import key_before
 from partitions.path.source import SourceFile, in_pair_order
 from resources.connections.places import Place
 from resources.listing.failures import store_failures
@@ -55,7 +55,7 @@ def _by_listing(store: ObjectStore, place: Place, keys: Sequence[str]) -> dict[s
     wanted, seen = set(keys), dict[str, SourceFile]()
     index, calls = 0, len(keys) // PAGE + 2
     while index < len(keys) and calls:
-        page = next(pages(store, place, below(keys[index])))
+        page = next(pages(store, place, key_before(keys[index])))
         calls -= 1
         seen |= {meta["path"]: listed(meta) for meta in page.objects if meta["path"] in wanted}
         if not page.more:

@@ -7,7 +7,7 @@ from typing import Generic
 
 from partitions.errors import BadPart, StrandlineError
 from partitions.path.bad_files import is_loaded
-from partitions.plan import counted
+from partitions.plan import pluralize
 from resources.kinds.contract.bad_parts import SetsAside
 from resources.kinds.contract.slices import SliceT
 from resources.loop.context import RunContext
@@ -110,7 +110,7 @@ def _left_out_error(dataflow: str, left: Sequence[LeftOut]) -> StrandlineError:
     if not waiting:
         return loaded[0].bad
     parts = [str(part) for part in waiting[:SHOWN]]
-    parts += [f"and {counted(len(waiting) - SHOWN, 'more file')}"] if len(waiting) > SHOWN else []
+    parts += [f"and {pluralize(len(waiting) - SHOWN, 'more file')}"] if len(waiting) > SHOWN else []
     it = "it" if len(waiting) == 1 else "them"
     return BadPart(
         f"dataflow {dataflow}: {'; '.join(parts)}. Nothing else waits for {it}, and the watermark is not concerned. Mend or remove {it}: each"

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from partitions.loads import Append, Load, Replace
-from partitions.plan import counted
+from partitions.plan import pluralize
 from partitions.predicate import Among
 from partitions.table_names import bad_records_table
 from resources.kinds.contract.bad_parts import SetsRecordsAside
@@ -50,7 +50,7 @@ def set_records_aside(run: RunContext[SliceT], intent: Intent, slice_: SliceT) -
         return
     load = Append() if base is None else Replace(Among(FILE, tuple(parts)))
     _write(run, table, intent, records, load, base)
-    run.notify(Step.SET_ASIDE, f"slice {intent.number}: {counted(len(records), 'bad record')} set aside")
+    run.notify(Step.SET_ASIDE, f"slice {intent.number}: {pluralize(len(records), 'bad record')} set aside")
 
 
 def _write(

@@ -11,9 +11,9 @@ from typing import Any
 
 from partitions.dataflow import Dataflow
 from partitions.fingerprint import short_hash
-from partitions.state_of_kind import nothing_loaded
+from partitions.state_of_kind import holds_nothing
 from resources.tables.contract.commits import TableCommit, TaggedCommit
-from resources.watermarks.entry import Entry, Intent, following, new_id
+from resources.watermarks.entry import Entry, Intent, new_id, next_entry
 
 
 def loaded_entry(
@@ -43,7 +43,7 @@ def loaded_entry(
     keeps = before is not None and commit.removed is not None
     rows, files = (before.total_rows, before.total_files) if before and keeps else (0, 0)
     new_files = intent.files if intent.first_loads is None else intent.first_loads
-    return following(
+    return next_entry(
         before,
         **intent.for_entry() | {"watermark": watermark},
         **(_of_table(dataflow, before, commit) if guarded else {}),
@@ -82,7 +82,7 @@ def abandoned_entry(
         job_id: Dagster's job.
     """
     is_fence = fence is not None and fence.gives_up
-    return following(
+    return next_entry(
         before,
         id=fence.owner if fence and is_fence and fence.owner else new_id(),
         number=intent.number,
@@ -104,7 +104,7 @@ def abandoned_entry(
 
 def dropped_entry(before: Entry | None, intent: Intent) -> Entry:
     """Return the entry that ends a decision which was begun and not finished: nothing was written for it."""
-    return following(
+    return next_entry(
         before,
         number=intent.number,
         why="abandon",
@@ -164,7 +164,7 @@ def lost_files(missing: Sequence[str]) -> str | None:
 
 def claimed(entry: Entry | None) -> TableCommit | None:
     """The commit that the table must go back to, for all rows that count as loaded to be in it; None if none count."""
-    if entry is None or entry.table_version is None or nothing_loaded(entry.kind, entry.state()):
+    if entry is None or entry.table_version is None or holds_nothing(entry.kind, entry.state()):
         return None  # after a reset nothing is said of the rows: the table may be dropped before or after, and is then made again
     return recorded(entry)
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from partitions.errors import Conflict, Held, StrandlineError
+from partitions.errors import Conflict, DataflowHeld, StrandlineError
 from partitions.fingerprint import fingerprint
-from partitions.instants import time_in_words
-from partitions.plan import TellsSource
+from partitions.instants import time_text
+from partitions.plan import TellsSourceIdentity
 from partitions.request import Forced, Replay, ReplayFiles
 from partitions.sentinels import serialise
 from resources.kinds.contract.bad_parts import SetsAside
@@ -78,7 +78,7 @@ def draft_intent(
         first_loads=first_loads(run, entry, slice_) if reads_again else None,
         modified=run.kind.planning.modified(slice_, state, run.now),
         source=_source(entry, slice_),
-        holder=holders.this_process(run.run_id),
+        holder=holders.current_holder(run.run_id),
         run_id=run.run_id,
         time=utc_now(),
         table_version=head.version,
@@ -93,7 +93,7 @@ def first_loads(run: RunContext[SliceT], entry: Entry | None, slice_: SliceT) ->
 
 def _source(entry: Entry | None, slice_: object) -> str | None:
     """What tells the source from others of its name: of a slice that does not say it, what is known."""
-    told = slice_.source if isinstance(slice_, TellsSource) else None
+    told = slice_.source if isinstance(slice_, TellsSourceIdentity) else None
     return told if told is not None else entry.source if entry else None
 
 
@@ -140,14 +140,14 @@ def beaten(run: RunContext[SliceT], winner: Intent) -> StrandlineError:
     return held(winner)
 
 
-def held(intent: Intent) -> Held:
+def held(intent: Intent) -> DataflowHeld:
     """Return the error for a number that a living run, or a decision, works on."""
     holder = intent.holder
     doing = "decided about" if intent.is_decision else "loaded"
     by_run = f", run {intent.run_id}" if intent.run_id else ""
-    return Held(
+    return DataflowHeld(
         f"dataflow {intent.dataflow} is held: number {intent.number} is being {doing} by process {holder.pid} on {holders.host_name(holder)}"
-        f"{by_run}, since {time_in_words(intent.time)}. Nothing was done; run again when it is over"
+        f"{by_run}, since {time_text(intent.time)}. Nothing was done; run again when it is over"
     )
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from partitions.dataflow import Dataflow
 from partitions.errors import NeedsDecision
-from partitions.plan import counted
+from partitions.plan import pluralize
 from partitions.target import DATAFLOW_COLUMN, HISTORY_COLUMNS
 from resources.kinds.contract.slices import SliceT
 from resources.loop.context import RunContext
@@ -118,8 +118,8 @@ def _refusal(
     may_accept = target.load != "scd2"
     goes_on = "; or run `state accept`, which goes on with the rows as they are" if may_accept else ""
     return NeedsDecision(
-        f"dataflow {name}: the next load is the first by target.merge_keys: {columns}{was}, and {counted(keys, 'value')} of {columns} {'stands' if keys == 1 else 'stand'} in"
-        f" {counted(rows, 'row')} of table {dataflow.table}{such_as}. Nothing was begun: {_MEANS[target.load]}. Put back keys that tell the rows apart;"
+        f"dataflow {name}: the next load is the first by target.merge_keys: {columns}{was}, and {pluralize(keys, 'value')} of {columns} {'stands' if keys == 1 else 'stand'} in"
+        f" {pluralize(rows, 'row')} of table {dataflow.table}{such_as}. Nothing was begun: {_MEANS[target.load]}. Put back keys that tell the rows apart;"
         f" or delete the rows that are too many (SELECT {columns}, count(*) … GROUP BY {columns} HAVING count(*) > 1 lists them), and run{goes_on};"
         " or run `state reset --replace`, which empties the table and loads it again",
         code="keys_not_unique",

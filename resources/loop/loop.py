@@ -17,7 +17,7 @@ from typing import Any, Generic
 
 from partitions.errors import BadPart, Conflict, SchemaEvolved, SourceError, StrandlineError
 from partitions.path.bad_files import is_loaded, is_outdated
-from partitions.plan import Plan, counted, is_repeat
+from partitions.plan import Plan, is_repeat, pluralize
 from partitions.request import Forced, LateOnly, Replay, ReplayFiles
 from partitions.slow_slices import SlowSlices
 from resources.kinds.contract.planning import RunsAhead
@@ -337,10 +337,10 @@ class _Run(Generic[SliceT]):
             return None
         reasons = [warning for warning in outcome.warnings if warning.startswith(PASSED_OVER)]
         outcome.warnings = [warning for warning in outcome.warnings if warning not in reasons]
-        rest = counted(max(0, len(reasons) - SHOWN), "more reason")
+        rest = pluralize(max(0, len(reasons) - SHOWN), "more reason")
         more = f"; and {rest} (strandline ledger {self._run.name})" if len(reasons) > SHOWN else ""
         return SourceError(
-            f"dataflow {self._run.name}: {counted(len(unread), 'work unit')} could not be read; later runs retry them."
+            f"dataflow {self._run.name}: {pluralize(len(unread), 'work unit')} could not be read; later runs retry them."
             f" {'; '.join(reasons[:SHOWN])}{more}",
             code="failed_units",
         )

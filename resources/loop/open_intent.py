@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Generic
 
-from partitions.errors import Conflict, Held, NeedsDecision
+from partitions.errors import Conflict, DataflowHeld, NeedsDecision
 from resources.kinds.contract.slices import SliceT
 from resources.loop.appending import follow_up
 from resources.loop.context import RunContext
@@ -58,7 +58,7 @@ class Unfinished(Generic[SliceT]):
     def follow_up(self, entry: Entry | None) -> None:
         """Do what a run that died has left for after its entry, if table and state belong together: a decision may count its rows no more."""
         if isinstance(self._run.table, FollowsUp):
-            with suppress(Conflict, Held, NeedsDecision):
+            with suppress(Conflict, DataflowHeld, NeedsDecision):
                 guarded_head(self._run, entry)
                 follow_up(self._run, entry)
 

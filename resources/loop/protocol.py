@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from partitions.errors import BadFile, BadPart, Conflict, SchemaEvolved
 from partitions.path.bad_files import CHANGED_WHILE_READ
-from partitions.plan import counted
+from partitions.plan import pluralize
 from resources.kinds.contract.reading import BuildsOnState, SliceBase
 from resources.kinds.contract.slices import SliceT, reads_source
 from resources.kinds.contract.writing import ROWS, KeepsStats, StatsReader, WriteStats
@@ -143,7 +143,7 @@ def _append(
     appended, loaded = append_loaded(run, entry, intent, tagged, stats=stats)
     size = slice_.size
     amount = "" if size.ranges else f" of {size.amount}"
-    run.notify(Step.APPENDED, f"slice {intent.number}: {counted(loaded.rows, 'row')}{amount}")
+    run.notify(Step.APPENDED, f"slice {intent.number}: {pluralize(loaded.rows, 'row')}{amount}")
     return Committed(
         appended,
         loaded.rows,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from partitions.plan import counted
+from partitions.plan import pluralize
 from partitions.schema_merging import RESCUED_DATA
 from resources.observation import observed_values
 from resources.sources.files.paths import SOURCE_FILE
@@ -57,4 +57,4 @@ class RescuedRows:
             return None
         file, _, names = (self._example or "").partition(_APART)
         first = ": ".join(filter(None, [f"file {file}" if file else "", names]))
-        return f"values of {counted(self._rows, 'row')} are in {RESCUED_DATA}{f'. One of them: {first}' if first else ''}"
+        return f"values of {pluralize(self._rows, 'row')} are in {RESCUED_DATA}{f'. One of them: {first}' if first else ''}"

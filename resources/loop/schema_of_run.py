@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 
 from partitions.errors import BadPart, SchemaEvolved
-from partitions.evolution import differences
+from partitions.evolution import schema_changes
 from resources.kinds.contract.slices import SliceT, reads_source
 from resources.loop.bad_parts import BadPartPolicy
 from resources.loop.context import RunContext
@@ -63,5 +63,5 @@ def pinned_schema(
 def _overwritten(was: str, becomes: str) -> list[str]:
     """Say how the columns of a table change that takes those of its source in each run."""
     columns, next_columns = (json.loads(text)["columns"] for text in (was, becomes))
-    changes = "; ".join(map(str, differences(columns, next_columns)))
+    changes = "; ".join(map(str, schema_changes(columns, next_columns)))
     return [f"the table takes other columns: {changes}"] if changes else []

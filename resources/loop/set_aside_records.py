@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from partitions.plan import counted
+from partitions.plan import pluralize
 
 if TYPE_CHECKING:
     from resources.sources.files.checked import BadRecord
@@ -24,9 +24,9 @@ class SetAsideRecords:
             return
         path, first = records[0]
         where = f"{path}, line {first.line}" if first.line else path
-        files = counted(len({path for path, _ in records}), "file")
+        files = pluralize(len({path for path, _ in records}), "file")
         self._remarks[
-            f"{counted(len(records), 'record')} of {files} did not parse: see table {table}. The first: file {where}: {first.why}"
+            f"{pluralize(len(records), 'record')} of {files} did not parse: see table {table}. The first: file {where}: {first.why}"
         ] = None
 
     @property

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError, StrandlineError
-from partitions.spelling import beside_known
+from partitions.spelling import describe_missing
 from partitions.target import DATAFLOW_COLUMN, HELPER_PREFIX, HISTORY_COLUMNS, RUN_COLUMNS
 from resources.spark.frames import with_typed_columns
 from resources.spark.settings import TIME_ZONE
@@ -222,7 +222,7 @@ def _check_columns(dataflow: Dataflow, key: str, named: Sequence[str], df: DataF
     missing = [name for name in named if name.lower() not in known]
     if missing:
         raise ConfigurationError(
-            f"dataflow {dataflow.name}: target.{key}: expected columns of the rows, found {beside_known(missing, df.columns)}. Correct target.{key},"
+            f"dataflow {dataflow.name}: target.{key}: expected columns of the rows, found {describe_missing(missing, df.columns)}. Correct target.{key},"
             " or have sql or transform make the column",
             code="query",
         )

@@ -13,10 +13,10 @@ from partitions.errors import (
     StrandlineError,
     TargetError,
 )
-from partitions.evolution import differences
+from partitions.evolution import schema_changes
 from partitions.loads import Load, Replace
 from partitions.predicate import columns_of
-from partitions.schema_types import all_nullable, shown
+from partitions.schema_types import all_nullable, type_text
 from partitions.sources.files import FilesSource
 from resources.kinds.contract.slices import SliceT
 from resources.loop.context import RunContext
@@ -186,13 +186,13 @@ def _widened_columns(table: Table, rows: DataFrame | None) -> str:
         return ""
     changes = [
         change
-        for change in differences(json.loads(table_schema), all_nullable(rows.schema.jsonValue()))
-        if change.found is not None and change.was != change.found
+        for change in schema_changes(json.loads(table_schema), all_nullable(rows.schema.jsonValue()))
+        if change.new_type is not None and change.old_type != change.new_type
     ]
     if not all(change.narrows for change in changes):
         return ""
     descriptions = (
-        f"column {change.field} is {shown(change.was)} there and {shown(change.found)} in the rows"
+        f"column {change.field} is {type_text(change.old_type)} there and {type_text(change.new_type)} in the rows"
         for change in changes
     )
     return "; ".join(descriptions)

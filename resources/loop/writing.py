@@ -14,10 +14,10 @@ from partitions.errors import (
     StrandlineError,
     TargetError,
 )
-from partitions.loads import Append, Lacking, Load, ReplaceAll, ReplaceKeys, Scd2, Upsert
+from partitions.loads import Append, LackingColumn, Load, ReplaceAll, ReplaceKeys, Scd2, Upsert
 from partitions.predicate import NOTHING, columns_of
 from partitions.supported import FORMATS
-from partitions.table_types import VARIANT, not_held
+from partitions.table_types import VARIANT, first_unsupported_column
 from resources.dialects.predicates import sql
 from resources.dialects.spark import SPARK
 from resources.kinds.contract.reading import TellsLacking
@@ -79,11 +79,11 @@ def analysed_rows(run: RunContext[SliceT], entry: Entry | None, intent: Intent, 
 def _refuse_types(run: RunContext[SliceT], intent: Intent, columns: Mapping[str, Any]) -> None:
     """Raise for a type that no table of the format holds: a number that is begun with it could be neither finished nor given up."""
     table_format = run.dataflow.target.format
-    refused = not_held(table_format, columns)
+    refused = first_unsupported_column(table_format, columns)
     if refused is None:
         return
     name, data_type = refused
-    others = [other for other in FORMATS if not_held(other, columns) is None]
+    others = [other for other in FORMATS if first_unsupported_column(other, columns) is None]
     raise TargetError(
         f"dataflow {run.name}: table {run.dataflow.table}: expected types that tables of format {table_format} hold, found column {name} of type {data_type}"
         f" in slice {intent.number}. Nothing was begun. Make another type of it in sql or transform"
@@ -208,11 +208,13 @@ def _with_lacking(
     """A load that keeps versions, with the columns of which rows say nothing: those that their source has lost, and those of the table that a step leaves out."""
     if not isinstance(load, Scd2) or not run.table.exists():
         return load
-    lacking: Sequence[Lacking] = ()
+    lacking: Sequence[LackingColumn] = ()
     if isinstance(run.kind.reading, TellsLacking):
         lacking = run.kind.reading.lacking(run.spark, slice_, run.log.get_schema(intent.pinned))
     brought = {name.casefold() for name in rows.columns}
-    left_out = [Lacking(name) for name in run.table.contents.columns() if name.casefold() not in brought]
+    left_out = [
+        LackingColumn(name) for name in run.table.contents.columns() if name.casefold() not in brought
+    ]
     return replace(load, lacking=(*lacking, *left_out))
 
 

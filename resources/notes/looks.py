@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from partitions.column.writers import Awaited
+from partitions.column.writers import AwaitedTransactions
 from partitions.errors import CorruptWatermark, StrandlineError
-from partitions.last_look import SourceLook
+from partitions.last_look import SourceSnapshot
 from resources.outcome import Outcome
 from resources.watermarks.entry import Entry
 from resources.watermarks.log import WatermarkLog
@@ -24,14 +24,14 @@ def note_look(log: WatermarkLog, outcome: Outcome) -> None:
 
     If the store fails, the previous note stays, and one run too many is requested.
     """
-    look = outcome.plan.look if outcome.plan else None
+    look = outcome.plan.snapshot if outcome.plan else None
     if look is None or outcome.error is not None:
         return
     with suppress(StrandlineError):
         log.put_note(outcome.dataflow, _LOOK, {"id": _id(outcome.newest), **look.as_json()})
 
 
-def last_look(log: WatermarkLog, dataflow: str, entry: Entry | None) -> SourceLook | None:
+def last_look(log: WatermarkLog, dataflow: str, entry: Entry | None) -> SourceSnapshot | None:
     """Return what the last run has seen; None if there is no note, or the state has changed since.
 
     Raises:
@@ -39,7 +39,7 @@ def last_look(log: WatermarkLog, dataflow: str, entry: Entry | None) -> SourceLo
     """
     note = log.note(dataflow, _LOOK) or {}
     try:
-        return SourceLook.of(note) if note["id"] == _id(entry) else None
+        return SourceSnapshot.of(note) if note["id"] == _id(entry) else None
     except (KeyError, TypeError):
         return None
 
@@ -55,7 +55,7 @@ def note_awaited(log: WatermarkLog, outcome: Outcome) -> None:
             log.put_note(outcome.dataflow, _AWAITED, {"id": _id(outcome.newest), **awaited.as_json()})
 
 
-def last_awaited(log: WatermarkLog, dataflow: str) -> Awaited | None:
+def last_awaited(log: WatermarkLog, dataflow: str) -> AwaitedTransactions | None:
     """Return the transactions that rows of the last run wait for.
 
     None if there is no note, or the state has changed since.
@@ -65,7 +65,7 @@ def last_awaited(log: WatermarkLog, dataflow: str) -> Awaited | None:
     """
     note = log.note(dataflow, _AWAITED) or {}
     try:
-        return Awaited.of(note) if note["id"] == _id(log.newest(dataflow)) else None
+        return AwaitedTransactions.of(note) if note["id"] == _id(log.newest(dataflow)) else None
     except (KeyError, TypeError, ValueError, CorruptWatermark):
         return None
 

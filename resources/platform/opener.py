@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError, NeedsDecision, SchemaError
-from partitions.evolution import evolved
+from partitions.evolution import evolve_schema
 from partitions.plan import Plan
 from partitions.request import DUE, Request
 from partitions.schema_types import all_nullable
@@ -144,7 +144,7 @@ class Opener(Stores):
             return None
         pinned_columns = json.loads(self.log.get_schema(entry.pinned))["columns"]
         try:
-            evolution = evolved(
+            evolution = evolve_schema(
                 pinned_columns, all_nullable(json.loads(described[1])), dataflow.target.schema_mode
             )
         except SchemaError as error:

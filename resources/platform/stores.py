@@ -14,7 +14,7 @@ from typing import Self
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError, SourceError
 from partitions.lineage import Lineage
-from partitions.readings import source_readings
+from partitions.readings import dataflows_by_source
 from partitions.sources import TableSource
 from partitions.stream.side_table_names import side_tables
 from partitions.table_names import bad_records_table
@@ -180,7 +180,7 @@ class Stores:
 
     def read_by(self, dataflow: Dataflow) -> list[Place | JdbcConnection | ApiConnection | UserCode]:
         """Return the places of a dataflow's sources, in their order."""
-        return [self.source_of(reading) for reading in source_readings(dataflow)]
+        return [self.source_of(reading) for reading in dataflows_by_source(dataflow)]
 
     def reader_of(self, place: Place) -> SparkEngine:
         """Return an engine whose sessions read a table of the lake."""
@@ -189,12 +189,12 @@ class Stores:
     def _packages_of(self, dataflow: Dataflow) -> tuple[str, ...]:
         """Return the packages that Spark needs for the dataflow's files, its table, and its input tables."""
         read = [self.lake.child(table) for table in dataflow.inputs.values()]
-        for reading in source_readings(dataflow):
+        for reading in dataflows_by_source(dataflow):
             if isinstance(reading.source, TableSource):
                 place = self.source_of(reading)
                 read += [place] if isinstance(place, Place) else []
         of_tables = chain.from_iterable(map(_packages_at, read))
-        readers = chain.from_iterable(map(packages_of, source_readings(dataflow)))
+        readers = chain.from_iterable(map(packages_of, dataflows_by_source(dataflow)))
         return (*readers, *PACKAGES.get(dataflow.target.format, ()), *of_tables)
 
     @cached_property

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from partitions.errors import Conflict, Held, StrandlineError
+from partitions.errors import Conflict, DataflowHeld, StrandlineError
 from partitions.request import Request
 from resources.loop.loop import Loop
 from resources.outcome import Outcome
@@ -100,7 +100,7 @@ def _read(loop: Loop[Any], request: Request) -> Outcome:
     done = Loop(alone, loop.patience, loop.history).run()
     for _ in range(_FASTER):
         raced = isinstance(done.error, Conflict)
-        if not raced and not (isinstance(done.error, Held) and time.monotonic() < deadline):
+        if not raced and not (isinstance(done.error, DataflowHeld) and time.monotonic() < deadline):
             break
         before, done = done, Loop(alone, loop.patience, loop.history).run()
         done.committed[:0] = before.committed

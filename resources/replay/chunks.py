@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from partitions.column.predicates import shown
+from partitions.column.predicates import format_bound
 from partitions.sentinels import deserialise, serialise
 from partitions.window.work_outcomes import TimeBound
-from resources.watermarks.entry import Record
+from resources.watermarks.entry import StoredRecord
 
 StoredWork = tuple[TimeBound, TimeBound, str, str]
 """A window of a unit: start and end in epoch milliseconds, the unit's identity, and the text of how the window is cut."""
 
 
-class ReplayChunk(Record):
+class ReplayChunk(StoredRecord):
     """A chunk of a replay.
 
     Attributes:
@@ -45,7 +45,7 @@ class ReplayChunk(Record):
     def words(self) -> str:
         """The bounds for people."""
         lower, upper = self.bounds
-        return f"{shown(lower)} to {shown(upper)}"
+        return f"{format_bound(lower)} to {format_bound(upper)}"
 
     @property
     def keys(self) -> frozenset[Any]:

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from partitions.dataflow import Dataflow
-from partitions.plan import Plan, Skip, Slice, counted
+from partitions.plan import Plan, Skip, Slice, pluralize
 from partitions.predicate import Predicate
 from partitions.request import Request
 from partitions.sentinels import Watermark
@@ -164,7 +164,7 @@ class ReplayKind(ABC):
         )
         skips = [Skip(chunk.words, "done before") for chunk in cut.chunks if chunk in done]
         table = self.options.table or self.dataflow.table
-        why = f"{counted(len(slices), 'chunk')} of {len(cut.chunks)} to replay into {table}"
+        why = f"{pluralize(len(slices), 'chunk')} of {len(cut.chunks)} to replay into {table}"
         number = 0 if self.options.is_isolated or (newest := self.newest) is None else newest.number
         flow = self.dataflow
         return Plan(

@@ -12,7 +12,7 @@ from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
 from partitions.instants import Instant
 from partitions.replay.every import parse_interval
-from partitions.request import Part
+from partitions.request import WorkUnitSelection
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class ChosenPartitions(ReplayOptions):
         launched: which backfill, or which run, asks for them.
     """
 
-    part: Part
+    part: WorkUnitSelection
     launched: str
 
     @property

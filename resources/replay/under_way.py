@@ -8,7 +8,7 @@ from typing import Any
 from partitions.fingerprint import short_hash
 from resources.kinds.contract.kind import Kind
 from resources.loop.recorded import recorded_slice
-from resources.watermarks.entry import Entry, Record, read_record, utc_now
+from resources.watermarks.entry import Entry, StoredRecord, read_record, utc_now
 from resources.watermarks.log import WatermarkLog
 
 REPLAYING = "replaying"
@@ -21,7 +21,7 @@ _MOST_ENTRIES = 1_000_000
 """All that the log has."""
 
 
-class InPlace(Record):
+class InPlace(StoredRecord):
     """A replay into the dataflow's own table that is under way.
 
     Attributes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, timedelta
 
 from partitions.api.requests import sample_request
-from partitions.plan import counted
+from partitions.plan import pluralize
 from partitions.sources import ApiSource, JdbcSource, TableSource
 from partitions.sources.database_types import readable_types
 from partitions.sources.rows import RowsSource
@@ -50,7 +50,7 @@ def look_at_api(connection: ApiConnection, source: ApiSource) -> str:
     with ApiClient(connection, int(source.max_page_bytes), retry_for=timedelta(seconds=_SECONDS)) as client:
         strict = source.model_copy(update={"ignore_http_codes": (), "max_records": None})
         page = next(pages(client, strict, sample_request(source)))
-    return f"{connection}: answers, {counted(len(page.document.records), 'record')} on the first page of {source.path}"
+    return f"{connection}: answers, {pluralize(len(page.document.records), 'record')} on the first page of {source.path}"
 
 
 def look_at_table(place: Place, source: TableSource) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from partitions.dataflow import Dataflow
 from partitions.errors import SchemaError, SchemaEvolved
-from partitions.evolution import Evolution, SchemaChange, SchemaMode, evolved
+from partitions.evolution import Evolution, SchemaChange, SchemaMode, evolve_schema
 from partitions.schema_types import Schema
 from resources.sources.files.pinned import PinnedSchema
 
@@ -41,7 +41,7 @@ def evolution_of(
         SchemaError: the mode does not accept it.
     """
     try:
-        return evolved(json.loads(pinned.columns), as_schema(incoming), mode)
+        return evolve_schema(json.loads(pinned.columns), as_schema(incoming), mode)
     except SchemaError as error:
         raise explained(error, mode, dataflow, where) from error
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from partitions.errors import ConfigurationError
 from partitions.evolution import SchemaMode
-from partitions.loads import Lacking
+from partitions.loads import LackingColumn
 from partitions.sources.rows import RowsSource
-from partitions.unit_values import TIMES, WORDS, Kind
+from partitions.unit_values import TIMES, WORDS, ValueType
 from resources.sources.evolving import FOLLOWS, changed, evolution_of
 from resources.sources.files.failures import schema_mismatch
 from resources.sources.files.pinned import PinnedSchema
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import DataType, StructType
 
-_KINDS: dict[str, Kind] = {
+_KINDS: dict[str, ValueType] = {
     "timestamp": "instant",
     "timestamp_ntz": "local",
     "date": "day",
@@ -39,7 +39,7 @@ _KINDS: dict[str, Kind] = {
 """By the name of a type in Spark's JSON of a schema, without its parameters."""
 
 
-def kind_of(type_name: str) -> Kind | None:
+def kind_of(type_name: str) -> ValueType | None:
     """Return what a column of a type holds, such as ``decimal(10,2)``; None if it cannot be compared."""
     return _KINDS.get(type_name.partition("(")[0])
 
@@ -105,13 +105,13 @@ class PinsColumns(ABC):
             f"{self._source.label} has no {names} any more: NULL in the rows that are loaded from now on",
         )
 
-    def lacking(self, spark: SparkSession, pinned: str) -> Sequence[Lacking]:
+    def lacking(self, spark: SparkSession, pinned: str) -> Sequence[LackingColumn]:
         """Return the pinned columns that the source does not have; a mode that does not follow it accepts none."""
         if self._mode not in FOLLOWS:
             return ()
         there = {name.casefold() for name in self._columns(spark).fieldNames()}
         names = pinned_struct(pinned).fieldNames()
-        return tuple(Lacking(name) for name in names if name.casefold() not in there)
+        return tuple(LackingColumn(name) for name in names if name.casefold() not in there)
 
     def _there(self, schema: StructType) -> StructType:
         """The columns of a schema that the source has."""
@@ -137,13 +137,13 @@ def pinned_struct(text: str) -> StructType:
     return PinnedSchema.of(text).struct
 
 
-def kinds(schema: StructType) -> dict[str, Kind]:
+def kinds(schema: StructType) -> dict[str, ValueType]:
     """What the columns hold, of those that can be compared."""
     held = {field.name: kind_of(field.dataType.typeName()) for field in schema.fields}
     return {name: kind for name, kind in held.items() if kind is not None}
 
 
-def time_types() -> Mapping[Kind | None, DataType]:
+def time_types() -> Mapping[ValueType | None, DataType]:
     """Return the types of columns that hold times."""
     from pyspark.sql.types import DateType, TimestampNTZType, TimestampType
 
@@ -159,7 +159,7 @@ def check_columns(source: RowsSource, schema: StructType) -> None:
     check_names(source, schema.fieldNames())
     known, types = kinds(schema), {field.name: field.dataType.simpleString() for field in schema.fields}
     for key, column in named_columns(source).items():
-        wanted: tuple[Kind, ...] = TIMES if key == "window_column" else tuple(WORDS)
+        wanted: tuple[ValueType, ...] = TIMES if key == "window_column" else tuple(WORDS)
         if known.get(column) not in wanted:
             expected = " or ".join(WORDS[kind] for kind in wanted if kind != "whole")
             raise ConfigurationError(

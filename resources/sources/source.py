@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar, runtime_checkable
 
-from partitions.column.predicates import Range
-from partitions.column.source import Observed
-from partitions.column.writers import Untold, Writers
+from partitions.column.predicates import ColumnRange
+from partitions.column.source import SourceObservation
+from partitions.column.writers import TransactionsUnknown, WritingTransactions
 from partitions.errors import BadPart, StrandlineError
-from partitions.loads import Lacking
+from partitions.loads import LackingColumn
 from partitions.predicate import Predicate
-from partitions.unit_values import Kind
+from partitions.unit_values import ValueType
 from partitions.window.extent import Extent
 from resources.tables.contract.commits import Version
 
@@ -75,7 +75,7 @@ class RowSource(PinsRows, Protocol):
 class ReadsAbove(Protocol):
     """A source whose rows can be read above a column watermark. Only :meth:`read_rows` starts Spark, unless the source also :class:`TellsChanges`."""
 
-    def observe(self, columns: Sequence[str], now: datetime) -> Observed:
+    def observe(self, columns: Sequence[str], now: datetime) -> SourceObservation:
         """Return the source's clock, and what it knows of some columns without a scan; all of one moment.
 
         Args:
@@ -116,7 +116,7 @@ class TellsFailures(Protocol):
 class TellsCuts(Protocol):
     """A source that may tell without a scan where a range falls into parts."""
 
-    def cuts(self, range_: Range, rows: int, most: int) -> Sequence[Any]:
+    def cuts(self, range_: ColumnRange, rows: int, most: int) -> Sequence[Any]:
         """Return values that cut a range into parts of about so many rows, ascending, each the last of its part; none if only a scan would tell.
 
         Args:
@@ -148,7 +148,7 @@ class LooksOnce(Protocol):
 class TellsWriters(Protocol):
     """A source that tells its open transactions."""
 
-    def writers(self, columns: Sequence[str]) -> Writers | Untold:
+    def writers(self, columns: Sequence[str]) -> WritingTransactions | TransactionsUnknown:
         """Return the transactions that are open right now and may write rows; or why they are not told.
 
         Args:
@@ -195,7 +195,7 @@ class TellsChanges(Protocol):
 class FetchesRows(Protocol):
     """A source whose rows are fetched as a whole before they are written: what they hold is known by then, and by no cheaper way."""
 
-    def look_at(self, columns: Sequence[str]) -> Mapping[str, Kind | None]:
+    def look_at(self, columns: Sequence[str]) -> Mapping[str, ValueType | None]:
         """Return what columns hold, by some rows; None for each if there is no row, and without those that no row has."""
         ...
 
@@ -280,7 +280,7 @@ def at_version(source: T, version: Version | None) -> T:
 class TellsLacking(Protocol):
     """A source that may lose columns, whose rows have NULL in them then."""
 
-    def lacking(self, spark: SparkSession, pinned: str) -> Sequence[Lacking]:
+    def lacking(self, spark: SparkSession, pinned: str) -> Sequence[LackingColumn]:
         """Return the pinned columns that the source does not have, of the rows that were read last."""
         ...
 

@@ -8,13 +8,13 @@ from copy import copy
 from datetime import datetime, tzinfo
 from typing import TYPE_CHECKING, Any
 
-from partitions.column.predicates import Range
-from partitions.column.source import Observed
+from partitions.column.predicates import ColumnRange
+from partitions.column.source import SourceObservation
 from partitions.errors import BadPart
 from partitions.evolution import SchemaMode
 from partitions.predicate import NOTHING, Predicate, any_of
 from partitions.sources import TableSource
-from partitions.unit_values import Kind
+from partitions.unit_values import ValueType
 from partitions.window.extent import Extent
 from partitions.window.predicates import merge_extents
 from resources.dialects.predicates import sql
@@ -107,14 +107,14 @@ class TableRows(PinsColumns):
             earlier.append(f"({condition})")
         return strict(self._no_rows(spark, at) if union is None else union, schema)
 
-    def held(self) -> Mapping[str, Kind]:
+    def held(self) -> Mapping[str, ValueType]:
         """What the columns of the newest version hold, of those that can be compared; nothing without a table."""
         described = self._table.contents.schema()
         fields = json.loads(described[1])["fields"] if described else ()
         found = {each["name"]: kind_of(each["type"]) for each in fields if isinstance(each["type"], str)}
         return {name: kind for name, kind in found.items() if kind}
 
-    def observe(self, columns: Sequence[str], now: datetime) -> Observed:
+    def observe(self, columns: Sequence[str], now: datetime) -> SourceObservation:
         """Look at the newest version. Its clock is the run's; what statistics say of the highest value is too rough."""
         described = self._table.contents.schema()
         if described is None:
@@ -131,9 +131,9 @@ class TableRows(PinsColumns):
             {"tables": {self._source.label: self._table.identity()}}
             | ({"version": version} if isinstance(version, int) else {})
         )
-        return Observed(now, known, {}, version=version, columns=tuple(types), source=source)
+        return SourceObservation(now, known, {}, version=version, columns=tuple(types), source=source)
 
-    def cuts(self, range_: Range, rows: int, most: int) -> Sequence[Any]:
+    def cuts(self, range_: ColumnRange, rows: int, most: int) -> Sequence[Any]:
         """From the statistics of its files."""
         files = self._table.contents.file_maxima(self.version(), range_.column)
         inside = sorted((value, count) for value, count in files if range_.holds_inside(value))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from partitions.errors import in_one_line
+from partitions.errors import shorten_to_line
 from resources.connections.object_store_errors import spark_failure
 from resources.spark.advice import without_advice
 from resources.spark.process import describe_java_end, engine_lost, error_line, missing_iceberg
@@ -47,5 +47,5 @@ def root_cause(error: Exception) -> str:
     causes = _CAUSE.findall(str(error))
     if causes and not causes[-1][1].startswith("Traceback "):
         of_java, text = causes[-1]
-        return in_one_line(f"{of_java}: {without_advice(text)}")
+        return shorten_to_line(f"{of_java}: {without_advice(text)}")
     return error_line(error)

@@ -15,7 +15,7 @@ import tempfile
 from collections.abc import Mapping
 from typing import IO
 
-from partitions.errors import in_one_line
+from partitions.errors import shorten_to_line
 from resources.spark.advice import without_advice
 from resources.spark_runtime import ICEBERG_PACKAGE
 
@@ -97,7 +97,7 @@ def telling_lines(text: str) -> str:
     """
     lines = [line.strip() for line in text.splitlines() if line.strip() and not _NOISE.match(line)]
     chosen = dict.fromkeys([line for line in lines if _TELLING.search(line)] or lines[-_SHOWN_LINES:])
-    return " | ".join(in_one_line(line) for line in list(chosen)[-_SHOWN_LINES:])
+    return " | ".join(shorten_to_line(line) for line in list(chosen)[-_SHOWN_LINES:])
 
 
 _OF_RPC = re.compile(
@@ -114,12 +114,12 @@ def error_line(error: Exception) -> str:
     """
     text = str(error).strip()
     if match := _IN_PYTHON.search(text):
-        return in_one_line(without_advice(match[1]))
+        return shorten_to_line(without_advice(match[1]))
     if _OF_RPC.search(text):
         return _details(text)
     lines = text.splitlines() or [type(error).__name__]
     in_java = lines[1:2] and lines[1].startswith(": ")
-    return in_one_line(without_advice(lines[1][2:] if in_java else lines[0]))
+    return shorten_to_line(without_advice(lines[1][2:] if in_java else lines[0]))
 
 
 _GONE = ("RetriesExceeded", "Py4JNetworkError")
@@ -179,11 +179,11 @@ def engine_lost(error: BaseException) -> str | None:
         if any(kind.__name__ in _GONE for kind in type(at).__mro__) or _status(at) in _SILENT:
             details = getattr(at, "details", None)
             detail = details() if callable(details) else None
-            return in_one_line(str(detail)) if detail else _details(str(at))
+            return shorten_to_line(str(detail)) if detail else _details(str(at))
         condition = getattr(at, "getCondition", None)
         name = condition() if callable(condition) else None
         if str(name).startswith("INVALID_HANDLE."):
-            return in_one_line(str(at).splitlines()[0])
+            return shorten_to_line(str(at).splitlines()[0])
         if _OF_RPC.search(str(at)):
             return _details(str(at))
         at = at.__cause__ or at.__context__
@@ -203,4 +203,4 @@ def _status(error: BaseException) -> str | None:
 def _details(text: str) -> str:
     """Return the details of an RPC's error; without any, its first line."""
     match = _DETAILS.search(text)
-    return in_one_line(match[1] if match else (text.strip().splitlines() or ["no answer"])[0])
+    return shorten_to_line(match[1] if match else (text.strip().splitlines() or ["no answer"])[0])

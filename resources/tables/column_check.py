@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from partitions.errors import SourceError
-from partitions.spelling import nearest
+from partitions.spelling import nearest_name
 
 
 def check_columns(
@@ -26,7 +26,7 @@ def check_columns(
     for name in columns:
         if name not in table_columns:
             visible_columns = [column_name for column_name in table_columns if column_name not in hidden]
-            close = nearest(name, visible_columns)
+            close = nearest_name(name, visible_columns)
             hint = f" (did you mean {close}?)" if close else ""
             raise SourceError(
                 f"table {table}: expected a column {name}{hint}, found the columns {', '.join(visible_columns)}"

@@ -6,7 +6,7 @@ from functools import reduce
 from typing import TYPE_CHECKING
 
 from partitions.errors import RowsRefused, SchemaError
-from partitions.evolution import Evolution, SchemaMode, evolved
+from partitions.evolution import Evolution, SchemaMode, evolve_schema
 from partitions.loads import Load, Scd2
 from partitions.schema_merging import with_rescued
 from partitions.schema_types import Schema
@@ -33,7 +33,9 @@ def evolve_columns(existing: Schema, incoming: Schema, mode: SchemaMode, table: 
         RowsRefused: the mode does not accept the rows' columns.
     """
     try:
-        return evolved(existing, with_rescued(existing, incoming) if mode == "rescue" else incoming, "merge")
+        return evolve_schema(
+            existing, with_rescued(existing, incoming) if mode == "rescue" else incoming, "merge"
+        )
     except SchemaError as error:
         raise RowsRefused(f"table {table}: {error.message}") from error
 

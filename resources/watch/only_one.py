@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from partitions.errors import Held
+from partitions.errors import DataflowHeld
 
 
 @contextmanager
@@ -26,5 +26,5 @@ def single_process(lock: Path, process_name: str) -> Iterator[None]:
         try:
             fcntl.flock(lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise Held(f"expected no other {process_name}, found one that holds {lock}") from None
+            raise DataflowHeld(f"expected no other {process_name}, found one that holds {lock}") from None
         yield

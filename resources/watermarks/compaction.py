@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 
 from partitions.state_of_kind import REMEMBERS_FILES
 from resources.watermarks.entry import Entry
-from resources.watermarks.ingested import Ingested
+from resources.watermarks.ingested import IngestedFiles
 from resources.watermarks.log import WatermarkLog
 from resources.watermarks.stored_objects import FILES, LEASES, OBSERVED, QUARANTINE
 
@@ -45,30 +45,34 @@ def compact_log(
         return
     log.delete_numbered(dataflow, LEASES, newest.number)  # of holders that died
     by_file = newest.kind in REMEMBERS_FILES
-    covered = Ingested(log, dataflow, newest).merge(history.merge_every).number if by_file else newest.number
+    covered = (
+        IngestedFiles(log, dataflow, newest).merge(history.merge_every).number if by_file else newest.number
+    )
     numbers = [number for number in log.numbers(dataflow) if number < newest.number]
     beyond = sorted(number for number in numbers[max(0, history.entries - 1) :] if number <= covered)
-    gone = _older(log, dataflow, beyond[:_AT_ONCE], now - history.age)
-    needed = _snapshot(log, dataflow, [number for number in (*numbers, newest.number) if number not in gone])
-    gone = [number for number in gone if number < needed]
-    if gone:
-        _delete(log, dataflow, newest, gone)
+    removable = _older(log, dataflow, beyond[:_AT_ONCE], now - history.age)
+    needed = _snapshot(
+        log, dataflow, [number for number in (*numbers, newest.number) if number not in removable]
+    )
+    removable = [number for number in removable if number < needed]
+    if removable:
+        _delete(log, dataflow, newest, removable)
 
 
-def _snapshot(log: WatermarkLog, dataflow: str, kept: list[int]) -> int:
+def _snapshot(log: WatermarkLog, dataflow: str, retained: list[int]) -> int:
     """The oldest entry that what is kept is read with."""
-    oldest = log.entry(dataflow, min(kept))
+    oldest = log.entry(dataflow, min(retained))
     return oldest.snapshot or oldest.number
 
 
 def _older(log: WatermarkLog, dataflow: str, numbers: list[int], limit: datetime) -> list[int]:
     """The first of these entries, which are in order, up to one that is too young to go."""
-    floor, gone = log.floor(dataflow), []
+    floor, removable = log.floor(dataflow), []
     for number in numbers:
         if number > floor and datetime.fromisoformat(log.entry(dataflow, number).time) > limit:
             break
-        gone.append(number)
-    return gone
+        removable.append(number)
+    return removable
 
 
 def _delete(log: WatermarkLog, dataflow: str, newest: Entry, numbers: list[int]) -> None:

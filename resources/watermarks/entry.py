@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from partitions.errors import CorruptWatermark, NeedsDecision
 from partitions.sentinels import Watermark, deserialise, encode
-from partitions.state_of_kind import shortened
+from partitions.state_of_kind import shorten_watermark
 
 SCHEMA_VERSION = 1
 """Of entries and intents. A reader refuses a higher one: it cannot know what it would overlook."""
@@ -30,7 +30,7 @@ Replaces = Literal["own", "table"]
 """Rows that are deleted in the commit that writes others: those of the same files or windows, or the whole table."""
 
 
-class Record(BaseModel):
+class StoredRecord(BaseModel):
     """Base of what is stored: unknown fields of the same schema version are refused, nothing changes afterwards."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -41,7 +41,7 @@ class Record(BaseModel):
         return self.model_dump_json(exclude_none=True).encode()
 
 
-class Entry(Record):
+class Entry(StoredRecord):
     """One committed number.
 
     Attributes:
@@ -140,7 +140,7 @@ class Entry(Record):
         texts = {name: getattr(self, name) for name in ("watermark", "lower", "upper")}
         bounds = {name: text and json.loads(text) for name, text in texts.items()}
         if short:
-            bounds["watermark"] = encode(shortened(self.kind, self.state()))
+            bounds["watermark"] = encode(shorten_watermark(self.kind, self.state()))
         return {name: bounds.get(name, getattr(self, name)) for name in _PUBLIC}
 
 
@@ -156,7 +156,7 @@ _OF_ONE_ENTRY: dict[str, Any] = {
 """What says something of one entry alone; all else stays as it is until an entry changes it."""
 
 
-def following(last: Entry | None, **changes: Any) -> Entry:
+def next_entry(last: Entry | None, **changes: Any) -> Entry:
     """The entry after ``last``: its state continues wherever ``changes`` says nothing else.
 
     Args:
@@ -164,12 +164,12 @@ def following(last: Entry | None, **changes: Any) -> Entry:
         changes: fields of :class:`Entry`; ``why`` and ``fingerprint`` always, ``kind`` and ``app_id`` for the first.
     """
     number = last.number if last else 0
-    kept = last.model_dump() if last else {"watermark": "{}"}
+    carried_fields = last.model_dump() if last else {"watermark": "{}"}
     fresh = {"id": new_id(), "number": number + 1, "previous": number, "time": utc_now()}
-    return Entry(**{**kept, **_OF_ONE_ENTRY, **fresh, **changes})
+    return Entry(**{**carried_fields, **_OF_ONE_ENTRY, **fresh, **changes})
 
 
-class Holder(Record):
+class Holder(StoredRecord):
     """Who works on an intent. Only for politeness: safety never depends on who is thought to live.
 
     Attributes:
@@ -185,7 +185,7 @@ class Holder(Record):
     run_id: str | None = None
 
 
-class Intent(Record):
+class Intent(StoredRecord):
     """What the next number will be; put before the write, never changed (docs/explanation/protocol.md, The intent).
 
     An operator's decision puts one, too, so that no run can begin the same number; it names no list and no schema then.
@@ -248,7 +248,7 @@ _OF_A_SLICE = (
 )  # fmt: skip
 """What an intent fixes and its entry says, too."""
 
-RecordT = TypeVar("RecordT", bound=Record)
+RecordT = TypeVar("RecordT", bound=StoredRecord)
 
 
 def read_record(kind: type[RecordT], data: bytes, where: str) -> RecordT:
@@ -261,7 +261,7 @@ def read_record(kind: type[RecordT], data: bytes, where: str) -> RecordT:
     try:
         raw = _object(data)
     except (ValueError, RecursionError) as error:
-        raise corrupt(where, f"{error}") from error
+        raise corrupt_record_error(where, f"{error}") from error
     version = raw.get("schema_version")
     if isinstance(version, int) and version > SCHEMA_VERSION:
         raise NeedsDecision(
@@ -274,7 +274,7 @@ def read_record(kind: type[RecordT], data: bytes, where: str) -> RecordT:
         return kind.model_validate(raw)
     except ValidationError as error:
         first = error.errors()[0]
-        raise corrupt(where, f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from error
+        raise corrupt_record_error(where, f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from error
 
 
 def _object(data: bytes) -> dict[str, Any]:
@@ -284,10 +284,10 @@ def _object(data: bytes) -> dict[str, Any]:
     return raw
 
 
-def corrupt(where: str, what: str) -> CorruptWatermark:
+def corrupt_record_error(where: str, fault: str) -> CorruptWatermark:
     """The error for a record that does not read, with what to do."""
     return CorruptWatermark(
-        f"{where}: expected a record of the watermark log, found text that does not read as one ({what})."
+        f"{where}: expected a record of the watermark log, found text that does not read as one ({fault})."
         " It is not treated as an empty state, which would load everything again. Restore the object from a backup,"
         " or remove it if an older entry shall count"
     )

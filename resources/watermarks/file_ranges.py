@@ -51,7 +51,7 @@ def files_in(table: pa.Table, paths: Sequence[str] | None = None) -> Iterator[In
     return (IngestedFile(*row) for row in zip(*columns, strict=True))
 
 
-def packed(rows: Sequence[IngestedFile]) -> bytes:
+def parquet_bytes(rows: Sequence[IngestedFile]) -> bytes:
     """Return sorted files as Parquet."""
     import pyarrow as pa
     import pyarrow.parquet as pq

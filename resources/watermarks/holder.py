@@ -25,7 +25,7 @@ RunIsLive = Callable[[str], bool | None]
 """Asks Dagster whether a run continues; None if it does not know the run."""
 
 
-def this_process(run_id: str | None) -> Holder:
+def current_holder(run_id: str | None) -> Holder:
     """The holder that this process is."""
     return Holder(host=_host(), pid=os.getpid(), started=_own_start(os.getpid()), run_id=run_id)
 
@@ -47,13 +47,13 @@ def is_alive(holder: Holder, intent_id: str, run_is_live: RunIsLive) -> bool | N
 
     That Dagster takes a run on another machine to be in flight tells nothing: of a machine that is gone it does so for ever.
     """
-    if holder == this_process(holder.run_id):
+    if holder == current_holder(holder.run_id):
         with _guard:
             return intent_id in _active
-    here = process_is_alive(holder)
-    if here is None and holder.run_id and run_is_live(holder.run_id) is False:
+    is_local_alive = process_is_alive(holder)
+    if is_local_alive is None and holder.run_id and run_is_live(holder.run_id) is False:
         return False
-    return here
+    return is_local_alive
 
 
 def process_is_alive(holder: Holder) -> bool | None:

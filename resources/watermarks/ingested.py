@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING
 
 from resources.watermarks.entry import Entry, new_id
 from resources.watermarks.entry_names import descending_name, number_of
-from resources.watermarks.file_ranges import UNPROCESSED, FileRange, IngestedFile, files_in, packed
-from resources.watermarks.lists import INGESTED_FILES, corrupt_object
+from resources.watermarks.file_ranges import UNPROCESSED, FileRange, IngestedFile, files_in, parquet_bytes
+from resources.watermarks.lists import INGESTED_FILES, corrupt_object_error
 from resources.watermarks.log import WatermarkLog
 from resources.watermarks.stored_objects import FILES
 
@@ -55,7 +55,7 @@ class Manifest:
         return sum(range_.count for range_ in self.ranges)
 
 
-class Ingested:
+class IngestedFiles:
     """What is known at one entry."""
 
     def __init__(self, log: WatermarkLog, dataflow: str, entry: Entry | None) -> None:
@@ -75,31 +75,31 @@ class Ingested:
         """Files that are known, those twice that were dealt with twice since they were merged."""
         return self.manifest.count + len(self._recent)
 
-    def known(self, paths: Collection[str]) -> set[str]:
+    def find_handled(self, paths: Collection[str]) -> set[str]:
         """Which of these paths were dealt with: loaded, or passed over with a reason."""
-        return {path for path, recorded in self.recorded(paths).items() if recorded.reason != UNPROCESSED}
+        return {path for path, record in self.find_records(paths).items() if record.reason != UNPROCESSED}
 
-    def recorded(self, paths: Collection[str]) -> dict[str, IngestedFile]:
+    def find_records(self, paths: Collection[str]) -> dict[str, IngestedFile]:
         """Return what is remembered of those of these paths that an entry has dealt with."""
-        asked = sorted(path for path in paths if path not in self._recent)
-        found = {recorded.path: recorded for recorded in self._in_ranges(asked)}
-        return found | {path: self._recent[path] for path in paths if path in self._recent}
+        paths_in_ranges = sorted(path for path in paths if path not in self._recent)
+        records = {record.path: record for record in self._in_ranges(paths_in_ranges)}
+        return records | {path: self._recent[path] for path in paths if path in self._recent}
 
     def all(self) -> Iterator[IngestedFile]:
         """Everything, sorted by path within its range; recent files last."""
         recent = self._recent
         for range_ in self.manifest.ranges:
-            yield from (known for known in self._rows(range_) if known.path not in recent)
+            yield from (record for record in self._rows(range_) if record.path not in recent)
         yield from sorted(recent.values())
 
     def _in_ranges(self, paths: Sequence[str]) -> Iterator[IngestedFile]:
         """Those of some sorted paths that stand in the ranges; only ranges that can hold one are read."""
         for range_ in self.manifest.ranges:
             low = bisect_left(paths, range_.first)
-            wanted = paths[low : bisect_left(paths, range_.last + "\0")]
-            if wanted:
+            paths_in_range = paths[low : bisect_left(paths, range_.last + "\0")]
+            if paths_in_range:
                 table = self._table(range_)
-                yield from files_in(table, wanted)
+                yield from files_in(table, paths_in_range)
 
     def _rows(self, range_: FileRange) -> Iterator[IngestedFile]:
         return files_in(self._table(range_))
@@ -109,8 +109,8 @@ class Ingested:
 
         data = self._log.get_object(self._dataflow, _FOLDER, range_.name)
         if data is None:
-            what = f"record of ingested files {self._dataflow}/{_FOLDER}/{range_.name}"
-            raise corrupt_object(what, self._dataflow, "expected a Parquet file, found nothing")
+            label = f"record of ingested files {self._dataflow}/{_FOLDER}/{range_.name}"
+            raise corrupt_object_error(label, self._dataflow, "expected a Parquet file, found nothing")
         return pq.read_table(BytesIO(data))
 
     @property
@@ -132,9 +132,9 @@ class Ingested:
             ranges = tuple(FileRange(**range_) for range_ in raw.pop("ranges"))
             return Manifest(**{**raw, "ranges": ranges, "before": tuple(raw["before"])})
         except (ValueError, TypeError, KeyError) as error:
-            what = f"record of ingested files {self._dataflow}/{_FOLDER}/{name}"
-            raise corrupt_object(
-                what, self._dataflow, f"expected a manifest, found text that does not read as one ({error})"
+            label = f"record of ingested files {self._dataflow}/{_FOLDER}/{name}"
+            raise corrupt_object_error(
+                label, self._dataflow, f"expected a manifest, found text that does not read as one ({error})"
             ) from error
 
     @cached_property
@@ -166,31 +166,31 @@ class Ingested:
             return self.manifest
         ranges = self._merged()
         before = tuple(range_.name for range_ in self.manifest.ranges)
-        made = Manifest(self._entry.number, self._era, ranges, before)
-        name = f"{descending_name(made.number)}.json"
-        self._log.put_object(self._dataflow, _FOLDER, name, json.dumps(asdict(made)).encode())
-        self._clean(made)
-        return made
+        manifest = Manifest(self._entry.number, self._era, ranges, before)
+        name = f"{descending_name(manifest.number)}.json"
+        self._log.put_object(self._dataflow, _FOLDER, name, json.dumps(asdict(manifest)).encode())
+        self._clean(manifest)
+        return manifest
 
     def _merged(self) -> tuple[FileRange, ...]:
         """Ranges without a new path stay as they are; the others are written again, in pieces."""
         fresh = sorted(self._recent)
-        kept: list[FileRange] = []
+        ranges: list[FileRange] = []
         start = 0
         for index, range_ in enumerate(self.manifest.ranges):
             final = index == len(self.manifest.ranges) - 1
             end = len(fresh) if final else bisect_left(fresh, self.manifest.ranges[index + 1].first)
             if start == end:
-                kept.append(range_)
+                ranges.append(range_)
             else:
-                kept.extend(self._rewritten(range_, fresh[start:end]))
+                ranges.extend(self._rewritten(range_, fresh[start:end]))
             start = end
         if not self.manifest.ranges and fresh:
-            kept.extend(self._written([self._recent[path] for path in fresh]))
-        return tuple(kept)
+            ranges.extend(self._written([self._recent[path] for path in fresh]))
+        return tuple(ranges)
 
     def _rewritten(self, range_: FileRange, fresh: Sequence[str]) -> list[FileRange]:
-        rows = {known.path: known for known in self._rows(range_)}
+        rows = {record.path: record for record in self._rows(range_)}
         rows |= {path: self._recent[path] for path in fresh}
         return self._written([rows[path] for path in sorted(rows)])
 
@@ -202,22 +202,22 @@ class Ingested:
 
     def _write(self, rows: Sequence[IngestedFile]) -> FileRange:
         name = f"range-{new_id()}.parquet"
-        self._log.put_object(self._dataflow, _FOLDER, name, packed(rows))
+        self._log.put_object(self._dataflow, _FOLDER, name, parquet_bytes(rows))
         return FileRange(name, rows[0].path, rows[-1].path, len(rows))
 
-    def _clean(self, made: Manifest) -> None:
+    def _clean(self, manifest: Manifest) -> None:
         """Delete what only readers of the manifest before the last one can need."""
         names = self._log.names(self._dataflow, _FOLDER, 100_000)
         manifests = [name for name in names if number_of(name) is not None]
-        needed = {range_.name for range_ in made.ranges} | set(made.before)
+        needed = {range_.name for range_ in manifest.ranges} | set(manifest.before)
         old = [name for name in manifests if (number_of(name) or 0) < self.manifest.number]
-        gone = {range_name for name in old for range_name in _named(self._read_manifest(name))}
-        self._log.delete(self._dataflow, _FOLDER, [*old, *sorted(gone - needed)])
+        unused = {range_name for name in old for range_name in _range_names(self._read_manifest(name))}
+        self._log.delete(self._dataflow, _FOLDER, [*old, *sorted(unused - needed)])
         # Lists of numbers that no reader has come to since the manifest before: of all their intents, the given-up ones too.
         lists = self._log.names(self._dataflow, FILES, 10 * _EVERY)
         covered = [name for name in lists if int(name.partition("-")[0]) <= self.manifest.number]
         self._log.delete(self._dataflow, FILES, covered)
 
 
-def _named(manifest: Manifest) -> set[str]:
+def _range_names(manifest: Manifest) -> set[str]:
     return {range_.name for range_ in manifest.ranges} | set(manifest.before)

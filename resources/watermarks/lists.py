@@ -87,8 +87,8 @@ def read_list(kind: ListKind, data: bytes | None, key: str) -> StoredList:
     except (OSError, ValueError, EOFError) as error:
         raise _corrupt(key, f"expected gzipped JSON, found something else ({error})") from error
     if not isinstance(stored, dict) or stored.get("list") != kind.name:
-        found = "nothing" if data is None else _named(stored)
-        raise _corrupt(key, f"expected a list of {kind.name}, found {found}")
+        actual = "nothing" if data is None else _describe_list(stored)
+        raise _corrupt(key, f"expected a list of {kind.name}, found {actual}")
     if (stored.get("version"), stored.get("columns")) != (kind.version, list(kind.columns)):
         raise NeedsDecision(
             f"list {key}: expected version {kind.version} of a list of {kind.name}, with the columns {', '.join(kind.columns)}; found version"
@@ -103,14 +103,14 @@ def read_list(kind: ListKind, data: bytes | None, key: str) -> StoredList:
         raise _corrupt(key, str(error)) from error
 
 
-def _corrupt(key: str, what: str) -> CorruptWatermark:
-    return corrupt_object(f"list {key}", unquote(key.partition("/")[0]), what)
+def _corrupt(key: str, fault: str) -> CorruptWatermark:
+    return corrupt_object_error(f"list {key}", unquote(key.partition("/")[0]), fault)
 
 
-def corrupt_object(what: str, dataflow: str, found: str) -> CorruptWatermark:
+def corrupt_object_error(label: str, dataflow: str, fault: str) -> CorruptWatermark:
     """The error for an object beside the entries that is gone or does not read, with the commands that lead on without it."""
     return CorruptWatermark(
-        f"{what}: {found}. Without it nobody can say what it held. Restore the object from a backup; or run `state adopt` to take"
+        f"{label}: {fault}. Without it nobody can say what it held. Restore the object from a backup; or run `state adopt` to take"
         " the state that the table tells, or `state reset --replace` to reload the table",
         choices=(
             f"strandline state adopt {dataflow} --reason TEXT",
@@ -119,6 +119,6 @@ def corrupt_object(what: str, dataflow: str, found: str) -> CorruptWatermark:
     )
 
 
-def _named(stored: Any) -> str:
+def _describe_list(stored: Any) -> str:
     name = stored.get("list") if isinstance(stored, dict) else None
     return f"one of {name}" if name else f"a JSON {type(stored).__name__} that does not say what it lists"

@@ -16,8 +16,8 @@ from collections.abc import Iterable, Iterator
 
 from partitions.errors import Conflict, CorruptWatermark, ProviderError
 from resources.watermarks import snapshots
-from resources.watermarks.blobs.rehearsed import RehearsedBlobs
-from resources.watermarks.entry import Entry, Intent, corrupt, read_record
+from resources.watermarks.blobs.rehearsed import DryRunBlobs
+from resources.watermarks.entry import Entry, Intent, corrupt_record_error, read_record
 from resources.watermarks.entry_names import descending_name, number_of
 from resources.watermarks.stored_objects import StoredObjects, folder_of
 
@@ -30,7 +30,7 @@ class WatermarkLog(StoredObjects):
 
     def rehearsal(self) -> WatermarkLog:
         """The same log, of which nothing that is written is kept."""
-        return WatermarkLog(RehearsedBlobs(self._blobs))
+        return WatermarkLog(DryRunBlobs(self._blobs))
 
     def newest(self, dataflow: str) -> Entry | None:
         """The newest entry, or None for a dataflow without any.
@@ -55,23 +55,23 @@ class WatermarkLog(StoredObjects):
                 f"dataflow {dataflow}: expected an entry after {expected}, found {entry.number} after {entry.previous}"
             )
         key = f"{folder_of(dataflow)}/{_entry_name(entry.number)}"
-        entry = snapshots.numbered(entry)
+        entry = snapshots.assign_snapshot(entry)
         if entry.number > expected + 1 and next(iter(self._numbers(dataflow, 1)), 0) != expected:
-            raise _taken(dataflow, entry, self.newest(dataflow))
+            raise _number_taken_error(dataflow, entry, self.newest(dataflow))
         if not self._blobs.put_if_absent(key, self._stored(dataflow, entry).to_bytes()):
             winner = self.entry(dataflow, entry.number)
             if winner.id != entry.id:
-                raise _taken(dataflow, entry, winner)
+                raise _number_taken_error(dataflow, entry, winner)
             entry = winner  # an answer was lost and the put was tried twice; or another run has finished the same intent
         if not self._stands(dataflow, entry, key):
-            raise _taken(dataflow, entry, self.newest(dataflow))
+            raise _number_taken_error(dataflow, entry, self.newest(dataflow))
         return entry
 
     def _stored(self, dataflow: str, entry: Entry) -> Entry:
         """The entry as it is stored."""
         if entry.snapshot is None or entry.snapshot == entry.number:
             return entry
-        return snapshots.shortened(entry, self.entry(dataflow, entry.snapshot))
+        return snapshots.keep_changes_only(entry, self.entry(dataflow, entry.snapshot))
 
     def _stands(self, dataflow: str, entry: Entry, key: str) -> bool:
         """Whether an entry that was just put belongs to the log; one that does not is ignored by all readers, or removed."""
@@ -106,14 +106,14 @@ class WatermarkLog(StoredObjects):
 
     def history(self, dataflow: str, limit: int = 1000) -> Iterator[Entry]:
         """The entries, newest first; one that a sleeping writer put beside the chain is no part of it."""
-        floor, wanted = self.floor(dataflow), None
+        floor, expected = self.floor(dataflow), None
         for number in self._numbers(dataflow, limit):
-            if number <= floor or (wanted is not None and number > wanted):
+            if number <= floor or (expected is not None and number > expected):
                 continue
-            if wanted is not None and number < wanted:
-                self.entry(dataflow, wanted)  # says what is missing
+            if expected is not None and number < expected:
+                self.entry(dataflow, expected)  # says what is missing
             entry = self.entry(dataflow, number)
-            wanted = entry.previous
+            expected = entry.previous
             yield entry
 
     def find(self, dataflow: str, number: int) -> Entry | None:
@@ -162,13 +162,13 @@ class WatermarkLog(StoredObjects):
         where = f"entry {number} of {dataflow} ({key})"
         entry = read_record(Entry, data, where)
         if entry.number != number:
-            raise corrupt(where, f"expected its own number, found {entry.number}")
+            raise corrupt_record_error(where, f"expected its own number, found {entry.number}")
         if entry.changes is not None:
-            entry = snapshots.whole(entry, self.entry(dataflow, entry.snapshot or 0), where)
+            entry = snapshots.restore_whole(entry, self.entry(dataflow, entry.snapshot or 0), where)
         try:
             entry.state()
         except CorruptWatermark as error:
-            raise corrupt(where, error.message) from error
+            raise corrupt_record_error(where, error.message) from error
         return entry
 
 
@@ -185,7 +185,7 @@ def _number(dataflow: str, name: str) -> int:
     return number
 
 
-def _taken(dataflow: str, entry: Entry, winner: Entry | None) -> Conflict:
+def _number_taken_error(dataflow: str, entry: Entry, winner: Entry | None) -> Conflict:
     by = f" (run {winner.run_id or 'unknown'}, {winner.why}, {winner.time})" if winner else ""
     return Conflict(
         f"dataflow {dataflow}: number {entry.number} was taken by another writer{by}. Nothing of this run was saved for it;"

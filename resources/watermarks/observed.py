@@ -25,8 +25,10 @@ def _of(log: WatermarkLog, dataflow: str, entry: Entry, works: str) -> Iterator[
     observed = log.find_list(dataflow, OBSERVED, f"{entry.number:010d}-{entry.id}", SEEN_WORK_UNITS)
     if observed is None:
         return
-    seen = {(start, unit): (rows, digest) for start, unit, rows, digest in observed.rows}
+    by_key = {(start, unit): (rows, digest) for start, unit, rows, digest in observed.rows}
     stored = log.get_list(works, WORK_UNITS)
     for work in loaded_units(stored):
-        if work.key in seen and work.end is not None and work.lower is not None:
-            yield Observation(stored.head["at"], work.unit, work.start, work.end, work.lower, *seen[work.key])
+        if work.key in by_key and work.end is not None and work.lower is not None:
+            yield Observation(
+                stored.head["at"], work.unit, work.start, work.end, work.lower, *by_key[work.key]
+            )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from partitions.errors import ConfigurationError
-from resources.watermarks.entry import Entry, following, new_id
+from resources.watermarks.entry import Entry, new_id, next_entry
 from resources.watermarks.log import WatermarkLog
 
 _CUSTOM = "custom"
@@ -32,11 +32,11 @@ class LogProvider:
     def __init__(self, log: WatermarkLog) -> None:
         """Use a log."""
         self._log = log
-        self._seen: dict[str, Entry | None] = {}
+        self._last_read: dict[str, Entry | None] = {}
 
     def get_watermark(self, dataflow_id: str) -> str | None:
         """The newest text, or None if there is none."""
-        entry = self._seen[dataflow_id] = self._log.newest(dataflow_id)
+        entry = self._last_read[dataflow_id] = self._log.newest(dataflow_id)
         return None if entry is None else entry.watermark
 
     def update_watermark(
@@ -48,14 +48,14 @@ class LogProvider:
             Conflict: if that number is taken: another writer saved since it was read.
             ConfigurationError: if runs load the dataflow: their entries say which commit of the table they belong to.
         """
-        if dataflow_id not in self._seen:
+        if dataflow_id not in self._last_read:
             self.get_watermark(dataflow_id)
-        last = self._seen[dataflow_id]
+        last = self._last_read[dataflow_id]
         if last and last.kind != _CUSTOM:
             raise ConfigurationError(
                 f"{dataflow_id}: expected a watermark that only your own code saves, found that of a dataflow (kind {last.kind}), which its runs"
                 f" save. Use another id; or move it by `strandline state set {dataflow_id}`"
             )
         first = {} if last else {"kind": _CUSTOM, "app_id": new_id(), "fingerprint": ""}
-        entry = following(last, **first, watermark=text, why="run", run_id=dataflow_run_id, job_id=job_id)
-        self._seen[dataflow_id] = self._log.append(dataflow_id, entry, expected=entry.previous)
+        entry = next_entry(last, **first, watermark=text, why="run", run_id=dataflow_run_id, job_id=job_id)
+        self._last_read[dataflow_id] = self._log.append(dataflow_id, entry, expected=entry.previous)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
-from partitions.difference import applied, difference
-from resources.watermarks.entry import Entry, corrupt
+from partitions.difference import apply_difference, json_difference
+from resources.watermarks.entry import Entry, corrupt_record_error
 
 SNAPSHOT_EVERY = 100
 """Entries after which a long watermark is stored whole again."""
@@ -14,7 +14,7 @@ _LONG = 2048
 """Characters of a watermark below which it is always stored whole."""
 
 
-def numbered(entry: Entry) -> Entry:
+def assign_snapshot(entry: Entry) -> Entry:
     """Return the entry with the number of its snapshot: the one that it continues from, itself, or none for a short watermark."""
     start = entry.snapshot
     if len(entry.watermark) < _LONG:
@@ -23,20 +23,22 @@ def numbered(entry: Entry) -> Entry:
     return entry.model_copy(update={"snapshot": entry.number}) if whole else entry
 
 
-def shortened(entry: Entry, snapshot: Entry) -> Entry:
+def keep_changes_only(entry: Entry, snapshot: Entry) -> Entry:
     """Return the entry with what differs from its snapshot's watermark instead of its own."""
-    changes = difference(json.loads(snapshot.watermark), json.loads(entry.watermark))
+    changes = json_difference(json.loads(snapshot.watermark), json.loads(entry.watermark))
     return entry.model_copy(update={"watermark": "", "changes": changes})
 
 
-def whole(entry: Entry, snapshot: Entry, where: str) -> Entry:
+def restore_whole(entry: Entry, snapshot: Entry, where: str) -> Entry:
     """Return the entry as it is handed out; ``where`` is it in words.
 
     Raises:
         CorruptWatermark: if its changes are not of this snapshot.
     """
     try:
-        watermark = json.dumps(applied(json.loads(snapshot.watermark), entry.changes or {}), sort_keys=True)
+        watermark = json.dumps(
+            apply_difference(json.loads(snapshot.watermark), entry.changes or {}), sort_keys=True
+        )
     except ValueError as error:
-        raise corrupt(where, f"changes: {error}") from error
+        raise corrupt_record_error(where, f"changes: {error}") from error
     return entry.model_copy(update={"watermark": watermark, "changes": None})

@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import quote, unquote
 
 from resources.watermarks.blobs import Blobs
-from resources.watermarks.lists import ListKind, StoredList, corrupt_object, read_list
+from resources.watermarks.lists import ListKind, StoredList, corrupt_object_error, read_list
 
 FILES = "files"
 """The folder of the lists of files, one an intent, named by its number."""
@@ -84,7 +84,7 @@ class StoredObjects:
         data = self._blobs.get(key)
         if data is None or key != _schema_key(key.partition("/")[0], data):
             text = "nothing" if data is None else "another one"
-            raise corrupt_object(
+            raise corrupt_object_error(
                 f"pinned schema {key}",
                 unquote(key.partition("/")[0]),
                 f"expected the text that its name is the hash of, found {text}",

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from partitions.column.lookback import look_back
-from partitions.column.predicates import Range, replaced_rows, rows_in
+from partitions.column.lookback import parse_look_back
+from partitions.column.predicates import ColumnRange, replaced_rows, rows_in_ranges
 from partitions.column.refusals import replacement_refusals
 from partitions.column.state import next_state
 from partitions.errors import ConfigurationError
@@ -27,7 +27,7 @@ def test_backward(case: Case) -> None:
         now, watermark = datetime.fromisoformat(inputs["now"]), decode(inputs["watermark"])
         if watermark is None or block is None:
             return watermark
-        return {name: block.lower(value, now) for name, value in watermark.items()}
+        return {name: block.lower_bound(value, now) for name, value in watermark.items()}
 
     result = answer(case, effective)
     if not fails(case):
@@ -36,9 +36,9 @@ def test_backward(case: Case) -> None:
 
 @pytest.mark.cases("lookback", "backward_config")
 def test_backward_config(case: Case) -> None:
-    block = answer(case, lambda: look_back(case["input"]))
+    block = answer(case, lambda: parse_look_back(case["input"]))
     if not fails(case):
-        assert (block and block.given) == case["expected"]
+        assert (block and block.units) == case["expected"]
 
 
 @pytest.mark.cases("predicates", "window")
@@ -53,7 +53,7 @@ def test_window(case: Case) -> None:
 
 @pytest.mark.cases("predicates", "window_delete")
 def test_window_delete(case: Case) -> None:
-    ranges = [Range(name, lower, upper) for name, (lower, upper) in case["input"]["window"].items()]
+    ranges = [ColumnRange(name, lower, upper) for name, (lower, upper) in case["input"]["window"].items()]
     deleted = replaced_rows(ranges)
     ids = [row["id"] for row in case["input"]["target_rows"] if deleted and matches(deleted, row)]
     assert sorted(ids) == sorted(case["expected"]["deleted_ids"])
@@ -83,7 +83,7 @@ def test_row_filter(case: Case) -> None:
     inputs = case["input"]
     start, end = inputs["watermark_start"] or {}, inputs["watermark_end"] or {}
     ranges = [
-        Range(
+        ColumnRange(
             name,
             start.get(name),
             end.get(name),

@@ -15,7 +15,7 @@ from partitions.path.listing_positions import FromBeginning, ListingStart
 from partitions.path.names_by_time import sorts_by_time
 from partitions.path.order import FileKey
 from partitions.path.plan import plan
-from partitions.path.position_of_state import position
+from partitions.path.position_of_state import listing_start
 from partitions.path.state import PathState
 from partitions.path.time_template import TimeTemplate
 from resources.connections.places import Place

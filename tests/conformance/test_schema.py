@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from partitions.evolution import evolved
+from partitions.evolution import evolve_schema
 from partitions.schema_types import Schema, Type
 from tests.conformance.common import Case, answer
 

@@ -41,7 +41,10 @@ def test_is_empty(case: Case) -> None:
 def test_watermark_state(case: Case) -> None:
     state, changed = PathState(), []
     for event in case["input"]["events"]:
-        before, state = state, state.processed([event["processed"]]) if "processed" in event else state.idle()
+        before, state = (
+            state,
+            state.after_files([event["processed"]]) if "processed" in event else state.idle(),
+        )
         changed.append(state != before)
     answered = {
         "changed": changed,

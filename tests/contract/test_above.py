@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from partitions.column.predicates import Range, rows_in
+from partitions.column.predicates import ColumnRange, rows_in_ranges
 from partitions.dataflow import Dataflow
 from partitions.errors import SourceError
 from partitions.predicate import AllOf, Among, AnyOf, Between, Predicate
@@ -301,8 +301,12 @@ def test_rows_between_bounds_are_read_to_the_microsecond_and_the_last_digit(subj
     for column in COLUMNS[:6]:
         found = [
             subject.ids(
-                rows_in(
-                    [Range(column, low[column], high[column], lower_inclusive=lower, upper_inclusive=upper)]
+                rows_in_ranges(
+                    [
+                        ColumnRange(
+                            column, low[column], high[column], lower_inclusive=lower, upper_inclusive=upper
+                        )
+                    ]
                 )
             )
             for lower, upper in ((False, True), (True, False))
@@ -331,15 +335,15 @@ def test_text_is_compared_by_bytes(subject: Subject) -> None:
 
 def test_columns_are_joined_by_or_and_rows_without_a_value_match_by_the_others(subject: Subject) -> None:
     subject.put(row(1), row(2, id=2, other=None), row(3, day=None), row(4, day=None, other=None))
-    asked = [Range("day", date(2026, 1, 2), None), Range("other", 2, None)]
-    assert subject.ids(rows_in(asked)) == [2, 3]
+    asked = [ColumnRange("day", date(2026, 1, 2), None), ColumnRange("other", 2, None)]
+    assert subject.ids(rows_in_ranges(asked)) == [2, 3]
     both = AllOf((Among("day", (None,)), Among("other", (None,))))
-    assert subject.ids(AnyOf((rows_in(asked), both))) == [2, 3, 4]
+    assert subject.ids(AnyOf((rows_in_ranges(asked), both))) == [2, 3, 4]
 
 
 def test_parts_are_read_together_each_row_once(subject: Subject) -> None:
     subject.put(*map(row, range(1, 7)))
-    parts = [rows_in([Range("id", low, high)]) for low, high in ((None, 2), (2, 4), (4, None))]
+    parts = [rows_in_ranges([ColumnRange("id", low, high)]) for low, high in ((None, 2), (2, 4), (4, None))]
     assert subject.ids(*parts) == [1, 2, 3, 4, 5, 6]
 
 
@@ -348,7 +352,7 @@ def test_no_part_is_no_row_of_the_same_columns(subject: Subject) -> None:
     source = subject.source
     pinned = pinned_by(source, subject.spark)
     none = source.read_rows(subject.spark, [], pinned)
-    some = source.read_rows(subject.spark, [rows_in([Range("id", 0, None)])], pinned)
+    some = source.read_rows(subject.spark, [rows_in_ranges([ColumnRange("id", 0, None)])], pinned)
     assert (none.dtypes, none.count()) == (some.dtypes, 0)
 
 
@@ -395,20 +399,21 @@ def test_a_range_is_cut_into_parts_of_about_as_many_rows(subject: Subject) -> No
     first, last = row(1)["day"], row(8)["day"]
     source = subject.source
     assert isinstance(source, TellsCuts)
-    cuts = source.cuts(Range("day", first, last), 2, 10)
+    cuts = source.cuts(ColumnRange("day", first, last), 2, 10)
     assert list(cuts) == sorted(set(cuts))
     counts = [
-        len(subject.ids(rows_in([Range("day", low, high)]))) for low, high in pairwise([first, *cuts, last])
+        len(subject.ids(rows_in_ranges([ColumnRange("day", low, high)])))
+        for low, high in pairwise([first, *cuts, last])
     ]
     assert (sum(counts), max(counts) <= 3) == (7, True)
-    assert len(source.cuts(Range("day", None, last), 1, 3)) == 3
+    assert len(source.cuts(ColumnRange("day", None, last), 1, 3)) == 3
 
 
 def test_a_column_without_an_index_is_neither_scanned_nor_cut(subject: Subject) -> None:
     subject.put(*map(row, range(1, 9)))
     source = subject.source
     assert "other" not in source.observe(["other"], NOW).maxima
-    assert not isinstance(source, TellsCuts) or list(source.cuts(Range("other", None, 8), 2, 10)) == []
+    assert not isinstance(source, TellsCuts) or list(source.cuts(ColumnRange("other", None, 8), 2, 10)) == []
 
 
 def test_a_source_that_is_gone_is_an_error_and_never_no_rows(subject: Subject) -> None:

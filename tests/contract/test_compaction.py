@@ -12,8 +12,8 @@ from partitions.errors import Conflict, CorruptWatermark
 from resources.connections.places import Place
 from resources.watermarks.blobs import Blobs, open_blobs
 from resources.watermarks.compaction import RetentionPolicy, compact_log
-from resources.watermarks.entry import Entry, following
-from resources.watermarks.ingested import Ingested
+from resources.watermarks.entry import Entry, next_entry
+from resources.watermarks.ingested import IngestedFiles
 from resources.watermarks.lists import INGESTED_FILES, QUARANTINED_FILES, StoredList
 from resources.watermarks.log import WatermarkLog
 from resources.watermarks.stored_objects import QUARANTINE
@@ -55,7 +55,7 @@ def append(log: WatermarkLog, time: str = OLD, **changes: Any) -> Entry:
         FLOW, f"{number:010d}-x", StoredList(INGESTED_FILES, [[f"{number:04}.json", 1, "v", 0, None]])
     )
     first = {} if last else {"kind": "path", "app_id": "app", "fingerprint": "f"}
-    entry = following(last, **{"why": "run", "time": time, "file_list": key, **first, **changes})
+    entry = next_entry(last, **{"why": "run", "time": time, "file_list": key, **first, **changes})
     return log.append(FLOW, entry, expected=entry.previous)
 
 
@@ -101,7 +101,9 @@ class TestPolicy:
         for _ in range(8):
             append(log)
             compact(log)
-        known = Ingested(log, FLOW, log.newest(FLOW)).known([f"{number:04}.json" for number in range(12)])
+        known = IngestedFiles(log, FLOW, log.newest(FLOW)).find_handled(
+            [f"{number:04}.json" for number in range(12)]
+        )
         assert known == {f"{number:04}.json" for number in range(1, 9)}
 
     def test_an_entry_whose_files_are_not_merged_yet_stays(self, log: WatermarkLog) -> None:
@@ -117,7 +119,9 @@ class TestPolicy:
         compact_log(WatermarkLog(noting), FLOW, log.newest(FLOW), RetentionPolicy(merge_every=32), NOW)
         assert [key for key in noting.read if "/files/" in key] == []
         assert len([key for key in noting.read if "/entries/" in key]) <= 2
-        known = Ingested(log, FLOW, log.newest(FLOW)).known(["0001.json", "0005.json", "0006.json"])
+        known = IngestedFiles(log, FLOW, log.newest(FLOW)).find_handled(
+            ["0001.json", "0005.json", "0006.json"]
+        )
         assert known == {"0001.json", "0005.json"}
 
     def test_the_quarantine_that_the_newest_entry_names_stays(self, log: WatermarkLog) -> None:
@@ -155,7 +159,7 @@ class TestUsedNumbers:
 
     def test_one_that_was_followed_already_stands(self, log: WatermarkLog) -> None:
         first = append(log)
-        ours = following(first, why="run")
+        ours = next_entry(first, why="run")
         log.append(FLOW, ours, expected=1)
         append(log)
         assert log.append(FLOW, ours, expected=1) == ours, (
@@ -207,7 +211,7 @@ class TestSnapshots:
             texts.append(json.dumps({"closed_before": None, "paths": paths}, sort_keys=True))
             first = {} if last else {"kind": "path", "app_id": "app", "fingerprint": "f"}
             log.append(
-                FLOW, following(last, **{"why": "run", "watermark": texts[-1], **first}), expected=number - 1
+                FLOW, next_entry(last, **{"why": "run", "watermark": texts[-1], **first}), expected=number - 1
             )
         return texts
 

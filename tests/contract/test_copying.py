@@ -11,7 +11,7 @@ from partitions.errors import ConfigurationError, Conflict
 from resources.connections.places import Place
 from resources.connections.postgres import Database
 from resources.watermarks.blobs import Blobs, open_blobs
-from resources.watermarks.blobs.rehearsed import RehearsedBlobs
+from resources.watermarks.blobs.rehearsed import DryRunBlobs
 from resources.watermarks.copying import CopiedLog, copy_log, stored_logs
 from resources.watermarks.lists import INGESTED_FILES, StoredList
 from resources.watermarks.log import WatermarkLog
@@ -69,7 +69,7 @@ def test_folders_are_those_directly_in_a_folder_and_none_where_there_is_none(tar
         target.put(key, b"")
     assert target.folders("") == ["a", "a%2Fb", "a_b", "b"]
     assert target.folders("a") == ["x", "y"]
-    assert RehearsedBlobs(target).folders("a") == ["x", "y"]
+    assert DryRunBlobs(target).folders("a") == ["x", "y"]
 
 
 def test_a_copy_has_every_object_but_leases_byte_by_byte(source: Blobs, target: Blobs) -> None:
@@ -128,7 +128,7 @@ def test_a_copy_that_has_gone_on_by_itself_is_refused(source: Blobs, target: Blo
         copy_log(source, target, FLOW)
 
 
-class _Appending(RehearsedBlobs):
+class _Appending(DryRunBlobs):
     """A source to which a run appends when the first list is read."""
 
     def get(self, key: str) -> bytes | None:

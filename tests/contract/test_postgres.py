@@ -182,7 +182,7 @@ class TestConnections:
         kept, together = connections.PostgresPool(database, SHORT), Barrier(8)
         with ThreadPoolExecutor(8) as pool:
             list(pool.map(lambda _: kept.run("meet", lambda one: together.wait(30)), range(8)))
-        assert len(kept._idle) == connections._KEPT
+        assert len(kept._idle) == connections._IDLE_CONNECTIONS
 
     def test_a_forked_process_opens_its_own(self, wire: Wire, far: WatermarkLog) -> None:
         first = far.append(FLOW, entry(1), expected=0)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from partitions.errors import WriteConflict
-from partitions.loads import Append, ByValue, Load, Replace, ReplaceAll, Upsert
+from partitions.loads import Append, Load, OrderByColumn, Replace, ReplaceAll, Upsert
 from partitions.predicate import Among
 from resources.connections.places import Place
 from resources.spark.engine import SparkEngine
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["pytest_generate_tests"]
 
 A, B = "a", "b"
-UPSERT = Upsert(("id",), (ByValue("unit"),))
+UPSERT = Upsert(("id",), (OrderByColumn("unit"),))
 
 
 @dataclass

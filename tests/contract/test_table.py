@@ -15,7 +15,17 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from partitions.errors import RowsRefused, SourceError
-from partitions.loads import Append, ByPath, ByValue, Load, Replace, ReplaceAll, ReplaceKeys, Scd2, Upsert
+from partitions.loads import (
+    Append,
+    Load,
+    OrderByColumn,
+    OrderByPath,
+    Replace,
+    ReplaceAll,
+    ReplaceKeys,
+    Scd2,
+    Upsert,
+)
 from partitions.predicate import Among
 from resources.connections.places import Place
 from resources.tables.contract.adopting import adopted_state
@@ -34,7 +44,7 @@ if TYPE_CHECKING:
 __all__ = ["pytest_generate_tests"]
 
 APP = "app"
-UPSERT = Upsert(("id",), (ByValue("unit"),))
+UPSERT = Upsert(("id",), (OrderByColumn("unit"),))
 BY_UNIT = ReplaceKeys(("unit",))
 by_each_writer = pytest.mark.parametrize(
     "partition_by", [(), ("unit",)], ids=["by Strandline", "by Spark's MERGE"]
@@ -287,7 +297,7 @@ def test_a_null_key_is_a_key_like_any_other(subject: Subject) -> None:
 
 
 def test_an_upsert_leaves_rows_that_are_later_by_its_guard(subject: Subject) -> None:
-    guarded = Upsert(("id",), (), guard=(ByPath("unit"),))
+    guarded = Upsert(("id",), (), guard=(OrderByPath("unit"),))
     subject.load(1, (1, "d/b"), (2, "d/b"), (3, "d/e/b"), (4, None))
     subject.load(2, (1, "d/a"), (2, "d/c"), (3, "d-1/b"), (4, "a"), load=guarded)
     assert subject.all_rows == [(1, "d/b"), (2, "d/c"), (3, "d/e/b"), (4, "a")]

@@ -16,7 +16,7 @@ from resources.connections.places import Place
 from resources.connections.postgres import Database
 from resources.watermarks.blobs import open_blobs
 from resources.watermarks.entry import Intent, new_id, utc_now
-from resources.watermarks.holder import this_process
+from resources.watermarks.holder import current_holder
 from resources.watermarks.lists import INGESTED_FILES, StoredList
 from resources.watermarks.log import WatermarkLog
 from resources.watermarks.manager import WatermarkManager
@@ -49,7 +49,7 @@ def intent(number: int = 1, dataflow: str = FLOW) -> Intent:
         fingerprint="f",
         pinned=f"{dataflow}/schemas/x.ddl",
         file_list=f"{dataflow}/files/x.json.gz",
-        holder=this_process(None),
+        holder=current_holder(None),
         time=utc_now(),
     )
 

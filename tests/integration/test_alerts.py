@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from dagster import DagsterInstance, build_sensor_context
 
-from partitions.alerts.delivery import APART
+from partitions.alerts.delivery import PAUSE_BETWEEN_MESSAGES
 from platform_assets.factory.alerts import alerts_sensor
 from platform_assets.project import load_project
 from tests.integration.conftest import MakeFeed
@@ -41,7 +41,7 @@ class Told:
 
     def look(self, feed: Feed) -> list[tuple[str, str]]:
         """One look of the sensor, minutes after the last one; what it told: ``began`` or ``ended``, and the condition."""
-        self.now += timedelta(seconds=APART)
+        self.now += timedelta(seconds=PAUSE_BETWEEN_MESSAGES)
         before = len(self.posts)
         (feed.folder / "platform.yaml").write_text(
             "state: ./state\nlake: ./lake\nalerts: {webhook: {env: HOOK}}\n"

@@ -117,7 +117,7 @@ def test_a_released_file_is_left_to_the_next_run_once(
     feed.define(on_bad_file="quarantine")
     path = feed.put_text("2026-01-02/6.ndjson", "{")
     feed.command("late", feed.name)
-    assert [aside.file.path for aside in read_quarantine(feed.platform.log, feed.newest).held] == [path]
+    assert [aside.file.path for aside in read_quarantine(feed.platform.log, feed.newest).waiting] == [path]
     feed.put(path, {"id": 6, "value": 6})
     commands: list[Callable[[], Answer]] = [
         lambda: feed.cli("files", "release", feed.name, path),

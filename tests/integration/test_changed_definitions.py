@@ -95,7 +95,7 @@ class TestMistakes:
         feed.decide("reset")
         feed.define(target={"table": "bronze/other"})
         message = feed.cli("plan", NAME).error["message"]
-        assert "(nothing counts as loaded, so the new table gets all that there is)" in message
+        assert "(nothing counts as loaded, so the new table gets all rows)" in message
         assert "above the watermark" not in message
 
     def test_a_number_that_was_given_up_cannot_be_taken_by_the_writer_that_had_it(self, feed: Feed) -> None:
@@ -335,7 +335,7 @@ class TestVersions:
                 "definition_changed",
                 [f"strandline state reset {NAME} --replace --reason TEXT"],
             )
-            assert "a table of versions takes load: scd2 alone" in error["message"]
+            assert "an scd2 table accepts only load: scd2" in error["message"]
             assert "set target.table to another table" in error["message"]
             assert feed.cli("state", "accept", NAME, "--reason", "x", "--yes").code == 4
             feed.define(target=load)

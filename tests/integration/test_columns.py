@@ -303,7 +303,7 @@ def test_another_column_is_refused_and_ways_on_are_named(tmp_path: Path, engine:
     flow.feed.define(watermark={"columns": ["id"]})
     refused = flow.feed.cli("state", "accept", "flow", "--reason", "by id", "--yes")
     assert refused.code == 4
-    assert "columns was at, is id (the stored values are of other columns" in refused.out
+    assert "columns was at, is id (the stored values belong to other columns" in refused.out
     assert "strandline state reset flow --replace" in refused.out
     assert "__datetime__" not in refused.out
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from partitions.column.predicates import Range, rows_in
+from partitions.column.predicates import ColumnRange, rows_in_ranges
 from resources.kinds.column.opening import column_look, open_column
 from resources.outcome import Step
 from resources.spark.engine import SparkEngine
@@ -203,7 +203,7 @@ def test_the_condition_reaches_the_folders_and_the_footers_of_parquet_files(
         ("id", 1, r"PushedFilters: \[IsNotNull\(id\), GreaterThan\(id,1\)\]"),
         ("day", date(2026, 1, 1), r"PartitionFilters: \[[^\]]*day"),
     ):
-        part = rows_in([Range(column, value, None)])
+        part = rows_in_ranges([ColumnRange(column, value, None)])
         rows = above.read_rows(spark, [part], pinned)
         rows.explain()
         assert re.search(expected, capsys.readouterr().out)

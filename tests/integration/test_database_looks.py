@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from partitions.column.predicates import Range, rows_in
+from partitions.column.predicates import ColumnRange, rows_in_ranges
 from partitions.errors import SourceError, SourceInterrupted, SourceUnreachable
 from partitions.predicate import EVERYTHING
 from resources.kinds.column import look as column
@@ -69,7 +69,7 @@ def test_a_plan_closes_its_one_connection(rows: DatabaseRows, tmp_path: Path, co
 
 def test_the_answers_of_a_look_are_of_one_moment(rows: DatabaseRows, tmp_path: Path) -> None:
     rows.fill(3)
-    asked = rows_in([Range("id", 3, None)])
+    asked = rows_in_ranges([ColumnRange("id", 3, None)])
 
     def answers(look: ReadsAbove) -> list[object]:
         before = [look.holds_any(asked), look.highest("id", EVERYTHING)]

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from partitions.column.predicates import Range, rows_in
+from partitions.column.predicates import ColumnRange, rows_in_ranges
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
 from partitions.predicate import AllOf, Among
@@ -140,7 +140,7 @@ def test_odd_names_of_schemas_and_columns_are_read(database: DatabaseRows, engin
     seen = rows.observe(NAMES, NOW)
     assert dict(seen.kinds) == dict.fromkeys(NAMES, "text")
     pinned = rows.pin(spark)
-    asked = [rows_in([Range(name, "0", "2")]) for name in NAMES]
+    asked = [rows_in_ranges([ColumnRange(name, "0", "2")]) for name in NAMES]
     (found,) = rows.read_rows(spark, [AllOf(tuple(asked))], pinned).collect()
     assert found.asDict() == {"id": 2, **dict.fromkeys(NAMES, "1")}
 
@@ -221,7 +221,7 @@ def test_a_query_is_read_whatever_it_ends_with_and_holds(database: DatabaseRows,
     """Rows above an id, around the query: an OR in it stays within it."""
     database.ask(f"DELETE FROM {database.name}")
     database.fill(3)
-    above, spark = rows_in([Range("id", 2, None)]), engine.session()
+    above, spark = rows_in_ranges([ColumnRange("id", 2, None)]), engine.session()
     frames = []
     queries = [*QUERIES, *OWN[database.scheme]]
     for text in queries:

@@ -11,7 +11,7 @@ from uuid import uuid4
 
 import pytest
 
-from partitions.column.predicates import Range, rows_in
+from partitions.column.predicates import ColumnRange, rows_in_ranges
 from partitions.errors import PlanError
 from resources.outcome import Step
 from resources.sources.jdbc.source import JdbcRows
@@ -117,17 +117,19 @@ def test_bounds_meet_the_very_values_of_each_type(rows: DatabaseRows, tmp_path: 
         if indexed and seen.kinds[name] != "text":
             highest = seen.maxima[name]
         else:
-            highest = source.highest(name, rows_in([Range(name, None, None)]))
-        second = source.highest(name, rows_in([Range(name, None, highest, upper_inclusive=False)]))
+            highest = source.highest(name, rows_in_ranges([ColumnRange(name, None, None)]))
+        second = source.highest(
+            name, rows_in_ranges([ColumnRange(name, None, highest, upper_inclusive=False)])
+        )
         found = [
-            source.holds_any(rows_in([Range(name, lower, upper, lower_inclusive=inclusive)]))
+            source.holds_any(rows_in_ranges([ColumnRange(name, lower, upper, lower_inclusive=inclusive)]))
             for lower, upper, inclusive in (
                 (highest, None, False), (highest, None, True), (second, highest, False), (None, second, False),
             )
         ]  # fmt: skip
         assert (type_, found) == (type_, [False, True, True, True])
         third = source.holds_any(
-            rows_in([Range(name, second, highest, lower_inclusive=False, upper_inclusive=False)])
+            rows_in_ranges([ColumnRange(name, second, highest, lower_inclusive=False, upper_inclusive=False)])
         )
         assert (type_, third) == (type_, False)
 

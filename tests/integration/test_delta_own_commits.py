@@ -16,7 +16,7 @@ from deltalake import DeltaTable, QueryBuilder, write_deltalake
 from pyspark.errors import AnalysisException, PySparkException
 
 from partitions.errors import RowsRefused, TargetError
-from partitions.file_statistics import Match, match_of
+from partitions.file_statistics import FileMatch, match_statistics
 from partitions.loads import Replace, Scd2
 from partitions.predicate import Among, Between
 from resources.connections.places import Place
@@ -333,7 +333,7 @@ def test_bounds_of_long_decimals_are_not_trusted_since_other_writers_round_them(
     write_deltalake(str(tmp_path), pa.table({"d": pa.array([value], pa.decimal128(38, 18))}))
     (file,) = pa.table(DeltaTable(str(tmp_path)).get_add_actions(flatten=True)).to_pylist()
     load = Replace(Between("d", Decimal("0.123456789012345679"), None))
-    assert match_of(load.where, extents_of(file, load.where)) is not Match.ALL
+    assert match_statistics(load.where, extents_of(file, load.where)) is not FileMatch.ALL
 
 
 class ArrowLake(DeltaLake):

@@ -17,7 +17,7 @@ from resources.kinds import all_decisions as decisions
 from resources.loop import lease
 from resources.outcome import Step
 from resources.spark.engine import SparkEngine
-from resources.watermarks.entry import following
+from resources.watermarks.entry import next_entry
 from resources.watermarks.log import WatermarkLog
 from tests.integration.conftest import MakeFeed, loaded_one_by_one
 from tests.support.feed import NAME, NOW, Feed
@@ -353,7 +353,7 @@ def test_an_entry_after_one_that_is_not_the_newest_is_a_conflict(feed: Feed) -> 
     entries, log = feed.entries, feed.platform.log
     for expected, number in ((2, 7), (0, 7), (6, 7)):
         base = entries[expected - 1] if 0 < expected <= 4 else None
-        entry = following(base or entries[-1], why="run", number=number, previous=expected)
+        entry = next_entry(base or entries[-1], why="run", number=number, previous=expected)
         with pytest.raises(Conflict):
             log.append(NAME, entry, expected=expected)
         assert feed.entries == entries

@@ -17,7 +17,7 @@ import psycopg
 import pytest
 from pyspark.sql import SparkSession
 
-from partitions.column.predicates import Range
+from partitions.column.predicates import ColumnRange
 from partitions.errors import ConfigurationError, SchemaError, SourceError, SourceUnreachable
 from partitions.sources import JdbcSource
 from partitions.window.extent import Extent, Unit
@@ -305,17 +305,17 @@ def test_a_long_range_is_cut_by_statistics_not_a_walk_of_the_index(postgres: pg.
         _connection(postgres), JdbcSource(type="jdbc", connection="erp", table=name), UTC, walked_rows=2000
     )
     whole = reader.observe(["v"], datetime.now(UTC)).maxima["v"]
-    cuts = list(reader.cuts(Range("v", None, whole), 500, 1000))
+    cuts = list(reader.cuts(ColumnRange("v", None, whole), 500, 1000))
     ends = _ends(postgres, name, type_, cuts)
     assert ends[:4] == [500, 1000, 1500, 2000] or ends[:4] == [501, 1001, 1501, 2001], ends[:4]
     sizes = [high - low for low, high in pairwise(ends)]
     assert (len(sizes) > 36, min(sizes) > 250, max(sizes) < 1000) == (True, True, True), sizes
-    few = list(reader.cuts(Range("v", None, whole), 500, 7))
+    few = list(reader.cuts(ColumnRange("v", None, whole), 500, 7))
     assert few == cuts[:7]
     postgres.ask(
         "DELETE FROM {name} WHERE n % 2 = 0; SELECT pg_stat_force_next_flush()", name=name
     )  # statistics are old now
-    walked = list(reader.cuts(Range("v", None, whole), 500, 1000))
+    walked = list(reader.cuts(ColumnRange("v", None, whole), 500, 1000))
     ends = _ends(postgres, name, type_, walked)
     assert {high - low for low, high in pairwise(ends)} == {500}
     postgres.ask("DROP TABLE {name}", name=name)

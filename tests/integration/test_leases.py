@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from partitions.errors import Held
+from partitions.errors import DataflowHeld
 from resources.loop import lease
 from resources.outcome import Step
 from resources.spark.engine import SparkEngine
@@ -54,7 +54,7 @@ def test_a_run_elsewhere_that_goes_on_is_not_disturbed(make_feed: MakeFeed, at: 
             second = feed.run()
         at.open()
         assert first.result(120).error is None
-    assert isinstance(second.error, Held)
+    assert isinstance(second.error, DataflowHeld)
     assert (feed.ids, second.rows) == ([1, 2], 0)
 
 

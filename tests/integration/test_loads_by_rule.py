@@ -9,7 +9,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from partitions.loads import Append, ByPath, ByValue, Load, Replace, ReplaceAll, ReplaceKeys, Scd2, Upsert
+from partitions.loads import (
+    Append,
+    Load,
+    OrderByColumn,
+    OrderByPath,
+    Replace,
+    ReplaceAll,
+    ReplaceKeys,
+    Scd2,
+    Upsert,
+)
 from partitions.path.order import FileKey
 from partitions.predicate import NOTHING, Among
 from partitions.supported import FORMATS
@@ -111,8 +121,8 @@ def test_an_upsert_leaves_the_rows_that_its_rule_says(
     tmp_path_factory: pytest.TempPathFactory,
     drawn: list[list[Row]],
 ) -> None:
-    order = (ByValue("at"),)
-    load = Upsert(("k", "k2"), order, guard=(ByPath("file"),))
+    order = (OrderByColumn("at"),)
+    load = Upsert(("k", "k2"), order, guard=(OrderByPath("file"),))
     expected: list[Row] = []
     folder = tmp_path_factory.mktemp("upsert")
     for number, batch in enumerate(drawn, 1):
@@ -210,7 +220,7 @@ def test_maps_are_alike_in_any_order_of_keys(spark: SparkSession, kind: str, val
 
 LOADS: dict[str, Load] = {
     "append": Append(),
-    "upsert": Upsert(("k", "k2"), (ByValue("at"),)),
+    "upsert": Upsert(("k", "k2"), (OrderByColumn("at"),)),
     "replace": Replace(Among("file", ("a",))),
     "all": ReplaceAll(),
 }
@@ -246,7 +256,7 @@ def test_dataflows_of_a_shared_table_have_the_rows_they_had_alone(
         batch = [(*row[:3], "a") for row in given_rows] if load == "replace" else given_rows
         table = share_of(open_table("delta", Place(str(folder / "t"))), name)
         frame = _frame(spark, batch)
-        frame = latest_rows(frame, ("k", "k2"), (ByValue("at"),)) if load == "upsert" else frame
+        frame = latest_rows(frame, ("k", "k2"), (OrderByColumn("at"),)) if load == "upsert" else frame
         frame = frame.selectExpr("*", f"'{name}' AS _dataflow")
         table.write(frame, LOADS[load], Tag(name, number, "o"), "s", base=table.tip(name).version)
         expected[name] = _loaded(expected[name], load, batch)
@@ -278,7 +288,7 @@ def test_the_latest_row_does_not_depend_on_where_rows_are_read(spark: SparkSessi
     )
     rows = spark.sql(union)
     answers = [
-        sorted(map(str, latest_rows(frame, ["K.1"], (ByValue("at"),)).collect()))
+        sorted(map(str, latest_rows(frame, ["K.1"], (OrderByColumn("at"),)).collect()))
         for frame in (rows, rows.orderBy("at").repartition(5), rows.coalesce(1))
     ]
     assert answers[0] == answers[1] == answers[2]
@@ -289,5 +299,5 @@ def test_the_latest_row_does_not_depend_on_where_rows_are_read(spark: SparkSessi
 
 def test_a_million_changes_of_one_key_are_one_row_before_they_move(spark: SparkSession) -> None:
     changes = spark.range(0, 1_000_000, 1, 2).selectExpr("1 AS k", "id % 500000 AS at", "id AS value")
-    latest = latest_rows(changes, ["k"], (ByValue("at"),))
+    latest = latest_rows(changes, ["k"], (OrderByColumn("at"),))
     assert [tuple(row) for row in latest.collect()] == [(1, 499_999, 999_999)]

@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from partitions.local_time import earliest, latest
+from partitions.local_time import earliest_instant, latest_instant
 from resources.spark.engine import SparkEngine
 from scripts.postgres import Postgres
 from tests.integration.conftest import MakeFeed
@@ -23,7 +23,7 @@ BACK = datetime(2026, 11, 1, 6, tzinfo=UTC)
 
 NOW = instant("2026-11-02T12:00")
 FORM = "%Y-%m-%d %H:%M:%S"
-PASSES = [earliest, latest]
+PASSES = [earliest_instant, latest_instant]
 
 
 def rows_around(change: datetime, every: int = 30, hours: int = 5) -> list[datetime]:

@@ -14,7 +14,7 @@ from dagster import DagsterInstance, RunRequest, build_schedule_context
 from deltalake import DeltaTable
 from deltalake.table import TableOptimizer
 
-from partitions.errors import Conflict, Held, NeedsDecision, TargetError
+from partitions.errors import Conflict, DataflowHeld, NeedsDecision, TargetError
 from partitions.maintenance_periods import Task
 from platform_assets.build import build_definitions
 from platform_assets.project import load_project
@@ -137,12 +137,12 @@ def test_care_gives_way_to_a_run_that_lives(ticked: Feed) -> None:
 
     def meanwhile(step: Step, line: str) -> None:
         if step is Step.INTENT_PUT:
-            with pytest.raises(Held) as held:
+            with pytest.raises(DataflowHeld) as held:
                 _care(ticked)
             refused.append(held.type)
 
     assert ticked.run(meanwhile).error is None
-    assert (refused, ticked.ids) == ([Held], [1, 2, 3, 4, 5, 6, 7])
+    assert (refused, ticked.ids) == ([DataflowHeld], [1, 2, 3, 4, 5, 6, 7])
 
 
 def test_care_leaves_the_slice_of_a_dead_run_to_the_next_run(ticked: Feed) -> None:
@@ -167,7 +167,7 @@ def test_a_run_gives_way_to_care(ticked: Feed, monkeypatch: pytest.MonkeyPatch) 
 
     monkeypatch.setattr(DeltaMaintenance, "optimize", optimize)
     _care(ticked)
-    assert [type(error) for error in met] == [Held]
+    assert [type(error) for error in met] == [DataflowHeld]
     assert (ticked.load().status, ticked.ids) == ("committed", [1, 2, 3, 4, 5, 6, 7])
 
 

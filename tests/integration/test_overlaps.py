@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from partitions.errors import Conflict, Held
+from partitions.errors import Conflict, DataflowHeld
 from resources.decisions import deciding
 from resources.kinds import all_decisions as decisions
 from resources.outcome import Observer, Outcome, Step
@@ -127,7 +127,7 @@ class TestInterleaved:
         feed.put("a.ndjson", 1)
         others: list[Outcome] = []
         outcome = feed.run(_at(step, lambda: others.append(feed.run())))
-        assert isinstance(others[0].error, Held)
+        assert isinstance(others[0].error, DataflowHeld)
         assert (others[0].status, others[0].error.exit_code) == ("held", 3)
         assert outcome.error is None
         _once(feed, 1)
@@ -191,11 +191,11 @@ class TestDecisions:
         def decide() -> None:
             try:
                 _decide(feed)
-            except Held as error:
+            except DataflowHeld as error:
                 refused.append(type(error))
 
         assert feed.run(_at(step, decide)).error is None
-        assert refused == [Held]
+        assert refused == [DataflowHeld]
         _once(feed, 1)
 
     def test_a_run_that_begins_in_a_decision_wins(self, feed: Feed, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -203,7 +203,7 @@ class TestDecisions:
         feed.put("0.ndjson", 10)
         feed.load()
         feed.put("a.ndjson", 1)
-        real = entries.following
+        real = entries.next_entry
 
         def following(*arguments: Any, **named: Any) -> Any:
             made = real(*arguments, **named)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from partitions.errors import RowsRefused, TargetError
-from partitions.loads import Append, ByValue, Load, Replace, ReplaceKeys, Scd2, Upsert
+from partitions.loads import Append, Load, OrderByColumn, Replace, ReplaceKeys, Scd2, Upsert
 from partitions.predicate import Among, Between
 from resources.tables.contract.commits import Tag
 from tests.support.lakes import APP, LAKES, LOST, DeltaLake, IcebergLake, Lake, Moment, lake_in
@@ -187,7 +187,7 @@ def test_versions_end_and_begin_in_one_commit(lake: Lake) -> None:
 
 @pytest.mark.full
 def test_what_a_change_by_keys_cannot_say_is_a_merge_of_spark(lake: Lake) -> None:
-    later = Upsert(("id",), (), guard=(ByValue("unit"),))
+    later = Upsert(("id",), (), guard=(OrderByColumn("unit"),))
     lake.append(1, (1, "a"), (1, "b"), (2, "c"), columns=PAIRS)
     lake.load(2, UPSERT, (1, "x"), columns=PAIRS)
     assert (lake.own[-1], lake.rows()) == (False, [(1, "x"), (1, "x"), (2, "c")])  # each row of a key stays

@@ -29,9 +29,7 @@ def test_the_run_goes_on_past_bad_files_and_the_watermark_moves(feed: Feed) -> N
     assert (outcome.status, outcome.rows, outcome.files, outcome.quarantined) == ("committed", 3, 3, 2)
     assert (feed.ids, feed.path) == ([1, 3, 5], "5.ndjson")
     assert [(entry.why, entry.quarantined) for entry in feed.entries] == [("run", 2)]
-    release = (
-        "2 files in quarantine: once mended, `strandline files release flow PATH…` has the next run load them"
-    )
+    release = "2 files in quarantine. Repair them, then `strandline files release flow PATH…`: the next run loads them"
     assert release in outcome.warnings
     assert feed.cli("plan").json[0]["warnings"] == [release]
     assert feed.load().status == "nothing"

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from partitions.column.state import ColumnState, Mark
+from partitions.column.state import ColumnState, ReadBound
 from resources.outcome import Step
 from resources.replay.in_place import replay_in_place
 from resources.replay.options import ReplayOptions
@@ -258,7 +258,7 @@ def test_saved_chunks_move_the_watermark_and_are_skipped(tmp_path: Path, engine:
     source.put(*(row(number, 0) for number in (1, 3, 9)))
     answer = replay(flow, "--replace", "--save-watermark")
     assert statuses(answer) == ["committed", "nothing", "committed", "nothing", "nothing"]
-    assert ColumnState.of(flow.watermark).marks["at"] == Mark(instant("2026-01-04"), False)
+    assert ColumnState.of(flow.watermark).bounds["at"] == ReadBound(instant("2026-01-04"), False)
     source.put({"id": 4, "at": instant("2026-01-04"), "value": 0})  # what is saved is exclusive
     again = replayed(flow, "--replace", "--save-watermark")
     assert statuses(again) == ["skipped", "skipped", "skipped", "committed", "nothing"]

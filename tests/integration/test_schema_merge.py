@@ -12,7 +12,7 @@ import pytest
 import yaml
 from deltalake import DeltaTable
 
-from partitions.column.predicates import Range, rows_in
+from partitions.column.predicates import ColumnRange, rows_in_ranges
 from resources.outcome import Step
 from resources.spark.engine import SparkEngine
 from scripts import postgres as pg
@@ -447,7 +447,7 @@ class TestOtherSources:
         flow.feed.define(target={"schema_mode": "strict"})
         (planned,) = flow.feed.cli("plan", "flow", "--json").json
         assert planned["warnings"][-1].startswith(
-            "the next run that has rows will refuse the columns of raw/rows: expected the columns that are there, found others: name is new"
+            "the next run that has rows will refuse the columns of raw/rows: expected the table's columns, found others: name is new"
         )
 
 
@@ -461,8 +461,8 @@ class TestWidenedTables:
         feed.load()
         table = feed.platform.table(feed.dataflow)
         version = table.contents.newest_version()
-        above = rows_in([Range("id", 2**39, None)])
-        below = rows_in([Range("id", None, 0)])
+        above = rows_in_ranges([ColumnRange("id", 2**39, None)])
+        below = rows_in_ranges([ColumnRange("id", None, 0)])
         assert table.contents.highest_values(["id", "v"]) == {"id": 2**40, "v": 1.5}
         assert table.contents.highest_values(["v"], version, above) == {"v": 0.1}
         assert (table.contents.holds_any(version, above), table.contents.holds_any(version, below)) == (

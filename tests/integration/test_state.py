@@ -293,11 +293,8 @@ class TestDefinition:
     def test_the_error_names_what_changed_and_what_that_means(self, loaded: Feed) -> None:
         loaded.define(source={"path": "./elsewhere"}, target={"table": "bronze/other"})
         message = _refused(loaded, "definition_changed")
-        assert (
-            "source.path was ./landing, is ./elsewhere (what the watermark says is of the old place"
-            in message
-        )
-        assert "target.table was bronze/flow, is bronze/other (the rows that were loaded so far" in message
+        assert "source.path was ./landing, is ./elsewhere (the watermark belongs to the old source" in message
+        assert "target.table was bronze/flow, is bronze/other (the rows loaded so far" in message
         assert "extensions was" not in message
 
     def test_a_watermark_of_another_scope_cannot_be_accepted(self, loaded: Feed) -> None:

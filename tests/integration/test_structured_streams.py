@@ -342,7 +342,7 @@ def test_a_changed_policy_stops_with_exit_code_4(stream: Stream) -> None:
     error = stream.fail()
     assert (error.exit_code, error.code) == (4, "definition_changed")
     assert (
-        "policy was min, is max (Spark's checkpoint keeps the policy that it was begun with)" in error.message
+        "policy was min, is max (Spark's checkpoint keeps the policy that it started with)" in error.message
     )
     # without --replace it would append all rows to those that are there
     assert error.choices == ("strandline state reset flow --replace --reason TEXT",)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from partitions.errors import WriteConflict
-from partitions.loads import Append, ByValue, Upsert
+from partitions.loads import Append, OrderByColumn, Upsert
 from platform_assets.installation import cache_folder
 from resources.connections.places import Place
 from resources.spark.connect_server import connect_server
@@ -79,7 +79,7 @@ class Drivers:
 
     def merge(self, driver: int, app: str, number: int, *rows: Row) -> None:
         """Merge rows by their ids, under a number of a dataflow."""
-        self._write(driver, app, number, rows, Upsert(("id",), (ByValue("value"),)), base=0)
+        self._write(driver, app, number, rows, Upsert(("id",), (OrderByColumn("value"),)), base=0)
 
     def make(self, *rows: Row) -> None:
         """Make the table, as version 0."""

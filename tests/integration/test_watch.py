@@ -16,7 +16,7 @@ from dagster import AssetKey, DagsterInstance, DagsterRunStatus
 from dagster._core.test_utils import create_run_for_test
 from deltalake import DeltaTable
 
-from partitions.errors import Held
+from partitions.errors import DataflowHeld
 from platform_assets.cli.context import Context
 from platform_assets.cli.watching import Watch
 from platform_assets.dagster_home import lock_dagster_home
@@ -75,7 +75,7 @@ def _is_watched(feed: Feed) -> bool:
     try:
         with single_process(feed.folder / ".strandline" / "watch.lock", "watch"):
             return False
-    except Held:
+    except DataflowHeld:
         return True
 
 

@@ -75,14 +75,14 @@ class TestDefinitions:
     @pytest.mark.parametrize(
         ("changes", "said", "then"),
         [
-            ({"watermark": watermark("2020-01-02", "P0D")}, "from was 2020-01-01, is 2020-01-02 (windows are cut from another instant on", []),
-            ({"watermark": watermark("2020-01-01T12:00:00", "P0D")}, "all others are read anew", [("01-0" + str(day), unit) for day in range(1, 6) for unit in "ab"]),
+            ({"watermark": watermark("2020-01-02", "P0D")}, "from was 2020-01-01, is 2020-01-02 (windows start at other instants", []),
+            ({"watermark": watermark("2020-01-01T12:00:00", "P0D")}, "all others are read again", [("01-0" + str(day), unit) for day in range(1, 6) for unit in "ab"]),
             ({"watermark": watermark(to="P0D", window={"weekly": ["2020-01-01", "2020-01-03"], "daily": ["2020-01-03", "-"]})}, "window was daily, is ", []),
             ({"watermark": watermark(to="P0D", timezone="+02:00")}, "timezone was UTC", None),
-            ({"source": {"unit_columns": {"u": "value"}}}, "source.unit_columns was u: unit, is u: value (other rows belong to the units", []),
-            ({"source": {"window_column": "value"}}, "other rows belong to the windows that were loaded", []),
-            ({"source": {"table": "raw/others"}}, "what the watermark says is of the old place", []),
-            ({"target": {"table": "bronze/others"}}, "the rows that were loaded so far are in the old table", []),
+            ({"source": {"unit_columns": {"u": "value"}}}, "source.unit_columns was u: unit, is u: value (the loaded units now mean other rows", []),
+            ({"source": {"window_column": "value"}}, "the loaded windows now mean other rows", []),
+            ({"source": {"table": "raw/others"}}, "the watermark belongs to the old source", []),
+            ({"target": {"table": "bronze/others"}}, "the rows loaded so far are in the old table", []),
         ],
         ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
     )  # fmt: skip

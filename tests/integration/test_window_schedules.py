@@ -17,7 +17,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, note, settings
 from hypothesis import strategies as st
 
-from partitions.request import Forced, Part
+from partitions.request import Forced, WorkUnitSelection
 from resources.kinds import all_decisions as decisions
 from resources.kinds.all_decisions import DraftBuilder
 from resources.outcome import Step
@@ -260,7 +260,7 @@ class World:
     def _backfill(self, action: Backfill) -> None:
         start = _ms(START) + action.day * DAY
         chosen = frozenset([_identity(action.unit)]) if action.unit else None
-        request = Forced(Part(((start, start + action.days * DAY),), chosen))
+        request = Forced(WorkUnitSelection(((start, start + action.days * DAY),), chosen))
         feed = self.made.feed
 
         def observer(step: Step, line: str) -> None:

@@ -20,7 +20,7 @@ from resources.kinds.path.sweep import LateFiles, Sweep, SweepStep, step, unhand
 from resources.listing import Budget
 from resources.platform.platform import Platform
 from resources.spark.engine import SparkEngine
-from resources.watermarks.entry import Entry, following
+from resources.watermarks.entry import Entry, next_entry
 from resources.watermarks.lists import INGESTED_FILES, StoredList
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
@@ -72,7 +72,7 @@ class Arrivals:
             ),
             "fingerprint": fingerprint(self.flow),
         }
-        return log.append(name, following(last, **{**loaded, **first, **changes}), expected=number - 1)
+        return log.append(name, next_entry(last, **{**loaded, **first, **changes}), expected=number - 1)
 
     def plan(self, now: datetime = NOW) -> Plan[PathSlice]:
         """Return the plan of a run."""

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from hypothesis import strategies as st
 
 from partitions.path.definition import PathWatermark
-from partitions.path.hidden import hidden
+from partitions.path.hidden import is_hidden_path
 from partitions.path.listing_positions import (
     AbovePartitions,
     AbovePath,
@@ -16,8 +16,8 @@ from partitions.path.listing_positions import (
     FromBeginning,
     ListingStart,
 )
-from partitions.path.order import FileKey, past
-from partitions.path.position_of_state import at_or_below
+from partitions.path.order import FileKey, is_past
+from partitions.path.position_of_state import sweep_start
 from partitions.path.state import PathState
 from partitions.path.time_template import TimeTemplate
 from tests.support.trees import ENDING, leaf_tree, partitions, paths, trees
@@ -36,7 +36,7 @@ class Scene:
         paths = (
             path
             for path in self.tree
-            if path.endswith(ENDING) and not hidden(path) and self.position.above(path)
+            if path.endswith(ENDING) and not is_hidden_path(path) and self.position.is_above(path)
         )
         return sorted(paths, key=FileKey.of)
 
@@ -53,7 +53,7 @@ class Scene:
         if not isinstance(start, AbovePath):
             return True
         last = start.last
-        return not any(path > last.path and not past(path, last.partition) for path in self.expected)
+        return not any(path > last.path and not is_past(path, last.partition) for path in self.expected)
 
 
 @st.composite
@@ -133,7 +133,10 @@ class Sweep(Scene):
         paths = (
             path
             for path in self.tree
-            if path.endswith(ENDING) and not hidden(path) and self._reached(path) and self._meant(path)
+            if path.endswith(ENDING)
+            and not is_hidden_path(path)
+            and self._reached(path)
+            and self._meant(path)
         )
         return sorted(paths, key=FileKey.of)
 
@@ -157,7 +160,7 @@ class Sweep(Scene):
 
 
 def _sweep(tree: list[str], definition: PathWatermark, state: PathState, since: PathState | None) -> Sweep:
-    return Sweep(tree, at_or_below(definition, state, since), state, since, definition)
+    return Sweep(tree, sweep_start(definition, state, since), state, since, definition)
 
 
 @st.composite

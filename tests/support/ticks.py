@@ -21,7 +21,7 @@ from partitions.sentinels import serialise
 from resources.connections.places import Place
 from resources.platform.platform import Platform
 from resources.spark.engine import SparkEngine
-from resources.watermarks.entry import Entry, following
+from resources.watermarks.entry import Entry, next_entry
 from resources.watermarks.lists import INGESTED_FILES, QUARANTINED_FILES, StoredList
 from resources.watermarks.stored_objects import QUARANTINE
 
@@ -110,7 +110,7 @@ class Ticker:
             ),
             "fingerprint": fingerprint(self.flow),
         }
-        return log.append(name, following(last, **{**loaded, **first, **changes}), expected=number - 1)
+        return log.append(name, next_entry(last, **{**loaded, **first, **changes}), expected=number - 1)
 
     def abandon(self) -> Entry:
         """Append the entry of a run that has abandoned its number and loaded nothing."""

@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 
 from typing_extensions import override
 
-from partitions.column.words import values_in_words
+from partitions.column.words import describe_watermark
 from partitions.dataflow import Dataflow
 from partitions.errors import SourceError
-from partitions.plan import counted
+from partitions.plan import pluralize
 from partitions.sentinels import deserialise, encode
 from platform_assets.kinds.dead_servers import UnreachableServers
 from platform_assets.kinds.profile import KindProfile, LedgerPage, PlanRow
@@ -31,17 +31,17 @@ class ColumnProfile(KindProfile):
 
     def watermark_in_words(self, watermark: Mapping[str, Any]) -> str:
         """Return each column with its value."""
-        return values_in_words(watermark)
+        return describe_watermark(watermark)
 
     def entry_watermark(self, entry: Entry) -> str:
         """Return each column with its value."""
-        return values_in_words(deserialise(entry.watermark))
+        return describe_watermark(deserialise(entry.watermark))
 
     def entry_amount(self, entry: Entry) -> str:
         """Return the lower bound of the rows read; "none read" for a decision."""
         if entry.why not in LOADS:
             return "none read"
-        lower = values_in_words(deserialise(entry.lower)) if entry.lower else "the beginning"
+        lower = describe_watermark(deserialise(entry.lower)) if entry.lower else "the beginning"
         return f"read from {lower}"
 
     def outcome_amount(self, _: Outcome) -> str:
@@ -118,5 +118,5 @@ class ColumnProfile(KindProfile):
     def ledger_page(self, dataflow: Dataflow, document: Mapping[str, Any]) -> LedgerPage:
         """Return the values up to which rows are loaded."""
         covered = document["covered"]
-        up_to = f"up to {values_in_words(covered['up_to'])}" if covered["up_to"] else "nothing"
-        return LedgerPage(f"{dataflow.name}: covered {up_to}: {counted(covered['rows'], 'row')}")
+        up_to = f"up to {describe_watermark(covered['up_to'])}" if covered["up_to"] else "nothing"
+        return LedgerPage(f"{dataflow.name}: covered {up_to}: {pluralize(covered['rows'], 'row')}")

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from partitions.dataflow import Dataflow
-from partitions.plan import counted
+from partitions.plan import pluralize
 from partitions.sentinels import deserialise, encode
 from platform_assets.file_views import late_and_quarantined_files
 from platform_assets.kinds.path.words import path_in_words, verified_in_words
@@ -72,7 +72,7 @@ def _covered(covered: Mapping[str, Any]) -> str:
     start = path_in_words(covered["after"]) if covered["after"] else "the beginning"
     up_to = path_in_words(covered["up_to"]) if covered["up_to"] else None
     span = f"covered from {start} up to {up_to}" if up_to else "nothing is covered"
-    return f"{span}: {counted(covered['files'], 'file')}, {counted(covered['rows'], 'row')}"
+    return f"{span}: {pluralize(covered['files'], 'file')}, {pluralize(covered['rows'], 'row')}"
 
 
 def _late_lines(late: Mapping[str, Any]) -> list[str]:
@@ -86,4 +86,4 @@ def _quarantined_lines(quarantined: Mapping[str, Any]) -> list[str]:
 
 
 def _hidden_line(hidden: int, noun: str) -> list[str]:
-    return [f"  … and {counted(hidden, f'more {noun}')}"] if hidden > 0 else []
+    return [f"  … and {pluralize(hidden, f'more {noun}')}"] if hidden > 0 else []

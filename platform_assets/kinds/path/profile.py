@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, ClassVar
 
 from partitions.dataflow import Dataflow
-from partitions.plan import counted
+from partitions.plan import pluralize
 from platform_assets.kinds.dead_servers import UnreachableServers
 from platform_assets.kinds.path.ledger import file_ledger, file_ledger_page
 from platform_assets.kinds.path.words import path_in_words
@@ -50,15 +50,15 @@ class PathProfile(KindProfile, FindsLateFiles, ListsNewFiles):
         paths = watermark.get("paths")
         if not isinstance(paths, dict) or len(paths) <= _MOST_PATHS:
             return entry.watermark
-        return f"{counted(len(paths), 'open partition')} (state show --full shows them)"
+        return f"{pluralize(len(paths), 'open partition')} (state show --full shows them)"
 
     def entry_amount(self, entry: Entry) -> str:
         """Return the number of files."""
-        return counted(entry.files, "file")
+        return pluralize(entry.files, "file")
 
     def outcome_amount(self, outcome: Outcome) -> str:
         """Return the number of files."""
-        return counted(outcome.files, "file")
+        return pluralize(outcome.files, "file")
 
     def amounts(self, outcome: Outcome) -> dict[str, Any]:
         """Return the files, late and quarantined files, bytes, and listing calls."""
@@ -73,7 +73,7 @@ class PathProfile(KindProfile, FindsLateFiles, ListsNewFiles):
     def plan_line(self, number: int, described: Mapping[str, Any]) -> str:
         """Return a slice's first and last file."""
         files = described["files"]
-        return f"slice {number}: {counted(len(files), 'file')}, {_first_to_last(files)}"
+        return f"slice {number}: {pluralize(len(files), 'file')}, {_first_to_last(files)}"
 
     def plan_row(self, described: Mapping[str, Any], why: str) -> PlanRow:
         """Return a slice's first and last file, with the plan's reason."""
@@ -107,7 +107,7 @@ class PathProfile(KindProfile, FindsLateFiles, ListsNewFiles):
         if waiting["files"] is None:
             return None
         more = " or more" if waiting["more"] else ""
-        new_files = [f"{counted(waiting['files'], 'file')}{more}"] if waiting["files"] else []
+        new_files = [f"{pluralize(waiting['files'], 'file')}{more}"] if waiting["files"] else []
         settling = [f"{waiting['settling']:,} settling"] if waiting["settling"] else []
         return ", ".join([*new_files, *settling]) or "nothing"
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from partitions.instants import time_in_words
-from partitions.plan import counted
+from partitions.instants import time_text
+from partitions.plan import pluralize
 
 
 def path_in_words(watermark: Mapping[str, Any]) -> str:
@@ -14,7 +14,7 @@ def path_in_words(watermark: Mapping[str, Any]) -> str:
     if "path" in watermark:
         return str(watermark["path"])
     closed = watermark.get("closed_before")
-    return f"{counted(len(watermark.get('paths', {})), 'open partition')}, closed before {closed}"
+    return f"{pluralize(len(watermark.get('paths', {})), 'open partition')}, closed before {closed}"
 
 
 def verified_in_words(up_to: str | Mapping[str, Any], at: str) -> str:
@@ -25,4 +25,4 @@ def verified_in_words(up_to: str | Mapping[str, Any], at: str) -> str:
         at: the start of the round, ISO.
     """
     path = up_to if isinstance(up_to, str) else path_in_words(up_to)
-    return f"all paths up to {path} verified at {time_in_words(at)}"
+    return f"all paths up to {path} verified at {time_text(at)}"

@@ -11,7 +11,7 @@ from typing_extensions import override
 
 from partitions.dataflow import Dataflow
 from partitions.errors import StrandlineError
-from partitions.plan import counted
+from partitions.plan import pluralize
 from partitions.sentinels import Watermark, encode
 from partitions.stream.ending import CLOSED, FLUSHED
 from partitions.stream.side_table_names import BUFFER, CARRY
@@ -101,7 +101,7 @@ class StreamProfile(KindProfile):
                 if split.watermark is None
                 else f"up to {time_in_words(split.watermark)}"
             )
-            silent = f", no rows for {counted(split.idle, 'epoch')}" if split.idle else ""
+            silent = f", no rows for {pluralize(split.idle, 'epoch')}" if split.idle else ""
             idle = f", idle ({definition.idle})" if split.idle >= idle_after else ""
             return f"split {name or '(all rows)'}: {reach}{silent}{idle}"
 
@@ -111,7 +111,7 @@ class StreamProfile(KindProfile):
             key=lambda item: (item[1].watermark is not None, item[1].watermark or 0, item[0]),
         )
         hidden = len(splits) - _LINES
-        more = [f"… and {counted(hidden, 'more split')} (--json --full shows all)"] if hidden > 0 else []
+        more = [f"… and {pluralize(hidden, 'more split')} (--json --full shows all)"] if hidden > 0 else []
         return [*(line(name, split) for name, split in splits[:_LINES]), *more]
 
     def entry_amount(self, _: Entry) -> str:
@@ -126,9 +126,9 @@ class StreamProfile(KindProfile):
         """Return how many rows were late or quarantined, or how many Spark reports as dropped."""
         dropped = sum(batch.dropped_by_watermark for batch in outcome.batches or ())
         if dropped:
-            return f"{counted(dropped, 'row')} dropped below Spark's watermark"
-        parts = [f"{counted(outcome.late, 'late row')}"] if outcome.late else []
-        parts += [f"{counted(outcome.quarantined, 'row')} put in quarantine"] if outcome.quarantined else []
+            return f"{pluralize(dropped, 'row')} dropped below Spark's watermark"
+        parts = [f"{pluralize(outcome.late, 'late row')}"] if outcome.late else []
+        parts += [f"{pluralize(outcome.quarantined, 'row')} put in quarantine"] if outcome.quarantined else []
         return ", ".join(parts)
 
     def amounts(self, outcome: Outcome) -> dict[str, Any]:
@@ -206,7 +206,7 @@ class StreamProfile(KindProfile):
         """Return up to where rows are sorted."""
         covered = document["covered"]
         up_to = watermark_in_words(covered["up_to"]) if covered["up_to"] else "nothing"
-        return LedgerPage(f"{dataflow.name}: sorted {up_to}: {counted(covered['rows'], 'row')}")
+        return LedgerPage(f"{dataflow.name}: sorted {up_to}: {pluralize(covered['rows'], 'row')}")
 
 
 def _buffer_bytes(platform: Platform, dataflow: Dataflow) -> int | None:
@@ -268,7 +268,7 @@ def _input_in_words(described: Mapping[str, Any]) -> str:
     versions, files = described["versions"], described["files"]
     if files is not None:
         last = f", the last is {files[-1]}" if len(files) > 1 else f": {files[0]}"
-        return f"{counted(len(files), 'file')}{last}"
+        return f"{pluralize(len(files), 'file')}{last}"
     if described["reason"] in (FLUSHED, CLOSED):
         return "no input: buffered rows leave"
     if versions is None:  # only Spark knows what a batch reads

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from partitions.plan import counted
+from partitions.plan import pluralize
 from partitions.sentinels import deserialise, encode
 from partitions.stream.state import StreamState
 
@@ -17,9 +17,9 @@ def state_in_words(state: StreamState) -> str:
         return "none"
     reach = "no global watermark yet" if state.value is None else f"up to {time_in_words(state.value)}"
     waiting = sum(1 for split in state.splits.values() if split.watermark is None)
-    parts = [reach, *([counted(len(state.splits), "split")] if state.splits else [])]
+    parts = [reach, *([pluralize(len(state.splits), "split")] if state.splits else [])]
     parts += [f"{waiting:,} of them awaited"] if waiting else []
-    parts += [f"{counted(state.buffered, 'row')} buffered"] if state.buffered else []
+    parts += [f"{pluralize(state.buffered, 'row')} buffered"] if state.buffered else []
     parts += [f"windows open from {time_in_words(state.open_from)} on"] if state.open_from is not None else []
     if state.flush is not None:
         to = state.flush.to

@@ -8,7 +8,7 @@ from datetime import datetime
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
 from partitions.instants import Instant
-from partitions.request import Forced, Part
+from partitions.request import Forced, WorkUnitSelection
 from partitions.window.spelling import ListedUnits
 from partitions.window.units import identity
 from resources.kinds.window.opening import units_of
@@ -36,7 +36,7 @@ def forced_request(
     if lower >= upper:
         raise ConfigurationError(f"--force: expected a START before END, found {force!r}")
     units = frozenset((_known_unit(platform, dataflow, unit),)) if unit else None
-    return Forced(Part(((lower, upper),), units))
+    return Forced(WorkUnitSelection(((lower, upper),), units))
 
 
 def _known_unit(platform: Platform, dataflow: Dataflow, text: str) -> str:

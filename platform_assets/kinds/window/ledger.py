@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from partitions.dataflow import Dataflow
-from partitions.plan import counted
+from partitions.plan import pluralize
 from platform_assets.kinds.profile import LedgerPage
 
 _UNITS, _RANGES = 50, 3
@@ -18,7 +18,7 @@ def unit_ledger_page(dataflow: Dataflow, document: Mapping[str, Any]) -> LedgerP
     units, complete = document["units"], document["complete_up_to"]
     gaps = sum(len(unit["gaps"]) for unit in units)
     up_to = f"complete up to {complete}" if complete else "nothing is complete"
-    heading = f"{dataflow.name}: {up_to}, {counted(len(units), 'unit')}, {counted(gaps, 'gap')}"
+    heading = f"{dataflow.name}: {up_to}, {pluralize(len(units), 'unit')}, {pluralize(gaps, 'gap')}"
     rows = [
         (
             _unit_in_words(unit),

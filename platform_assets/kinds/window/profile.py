@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from typing_extensions import override
 
 from partitions.dataflow import Dataflow
-from partitions.plan import counted
+from partitions.plan import pluralize
 from partitions.request import Forced
 from partitions.sentinels import Watermark
 from partitions.window.simulate import simulate
@@ -55,12 +55,12 @@ class WindowProfile(KindProfile, CanForce, CanSimulate, LoadsAheadOfTime):
 
     def entry_amount(self, entry: Entry) -> str:
         """Return the number of work units, and of failed ones."""
-        failed = f", {counted(entry.failed_units, 'failed work unit')}" if entry.failed_units else ""
-        return f"{counted(entry.work_units, 'work unit')}{failed}"
+        failed = f", {pluralize(entry.failed_units, 'failed work unit')}" if entry.failed_units else ""
+        return f"{pluralize(entry.work_units, 'work unit')}{failed}"
 
     def outcome_amount(self, outcome: Outcome) -> str:
         """Return the number of work units."""
-        return counted(outcome.work_units, "work unit")
+        return pluralize(outcome.work_units, "work unit")
 
     def amounts(self, outcome: Outcome) -> dict[str, Any]:
         """Return the work units, and the failed ones."""
@@ -106,7 +106,7 @@ class WindowProfile(KindProfile, CanForce, CanSimulate, LoadsAheadOfTime):
             return None
         failed = f", {waiting['failed_units']:,} failed" if waiting["failed_units"] else ""
         is_waiting = waiting["work_units"] or failed
-        return f"{counted(waiting['work_units'], 'work unit')}{failed}" if is_waiting else "nothing"
+        return f"{pluralize(waiting['work_units'], 'work unit')}{failed}" if is_waiting else "nothing"
 
     def work_fingerprint(
         self, platform: Platform, dataflow: Dataflow, entry: Entry | None, now: datetime

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from partitions.instants import as_datetime
-from partitions.plan import counted
+from partitions.plan import pluralize
 
 _WITHOUT_UNITS = ["{}"]
 
@@ -24,8 +24,8 @@ def reach_in_words(watermark: Mapping[str, Any]) -> str:
     has_units = list(units) != _WITHOUT_UNITS
     parts = [_up_to(max(ends), reached, has_units)] if ends else []
     if has_units and not (ends and _behind(max(ends), reached)):
-        parts.append(counted(len(units), "unit"))
-    parts += [f"{counted(failures, 'work unit')} failed"] if failures else []
+        parts.append(pluralize(len(units), "unit"))
+    parts += [f"{pluralize(failures, 'work unit')} failed"] if failures else []
     return ", ".join(parts) or "none"
 
 
@@ -40,7 +40,7 @@ def _up_to(furthest: int, reached: Sequence[int | None], has_units: bool) -> str
         if len(ends) == len(reached)
         else "some units are not started"
     )
-    of_units = f" ({behind:,} of {counted(len(reached), 'unit')} behind)" if has_units else ""
+    of_units = f" ({behind:,} of {pluralize(len(reached), 'unit')} behind)" if has_units else ""
     return f"{complete}, at most {up_to}{of_units}"
 
 

@@ -9,12 +9,12 @@ from typing import Any
 from typing_extensions import override
 
 from partitions.column.slices import ColumnSlice
-from partitions.column.state import EXCLUSIVE, ColumnState, Mark
+from partitions.column.state import EXCLUSIVE, ColumnState, ReadBound
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError, CorruptWatermark
 from partitions.predicate import Between
 from partitions.sentinels import Watermark, deserialise, serialise
-from partitions.unit_values import TIMES, fitted, kind_of_value
+from partitions.unit_values import TIMES, fit_value, value_type_of
 from partitions.watermark import compare_values
 from resources.kinds.contract.decisions import StateRules
 from resources.kinds.state_of_entry import state_of
@@ -38,7 +38,7 @@ class ColumnRules(StateRules):
         except (CorruptWatermark, ValueError) as error:
             raise ConfigurationError(f"{self._expected(text)} ({error})") from error
         unknown = [name for name in given if name not in (*self._columns, EXCLUSIVE)]
-        if unknown or not state.marks or not self._fits(state):
+        if unknown or not state.bounds or not self._fits(state):
             raise ConfigurationError(self._expected(text))
         return serialise(state.watermark())
 
@@ -50,8 +50,8 @@ class ColumnRules(StateRules):
         """
         stored = self._stored()
         return {
-            name: fitted(value, held, self._dataflow.zone)
-            if isinstance(value, str) and (held := kind_of_value(stored.get(name))) in TIMES
+            name: fit_value(value, held, self._dataflow.zone)
+            if isinstance(value, str) and (held := value_type_of(stored.get(name))) in TIMES
             else value
             for name, value in given.items()
         }
@@ -60,7 +60,7 @@ class ColumnRules(StateRules):
         """Whether each value can be compared with the one that is stored."""
         stored = self._stored()
         try:
-            for name, mark in state.marks.items():
+            for name, mark in state.bounds.items():
                 if name in stored:
                     compare_values(mark.value, stored[name])
         except ConfigurationError:
@@ -70,7 +70,7 @@ class ColumnRules(StateRules):
     def _stored(self) -> Mapping[str, Any]:
         """The newest values."""
         newest = next(iter(self._history()), None)
-        marks = state_of(ColumnState, self._dataflow, newest).marks
+        marks = state_of(ColumnState, self._dataflow, newest).bounds
         return {name: mark.value for name, mark in marks.items()}
 
     def _expected(self, text: str) -> str:
@@ -96,7 +96,7 @@ class ColumnRules(StateRules):
     def watermark_from_rows(self) -> str | None:
         """The highest value of each column in the table."""
         state = ColumnState(self._highest())
-        return serialise(state.watermark()) if state.marks else None
+        return serialise(state.watermark()) if state.bounds else None
 
     def watermark_from_bounds(self, text: str) -> str:
         """The highest times of the rows, where a clock has bounded the read and is not the watermark itself: rows may still come below it."""
@@ -107,25 +107,25 @@ class ColumnRules(StateRules):
         table_columns = set(self._table.contents.columns())
         times = [
             name
-            for name, mark in bounds.marks.items()
+            for name, mark in bounds.bounds.items()
             if isinstance(mark.value, date) and name in table_columns
         ]
         reached = {
-            name: Mark(value)
+            name: ReadBound(value)
             for name in times
-            for value in [self._highest_below(name, bounds.marks[name])]
+            for value in [self._highest_below(name, bounds.bounds[name])]
             if value is not None
         }
-        return serialise(ColumnState({**bounds.marks, **reached}).capped(bounds).watermark())
+        return serialise(ColumnState({**bounds.bounds, **reached}).cap_at(bounds).watermark())
 
-    def _highest_below(self, name: str, bound: Mark) -> Any:
+    def _highest_below(self, name: str, bound: ReadBound) -> Any:
         rows = Between(name, None, bound.value, upper_inclusive=bound.inclusive)
         return self._table.contents.highest_values([name], None, rows)[name]
 
-    def _highest(self) -> dict[str, Mark]:
+    def _highest(self) -> dict[str, ReadBound]:
         columns = [name for name in self._columns if name in self._table.contents.columns()]
         highest = self._table.contents.highest_values(columns) if columns else {}
-        return {name: Mark(value) for name, value in highest.items() if value is not None}
+        return {name: ReadBound(value) for name, value in highest.items() if value is not None}
 
     def replaces_reloaded_rows(self) -> bool:
         """If rows tell the values that they were read by."""
@@ -142,8 +142,10 @@ class ColumnRules(StateRules):
             )
         state = state_of(ColumnState, self._dataflow, entry)
         for each in self._history():
-            state = state.raised(state_of(ColumnState, self._dataflow, each).only(self._columns).marks)
-        return serialise(state.raised(self._highest()).watermark())
+            state = state.raise_to(
+                state_of(ColumnState, self._dataflow, each).for_columns(self._columns).bounds
+            )
+        return serialise(state.raise_to(self._highest()).watermark())
 
     def check_rewind(self) -> None:
         """Values have an order."""
@@ -159,5 +161,5 @@ def _begins_below(slice_: ColumnSlice, state: ColumnState) -> bool:
     return any(
         mark is not None and (range_.lower is None or compare_values(range_.lower, mark.value) < 0)
         for range_ in slice_.ranges
-        for mark in [state.marks.get(range_.column)]
+        for mark in [state.bounds.get(range_.column)]
     )

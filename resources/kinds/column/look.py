@@ -9,13 +9,13 @@ from datetime import datetime
 from typing import Any, TypeVar
 
 from partitions.column.definition import ColumnWatermark
-from partitions.column.plan import bounds, check_types, nothing_new, plan, time_limit
-from partitions.column.predicates import Range, replaced_rows, rows_in
+from partitions.column.plan import check_types, plan, plan_nothing, ranges_to_read, time_limit
+from partitions.column.predicates import ColumnRange, replaced_rows, rows_in_ranges
 from partitions.column.slices import ColumnSlice
-from partitions.column.source import Observed
-from partitions.column.source_set_back import behind, check_highest, check_identity
-from partitions.column.state import ColumnState, Mark
-from partitions.column.writers import Awaited
+from partitions.column.source import SourceObservation
+from partitions.column.source_set_back import check_highest, check_identity, source_behind_error
+from partitions.column.state import ColumnState, ReadBound
+from partitions.column.writers import AwaitedTransactions
 from partitions.dataflow import Dataflow
 from partitions.errors import PlanError
 from partitions.plan import Plan
@@ -24,7 +24,7 @@ from partitions.replay.chunk_slice import chunk_slice, is_done
 from partitions.request import Replay
 from partitions.sentinels import deserialise
 from partitions.target import Target
-from partitions.unit_values import Kind, kind_of_value
+from partitions.unit_values import ValueType, value_type_of
 from resources.kinds.column.open_transactions import OpenTransactions
 from resources.kinds.state_of_entry import state_of
 from resources.sources.source import (
@@ -40,7 +40,7 @@ from resources.watermarks.entry import Entry
 
 T = TypeVar("T")
 
-_OPEN: tuple[Kind, ...] = ("whole", "number", "text")
+_OPEN: tuple[ValueType, ...] = ("whole", "number", "text")
 """What a column holds whose highest value must be looked up: no clock bounds it."""
 
 _LOOK_SECONDS = 10.0
@@ -59,7 +59,7 @@ class ColumnLook:
 
     dataflow: Dataflow
     above: ReadsAbove
-    awaited: Callable[[], Awaited | None] = lambda: None
+    awaited: Callable[[], AwaitedTransactions | None] = lambda: None
 
     @property
     def _definition(self) -> ColumnWatermark:
@@ -96,7 +96,7 @@ class ColumnLook:
         transactions = OpenTransactions(self.dataflow, self.above, self.awaited)
         seen, awaited = transactions.settled(seen, state)
         until = ColumnState.of(deserialise(entry.replace_until)) if entry and entry.replace_until else None
-        ranges = bounds(definition, state, seen, now, until)
+        ranges = ranges_to_read(definition, state, seen, now, until)
         self._refuse_nulls(seen.nulls, at_version(self.above, seen.version))
         due_plan = plan(
             definition,
@@ -110,30 +110,32 @@ class ColumnLook:
             parts=self._parts,
             replace_until=until,
         )
-        due_plan = replace(due_plan, look=seen.look, awaited=awaited)
+        due_plan = replace(due_plan, snapshot=seen.snapshot, awaited=awaited)
         # A slice that replaces what it reads is also loaded empty: its rows may be gone at the source.
         if any(deletes(slice_, self.dataflow.target) or self._has_rows(slice_) for slice_ in due_plan.slices):
             return due_plan
         self._check_rows_are_there(entry, state, seen)
-        return nothing_new(due_plan, definition, state, seen)
+        return plan_nothing(due_plan, definition, state, seen)
 
-    def _check_source(self, entry: Entry | None, state: ColumnState, seen: Observed, now: datetime) -> None:
+    def _check_source(
+        self, entry: Entry | None, state: ColumnState, seen: SourceObservation, now: datetime
+    ) -> None:
         """Raise NeedsDecision if the source is another one than was read, or its index tells that its rows end below what was read."""
         if not self._watches(entry):
             return
         name, source = self.dataflow.name, self.dataflow.source.label
         check_types(state, seen, name)
         check_identity(name, source, entry.source if entry else None, seen.source, state)
-        ranges = bounds(self._definition, state, seen, now)
+        ranges = ranges_to_read(self._definition, state, seen, now)
         check_highest(name, source, ranges, seen, state)
 
-    def _check_rows_are_there(self, entry: Entry | None, state: ColumnState, seen: Observed) -> None:
+    def _check_rows_are_there(self, entry: Entry | None, state: ColumnState, seen: SourceObservation) -> None:
         """Raise NeedsDecision if a table of the lake has no row at the watermark or above it; of a database only an index tells that."""
         if seen.version is None or self._definition.looks_back or not self._watches(entry):
             return
-        at_or_above_watermark = any_of(Between(name, mark.value, None) for name, mark in state.marks.items())
-        if state.marks and not at_version(self.above, seen.version).holds_any(at_or_above_watermark):
-            raise behind(self.dataflow.name, self.dataflow.source.label, state)
+        at_or_above_watermark = any_of(Between(name, mark.value, None) for name, mark in state.bounds.items())
+        if state.bounds and not at_version(self.above, seen.version).holds_any(at_or_above_watermark):
+            raise source_behind_error(self.dataflow.name, self.dataflow.source.label, state)
 
     def _watches(self, entry: Entry | None) -> bool:
         """Whether rows were read from a source that tells itself from others, and no decision has been about it since."""
@@ -162,7 +164,7 @@ class ColumnLook:
         seen = self.above.observe(definition.columns, now)
         self._check_source(entry, state, seen, now)
         seen = self._completed(seen, state)
-        ranges = bounds(definition, state, seen, now)
+        ranges = ranges_to_read(definition, state, seen, now)
         due_plan = plan(definition, state, ranges, seen, now, dataflow=self.dataflow.name, number=0)
         if any(self._has_rows(slice_) for slice_ in due_plan.slices):
             return True
@@ -180,7 +182,9 @@ class ColumnLook:
         """Parts of a full slice that are read at the same time."""
         return 1 if isinstance(self.above, FetchesRows) else PARTS
 
-    def _completed(self, seen: Observed, state: ColumnState, *, fixes: bool = False) -> Observed:
+    def _completed(
+        self, seen: SourceObservation, state: ColumnState, *, fixes: bool = False
+    ) -> SourceObservation:
         """The look, with the highest value above the stored one of each column that neither time nor an index bounds.
 
         Of a source that fetches its rows only these tell it, once they are fetched.
@@ -209,13 +213,15 @@ class ColumnLook:
         }
         return replace(seen, maxima={**seen.maxima, **highest})
 
-    def _with_kinds(self, source: FetchesRows, seen: Observed, state: ColumnState) -> Observed:
+    def _with_kinds(
+        self, source: FetchesRows, seen: SourceObservation, state: ColumnState
+    ) -> SourceObservation:
         """The look, with what each column holds that no declared schema tells: as its stored value, or else as some rows have it."""
         columns = [name for name in self._definition.columns if name not in seen.kinds]
-        stored = {name: kind_of_value(state.marks[name].value) for name in columns if name in state.marks}
+        stored = {name: value_type_of(state.bounds[name].value) for name in columns if name in state.bounds}
         rest = [name for name in columns if stored.get(name) is None]
         rows = source.look_at(rest) if rest else {}
-        kinds: dict[str, Kind] = {**seen.kinds}
+        kinds: dict[str, ValueType] = {**seen.kinds}
         for name in columns:
             if (kind := stored.get(name) or rows.get(name)) is not None:
                 kinds[name] = kind
@@ -227,7 +233,7 @@ class ColumnLook:
             maxima={**seen.maxima, **dict.fromkeys(empty)},
         )
 
-    def with_kinds(self, seen: Observed) -> Mapping[str, Kind]:
+    def with_kinds(self, seen: SourceObservation) -> Mapping[str, ValueType]:
         """Return what each column holds, as the source tells it; of one that fetches its rows as some of them have it."""
         above = self.above
         return (
@@ -236,7 +242,7 @@ class ColumnLook:
             else seen.kinds
         )
 
-    def _cuts(self, ranges: Sequence[Range], state: ColumnState, above: ReadsAbove) -> Sequence[Any]:
+    def _cuts(self, ranges: Sequence[ColumnRange], state: ColumnState, above: ReadsAbove) -> Sequence[Any]:
         """Where parts end: all of what a look-back reads again, and as many above the watermark as a run may read."""
         if len(ranges) != 1 or ranges[0].is_empty or not isinstance(above, TellsCuts):
             return ()
@@ -244,7 +250,7 @@ class ColumnLook:
         limits = self._definition.checkpoint, self._definition.max_slices
         rows, most = max(1, limits[0].interval_rows // self._parts), (limits[1] + 1) * self._parts
         again: list[Any] = []
-        stored = state.marks.get(range_.column)
+        stored = state.bounds.get(range_.column)
         below = replace(range_, upper=stored.value, upper_inclusive=stored.inclusive) if stored else None
         if (
             below is not None
@@ -284,12 +290,12 @@ def deletes(slice_: ColumnSlice, target: Target) -> bool:
     return slice_.replaces or (target.replace_by_watermark and replaced_rows(slice_.ranges) is not None)
 
 
-def rows_above(column: str, state: ColumnState, limit: Mark | None) -> Predicate:
+def rows_above(column: str, state: ColumnState, limit: ReadBound | None) -> Predicate:
     """The rows above the stored value of a column, or at it if it was not read itself, and up to a limit; without either all rows."""
-    mark = state.marks.get(column)
+    mark = state.bounds.get(column)
     lower, upper = mark.value if mark else None, limit.value if limit else None
     begins_at = mark is not None and not mark.inclusive
-    return rows_in([Range(column, lower, upper, begins_at, limit is None or limit.inclusive)])
+    return rows_in_ranges([ColumnRange(column, lower, upper, begins_at, limit is None or limit.inclusive)])
 
 
 def _without_value(columns: Sequence[str]) -> Predicate:

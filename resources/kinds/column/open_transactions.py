@@ -9,15 +9,15 @@ from datetime import datetime, timedelta
 
 from partitions.column.definition import TRANSACTIONS, ColumnWatermark
 from partitions.column.plan import upper_bound
-from partitions.column.source import Observed
-from partitions.column.state import ColumnState, Mark
+from partitions.column.source import SourceObservation
+from partitions.column.state import ColumnState, ReadBound
 from partitions.column.writers import (
-    Awaited,
-    Untold,
-    Writers,
-    before_oldest,
+    AwaitedTransactions,
+    TransactionsUnknown,
+    WritingTransactions,
+    bound_by_oldest,
+    bound_by_open_transactions,
     has_waiting_times,
-    up_to_settled,
 )
 from partitions.dataflow import Dataflow
 from partitions.errors import PlanError
@@ -43,13 +43,15 @@ class OpenTransactions:
 
     dataflow: Dataflow
     above: ReadsAbove
-    awaited: Callable[[], Awaited | None]
+    awaited: Callable[[], AwaitedTransactions | None]
 
     @property
     def _definition(self) -> ColumnWatermark:
         return self.dataflow.column
 
-    def settled(self, seen: Observed, state: ColumnState) -> tuple[Observed, Awaited | None]:
+    def settled(
+        self, seen: SourceObservation, state: ColumnState
+    ) -> tuple[SourceObservation, AwaitedTransactions | None]:
         """Return the look, with each column bounded by what no open transaction can still write, and what the next run may read once some have ended.
 
         Transactions are looked up after the highest values: whoever has taken a lower number since has a lock. A short wait lets most end.
@@ -65,9 +67,9 @@ class OpenTransactions:
         if any(seen.kinds.get(name) in TIMES and _is_fresh(seen, name) for name in definition.columns):
             time.sleep(_ANNOUNCED)
         first = self.above.writers(definition.columns)
-        if isinstance(first, Untold):
+        if isinstance(first, TransactionsUnknown):
             return self._untold(seen, first), None
-        seen = before_oldest(seen, first)
+        seen = bound_by_oldest(seen, first)
         waits = {name: first.oldest_words for name in definition.columns if has_waiting_times(seen, name)}
         seen = replace(seen, waits=waits)
         limits = self._new_bounds(seen, state)
@@ -77,20 +79,20 @@ class OpenTransactions:
                 break
             time.sleep(_PAUSE)
             again = self.above.writers(definition.columns)
-            later = again if isinstance(again, Writers) else later
-        return up_to_settled(seen, limits, state, (first, later), self.awaited())
+            later = again if isinstance(again, WritingTransactions) else later
+        return bound_by_open_transactions(seen, limits, state, (first, later), self.awaited())
 
-    def _new_bounds(self, seen: Observed, state: ColumnState) -> Mapping[str, Mark]:
+    def _new_bounds(self, seen: SourceObservation, state: ColumnState) -> Mapping[str, ReadBound]:
         """How far each column would be read that may have new values."""
         limits = {name: upper_bound(self._definition, name, seen) for name in self._definition.columns}
         return {
             name: limit
             for name, limit in limits.items()
             if limit is not None
-            and not ((stored := state.marks.get(name)) is not None and stored.covers(limit))
+            and not ((stored := state.bounds.get(name)) is not None and stored.covers(limit))
         }
 
-    def _untold(self, seen: Observed, untold: Untold) -> Observed:
+    def _untold(self, seen: SourceObservation, untold: TransactionsUnknown) -> SourceObservation:
         """The look, with a warning that rows may come late; none of a database that never tells."""
         remedy = "let rows settle by time (`settle: PT5M`), or look back (`backward: {by: 1000}` of numbers, `{hours: 1}` of times) with merge_keys"
         why = f"{self.dataflow.source.label} does not tell its open transactions: {untold.why}"
@@ -104,7 +106,7 @@ class OpenTransactions:
         return replace(seen, warnings=(*seen.warnings, warning))
 
 
-def _is_fresh(seen: Observed, column: str) -> bool:
+def _is_fresh(seen: SourceObservation, column: str) -> bool:
     """Whether the highest time is so young that a transaction may have begun before it and not be announced yet; unknown ones may be."""
     highest = seen.maxima.get(column)
     if column in seen.maxima and not isinstance(highest, datetime):

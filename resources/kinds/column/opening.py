@@ -8,7 +8,7 @@ from partitions.column.definition import ColumnWatermark
 from partitions.column.slices import ColumnSlice
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
-from partitions.last_look import SourceLook
+from partitions.last_look import SourceSnapshot
 from resources.kinds.column.bad_parts import ColumnBadParts
 from resources.kinds.column.decisions import ColumnRules
 from resources.kinds.column.look import ColumnLook
@@ -74,7 +74,7 @@ def _file_rows(stores: Stores, dataflow: Dataflow, source: FileSource) -> FileRo
         entry = log.newest(dataflow.name)
         return log.get_schema(entry.pinned) if entry and entry.pinned else None
 
-    def seen() -> SourceLook | None:
+    def seen() -> SourceSnapshot | None:
         return last_look(log, dataflow.name, log.newest(dataflow.name))
 
     return FileRows(dataflow, source, cache(lambda: stores.engine(dataflow).session()), pinned, seen)

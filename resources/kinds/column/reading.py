@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from typing_extensions import override
 
-from partitions.column.predicates import Range, cut
+from partitions.column.predicates import ColumnRange, cut_range
 from partitions.column.slices import ColumnSlice
-from partitions.column.state import ColumnState, Mark
+from partitions.column.state import ColumnState, ReadBound
 from partitions.dataflow import Dataflow
 from partitions.errors import SourceError
-from partitions.loads import Lacking
+from partitions.loads import LackingColumn
 from partitions.predicate import Predicate
 from resources.kinds.contract import reading as contract
 from resources.kinds.contract.reading import Reading, SliceBase
@@ -70,7 +70,7 @@ class ColumnReading(Reading[ColumnSlice], contract.TellsLacking[ColumnSlice]):
         highest = self.above.fetched_up_to(slice_.rows_to_fetch, open_)
         before = ColumnState.of(slice_.before)
         fixed = tuple(
-            _up_to(range_, highest[range_.column], before.marks.get(range_.column))
+            _up_to(range_, highest[range_.column], before.bounds.get(range_.column))
             if range_.column in highest
             else range_
             for range_ in slice_.ranges
@@ -93,7 +93,7 @@ class ColumnReading(Reading[ColumnSlice], contract.TellsLacking[ColumnSlice]):
         return at_version(self.above, slice_.version if slice_ else None).read_rows(spark, parts, pinned)
 
     @override
-    def lacking(self, spark: SparkSession, slice_: ColumnSlice, pinned: str) -> Sequence[Lacking]:
+    def lacking(self, spark: SparkSession, slice_: ColumnSlice, pinned: str) -> Sequence[LackingColumn]:
         """Return what the source tells of the rows that were read last."""
         return self.rows.lacking(spark, pinned) if isinstance(self.rows, TellsLacking) else ()
 
@@ -103,17 +103,17 @@ def _parts(slice_: ColumnSlice) -> Sequence[Predicate]:
     if not slice_.cuts:
         return (slice_.rows,)
     (range_,) = slice_.ranges
-    first, *others = cut(range_, slice_.cuts)
+    first, *others = cut_range(range_, slice_.cuts)
     return (replace(slice_, ranges=(first,)).rows, *(part.rows for part in others))
 
 
-def _up_to(range_: Range, highest: Any, stored: Mark | None) -> Range:
+def _up_to(range_: ColumnRange, highest: Any, stored: ReadBound | None) -> ColumnRange:
     """The range up to the highest value that was fetched; of one that has a bound the lower of both, and never below what is stored."""
     if range_.upper is None:
         return range_.up_to(highest)
-    reached = Mark(highest) if highest is not None else stored
+    reached = ReadBound(highest) if highest is not None else stored
     if stored is not None and reached is not None and stored.covers(reached):
         reached = stored
-    if reached is None or reached.covers(Mark(range_.upper, range_.upper_inclusive)):
+    if reached is None or reached.covers(ReadBound(range_.upper, range_.upper_inclusive)):
         return range_
     return replace(range_, upper=reached.value, upper_inclusive=reached.inclusive)

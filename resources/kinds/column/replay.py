@@ -9,7 +9,7 @@ from typing import Any
 
 from typing_extensions import override
 
-from partitions.column.predicates import shown
+from partitions.column.predicates import format_bound
 from partitions.column.slices import ColumnSlice
 from partitions.column.state import ColumnState
 from partitions.dataflow import Dataflow
@@ -21,7 +21,7 @@ from partitions.replay.every import fitted_chunks
 from partitions.replay.promotion import LoadedEntry, lies_below, loaded_again, promoted_rows, swaps_nothing
 from partitions.request import Replay
 from partitions.sentinels import deserialise, serialise
-from partitions.unit_values import kind_of_value
+from partitions.unit_values import value_type_of
 from partitions.watermark import compare_values
 from resources.kinds.column.opening import column_look, open_column
 from resources.kinds.contract.kind import Kind
@@ -66,9 +66,9 @@ class ColumnReplay(ReplayKind):
             bounds = deserialise(range_)
             planned = chunks(self.column, bounds["lower"], bounds["upper"], self.options.interval)
         else:
-            planned, mark = self._requested_chunks(), live.marks.get(self.column)
+            planned, mark = self._requested_chunks(), live.bounds.get(self.column)
             with naming(self.dataflow):
-                planned = fitted_chunks(planned, kind_of_value(mark.value)) if mark else planned
+                planned = fitted_chunks(planned, value_type_of(mark.value)) if mark else planned
         cut = tuple(ReplayChunk.of(chunk.lower, chunk.upper) for chunk in planned)
         state = ColumnState.of({}) if self.options.is_isolated else live
         slices = [self._slices(chunk, state) for chunk in cut]
@@ -115,7 +115,7 @@ class ColumnReplay(ReplayKind):
     def done(self, cut: Cut, under_way: InPlace | None) -> Collection[ReplayChunk]:
         """All but the last chunks: those above the watermark that is saved, or above the last one with an entry."""
         if self.options.save_watermark:
-            reached = {name: mark.value for name, mark in _state(self.newest).marks.items()}
+            reached = {name: mark.value for name, mark in _state(self.newest).bounds.items()}
         else:
             highest = self._highest(under_way) if under_way else None
             reached = {} if highest is None else {self.column: highest}
@@ -135,7 +135,7 @@ class ColumnReplay(ReplayKind):
         """Those between the watermark and the first chunk, and those that come later, if the watermark is saved."""
         if not self.options.save_watermark or not remaining:
             return None
-        remarks, mark = [], _state(self.newest).marks.get(self.column)
+        remarks, mark = [], _state(self.newest).bounds.get(self.column)
         (lower, _), (_, upper) = remaining[0].bounds, remaining[-1].bounds
         if mark is not None and compare_values(mark.value, lower) < 0:
             remarks.append(
@@ -151,7 +151,7 @@ class ColumnReplay(ReplayKind):
         """The rows of the range, but for what the live flow has loaded since and what it will load."""
         dataflow, live_state = self.dataflow, _state(entry)
         leaves_above = adds_above(dataflow.target, dataflow.column.columns, live_state)
-        if not live_state.marks and leaves_above:
+        if not live_state.bounds and leaves_above:
             raise never_loaded(aside)
         state_at_start, columns = ColumnState.of(deserialise(aside.watermark)), dataflow.column.columns
         range_, loads = aside.rows, [past for past in since if past.why in LOADS]
@@ -206,7 +206,7 @@ class ColumnReplay(ReplayKind):
 
 def _staying(state_at_start: ColumnState, *, leaves_above: bool) -> str:
     """What of a range does not come that reaches above the state when the replay began."""
-    stood = ", ".join(f"{name} = {shown(mark.value)}" for name, mark in state_at_start.marks.items())
+    stood = ", ".join(f"{name} = {format_bound(mark.value)}" for name, mark in state_at_start.bounds.items())
     above = f"above {stood}, where the watermark stood when the replay began," if stood else "of the range"
     also = ", or are left to its next run" if leaves_above else ""
     return f"rows {above} stay as they are if the live flow has loaded them since{also}"

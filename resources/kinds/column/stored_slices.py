@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from partitions.column.predicates import Range
+from partitions.column.predicates import ColumnRange
 from partitions.column.slices import ColumnSlice
 from partitions.sentinels import deserialise, serialise
 from resources.kinds.contract.stored_slices import StoredSlices
@@ -42,7 +42,9 @@ class StoredColumnSlices(StoredSlices[ColumnSlice]):
         ranges = []
         for column, text, lower_inclusive, upper_inclusive in stored.rows:
             values = deserialise(text)
-            ranges.append(Range(column, values["lower"], values["upper"], lower_inclusive, upper_inclusive))
+            ranges.append(
+                ColumnRange(column, values["lower"], values["upper"], lower_inclusive, upper_inclusive)
+            )
         return ColumnSlice(
             deserialise(intent.before),
             tuple(ranges),

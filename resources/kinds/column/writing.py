@@ -14,7 +14,7 @@ from partitions.column.slices import ColumnSlice
 from partitions.column.state import ColumnState, next_state
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
-from partitions.loads import ByValue, Load, ReplaceKeys, load_into
+from partitions.loads import Load, OrderByColumn, ReplaceKeys, load_for_target
 from partitions.predicate import NOTHING, Predicate
 from partitions.replay.chunk_slice import later_rows
 from partitions.sentinels import deserialise, serialise
@@ -53,9 +53,11 @@ class ColumnWriting(Writing[ColumnSlice], WatchesRows[ColumnSlice], SavesHighest
     @override
     def load(self, slice_: ColumnSlice, rows: DataFrame) -> Load:
         """As the target says; exactly what was read goes after a rewind that replaces, or if the target replaces by watermark."""
-        order = tuple(ByValue(name) for name in self._definition.columns)
+        order = tuple(OrderByColumn(name) for name in self._definition.columns)
         again = slice_.why == "replay"  # what runs have loaded since is later
-        load = load_into(self.dataflow.target, self._replaced(slice_), order, guard=order if again else ())
+        load = load_for_target(
+            self.dataflow.target, self._replaced(slice_), order, guard=order if again else ()
+        )
         return replace(load, later=later_rows(slice_)) if again and isinstance(load, ReplaceKeys) else load
 
     def _replaced(self, slice_: ColumnSlice) -> Predicate:
@@ -143,15 +145,15 @@ def _state_written(intent: Intent, stats: WriteStats, table: Table, *, reads_nul
         return intent.watermark
     before, bounds = deserialise(intent.before), ColumnState.of(deserialise(intent.watermark))
     reached = ColumnState.of(next_state(before, written) or before)
-    return serialise(reached.capped(bounds).watermark())
+    return serialise(reached.cap_at(bounds).watermark())
 
 
 def _written_times(intent: Intent, table: Table) -> WriteStats:
     """What a table tells of a write: the highest times in its range; nothing if there are none. Other bounds were looked up before the read."""
     before, after = (ColumnState.of(deserialise(text)) for text in (intent.before, intent.watermark))
     highest_times: dict[str, Sequence[Any]] = {}
-    for name, bound in after.marks.items():
-        stored = before.marks.get(name)
+    for name, bound in after.bounds.items():
+        stored = before.bounds.get(name)
         value = bound.value
         if isinstance(value, date):  # or a datetime, which is one
             written = table.contents.highest_values([name], None, rows_above(name, before, bound))[name]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, runtime_checkable
 
-from partitions.loads import Lacking
+from partitions.loads import LackingColumn
 from resources.kinds.contract.slices import SliceContra, SliceT
 from resources.watermarks.entry import Entry
 
@@ -106,7 +106,7 @@ class KnowsColumns(Protocol):
 class TellsLacking(Protocol[SliceContra]):
     """A kind whose source may lose columns, whose rows have NULL in them then."""
 
-    def lacking(self, spark: SparkSession, slice_: SliceContra, pinned: str) -> Sequence[Lacking]:
+    def lacking(self, spark: SparkSession, slice_: SliceContra, pinned: str) -> Sequence[LackingColumn]:
         """Return the pinned columns that the source of some rows of a slice does not have, once its rows were read."""
         ...
 

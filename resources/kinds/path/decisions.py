@@ -9,12 +9,12 @@ from typing_extensions import override
 
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError, CorruptWatermark
-from partitions.path.adopted import adopted, upper_bound
+from partitions.path.adopted import adopted_watermark, upper_bound
 from partitions.path.cold_start import earliest_cold_start
 from partitions.path.listing_positions import FromBeginning
 from partitions.path.order import pair_order
-from partitions.path.position_of_state import at_or_below
-from partitions.path.quarantined_files import Quarantine, Quarantined
+from partitions.path.position_of_state import sweep_start
+from partitions.path.quarantined_files import Quarantine, QuarantinedFile
 from partitions.path.slices import PathSlice
 from partitions.path.source import SourceFile
 from partitions.path.state import PathState
@@ -27,7 +27,7 @@ from resources.sources.files.source import FileSource
 from resources.tables.contract.table import Table
 from resources.watermarks.entry import Entry
 from resources.watermarks.file_ranges import IngestedFile
-from resources.watermarks.ingested import Ingested
+from resources.watermarks.ingested import IngestedFiles
 from resources.watermarks.log import WatermarkLog
 from resources.watermarks.quarantine_list import read_quarantine
 
@@ -84,7 +84,7 @@ class PathRules(StateRules):
     def watermark_from_rows(self) -> str | None:
         """The largest path that a row came from, with scope partition that of each partition."""
         paths = self._table.contents.texts(SOURCE_FILE)
-        return serialise(adopted(self._definition, paths)) if paths else None
+        return serialise(adopted_watermark(self._definition, paths)) if paths else None
 
     def replaces_reloaded_rows(self) -> bool:
         """If rows tell their file."""
@@ -99,7 +99,7 @@ class PathRules(StateRules):
                 f" {self._dataflow.table}, found {', '.join(columns) or 'no table'}. Keep origin_columns (and the column in sql), or reset --replace",
                 choices=(f"strandline state reset {name} --replace --reason TEXT",),
             )
-        paths = {ingested.path for ingested in Ingested(self._log, name, entry).all()}
+        paths = {ingested.path for ingested in IngestedFiles(self._log, name, entry).all()}
         if entry.era:  # what was loaded before a reset is not known any more, and its rows may be there
             paths |= self._table.contents.texts(SOURCE_FILE)
         return serialise(upper_bound(self._definition, PathState.of(entry.state()), paths))
@@ -122,7 +122,7 @@ class PathRules(StateRules):
         paths = [file.path for slice_ in slices if slice_.why == "run" for file in slice_.files]
         if last is None or not paths:
             return 0, "file"
-        known = Ingested(self._log, self._dataflow.name, last).known(paths)
+        known = IngestedFiles(self._log, self._dataflow.name, last).find_handled(paths)
         known -= {aside.file.path for aside in read_quarantine(self._log, last).files}
         return len(known), "file"
 
@@ -131,21 +131,21 @@ class PathRules(StateRules):
         state = state_of(PathState, self._dataflow, above)
         start = cold_start_of(above) if state.status == "initial" else state
         by_set = self._definition.tracking == "set"  # which has no order: whatever is there
-        bound = FromBeginning() if by_set else at_or_below(self._definition, PathState.of(watermark), start)
+        bound = FromBeginning() if by_set else sweep_start(self._definition, PathState.of(watermark), start)
         return self._source.list_above(bound).listed.files
 
     def watermark_below(self, entry: Entry, to_new: Callable[[str], str | None]) -> str | None:
         """Take the highest of the ingested files that the new root holds."""
         last = PathState.of(entry.state()).last
-        ingested = (file.path for file in Ingested(self._log, self._dataflow.name, entry).all())
+        ingested = (file.path for file in IngestedFiles(self._log, self._dataflow.name, entry).all())
         at_new_root = (to_new(path) for path in ingested if last is None or pair_order(path) <= last)
         paths = {path for path in at_new_root if path is not None}
-        return serialise(adopted(self._definition, paths)) if paths else None
+        return serialise(adopted_watermark(self._definition, paths)) if paths else None
 
     def not_ingested(self, files: Sequence[SourceFile], last: Entry) -> list[SourceFile]:
         """Look them up in what was ingested."""
         paths = [file.path for file in files]
-        known = Ingested(self._log, self._dataflow.name, last).known(paths) if files else ()
+        known = IngestedFiles(self._log, self._dataflow.name, last).find_handled(paths) if files else ()
         return [file for file in files if file.path not in known]
 
     def held_files(
@@ -197,17 +197,19 @@ class PathRules(StateRules):
         if base is None or last is None or base.number <= last.era:
             return None
         try:
-            return {each.path: each for each in Ingested(self._log, self._dataflow.name, last).all()}
+            return {each.path: each for each in IngestedFiles(self._log, self._dataflow.name, last).all()}
         except CorruptWatermark:
             return None
 
-    def _in_quarantine(self, last: Entry | None, known: Sequence[IngestedFile] = ()) -> Sequence[Quarantined]:
+    def _in_quarantine(
+        self, last: Entry | None, known: Sequence[IngestedFile] = ()
+    ) -> Sequence[QuarantinedFile]:
         """The files that were in quarantine; if the list of them is gone, those that the log knows to be passed over by a run."""
         try:
             return read_quarantine(self._log, last).files
         except CorruptWatermark:
             passed_over = (each for each in known if each.reason and each.reason not in DECIDED)
-            return [Quarantined(SourceFile(*each[:4]), each.reason or "") for each in passed_over]
+            return [QuarantinedFile(SourceFile(*each[:4]), each.reason or "") for each in passed_over]
 
     def _with_rows(
         self, files: Sequence[SourceFile], loaded: Collection[str], since: str | None
@@ -219,7 +221,7 @@ class PathRules(StateRules):
         began = deserialise(since) if since is not None else earliest_cold_start(self._definition, loaded)
         if began is None:
             return [file for file in files if file.path in loaded]
-        unseen = at_or_below(self._definition, PathState.of(began), None).above
+        unseen = sweep_start(self._definition, PathState.of(began), None).is_above
         return [file for file in files if file.path in loaded or unseen(file.path)]
 
 
@@ -231,7 +233,7 @@ def _is_doubtful(ingested: IngestedFile | None, base: Entry | None, *, beyond: b
 
 
 def _rows(
-    aside: Sequence[Quarantined], taken: Sequence[SourceFile], before: Sequence[IngestedFile]
+    aside: Sequence[QuarantinedFile], taken: Sequence[SourceFile], before: Sequence[IngestedFile]
 ) -> dict[str, Sequence[object]]:
     """By path, the rows of the list that an entry names; of two the latter counts."""
     rows: dict[str, Sequence[object]] = {each.file.path: (*each.file.row, each.reason) for each in aside}

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
-from partitions.path.quarantined_files import Quarantined
+from partitions.path.quarantined_files import QuarantinedFile
 from partitions.path.source import SourceFile
 from resources.decisions.draft import Draft, DraftBuilder, draft_entry, require_current_definition
 from resources.platform.opener import Opener
 from resources.watermarks.entry import Entry
 from resources.watermarks.file_ranges import UNPROCESSED
-from resources.watermarks.ingested import Ingested
+from resources.watermarks.ingested import IngestedFiles
 from resources.watermarks.quarantine_list import read_quarantine
 
 CAME_LATE = "came late"
@@ -53,7 +53,7 @@ def unprocess(reason: str, paths: Sequence[str]) -> DraftBuilder:
             )
         last = require_current_definition(platform, dataflow, last)
         _some(dataflow, paths)
-        known = Ingested(platform.log, dataflow.name, last).known(paths)
+        known = IngestedFiles(platform.log, dataflow.name, last).find_handled(paths)
         unknown = [path for path in paths if path not in known]
         if unknown:
             raise ConfigurationError(
@@ -70,8 +70,8 @@ def quarantine_late(reason: str, files: Sequence[SourceFile]) -> DraftBuilder:
 
     def build_draft(platform: Opener, dataflow: Dataflow, last: Entry | None) -> Draft:
         last = require_current_definition(platform, dataflow, last)
-        known = Ingested(platform.log, dataflow.name, last).known([file.path for file in files])
-        aside = [Quarantined(file, CAME_LATE) for file in files if file.path not in known]
+        known = IngestedFiles(platform.log, dataflow.name, last).find_handled([file.path for file in files])
+        aside = [QuarantinedFile(file, CAME_LATE) for file in files if file.path not in known]
         rows = [[*bad.file.row, CAME_LATE] for bad in aside]
         entry = draft_entry(platform, dataflow, last, "late", reason, quarantined=len(aside))
         return Draft(entry, rows, read_quarantine(platform.log, last).after((), aside))

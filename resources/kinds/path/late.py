@@ -9,9 +9,9 @@ from typing import Any
 from uuid import uuid4
 
 from partitions.dataflow import Dataflow
-from partitions.path.settle import settles
+from partitions.path.settle import is_settling
 from partitions.path.source import in_pair_order
-from partitions.plan import counted
+from partitions.plan import pluralize
 from partitions.request import LateOnly
 from resources import listing
 from resources.decisions.deciding import decide
@@ -129,8 +129,8 @@ def _set_aside(
 ) -> Entry | None:
     """Quarantine late files as they are now; what is gone, or is being written again, is left to the next round."""
     there = listing.stat_files(platform.root_of(dataflow), [file.path for file in late.files])
-    files = [file for file in there.values() if not settles(dataflow.path, file, now)]
+    files = [file for file in there.values() if not is_settling(dataflow.path, file, now)]
     if not files:
         return None
-    build_draft = quarantine_late(f"{counted(len(files), 'file')} came late", in_pair_order(files))
+    build_draft = quarantine_late(f"{pluralize(len(files), 'file')} came late", in_pair_order(files))
     return decide(platform, dataflow, build_draft, "late files", run_is_live)

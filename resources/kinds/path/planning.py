@@ -12,12 +12,12 @@ from typing_extensions import override
 from partitions.dataflow import Dataflow
 from partitions.path.definition import PathWatermark
 from partitions.path.plan import PendingFiles, plan
-from partitions.path.position_of_state import at_or_below, between, position
-from partitions.path.settle import ready, settles
-from partitions.path.slices import PathSlice, cut_pending, slice_of, watermark_of
+from partitions.path.position_of_state import listing_start, start_between, sweep_start
+from partitions.path.settle import is_settling, settled_files
+from partitions.path.slices import PathSlice, cut_pending_slices, make_slice, watermark_of
 from partitions.path.source import ListedFiles, SourceFile, in_pair_order
 from partitions.path.state import PathState
-from partitions.plan import Plan, Skip, counted
+from partitions.plan import Plan, Skip, pluralize
 from partitions.request import DUE, ReplayFiles, Request
 from partitions.sentinels import Watermark, deserialise
 from partitions.spelling import first_few
@@ -27,7 +27,7 @@ from resources.kinds.state_of_entry import cold_start_of, state_of
 from resources.listing import Budget, Listing
 from resources.sources.files.source import FileSource
 from resources.watermarks.entry import Entry
-from resources.watermarks.ingested import Ingested
+from resources.watermarks.ingested import IngestedFiles
 from resources.watermarks.log import WatermarkLog
 from resources.watermarks.quarantine_list import read_quarantine
 
@@ -65,7 +65,7 @@ class PathPlanning(Planning[PathSlice], CountsFirstLoads[PathSlice]):
         if isinstance(request, ReplayFiles):
             return self._plan_again(entry, now, request)
         state = state_of(PathState, self.dataflow, entry)
-        listing = self.source.list_above(position(self._definition, state, now, cold_start_of(entry)))
+        listing = self.source.list_above(listing_start(self._definition, state, now, cold_start_of(entry)))
         planned = plan(
             self._definition,
             state,
@@ -88,12 +88,12 @@ class PathPlanning(Planning[PathSlice], CountsFirstLoads[PathSlice]):
         files = in_pair_order(self._there(request.paths))
         if not files:
             return replace(planned, why="its files are gone at the source")
-        after = slice_of(self._definition, unmoved, files, None).after if request.saves else unmoved
+        after = make_slice(self._definition, unmoved, files, None).after if request.saves else unmoved
         slice_ = PathSlice(files, unmoved, after, self._definition, why="replay", replaces=request.replaces)
         done = entry is not None and entry.number > request.since and entry.reason == request.reason
         if done and entry is not None and entry.upper and deserialise(entry.upper) == slice_.upper:
-            return replace(planned, why=f"loaded before: {counted(len(files), 'file')}")
-        return replace(planned, why=f"replay of {counted(len(files), 'file')}", slices=(slice_,))
+            return replace(planned, why=f"loaded before: {pluralize(len(files), 'file')}")
+        return replace(planned, why=f"replay of {pluralize(len(files), 'file')}", slices=(slice_,))
 
     def read_again(
         self, entry: Entry | None, start: str, end: str, now: datetime, *, replaces: bool
@@ -108,19 +108,21 @@ class PathPlanning(Planning[PathSlice], CountsFirstLoads[PathSlice]):
             replaces: whether rows of these files go.
         """
         definition, state = self._definition, state_of(PathState, self.dataflow, entry)
-        listing = self.source.list_above(between(start, end))
+        listing = self.source.list_above(start_between(start, end))
         listed = listing.listed.files
         dealt_with = self.not_new(entry, [file.path for file in listed])
         files = tuple(file for file in listed if file.path in dealt_with)
-        quarantined = {aside.file.path for aside in read_quarantine(self.log, entry).held}
+        quarantined = {aside.file.path for aside in read_quarantine(self.log, entry).waiting}
         files = tuple(
-            file for file in files if file.path not in quarantined and not settles(definition, file, now)
+            file for file in files if file.path not in quarantined and not is_settling(definition, file, now)
         )
-        slices = cut_pending(definition, watermark_of(definition, state), files, "replay", replaces=replaces)
+        slices = cut_pending_slices(
+            definition, watermark_of(definition, state), files, "replay", replaces=replaces
+        )
         left_out, listed_paths = len(listed) - len(files), {file.path for file in listed}
-        held_back = f"{counted(left_out, 'file')} above the watermark, in quarantine, or still settling"
+        held_back = f"{pluralize(left_out, 'file')} above the watermark, in quarantine, or still settling"
         nothing = (f"nothing is read again: {held_back}",) if left_out and not files else ()
-        why = f"{counted(len(files), 'file')} of partitions from {start!r} to {end!r}"
+        why = f"{pluralize(len(files), 'file')} of partitions from {start!r} to {end!r}"
         return Plan(
             self.dataflow.name,
             "path",
@@ -128,7 +130,7 @@ class PathPlanning(Planning[PathSlice], CountsFirstLoads[PathSlice]):
             now,
             why,
             tuple(slices),
-            (Skip(counted(left_out, "file"), "above the watermark, in quarantine, or still settling"),)
+            (Skip(pluralize(left_out, "file"), "above the watermark, in quarantine, or still settling"),)
             if left_out
             else (),
             (*nothing, *self._gone(entry, start, end, listed_paths)),
@@ -142,8 +144,8 @@ class PathPlanning(Planning[PathSlice], CountsFirstLoads[PathSlice]):
         if self._definition.tracking == "set":
             return self._known(entry, paths)
         state = state_of(PathState, self.dataflow, entry)
-        below = at_or_below(self._definition, state, cold_start_of(entry))
-        return {path for path in paths if below.above(path)}
+        below = sweep_start(self._definition, state, cold_start_of(entry))
+        return {path for path in paths if below.is_above(path)}
 
     def count_first_loads(self, entry: Entry | None, slice_: PathSlice) -> int:
         """Return how many files of a slice were not loaded before; those in quarantine were not."""
@@ -157,9 +159,9 @@ class PathPlanning(Planning[PathSlice], CountsFirstLoads[PathSlice]):
         """Say which files of these partitions were loaded and are gone."""
         if entry is None:
             return
-        within = between(start, end)
-        ingested = Ingested(self.log, self.dataflow.name, entry).all()
-        missing = [file.path for file in ingested if within.above(file.path) and file.path not in listed]
+        within = start_between(start, end)
+        ingested = IngestedFiles(self.log, self.dataflow.name, entry).all()
+        missing = [file.path for file in ingested if within.is_above(file.path) and file.path not in listed]
         if missing:
             yield f"gone at the source, so their rows stay: {first_few(missing, _NAMED)}"
 
@@ -175,27 +177,27 @@ class PathPlanning(Planning[PathSlice], CountsFirstLoads[PathSlice]):
             late=() if by_set else self._late(entry, state, now),
             released=self._released(entry, state),
             replace_until=PathState.of(deserialise(until)) if until else None,
-            known=frozenset(self._known(entry, paths)) if by_set else frozenset(),
+            ingested_paths=frozenset(self._known(entry, paths)) if by_set else frozenset(),
         )
 
     def _known(self, entry: Entry, paths: Sequence[str]) -> set[str]:
-        return Ingested(self.log, self.dataflow.name, entry).known(paths)
+        return IngestedFiles(self.log, self.dataflow.name, entry).find_handled(paths)
 
     def _late(self, entry: Entry, state: PathState, now: datetime) -> tuple[SourceFile, ...]:
         """What the sweep has found and no entry has dealt with since, as it is now; what did not settle comes last."""
         if self.dataflow.late_files != "ingest":
             return ()
-        below = at_or_below(self._definition, state, cold_start_of(entry))
+        below = sweep_start(self._definition, state, cold_start_of(entry))
         late = unhandled(self.log, self.dataflow, entry, now)
-        paths = [file.path for file in (*late.files, *late.settling) if below.above(file.path)]
+        paths = [file.path for file in (*late.files, *late.settling) if below.is_above(file.path)]
         return self._there(paths[:_LATE_AT_ONCE])
 
     def _released(self, entry: Entry, state: PathState) -> tuple[SourceFile, ...]:
         """What was taken out of quarantine. What lies above the watermark is read with all that is new there."""
-        below = at_or_below(self._definition, state, cold_start_of(entry))
+        below = sweep_start(self._definition, state, cold_start_of(entry))
         paths = [released.file.path for released in read_quarantine(self.log, entry).released]
         by_set = self._definition.tracking == "set"
-        return self._there([path for path in paths if by_set or below.above(path)])
+        return self._there([path for path in paths if by_set or below.is_above(path)])
 
     def _there(self, paths: Sequence[str]) -> tuple[SourceFile, ...]:
         files = self.source.find_files(paths)
@@ -204,16 +206,18 @@ class PathPlanning(Planning[PathSlice], CountsFirstLoads[PathSlice]):
     def peek(self, entry: Entry | None, now: datetime, budget: Budget, resume: str | None) -> Listing:
         """Look for what the next run would load within a budget, to see whether a run is worth asking for, and count what ``settle`` holds back."""
         definition, state = self._definition, state_of(PathState, self.dataflow, entry)
-        start = position(definition, state, now, cold_start_of(entry))
+        start = listing_start(definition, state, now, cold_start_of(entry))
         listing = self.source.list_above(start, budget=budget, resume=resume)
         files = listing.listed.files
         if entry is not None and definition.tracking == "set":
             ingested = self._known(entry, [file.path for file in files])
             files = tuple(file for file in files if file.path not in ingested)
-        new, files = len(files), ready(definition, files, now)
+        new, files = len(files), settled_files(definition, files, now)
         settling = new - len(files)
         if entry is not None:
-            released = (file for file in self._released(entry, state) if not settles(definition, file, now))
+            released = (
+                file for file in self._released(entry, state) if not is_settling(definition, file, now)
+            )
             files = in_pair_order([*files, *released])
         return replace(listing, listed=replace(listing.listed, files=files), settling=settling)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 from typing_extensions import override
 
 from partitions.errors import BadFile, SchemaError
-from partitions.loads import Lacking
+from partitions.loads import LackingColumn
 from partitions.path.hive import partition_columns
 from partitions.path.slices import PathSlice
 from partitions.path.source import SourceFile
@@ -79,7 +79,7 @@ class PathReading(Reading[PathSlice], KnowsColumns, TellsLacking[PathSlice]):
                 raise bad_file from error
             raise
 
-    def lacking(self, spark: SparkSession, slice_: PathSlice, pinned: str) -> Sequence[Lacking]:
+    def lacking(self, spark: SparkSession, slice_: PathSlice, pinned: str) -> Sequence[LackingColumn]:
         """Return the columns that some of the slice's files do not have."""
         return self.source.lacking(spark, slice_.files, pinned)
 

@@ -14,7 +14,7 @@ from partitions.errors import ConfigurationError
 from partitions.path.slices import PathSlice, watermark_of
 from partitions.path.source import SourceFile, in_pair_order
 from partitions.path.state import PathState
-from partitions.plan import counted
+from partitions.plan import pluralize
 from partitions.predicate import Among, Between, Predicate
 from partitions.replay.promoted import promoted_files, rows_of_files
 from partitions.request import ReplayFiles
@@ -33,7 +33,7 @@ from resources.sources.files.paths import SOURCE_FILE
 from resources.sql import quoted
 from resources.tables.contract.table import Table
 from resources.watermarks.entry import Entry
-from resources.watermarks.ingested import Ingested
+from resources.watermarks.ingested import IngestedFiles
 from resources.watermarks.quarantine_list import read_quarantine
 
 if TYPE_CHECKING:
@@ -105,10 +105,10 @@ class FileReplay(ReplayKind):
     def swap(self, aside: Aside, entry: Entry | None, since: Sequence[Entry]) -> Swap:
         """The rows of each file that the replay has loaded, but for files that the live flow has loaded since or will load."""
         log, dataflow = self.platform.log, self.dataflow
-        replayed_files = list(Ingested(log, aside.log, log.newest(aside.log)).all())
+        replayed_files = list(IngestedFiles(log, aside.log, log.newest(aside.log)).all())
         loaded = [SourceFile(*file[:4]) for file in replayed_files if file.reason is None]
         paths = [file.path for file in loaded]
-        recorded = Ingested(log, dataflow.name, entry).recorded(paths)
+        recorded = IngestedFiles(log, dataflow.name, entry).find_records(paths)
         newer = {path for path, file in recorded.items() if file.number > aside.number}
         released = {aside.file.path for aside in read_quarantine(log, entry).released}
         below = path_planning(self.platform, dataflow).not_new(entry, paths) - released
@@ -133,7 +133,7 @@ class FileReplay(ReplayKind):
         ]
         swapped = {file.path for file in files}
         where = partial(self._where, swapped, {file.path for file in replayed_files} - swapped)
-        amount = f"rows of {counted(len(files), 'file')} ({aside.words})"
+        amount = f"rows of {pluralize(len(files), 'file')} ({aside.words})"
         return Swap(slice_, None, slice_.upper, where, amount, stays)
 
     def _where(self, swapped: Collection[str], aside: Collection[str], rows: DataFrame) -> Predicate:
@@ -150,4 +150,4 @@ class FileReplay(ReplayKind):
 
 
 def _named(paths: Sequence[str]) -> str:
-    return f"{counted(len(paths), 'file')} ({first_few(paths, 5)})"
+    return f"{pluralize(len(paths), 'file')} ({first_few(paths, 5)})"

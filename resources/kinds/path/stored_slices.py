@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from partitions.dataflow import Dataflow
 from partitions.path.cold_start import first_state
 from partitions.path.definition import PathWatermark
-from partitions.path.quarantined_files import Quarantined
+from partitions.path.quarantined_files import QuarantinedFile
 from partitions.path.slices import PathSlice
 from partitions.path.source import SourceFile
 from partitions.path.state import PathState
@@ -52,7 +52,7 @@ class StoredPathSlices(StoredSlices[PathSlice]):
             deserialise(intent.watermark),
             self._definition,
             why=intent.why if intent.why in ("late", "release", "replay") else "run",
-            quarantined=tuple(Quarantined(file, reason) for file, reason in files if reason is not None),
+            quarantined=tuple(QuarantinedFile(file, reason) for file, reason in files if reason is not None),
             replaces=intent.replaces == "own",
             since=since,
         )

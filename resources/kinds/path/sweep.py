@@ -17,15 +17,15 @@ from datetime import datetime
 from typing import Any
 
 from partitions.dataflow import Dataflow
-from partitions.path.position_of_state import at_or_below
-from partitions.path.settle import settles
+from partitions.path.position_of_state import sweep_start
+from partitions.path.settle import is_settling
 from partitions.path.source import SourceFile, in_pair_order
 from partitions.path.state import PathState
 from partitions.sentinels import deserialise
 from resources.connections.places import Place
 from resources.listing import Budget, list_above
 from resources.watermarks.entry import Entry
-from resources.watermarks.ingested import Ingested
+from resources.watermarks.ingested import IngestedFiles
 from resources.watermarks.log import WatermarkLog
 
 _OF_A_STORE = Budget(pages=20, seconds=20.0)
@@ -191,7 +191,7 @@ def step(
             sweep, begun=now.isoformat(), up_to=entry.watermark, resume=None, listed=0, late=(), more=0, met=0
         )
     since = PathState.of(deserialise(entry.since)) if entry.since else None
-    below = at_or_below(dataflow.path, state, since)
+    below = sweep_start(dataflow.path, state, since)
     budget = budget or (_OF_A_STORE if place.local is None else _OF_A_FOLDER)
     listing = list_above(place, below, dataflow.files.endings, budget=budget, resume=sweep.resume)
     files = listing.listed.files
@@ -200,7 +200,7 @@ def step(
     most = _NAMED[dataflow.late_files] if most is None else most
     sweep = _noted(sweep.without(known), len(files), late, listing.resume, most)
     sweep.write(log, dataflow.name)
-    settled = tuple(file for file in late if not settles(dataflow.path, file, now))
+    settled = tuple(file for file in late if not is_settling(dataflow.path, file, now))
     return SweepStep(len(files), settled, listing.complete, sweep, listing.listed.calls)
 
 
@@ -211,14 +211,14 @@ def unhandled(log: WatermarkLog, dataflow: Dataflow, entry: Entry | None, now: d
     sweep = Sweep.read(log, dataflow.name, entry.era)
     sweep = sweep.without(_known(log, dataflow.name, entry, list(sweep.named)))
     named = in_pair_order(list(sweep.named.values()))
-    settling = tuple(file for file in named if settles(dataflow.path, file, now))
-    files = tuple(file for file in named if not settles(dataflow.path, file, now))
+    settling = tuple(file for file in named if is_settling(dataflow.path, file, now))
+    files = tuple(file for file in named if not is_settling(dataflow.path, file, now))
     return LateFiles(files, settling, sweep.unnamed)
 
 
 def _known(log: WatermarkLog, dataflow: str, entry: Entry, paths: Sequence[str]) -> set[str]:
     """Which of these paths were dealt with."""
-    return Ingested(log, dataflow, entry).known(paths) if paths else set()
+    return IngestedFiles(log, dataflow, entry).find_handled(paths) if paths else set()
 
 
 def _noted(sweep: Sweep, listed: int, late: Sequence[SourceFile], resume: str | None, most: int) -> Sweep:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from typing_extensions import override
 
 from partitions.dataflow import Dataflow
-from partitions.loads import ByPath, Load, ReplaceKeys, load_into
+from partitions.loads import Load, OrderByPath, ReplaceKeys, load_for_target
 from partitions.path.slices import PathSlice
 from partitions.predicate import EVERYTHING, NOTHING, Among
 from resources.kinds.contract.writing import Writing
@@ -35,9 +35,9 @@ class PathWriting(Writing[PathSlice]):
         A file that is loaded beside the watermark, or again, leaves the rows of later ones as they are.
         """
         paths = tuple(file.path for file in slice_.all_files)
-        by_file = (ByPath(SOURCE_FILE),)
+        by_file = (OrderByPath(SOURCE_FILE),)
         where = Among(SOURCE_FILE, paths) if slice_.replaces else NOTHING
-        load = load_into(self.dataflow.target, where, by_file, guard=by_file)
+        load = load_for_target(self.dataflow.target, where, by_file, guard=by_file)
         if slice_.why == "replay" and isinstance(load, ReplaceKeys):
             return replace(load, later=EVERYTHING, order=by_file, own=Among(SOURCE_FILE, paths))
         return load

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from partitions.dataflow import Dataflow
-from partitions.errors import StrandlineError, in_one_line
+from partitions.errors import StrandlineError, shorten_to_line
 from resources.kinds.spark_stream.folder import StreamFolder
 from resources.kinds.spark_stream.inbox import Inbox, take_in
 from resources.kinds.spark_stream.inputs import Inputs
@@ -118,4 +118,4 @@ def _reason(error: Exception) -> str:
     _, traceback, rest = str(error).rpartition("Traceback (most recent call last):")
     lines = (line for line in rest.splitlines() if line and not line[0].isspace())
     reason = next(lines, None) if traceback else None
-    return in_one_line(without_advice(reason) if reason else root_cause(error)).rstrip(" .;")
+    return shorten_to_line(without_advice(reason) if reason else root_cause(error)).rstrip(" .;")

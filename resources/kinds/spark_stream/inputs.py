@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from partitions.dataflow import Dataflow
-from partitions.last_look import SourceLook
-from partitions.readings import source_readings
+from partitions.last_look import SourceSnapshot
+from partitions.readings import dataflows_by_source
 from partitions.sources import FilesSource, TableSource
 from partitions.sources.definition import SourceDefinition
 from partitions.sources.several import NamedFiles, NamedTable
@@ -56,7 +56,7 @@ class Inputs:
         """
         files = {
             number: FileSource(root, reading, staging)
-            for number, (reading, root) in enumerate(zip(source_readings(dataflow), roots, strict=True))
+            for number, (reading, root) in enumerate(zip(dataflows_by_source(dataflow), roots, strict=True))
             if isinstance(reading.source, FilesSource)
         }
         return cls(dataflow, list(zip(dataflow.source.parts.values(), roots, strict=True)), files, project)
@@ -73,7 +73,7 @@ class Inputs:
             source.table: find_table(root) for source, root in self.sources if isinstance(source, TableSource)
         }
 
-    def look(self) -> SourceLook:
+    def look(self) -> SourceSnapshot:
         """How the sources look from outside; several by their order."""
         looks = (
             listed(root)
@@ -81,7 +81,7 @@ class Inputs:
             else str(find_table(root).contents.newest_version())
             for source, root in self.sources
         )
-        return SourceLook("; ".join(looks), 0, 0)
+        return SourceSnapshot("; ".join(looks), 0, 0)
 
     def inboxes(self, folder: StreamFolder) -> Sequence[Inbox]:
         """Return where Spark reads the sources of files."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError, NeedsDecision, StrandlineError
-from partitions.plan import Plan, counted
+from partitions.plan import Plan, pluralize
 from partitions.request import DUE, LateOnly, Request
 from partitions.sentinels import deserialise
 from partitions.spark_stream.batches import BatchSlice
@@ -71,7 +71,7 @@ class SparkStreamPlanning(Planning[BatchSlice], RunsAhead):
         state = state_of(StreamState, self.dataflow, entry)
         folder = self._folder(entry, state)
         waiting, look = self._outbox(folder).waiting(state), self.inputs.look()
-        plan = replace(plan, look=look)
+        plan = replace(plan, snapshot=look)
         if not waiting and not self.is_ahead:
             # Before Spark reads on; what it has read already is loaded, whatever its source is by now.
             self._check_tables(folder)
@@ -79,7 +79,7 @@ class SparkStreamPlanning(Planning[BatchSlice], RunsAhead):
         if not waiting and not self.is_ahead and (seen is None or seen.contents != look.contents):
             new = BatchSlice((), state)
             return replace(plan, why="new input, which Spark has not read yet", slices=(new,))
-        why = f"{counted(len(waiting), 'batch', 'batches')} of Spark's to commit"
+        why = f"{pluralize(len(waiting), 'batch', 'batches')} of Spark's to commit"
         return replace(plan, why=why if waiting else "no new input", slices=tuple(waiting))
 
     def run_ahead(self, spark: SparkSession, entry: Entry | None) -> StrandlineError | None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from typing_extensions import override
 
 from partitions.dataflow import Dataflow
-from partitions.loads import ByValue, Load, ReplaceAll, load_into
+from partitions.loads import Load, OrderByColumn, ReplaceAll, load_for_target
 from partitions.predicate import NOTHING
 from partitions.spark_stream.batches import BatchSlice
 from resources.kinds.contract.writing import Writing
@@ -32,5 +32,5 @@ class SparkStreamWriting(Writing[BatchSlice]):
         """Append; in mode update by keys, of which a batch has each once; in mode complete all rows anew."""
         if self.dataflow.spark_stream.output_mode == "complete":
             return ReplaceAll()
-        order = tuple(ByValue(name) for name in rows.columns if name == "window_end")
-        return load_into(self.dataflow.target, NOTHING, order)
+        order = tuple(OrderByColumn(name) for name in rows.columns if name == "window_end")
+        return load_for_target(self.dataflow.target, NOTHING, order)

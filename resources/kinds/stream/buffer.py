@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from partitions.dataflow import Dataflow
 from partitions.errors import NeedsDecision
-from partitions.plan import counted
+from partitions.plan import pluralize
 from partitions.predicate import EVERYTHING, Among, Between, Predicate, all_of
 from partitions.stream.event_time import EventTime
 from partitions.stream.operators import EPOCH
@@ -128,7 +128,7 @@ class Buffer:
             return
         name = self.dataflow.name
         raise NeedsDecision(
-            f"dataflow {name}: expected {counted(expected, 'row')} of epoch {epoch} in table {self.dataflow.table}__{side}, found"
+            f"dataflow {name}: expected {pluralize(expected, 'row')} of epoch {epoch} in table {self.dataflow.table}__{side}, found"
             f" {held:,}: rows that were read wait there, and nothing else has them. Restore the table; or reset the state with --replace to read"
             " the source again",
             code="buffer_lost",

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from partitions.dataflow import Dataflow
 from partitions.errors import BadPart
-from partitions.path.closing import closed
+from partitions.path.closing import close_old_partitions
 from partitions.path.plan import plan as plan_of_files
-from partitions.path.position_of_state import position
+from partitions.path.position_of_state import listing_start
 from partitions.path.state import PathState
 from partitions.stream.inputs import Files, cut_files
 from partitions.stream.slices import EpochSlice
@@ -47,7 +47,7 @@ class EpochsOfFiles(Epochs):
     def waiting(self, entry: Entry | None, state: StreamState, now: datetime) -> Waiting:
         """List above the path watermark, in full."""
         definition, read = self.dataflow.stream.above_files, PathState.of(state.position.get("path"))
-        listing = self.source.list_above(position(definition, read, now, cold_start_of(entry)))
+        listing = self.source.list_above(listing_start(definition, read, now, cold_start_of(entry)))
         number = entry.number if entry else 0
         planned = plan_of_files(
             definition, read, listing.listed, now, dataflow=self.dataflow.name, number=number
@@ -62,7 +62,7 @@ class EpochsOfFiles(Epochs):
         if not planned.skips and definition.scope == "partition":
             last = inputs[-1]
             assert isinstance(last, Files)
-            inputs[-1] = replace(last, after=closed(definition, PathState.of(last.after), now))
+            inputs[-1] = replace(last, after=close_old_partitions(definition, PathState.of(last.after), now))
         return warned._replace(inputs=inputs, since=planned.slices[0].since)
 
     def covers(self, state: StreamState, other: StreamState) -> bool:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError, StrandlineError
 from partitions.instants import Instant
-from partitions.plan import counted
+from partitions.plan import pluralize
 from partitions.sentinels import serialise
 from partitions.stream.ending import request_flush
 from partitions.stream.event_time import EventTime
@@ -57,7 +57,7 @@ def flush(reason: str, before: str | None = None) -> DraftBuilder:
                 f"dataflow {dataflow.name}: the global watermark is {_in_words(state.value)} already: all that lies below {_in_words(until)} has left, or"
                 " leaves with the next run"
             )
-        waits = f"{counted(state.buffered, 'row')} that wait{'s' if state.buffered == 1 else ''}"
+        waits = f"{pluralize(state.buffered, 'row')} that wait{'s' if state.buffered == 1 else ''}"
         what = f"{waits}, all leave" if until is None else f"{waits}, {_leaves(dataflow)} leave"
         below = "the last of them" if until is None else _in_words(until)
         policy = {"divert": "go to the table of late rows", "drop": "are dropped", "fail": "stop the run"}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
-from partitions.loads import ByValue
+from partitions.loads import OrderByColumn
 from partitions.predicate import EVERYTHING, Predicate
 from partitions.window.predicates import tagged_rows_predicate
 from partitions.window.work_unit import OldWindow, WorkUnit, extents
@@ -109,7 +109,7 @@ class WindowColumns:
         target = self.dataflow.target
         if not (target.merge_keys and target.replace_by_watermark):
             return df
-        return latest_rows(df, target.merge_keys, (ByValue(self.window),) if self.window else ())
+        return latest_rows(df, target.merge_keys, (OrderByColumn(self.window),) if self.window else ())
 
     def where(self, works: Sequence[WorkUnit], df: DataFrame, old: Sequence[OldWindow] = ()) -> Predicate:
         """Return what was read of these work units, over the target's columns; everything if no column tells a row's window or unit.

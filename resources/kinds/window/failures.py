@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import tzinfo
 
 from partitions.errors import BadUnits
-from partitions.plan import counted
+from partitions.plan import pluralize
 from partitions.window.work_unit import WorkUnit, describe_works
 
 Probe = Callable[[Sequence[WorkUnit]], str | None]
@@ -47,7 +47,7 @@ def bad_units(reasons: Mapping[WorkUnit, str], zone: tzinfo) -> BadUnits:
         by_error.setdefault(why, []).append(work)
     shown = "; ".join(f"{describe_works(works, zone)}: {why}" for why, works in by_error.items())
     return BadUnits(
-        f"{counted(len(reasons), 'work unit')} cannot be read: {shown}",
+        f"{pluralize(len(reasons), 'work unit')} cannot be read: {shown}",
         part=describe_works(list(reasons), zone),
         units={work.key: why for work, why in reasons.items()},
     )

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from partitions.dataflow import Dataflow
-from partitions.readings import unit_reading
+from partitions.readings import dataflow_of_units
 from partitions.window.definition import WindowWatermark
 from partitions.window.secondary_input import SecondaryInput
 from partitions.window.slices import WindowSlice
@@ -90,7 +90,7 @@ def _window_source(dataflow: Dataflow, source: Source) -> WindowSource:
 
 
 def _unit_rows(stores: Stores, dataflow: Dataflow, secondary: SecondaryInput) -> Iterable[Mapping[str, Any]]:
-    reading = unit_reading(dataflow, secondary)
+    reading = dataflow_of_units(dataflow, secondary)
     if reading is not None:
         source, number = stores.source(reading), dataflow.window.secondary_input.index(secondary)
         if not isinstance(source, ListsRows):

@@ -10,7 +10,7 @@ from typing_extensions import override
 
 from partitions.dataflow import Dataflow
 from partitions.errors import SourceError
-from partitions.loads import Lacking
+from partitions.loads import LackingColumn
 from partitions.window.slices import WindowSlice
 from partitions.window.work_unit import WorkUnit
 from resources.kinds.contract.reading import KnowsColumns, Reading, ReadsVersions, SliceBase, TellsLacking
@@ -136,7 +136,7 @@ class WindowReading(
                 refused[work] = error.message
         return refused
 
-    def lacking(self, spark: SparkSession, slice_: WindowSlice, pinned: str) -> Sequence[Lacking]:
+    def lacking(self, spark: SparkSession, slice_: WindowSlice, pinned: str) -> Sequence[LackingColumn]:
         """As the source says."""
         if isinstance(self.source, FolderWindows):
             return self.source.lacking(spark, slice_, pinned)

@@ -11,10 +11,10 @@ from typing_extensions import override
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
 from partitions.instants import as_datetime
-from partitions.plan import counted
+from partitions.plan import pluralize
 from partitions.predicate import Predicate
 from partitions.replay.promoted import promoted_works
-from partitions.request import Forced, Part
+from partitions.request import Forced, WorkUnitSelection
 from partitions.sentinels import serialise
 from partitions.window.slices import WindowSlice
 from partitions.window.state import WindowState
@@ -44,10 +44,10 @@ class WindowReplay(ReplayKind):
     """Windows of a range, of all units; or of partitions."""
 
     @property
-    def _part(self) -> Part:
+    def _part(self) -> WorkUnitSelection:
         if isinstance(self.options, ChosenPartitions):
             return self.options.part
-        return Part((requested_windows(self.dataflow, self.options, self.now),))
+        return WorkUnitSelection((requested_windows(self.dataflow, self.options, self.now),))
 
     def check(self) -> None:
         """Windows of time; for a promote none of which are in the table as they were cut before."""
@@ -130,7 +130,7 @@ class WindowReplay(ReplayKind):
         stays = [
             f"rows of {describe_works(staying_works, zone)} stay as they are where runs have loaded them since, or are still to load them"
         ]
-        amount = f"rows of {counted(len(swapped), 'work unit')} ({aside.words})"
+        amount = f"rows of {pluralize(len(swapped), 'work unit')} ({aside.words})"
 
         def where(rows: DataFrame) -> Predicate:
             return columns.where(swapped, rows)
@@ -142,15 +142,15 @@ def _works(chunk: ReplayChunk) -> list[WorkUnit]:
     return [WorkUnit(start, end, unit, start, "forced", grid=grid) for start, end, unit, grid in chunk.works]
 
 
-def _part_of(works: Collection[WorkUnit]) -> Part:
+def _part_of(works: Collection[WorkUnit]) -> WorkUnitSelection:
     """Return the windows of work units, with all of their units: stretches that follow each other are one."""
     units = frozenset(work.unit for work in works)
     if any(work.start is None for work in works):
-        return Part(None, units)
+        return WorkUnitSelection(None, units)
     spans: list[tuple[int, int]] = []
     for start, end in sorted({(work.start or 0, work.end or 0) for work in works}):
         if spans and spans[-1][1] == start:
             spans[-1] = spans[-1][0], end
         else:
             spans.append((start, end))
-    return Part(tuple(spans), units)
+    return WorkUnitSelection(tuple(spans), units)

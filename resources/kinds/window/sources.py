@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from partitions.dataflow import Dataflow
 from partitions.errors import BadFile, PlanError, SourceError, StrandlineError
 from partitions.instants import as_datetime
-from partitions.loads import Lacking
+from partitions.loads import LackingColumn
 from partitions.path.listing_positions import FromBeginning
 from partitions.path.source import SourceFile
 from partitions.placeholders import Placeholder, Template, shared_name
@@ -96,7 +96,7 @@ class AskedWindows:
         source = at_version(self._source, slice_.version if slice_ else None)
         return source.read(spark, extents(works), pinned)
 
-    def lacking(self, spark: SparkSession, pinned: str) -> Sequence[Lacking]:
+    def lacking(self, spark: SparkSession, pinned: str) -> Sequence[LackingColumn]:
         """Return the pinned columns that the source does not have, of the rows that were read last."""
         return self._source.lacking(spark, pinned) if isinstance(self._source, TellsLacking) else ()
 
@@ -255,7 +255,7 @@ class FolderWindows:
         listed = slice_.files if slice_ and slice_.files else {}
         return self._source.read(spark, [file for work in works for file in listed[work.key]], pinned)
 
-    def lacking(self, spark: SparkSession, slice_: WindowSlice, pinned: str) -> Sequence[Lacking]:
+    def lacking(self, spark: SparkSession, slice_: WindowSlice, pinned: str) -> Sequence[LackingColumn]:
         """Those that some of the folders' files do not have."""
         return self._source.lacking(spark, slice_.source_files, pinned)
 

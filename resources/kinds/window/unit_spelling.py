@@ -9,11 +9,11 @@ from typing import Any
 
 from partitions.api.values import as_text
 from partitions.dataflow import Dataflow
-from partitions.ddl import kinds_of
+from partitions.ddl import value_types
 from partitions.errors import StrandlineError
 from partitions.sentinels import canonical
 from partitions.sources import ApiSource, FilesSource
-from partitions.unit_values import Kind
+from partitions.unit_values import ValueType
 from partitions.window.spelling import may_have_equal_units, state_identities, unit_value
 from partitions.window.state import WindowState
 from partitions.window.units import NO_UNIT
@@ -73,12 +73,12 @@ def _texts(dataflow: Dataflow) -> Mapping[str, Callable[[Any], str]]:
 
 def _held(
     dataflow: Dataflow, entry: Entry | None, log: WatermarkLog, source: Callable[[], Source]
-) -> Mapping[str, Kind]:
+) -> Mapping[str, ValueType]:
     """What the columns hold: as they were pinned, are declared, or as the source tells it without Spark; nothing of what nothing tells."""
     if entry is not None and entry.pinned:
         return kinds(pinned_struct(log.get_schema(entry.pinned)))
     if dataflow.source.declared_schema is not None:
-        return kinds_of(dataflow.source.declared_schema)
+        return value_types(dataflow.source.declared_schema)
     # Before a first load nothing is lost if the source does not answer: a run asks again, and says so.
     with suppress(StrandlineError):
         opened = source()

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from partitions.dataflow import Dataflow
-from partitions.loads import Append, ByValue, Load, Order, Replace, ReplaceAll, load_into
+from partitions.loads import Append, Load, Order, OrderByColumn, Replace, ReplaceAll, load_for_target
 from partitions.predicate import EVERYTHING, NOTHING, Predicate
 from partitions.window.slices import WindowSlice
 from resources.dialects.predicates import sql
@@ -41,7 +41,7 @@ class WindowWriting(Writing[WindowSlice], WatchesRows[WindowSlice], KeepsStats):
             return Append()
         order = self._order
         guard = () if slice_.old else order
-        load = load_into(self.dataflow.target, self._replaced(slice_, rows), order, guard)
+        load = load_for_target(self.dataflow.target, self._replaced(slice_, rows), order, guard)
         return ReplaceAll() if load == Replace(EVERYTHING) else load
 
     def _replaced(self, slice_: WindowSlice, rows: DataFrame) -> Predicate:
@@ -57,7 +57,7 @@ class WindowWriting(Writing[WindowSlice], WatchesRows[WindowSlice], KeepsStats):
     def _order(self) -> Order:
         """Later times are later; without a column with times the windows' starts are."""
         name = self.window_columns.time
-        return (ByValue(name),) if name else ()
+        return (OrderByColumn(name),) if name else ()
 
     def check_rows(self, rows: DataFrame) -> None:
         """Rows must still tell their window and unit after the user's step."""

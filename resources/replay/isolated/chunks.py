@@ -8,7 +8,7 @@ from typing import Any
 from partitions.replay.chunks import chunks_above
 from resources.replay.chunks import ReplayChunk
 from resources.replay.isolated.standing import Aside, is_marked
-from resources.watermarks.entry import Record, read_record
+from resources.watermarks.entry import StoredRecord, read_record
 from resources.watermarks.log import WatermarkLog
 
 _FOLDER, _NAME = "chunks", "chunks.json"
@@ -16,7 +16,7 @@ _DONE = "chunks_done"
 _MOST = 10_000_000
 
 
-class Parts(Record):
+class Parts(StoredRecord):
     """The chunks of a replay as they are stored.
 
     Attributes:

@@ -10,14 +10,14 @@ from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
 from resources.replay.isolated.refusals import stopped
 from resources.replay.isolated.standing import Aside, is_marked, names_of, put_aside, stored_aside, withdraw
-from resources.watermarks.entry import Record, read_record
+from resources.watermarks.entry import StoredRecord, read_record
 from resources.watermarks.log import WatermarkLog
 
 _ALL, _CLAIMS = "~replays", "claims"
 """The folder that no dataflow has, and the one in it."""
 
 
-class Claim(Record):
+class Claim(StoredRecord):
     """Which replay has the name of a table.
 
     Attributes:

@@ -7,7 +7,7 @@ from typing import Any
 
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
-from partitions.plan import counted
+from partitions.plan import pluralize
 from resources.loop.holder_wait import abandoned_intent
 from resources.loop.intents import held
 from resources.loop.lease import is_held
@@ -27,7 +27,7 @@ def preview_drop(platform: Opener, dataflow: Dataflow, table: str) -> tuple[str,
     aside = find_aside(platform.log, dataflow.name, table)
     if has_table(platform, aside):
         rows = find_table(platform.lake.child(aside.table)).contents.count_rows()
-        removed = f"table {table} is removed, with {counted(rows, 'row')}, and so is its log"
+        removed = f"table {table} is removed, with {pluralize(rows, 'row')}, and so is its log"
     else:
         removed = f"the log of the replay is removed; it has no table of its own, so what is at {table} stays"
     return removed, f"{dataflow.table} and its state stay as they are"

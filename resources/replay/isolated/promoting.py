@@ -22,7 +22,7 @@ from partitions.errors import (
 )
 from partitions.fingerprint import fingerprint
 from partitions.loads import Replace
-from partitions.plan import counted
+from partitions.plan import pluralize
 from partitions.predicate import EVERYTHING, Among, Predicate
 from partitions.sentinels import serialise
 from partitions.target import DATAFLOW_COLUMN
@@ -96,7 +96,7 @@ def preview_promote(platform: Opener, dataflow: Dataflow, table: str) -> tuple[s
     swap, _ = _checked(platform, dataflow, aside, entry)
     standing = find_table(platform.lake.child(aside.table))
     lines = [
-        f"{swap.amount} go from {dataflow.table}, and {'at most ' if swap.stays else ''}{counted(standing.contents.count_rows(), 'row')} of {table} come, in one commit",
+        f"{swap.amount} go from {dataflow.table}, and {'at most ' if swap.stays else ''}{pluralize(standing.contents.count_rows(), 'row')} of {table} come, in one commit",
         "rows outside of the range stay, and so does the watermark",
         *swap.stays,
         f"then table {table} and its log are removed",
@@ -279,7 +279,7 @@ def _swap(
         run.notify(Step.VERIFIED, f"slice {intent.number} is version {tagged.version} of the table")
         check_log(run, intent)
         appended, commit = append_loaded(run, entry, intent, tagged)
-        run.notify(Step.APPENDED, f"slice {intent.number}: {counted(commit.rows, 'row')} of {aside.table}")
+        run.notify(Step.APPENDED, f"slice {intent.number}: {pluralize(commit.rows, 'row')} of {aside.table}")
     return appended
 
 
@@ -361,7 +361,7 @@ def _intent(
         quarantine=entry.quarantine if entry else None,
         replaces="own",
         first_loads=first_loads(run, entry, swap.slice),
-        holder=holders.this_process(run.run_id),
+        holder=holders.current_holder(run.run_id),
         run_id=run.run_id,
         time=utc_now(),
         table_version=version,

@@ -8,13 +8,13 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any, Literal
 
-from partitions.column.predicates import shown
+from partitions.column.predicates import format_bound
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
 from partitions.replay.chunks import Chunk, chunks
 from partitions.sentinels import deserialise
 from resources.replay.options import ReplayOptions
-from resources.watermarks.entry import Record, read_record
+from resources.watermarks.entry import StoredRecord, read_record
 from resources.watermarks.log import WatermarkLog
 
 REPLAYS = "replays"
@@ -33,7 +33,7 @@ _MOST = 1000
 _PARTS = {"path": "partitions", "window": "windows"}
 
 
-class Aside(Record):
+class Aside(StoredRecord):
     """A replay into a table aside.
 
     Attributes:
@@ -95,7 +95,7 @@ class Aside(Record):
         if self.column is not None:
             return self.rows.words
         bounds = deserialise(self.range)
-        return f"{_PARTS[self.kind]} from {shown(bounds['lower'])} to {shown(bounds['upper'])}"
+        return f"{_PARTS[self.kind]} from {format_bound(bounds['lower'])} to {format_bound(bounds['upper'])}"
 
     @property
     def column_chunks(self) -> tuple[Chunk, ...]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from partitions.api.links import next_link
 from partitions.api.retry_after import requested_pause
-from partitions.errors import SourceError, in_one_line
+from partitions.errors import SourceError, shorten_to_line
 from resources.connections.api import ApiConnection
 from resources.sources.api.tokens import forget_token
 from resources.sources.api.unpacking import Unpacking
@@ -104,7 +104,7 @@ class AnswerReader:
         kind = response.headers.get("Content-Type", "").partition(";")[0].strip().lower()
         if not _is_json(kind):
             raise SourceError(
-                f"{where}: expected JSON, found an answer of type {in_one_line(kind, 100)}. Check base_url and path, and that credentials are accepted",
+                f"{where}: expected JSON, found an answer of type {shorten_to_line(kind, 100)}. Check base_url and path, and that credentials are accepted",
                 code="source_content_type",
             )
         body = self._body(response, where, deadline, self._max_bytes)
@@ -116,7 +116,7 @@ class AnswerReader:
                 f"{where}: expected JSON in UTF-8, found bytes that are none at byte {error.start + 1}. The API has to send UTF-8, as JSON says"
                 if packed is None
                 else f"{where}: expected a body packed by gzip or deflate, or not packed, as was asked for, found one that is packed by"
-                f" {in_one_line(packed, 100)}. Have the API, or the proxy in front of it, heed Accept-Encoding",
+                f" {shorten_to_line(packed, 100)}. Have the API, or the proxy in front of it, heed Accept-Encoding",
                 code="source_answer",
             ) from None
         is_lines = "ndjson" in kind or "jsonl" in kind
@@ -160,7 +160,7 @@ class AnswerReader:
             text = self._body(response, where, deadline, 1 << 20).decode(errors="replace")
         except Exception:  # noqa: BLE001 - the status says enough
             text = ""
-        shown_text = self._connection.hide(in_one_line(text, _QUOTED))
+        shown_text = self._connection.hide(shorten_to_line(text, _QUOTED))
         answer = f"HTTP {status}{f': {shown_text}' if shown_text else ''}".rstrip(".")
         if status in (401, 403, 407):
             return SourceError(

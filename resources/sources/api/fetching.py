@@ -16,10 +16,10 @@ from partitions.dataflow import Dataflow
 from partitions.errors import SourceError
 from partitions.json_types import json_type
 from partitions.path.source import SourceFile
-from partitions.plan import counted
+from partitions.plan import pluralize
 from partitions.predicate import NOTHING
 from partitions.sources import ApiSource
-from partitions.unit_values import WORDS, Kind
+from partitions.unit_values import WORDS, ValueType
 from resources.connections.api import ApiConnection
 from resources.connections.places import Place
 from resources.sources.api.client import ApiClient
@@ -154,7 +154,7 @@ class Fetcher:
         self._fetched[request.identity] = fetched
         return fetched
 
-    def _kind_fetched(self, query: Query, column: str) -> Kind | None:
+    def _kind_fetched(self, query: Query, column: str) -> ValueType | None:
         """What a column holds, if that is known before its records are: a bound of a number tells not of which numbers."""
         is_text = (
             query.range is not None and query.range.column == column and isinstance(query.range.lower, str)
@@ -218,7 +218,7 @@ class Fetcher:
         if count and named and not has_any:
             raise SourceError(
                 f"{self.shown(request)}: expected a field {' or '.join(sorted(named))} in the records of its pages, found none in"
-                f" {counted(count, 'record')}, so that no row would be read. Correct the names in the definition, or source.records",
+                f" {pluralize(count, 'record')}, so that no row would be read. Correct the names in the definition, or source.records",
                 code="missing_column",
             )
 
@@ -229,7 +229,7 @@ class Fetcher:
             self._fetched, self._fetched_in = {}, folder
 
 
-def _unfit(sent: Sent, column: str, kind: Kind | None) -> str:
+def _unfit(sent: Sent, column: str, kind: ValueType | None) -> str:
     """What is wrong with a value that its column does not hold."""
     expected, value = WORDS[kind] if kind is not None else "a value", sent.record.value[column]
     return (

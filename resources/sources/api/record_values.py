@@ -10,10 +10,10 @@ from typing import Any
 from partitions.api.document import JsonRecord
 from partitions.api.values import SentNumber, as_text, to_column_value
 from partitions.column.predicates import ranges_of
-from partitions.ddl import Column, kinds_of, parse_ddl, rounded
+from partitions.ddl import Column, parse_ddl, round_as_column, value_types
 from partitions.predicate import Predicate, matches
 from partitions.sources import ApiSource
-from partitions.unit_values import Kind, kind_of_value
+from partitions.unit_values import ValueType, value_type_of
 
 
 class RecordValues:
@@ -26,12 +26,12 @@ class RecordValues:
     def __init__(self, source: ApiSource) -> None:
         """Use what the definition declares."""
         self._source = source
-        self.pinned: Mapping[str, Kind] = {}
+        self.pinned: Mapping[str, ValueType] = {}
 
     @cached_property
-    def declared(self) -> Mapping[str, Kind]:
+    def declared(self) -> Mapping[str, ValueType]:
         """What columns hold, by the declared schema."""
-        return {} if self._source.schema_ is None else kinds_of(self._source.schema_)
+        return {} if self._source.schema_ is None else value_types(self._source.schema_)
 
     @cached_property
     def _declared_columns(self) -> Mapping[str, Column]:
@@ -42,7 +42,7 @@ class RecordValues:
             else {column.name: column for column in parse_ddl(self._source.schema_)}
         )
 
-    def kind_in(self, rows: Predicate, column: str) -> Kind | None:
+    def kind_in(self, rows: Predicate, column: str) -> ValueType | None:
         """What a column holds, by the declared schema, or the bounds that it is compared with."""
         bounds = (
             bound
@@ -51,17 +51,19 @@ class RecordValues:
             for bound in (range_.lower, range_.upper)
         )
         return self.declared.get(column) or next(
-            (kind_of_value(bound) for bound in bounds if bound is not None), self.pinned.get(column)
+            (value_type_of(bound) for bound in bounds if bound is not None), self.pinned.get(column)
         )
 
-    def value(self, record: JsonRecord, column: str, kind: Kind | None) -> Any:
+    def value(self, record: JsonRecord, column: str, kind: ValueType | None) -> Any:
         """A value as it is compared; None for one that Spark will refuse."""
         try:
             return self.to_column_value(record, column, kind)
         except ValueError:
             return None
 
-    def may_match(self, rows: Predicate, record: JsonRecord, column_kinds: Mapping[str, Kind | None]) -> bool:
+    def may_match(
+        self, rows: Predicate, record: JsonRecord, column_kinds: Mapping[str, ValueType | None]
+    ) -> bool:
         """Whether a record is one of some rows; one that cannot be compared is for Spark to refuse."""
         try:
             values = {name: self.to_column_value(record, name, kind) for name, kind in column_kinds.items()}
@@ -69,16 +71,18 @@ class RecordValues:
         except (ValueError, TypeError):
             return True
 
-    def to_column_value(self, record: JsonRecord, column: str, kind: Kind | None) -> Any:
+    def to_column_value(self, record: JsonRecord, column: str, kind: ValueType | None) -> Any:
         """A value as its row holds it once it is loaded, which the bound of a slice must not lie below."""
         value, declared = to_column_value(record.value.get(column), kind), self._declared_columns.get(column)
-        return rounded(value, declared) if isinstance(value, Decimal) and declared is not None else value
+        return (
+            round_as_column(value, declared) if isinstance(value, Decimal) and declared is not None else value
+        )
 
 
 class Highest:
     """The highest value of a column. If nothing tells what the column holds, the values do: one text among numbers makes texts of all."""
 
-    def __init__(self, kind: Kind | None) -> None:
+    def __init__(self, kind: ValueType | None) -> None:
         """Begin without a value; ``kind`` is what the column holds, if that is known."""
         self.kind = kind
         self._value: Any = None

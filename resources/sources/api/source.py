@@ -18,14 +18,14 @@ from partitions.api.calendar_ranges import split_range
 from partitions.api.query_halving import Query
 from partitions.api.requests import Request, request_for, requests_above, sample_request
 from partitions.api.values import kind_of_values
-from partitions.column.predicates import Range, ranges_of
-from partitions.column.source import Observed
+from partitions.column.predicates import ColumnRange, ranges_of
+from partitions.column.source import SourceObservation
 from partitions.dataflow import Dataflow
 from partitions.errors import SourceError
-from partitions.loads import Lacking
+from partitions.loads import LackingColumn
 from partitions.predicate import Predicate, columns_of
 from partitions.sources import ApiSource
-from partitions.unit_values import Kind
+from partitions.unit_values import ValueType
 from partitions.window.extent import Extent
 from partitions.window.predicates import WindowColumns, extents_predicate, split_disjoint
 from resources.connections.api import ApiConnection
@@ -176,7 +176,7 @@ class ApiRows(RowSource, ReadsAbove, TellsCuts, TellsLacking, ListsRows):
         look._asks_once = True
         return ask(look)
 
-    def observe(self, columns: Sequence[str], now: datetime) -> Observed:
+    def observe(self, columns: Sequence[str], now: datetime) -> SourceObservation:
         """Ask nothing: the clock is the run's, and of the columns only a declared schema tells."""
         declared_kinds = {
             name: kind for name in columns if (kind := self._values.declared.get(name)) is not None
@@ -184,9 +184,9 @@ class ApiRows(RowSource, ReadsAbove, TellsCuts, TellsLacking, ListsRows):
         sent = (
             self._source.bounds(self._zone).floored if self._source.watermark_to_param is not None else None
         )
-        return Observed(now, declared_kinds, {}, sent=sent)
+        return SourceObservation(now, declared_kinds, {}, highest_sendable=sent)
 
-    def look_at(self, columns: Sequence[str]) -> Mapping[str, Kind | None]:
+    def look_at(self, columns: Sequence[str]) -> Mapping[str, ValueType | None]:
         """Read pages until each column has a value, and tell what columns of their records hold."""
         with self._fetcher.client(_LOOK) as client:
             records = [
@@ -198,7 +198,7 @@ class ApiRows(RowSource, ReadsAbove, TellsCuts, TellsLacking, ListsRows):
         return {name: kind_of_values(record.value.get(name) for record in records) for name in there}
 
     @override
-    def cuts(self, range_: Range, rows: int, most: int) -> Sequence[Any]:
+    def cuts(self, range_: ColumnRange, rows: int, most: int) -> Sequence[Any]:
         """The ends of ``watermark_param_range``; an API does not count rows."""
         split = self._source.watermark_param_range
         if split is None or not (isinstance(range_.lower, date) and isinstance(range_.upper, date)):
@@ -275,11 +275,11 @@ class ApiRows(RowSource, ReadsAbove, TellsCuts, TellsLacking, ListsRows):
     def _above(self, rows: Predicate) -> list[Query]:
         asked = requests_above(self._source, ranges_of(rows), self._zone)
         columns = self._dataflow.column.columns
-        whole = Range(columns[0], None, None) if len(columns) == 1 else None
+        whole = ColumnRange(columns[0], None, None) if len(columns) == 1 else None
         return [Query(request, range_ or whole) for request, range_ in asked]
 
     @override
-    def lacking(self, spark: SparkSession, pinned: str) -> Sequence[Lacking]:
+    def lacking(self, spark: SparkSession, pinned: str) -> Sequence[LackingColumn]:
         """Return the pinned columns that no record of the rows that were read last has."""
         return self._staged.lacking(pinned)
 

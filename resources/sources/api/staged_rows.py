@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from partitions.api.query_halving import Query
 from partitions.dataflow import Dataflow
 from partitions.errors import BadFile, SchemaEvolved, SourceError
-from partitions.loads import Lacking
+from partitions.loads import LackingColumn
 from partitions.sources import ApiSource, FilesSource
 from resources.sources.api.fetching import Fetched, Fetcher
 from resources.sources.api.positions import with_positions
@@ -75,11 +75,13 @@ class StagedRows:
             self._staging,
         )
 
-    def lacking(self, pinned: str) -> Sequence[Lacking]:
+    def lacking(self, pinned: str) -> Sequence[LackingColumn]:
         """Return the pinned columns that no record of the rows that were read last has."""
         used = [staged for staged in (self._last[2] if self._last else ()) if staged.files]
         names = PinnedSchema.of(pinned).struct.fieldNames() if used else ()
-        return tuple(Lacking(name) for name in names if all(staged.names.lacks(name) for staged in used))
+        return tuple(
+            LackingColumn(name) for name in names if all(staged.names.lacks(name) for staged in used)
+        )
 
     def failure(self, error: Exception) -> SourceError | None:
         """The SourceError for a record that made a write fail; None if it was none."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-from partitions.errors import SourceError, in_one_line
+from partitions.errors import SourceError, shorten_to_line
 from resources.connections.api import ApiConnection
 from resources.sources.api.no_answer import why_no_answer
 
@@ -90,7 +90,7 @@ def _asked_for(connection: ApiConnection, session: requests.Session) -> tuple[st
         said = answer.get("error") or (
             "an answer without access_token" if response.status_code == 200 else ""
         )
-        found = f"HTTP {response.status_code} {connection.hide(in_one_line(str(said), _QUOTED))}".rstrip()
+        found = f"HTTP {response.status_code} {connection.hide(shorten_to_line(str(said), _QUOTED))}".rstrip()
         raise SourceError(
             f"{where}: expected a token, found {found}. Correct client_id, client_secret, scope or token_params of the connection in platform.yaml;"
             " client_auth: body sends the client's secret in the form",

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 
 from partitions.ddl import Column, parse_ddl
 from partitions.errors import SchemaError
-from partitions.schema_types import shown
+from partitions.schema_types import type_text
 from resources.sources.files.failures import schema_mismatch
 from resources.sources.files.pinned import PinnedSchema
 
@@ -53,7 +53,7 @@ def change_without_spark(declared: str, pinned: PinnedSchema, dataflow: str) -> 
     """
     if declared == pinned.declared:
         return None
-    was = {field["name"]: shown(field["type"]) for field in json.loads(pinned.columns)["fields"]}
+    was = {field["name"]: type_text(field["type"]) for field in json.loads(pinned.columns)["fields"]}
     now = {column.name: _shown_as(column, was.get(column.name)) for column in parse_ddl(declared)}
     own = [name for name in was if name not in pinned.folders]
     if list(now.items()) == list(was.items())[: len(now)] and set(own) <= now.keys():

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from partitions.dataflow import Dataflow
 from partitions.errors import BadFile, SchemaError, SchemaEvolved
-from partitions.evolution import SchemaChange, differences
+from partitions.evolution import SchemaChange, schema_changes
 from partitions.path.source import SourceFile
-from partitions.schema_types import Schema, check_names
+from partitions.schema_types import Schema, check_field_names
 from partitions.untyped_columns import with_first_types
 from resources.sources.evolving import as_schema, changed, check_free, evolution_of, explained
 from resources.sources.files.checked import CheckedFiles
@@ -118,7 +118,7 @@ class SchemaFollower:
         grown = pinned_columns
         for _, schema in self._incoming(spark, files_with_unknown_fields, pinned, lambda: checked):
             grown = with_first_types(grown, as_schema(schema))
-        if not (changes := tuple(differences(pinned_columns, grown))):
+        if not (changes := tuple(schema_changes(pinned_columns, grown))):
             return SchemaGrowth(pinned)
         with_types = PinnedSchema.of(replace(pinned, columns=json.dumps(grown)).to_text())
         return SchemaGrowth(with_types, changes, f"file {files_with_unknown_fields[0].path}")
@@ -158,9 +158,9 @@ class SchemaFollower:
         self, pinned: PinnedSchema, schema: StructType, path: str
     ) -> tuple[Schema, tuple[SchemaChange, ...]] | None:
         try:
-            check_names(as_schema(schema))
+            check_field_names(as_schema(schema))
             evolution = evolution_of(*self._mode, pinned, schema, f"file {path}")
-            new = (change.field for change in evolution.changes if change.was is None)
+            new = (change.field for change in evolution.changes if change.old_type is None)
             check_free(self._dataflow, new, f"file {path}")
         except SchemaError as error:
             raise self._as_bad_file(error, path) from error

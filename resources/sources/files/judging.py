@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from partitions.dataflow import Dataflow
 from partitions.errors import BadFile
 from partitions.path.source import SourceFile
-from partitions.plan import counted
+from partitions.plan import pluralize
 from partitions.supported import bad_records_refusals
 from resources.sources.files.checked import BadRecord, CheckedFiles
 from resources.sources.files.checker import FileChecker
@@ -165,7 +165,7 @@ def _too_many_bad_records(
     """
     show, most = dataflow.show_bad_records, dataflow.max_bad_records
     number = checked.counts.get(path, len(records))
-    of_file = f"{'at least ' if checked.is_cut else ''}{counted(number, 'bad record')} in all"
+    of_file = f"{'at least ' if checked.is_cut else ''}{pluralize(number, 'bad record')} in all"
     other_paths = later_paths if dataflow.on_bad_file == "stop" else ()
     if not most:
         total = of_file if number > 1 else None

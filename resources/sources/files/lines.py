@@ -10,7 +10,7 @@ import zlib
 from collections.abc import Callable, Collection, Sequence
 from typing import IO, TYPE_CHECKING, Any, cast
 
-from partitions.errors import in_one_line
+from partitions.errors import shorten_to_line
 from partitions.path.source import SourceFile
 from resources.connections.places import Place
 
@@ -47,7 +47,7 @@ def find_read_fault(place: Place, path: str) -> str | None:
         with open_file(place, path) as file:
             file.read(_BEGINNING)
     except (OSError, EOFError, zlib.error) as error:
-        return describe_archive_fault(error) or in_one_line(str(error))
+        return describe_archive_fault(error) or shorten_to_line(str(error))
     return None
 
 

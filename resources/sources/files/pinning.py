@@ -13,7 +13,7 @@ from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
 from partitions.path.source import SourceFile
 from partitions.sources.formats import FORMATS
-from partitions.table_types import VARIANT, holds
+from partitions.table_types import VARIANT, can_hold
 from partitions.untyped_columns import typed_fields
 from resources.sources.evolving import changed, check_free, evolution_of, follows
 from resources.sources.files.changed_schema import changed_schema
@@ -151,7 +151,7 @@ class SchemaPinner:
         """Return the columns with JSON text for VARIANT if the target's format lacks that type."""
         from pyspark.sql.types import StringType, StructField, StructType
 
-        if holds(self._dataflow.target.format, VARIANT):
+        if can_hold(self._dataflow.target.format, VARIANT):
             return inferred
         return StructType(
             [

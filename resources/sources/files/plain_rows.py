@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import IO, Any
 
 from partitions.errors import SourceError, StrandlineError
-from partitions.json_faults import in_plain_words
+from partitions.json_faults import explain_json_error
 from partitions.path.hive import folder_value, partition_columns
 from partitions.path.source import SourceFile
 from partitions.sources import FilesSource
@@ -63,7 +63,7 @@ def plain_rows(
             raise
         except (_NoRecordError, OSError, EOFError, ValueError, LookupError, csv.Error) as error:
             raise SourceError(
-                f"file {root.child(path)} cannot be read as {source.format}: {describe_archive_fault(error) or in_plain_words(error)}"
+                f"file {root.child(path)} cannot be read as {source.format}: {describe_archive_fault(error) or explain_json_error(error)}"
             ) from error
 
 
@@ -124,7 +124,7 @@ def _parse_json(text: str, where: str) -> Any:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
         raise _NoRecordError(
-            f"{where}: expected JSON, found text that does not parse: {in_plain_words(error)}"
+            f"{where}: expected JSON, found text that does not parse: {explain_json_error(error)}"
         ) from error
 
 

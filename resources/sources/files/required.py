@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from partitions.errors import BadFile
 from partitions.path.source import SourceFile
-from partitions.plan import counted
+from partitions.plan import pluralize
 from resources.sources.files.checked import MOST_NAMED_RECORDS
 from resources.sources.files.failures import bad_document
 from resources.sources.files.paths import SOURCE_FILE
@@ -56,7 +56,7 @@ def without_required_values(
             for row in rows.where(is_short).limit(MOST_NAMED_RECORDS).collect()
         ]
         if numbers[file.path] > 1:
-            reasons.append(f"{counted(numbers[file.path], 'such record')} in all")
+            reasons.append(f"{pluralize(numbers[file.path], 'such record')} in all")
         if file.path in paths_with_bad_records:
             reasons.append("records that are set aside are not counted")
         bad_files[file.path] = bad_document(file.path, "; ".join(reasons))

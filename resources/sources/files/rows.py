@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 from typing_extensions import override
 
-from partitions.column.source import Observed
+from partitions.column.source import SourceObservation
 from partitions.dataflow import Dataflow
 from partitions.errors import SchemaEvolved, StrandlineError
 from partitions.instants import milliseconds
-from partitions.last_look import SourceLook
-from partitions.loads import Lacking
+from partitions.last_look import SourceSnapshot
+from partitions.loads import LackingColumn
 from partitions.path.listing_positions import FromBeginning
 from partitions.path.source import SourceFile
 from partitions.predicate import NOTHING, Predicate, any_of
@@ -42,7 +42,7 @@ class FileRows(PinsRows, ReadsAbove):
         source: FileSource,
         spark: Callable[[], SparkSession],
         pinned: Callable[[], str | None],
-        last_look: Callable[[], SourceLook | None],
+        last_look: Callable[[], SourceSnapshot | None],
     ) -> None:
         """Store the parts; open nothing.
 
@@ -61,7 +61,7 @@ class FileRows(PinsRows, ReadsAbove):
         """The warnings about the files."""
         return self._source.remarks
 
-    def observe(self, columns: Sequence[str], now: datetime) -> Observed:
+    def observe(self, columns: Sequence[str], now: datetime) -> SourceObservation:
         """Return the kinds of the columns, from the pinned schema or a sample of the files.
 
         ``now`` is the run's clock.
@@ -70,15 +70,17 @@ class FileRows(PinsRows, ReadsAbove):
         pinned = self._schema(files)
         if pinned is None:  # no file holds a row yet
             look = self._take_look(files, now, ())
-            return Observed(now, dict.fromkeys(columns, "text"), dict.fromkeys(columns), look=look)
+            return SourceObservation(
+                now, dict.fromkeys(columns, "text"), dict.fromkeys(columns), snapshot=look
+            )
         struct = pinned_struct(pinned)
         column_kinds = kinds(struct)
         requested_kinds = {name: column_kinds[name] for name in columns if name in column_kinds}
-        return Observed(
+        return SourceObservation(
             now,
             requested_kinds,
             {},
-            look=self._take_look(files, now, tuple(requested_kinds.values())),
+            snapshot=self._take_look(files, now, tuple(requested_kinds.values())),
             columns=struct.fieldNames(),
         )
 
@@ -126,7 +128,7 @@ class FileRows(PinsRows, ReadsAbove):
         """Compare ``source.schema`` with the pinned schema."""
         self._source.check_schema(spark, pinned)
 
-    def lacking(self, spark: SparkSession, pinned: str) -> Sequence[Lacking]:
+    def lacking(self, spark: SparkSession, pinned: str) -> Sequence[LackingColumn]:
         """Return the pinned columns that some of the current files lack."""
         return self._source.lacking(spark, self._list_files(), pinned)
 
@@ -150,10 +152,12 @@ class FileRows(PinsRows, ReadsAbove):
         """Return a hash of the listing."""
         return _contents(self._list_files())
 
-    def _take_look(self, files: Sequence[SourceFile], now: datetime, highest: Sequence[Any]) -> SourceLook:
+    def _take_look(
+        self, files: Sequence[SourceFile], now: datetime, highest: Sequence[Any]
+    ) -> SourceSnapshot:
         settled = milliseconds(now - self._dataflow.column.settle_time)
         newest = max((file.modified for file in files), default=0)
-        return SourceLook(_contents(files), newest, settled, tuple(highest))
+        return SourceSnapshot(_contents(files), newest, settled, tuple(highest))
 
     def _list_files(self) -> tuple[SourceFile, ...]:
         return self._source.list_above(FromBeginning()).listed.files

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from partitions.dataflow import Dataflow
 from partitions.errors import BadFile, StrandlineError
-from partitions.loads import Lacking
+from partitions.loads import LackingColumn
 from partitions.path.bad_files import FILE_VANISHED
 from partitions.path.listing_positions import FromBeginning, ListingStart
-from partitions.path.skipped import Skipped, joined, skip_warnings
+from partitions.path.skipped import SkippedNames, merge_skipped, skip_warnings
 from partitions.path.source import SourceFile
 from resources import listing
 from resources.connections.places import Place
@@ -54,7 +54,7 @@ class FileSource:
         self._checker = FileChecker(self._format, self._reader, dataflow)
         self._follower = SchemaFollower(self._format, self._checker, dataflow)
         self._judge = FileJudge(self._format, self._checker, self._follower, dataflow)
-        self._skipped: tuple[Skipped, ...] = ()
+        self._skipped: tuple[SkippedNames, ...] = ()
 
     @property
     def remarks(self) -> Sequence[str]:
@@ -76,7 +76,9 @@ class FileSource:
         """
         root = self.root.child(folder) if folder else self.root
         step = listing.list_above(root, position, self._definition.endings, budget=budget, resume=resume)
-        self._skipped = joined(self._skipped, (skipped.below(folder) for skipped in step.listed.skipped))
+        self._skipped = merge_skipped(
+            self._skipped, (skipped.in_folder(folder) for skipped in step.listed.skipped)
+        )
         return replace(step, listed=replace(step.listed, skipped=self._skipped))
 
     def listed(self, columns: Sequence[str]) -> Iterator[Mapping[str, Any]]:
@@ -180,20 +182,22 @@ class FileSource:
         bad_texts = self._checker.check(spark, files, schema).bad_texts
         return self._reader.read(spark, files, schema, origin=origin, bad_texts=bad_texts)
 
-    def lacking(self, spark: SparkSession, files: Sequence[SourceFile], pinned: str) -> Sequence[Lacking]:
+    def lacking(
+        self, spark: SparkSession, files: Sequence[SourceFile], pinned: str
+    ) -> Sequence[LackingColumn]:
         """Return the pinned columns that some of the files lack, as far as their headers or records show."""
         names = PinnedSchema.of(pinned).data.fieldNames()
         names_by_path = (
             self._format.columns.names_of(spark, [file for file in files if file.size > 0], names) or {}
         )
-        columns: list[Lacking] = []
+        columns: list[LackingColumn] = []
         for name in names:
             paths_without = frozenset(
                 path for path, own_names in names_by_path.items() if name.casefold() not in own_names
             )
             if paths_without:
                 columns.append(
-                    Lacking(name, None if len(paths_without) == len(names_by_path) else paths_without)
+                    LackingColumn(name, None if len(paths_without) == len(names_by_path) else paths_without)
                 )
         return columns
 

@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 
-from partitions.errors import BadFile, SourceError, in_one_line
+from partitions.errors import BadFile, SourceError, shorten_to_line
 from partitions.path.hive import folder_value, partition_columns
 from partitions.path.listing_positions import FromBeginning
 from partitions.path.names_by_time import examine
-from partitions.path.skipped import in_quotes, skip_warnings
+from partitions.path.skipped import quote_name, skip_warnings
 from partitions.path.source import SourceFile
 from partitions.records.first_types import (
     FirstTypes,
@@ -81,7 +81,7 @@ class UnreadableFile:
 
     def __str__(self) -> str:
         """Return the path and the reason in one line."""
-        return f"{in_quotes(self.path)}: {self.why}"
+        return f"{quote_name(self.path)}: {self.why}"
 
 
 @dataclass(frozen=True)
@@ -192,7 +192,7 @@ def survey(place: Place) -> Survey:
 def _describe_loose_files(paths: Sequence[str]) -> Iterator[str]:
     """Yield a line that names the files beside the folders of datasets, if there are any."""
     if paths:
-        names = ", ".join(f"'{in_quotes(path)[1:-1]}'" for path in paths[:_MOST_NAMED])
+        names = ", ".join(f"'{quote_name(path)[1:-1]}'" for path in paths[:_MOST_NAMED])
         more = f" and {len(paths) - _MOST_NAMED:,} more" if len(paths) > _MOST_NAMED else ""
         yield (
             f"passed over {names}{more}: files beside the folders of datasets belong to none of them. Move files of one kind into a folder"
@@ -355,7 +355,7 @@ def _read_head(place: Place, path: str) -> bytes:
     except Exception as error:  # noqa: BLE001 - bytes of any kind meet the readers of several libraries
         if fault := describe_archive_fault(error):
             raise UnclearColumns(f"it does not read: {fault}") from None
-        raise UnclearColumns(f"it does not read: {in_one_line(str(error))[:200]}") from None
+        raise UnclearColumns(f"it does not read: {shorten_to_line(str(error))[:200]}") from None
     if not data:
         raise UnclearColumns("it is empty", "empty")
     return data

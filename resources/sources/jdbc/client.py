@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from partitions.errors import SourceError
 from partitions.sources.database_types import ColumnType, mariadb_type
-from partitions.unit_values import Kind
+from partitions.unit_values import ValueType
 from resources.connections.jdbc import JdbcConnection
 from resources.dialects import DIALECTS
 from resources.dialects.dialect import Dialect
@@ -33,7 +33,7 @@ _ALIVE: dict[str, Any] = {
 _SESSION = ("-c TimeZone=UTC", "-c DateStyle=ISO", "-c extra_float_digits=3")
 """How values are written, whatever the role's settings and the database's are."""
 
-_POSTGRESQL_KINDS: Mapping[int, Kind] = {
+_POSTGRESQL_KINDS: Mapping[int, ValueType] = {
     1184: "instant",
     1114: "local",
     1082: "day",
@@ -59,7 +59,7 @@ _DIGITS = 38
 _BINARY = 63
 """MariaDB's number of the character set of bytes."""
 
-_MYSQL_KINDS: Mapping[int, Kind] = {
+_MYSQL_KINDS: Mapping[int, ValueType] = {
     7: "instant",
     12: "local",
     10: "day",
@@ -96,7 +96,7 @@ class Column(NamedTuple):
     """
 
     name: str
-    kind: Kind | None
+    kind: ValueType | None
     type: ColumnType
     why: str = ""
     own_name: str | None = None

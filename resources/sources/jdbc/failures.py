@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from partitions.errors import BadPart, SourceError, SourceInterrupted, in_one_line
+from partitions.errors import BadPart, SourceError, SourceInterrupted, shorten_to_line
 from partitions.sources.database_types import EXPECTED_UNIT_VALUE
 from resources.connections.jdbc import JdbcConnection
 from resources.dialects import DIALECTS
@@ -65,9 +65,9 @@ def source_error(error: Exception, connection: JdbcConnection, shown: str = "") 
 
 
 def _bad_value(refused: RefusedValue, connection: JdbcConnection, shown: str) -> BadPart:
-    where = f" in the row with {in_one_line(refused.row)}" if refused.row else ""
+    where = f" in the row with {shorten_to_line(refused.row)}" if refused.row else ""
     value, is_of_units = refused.value, refused.expected.startswith(EXPECTED_UNIT_VALUE)
-    found = f"{value!r} ({len(value)} letters)" if is_of_units else in_one_line(value)
+    found = f"{value!r} ({len(value)} letters)" if is_of_units else shorten_to_line(value)
     why = f"column {refused.column}: expected {refused.expected}, found {found}{where}"
     why = connection.hide(why)
     dialect, is_array = DIALECTS[connection.system], "an array" in refused.expected
@@ -110,7 +110,7 @@ _ASIDE = re.compile(r"\n\s*Is the server running [^\n]*\?|\n\s*\^\s*(?=\n|$)")
 
 def error_of(said: str, connection: JdbcConnection) -> SourceError:
     """The error for what a database or its driver said."""
-    line = in_one_line(_ASIDE.sub("", connection.hide(said))).rstrip(".") or "nothing"
+    line = shorten_to_line(_ASIDE.sub("", connection.hide(said))).rstrip(".") or "nothing"
     reason = _QUOTED.sub("''", said.partition("\nLINE ")[0])  # behind it PostgreSQL quotes the query
     if _CREDENTIALS.search(reason):
         return SourceError(

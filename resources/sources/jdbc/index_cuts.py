@@ -7,8 +7,8 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any
 
-from partitions.column.cuts_by_statistics import SPREAD_KINDS, Spread
-from partitions.column.predicates import Range, rows_in
+from partitions.column.cuts_by_statistics import DIVISIBLE_TYPES, Histogram
+from partitions.column.predicates import ColumnRange, rows_in_ranges
 from resources.sources.jdbc.client import Client
 from resources.sources.jdbc.observing import indexed_and_never_null
 from resources.sources.jdbc.questions import Questions
@@ -18,7 +18,7 @@ WALKED_ROWS = 1_000_000
 
 
 def cut_along_index(
-    database: Client, questions: Questions, range_: Range, rows: int, most: int, walked_rows: int
+    database: Client, questions: Questions, range_: ColumnRange, rows: int, most: int, walked_rows: int
 ) -> Sequence[Any]:
     """Return values that cut a range into parts of about so many rows, ascending, each the last of its part; none without an index.
 
@@ -40,7 +40,7 @@ def cut_along_index(
             cuts += islice(_cuts_by_statistics(database, questions, rest, rows), most - len(cuts))
             rest, asks_statistics = replace(rest, lower=cuts[-1], lower_inclusive=False), False
             continue
-        value = database.value(questions.nth(range_.column, rows_in([rest]), rows))
+        value = database.value(questions.nth(range_.column, rows_in_ranges([rest]), rows))
         if value is None or value == range_.upper:
             break
         cuts.append(value)
@@ -48,11 +48,13 @@ def cut_along_index(
     return cuts
 
 
-def _cuts_by_statistics(database: Client, questions: Questions, rest: Range, rows: int) -> Iterator[Any]:
+def _cuts_by_statistics(
+    database: Client, questions: Questions, rest: ColumnRange, rows: int
+) -> Iterator[Any]:
     """What the statistics tell of where to cut the rest of a range; nothing if they tell nothing of it."""
     (described,) = database.describe(questions.only([rest.column]))
     kind = described.kind
-    query = questions.spread(rest.column, kind) if kind in SPREAD_KINDS else None
+    query = questions.spread(rest.column, kind) if kind in DIVISIBLE_TYPES else None
     bounds = database.ask(query) if query is not None else ()
     if bounds:
-        yield from Spread([bound for _, bound in bounds], bounds[0][0]).cuts(rest.lower, rest.upper, rows)
+        yield from Histogram([bound for _, bound in bounds], bounds[0][0]).cuts(rest.lower, rest.upper, rows)

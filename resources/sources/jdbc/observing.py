@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from partitions.column.source import Observed
+from partitions.column.source import SourceObservation
 from partitions.errors import SourceError
 from partitions.predicate import AllOf, Among
 from partitions.sources import JdbcSource
 from partitions.sources.database_types import readable_types
-from partitions.spelling import beside_known
-from partitions.unit_values import Kind
+from partitions.spelling import describe_missing
+from partitions.unit_values import ValueType
 from resources.connections.jdbc import JdbcConnection
 from resources.sources.jdbc.client import Client, Column, client, is_unknown_column
 from resources.sources.jdbc.questions import Questions
@@ -23,7 +23,7 @@ def observe_columns(
     source: JdbcSource,
     questions: Questions,
     columns: Sequence[str],
-) -> Observed:
+) -> SourceObservation:
     """Ask for the clock, the columns' types, and what indexes tell; all of one snapshot.
 
     Args:
@@ -39,7 +39,7 @@ def observe_columns(
     now = database.clock()
     described = _describe(database, connection, source, questions, columns)
     readable_types(database.describe(questions.columns()), source.label)
-    kinds_of: dict[str, Kind] = {column.name: column.kind for column in described if column.kind}
+    kinds_of: dict[str, ValueType] = {column.name: column.kind for column in described if column.kind}
     refused = {column.name: column.why for column in described if not column.kind}
     indexed, never_null = indexed_and_never_null(database, questions)
     highest = {
@@ -48,7 +48,9 @@ def observe_columns(
         if name in indexed and kind not in ("text", "flag")
     }
     nulls = _count_nulls(database, questions, columns, indexed, never_null)
-    return Observed(now, kinds_of, highest, nulls, refused=refused, source=_identity(database, source))
+    return SourceObservation(
+        now, kinds_of, highest, nulls, refused_columns=refused, source=_identity(database, source)
+    )
 
 
 def indexed_and_never_null(database: Client, questions: Questions) -> tuple[set[str], set[str]]:
@@ -87,7 +89,7 @@ def _check_names(source: JdbcSource, columns: Sequence[str], names: Sequence[str
     missing = [column for column in columns if column not in names]
     if missing:
         raise SourceError(
-            f"watermark.columns: expected columns of {source.label}, found {beside_known(missing, names)}. Name those that are there,"
+            f"watermark.columns: expected columns of {source.label}, found {describe_missing(missing, names)}. Name those that are there,"
             " or put the old names back at the source"
         )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from partitions.column.predicates import Range, cut
+from partitions.column.predicates import ColumnRange, cut_range
 from partitions.predicate import Predicate, all_of
 from partitions.window.extent import Extent
 from partitions.window.predicates import WindowColumns, extents_predicate
@@ -16,7 +16,10 @@ MOST_STEPS = 1_000
 
 
 def parallel_parts(
-    extents: Sequence[Extent], column: str, columns: WindowColumns, cuts_of: Callable[[Range], Sequence[Any]]
+    extents: Sequence[Extent],
+    column: str,
+    columns: WindowColumns,
+    cuts_of: Callable[[ColumnRange], Sequence[Any]],
 ) -> list[Predicate]:
     """Return the rows of some extents in at most ``PARTS`` parts of about the same size along their time; none if one connection reads them sooner.
 
@@ -31,7 +34,7 @@ def parallel_parts(
     uppers = [extent.upper for extent in extents if extent.upper is not None]
     if len(lowers) < len(extents) or len(uppers) < len(extents):
         return []
-    window = Range(column, columns.bound(min(lowers)), columns.bound(max(uppers)), True, False)
+    window = ColumnRange(column, columns.bound(min(lowers)), columns.bound(max(uppers)), True, False)
     steps = cuts_of(window)
     if not steps:
         return []
@@ -39,4 +42,4 @@ def parallel_parts(
     cuts = [steps[(len(steps) + 1) * number // parts - 1] for number in range(1, parts)]
     rows_of_extents = extents_predicate(extents, columns)
     # Without outer bounds: when clocks are put back, the end of the last window may lie below that of another.
-    return [all_of((rows_of_extents, part.rows)) for part in cut(Range(column, None, None), cuts)]
+    return [all_of((rows_of_extents, part.rows)) for part in cut_range(ColumnRange(column, None, None), cuts)]

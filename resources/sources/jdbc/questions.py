@@ -11,7 +11,7 @@ from datetime import tzinfo
 
 from partitions.predicate import NOTHING, Predicate
 from partitions.sources import JdbcSource
-from partitions.unit_values import Kind
+from partitions.unit_values import ValueType
 from resources.dialects import Dialect
 from resources.dialects.predicates import sql
 from resources.sources.jdbc.relation import Relation
@@ -53,7 +53,7 @@ class Questions:
             None if self._source.query is not None else self._dialect.known_columns(self._source.table_parts)
         )
 
-    def spread(self, column: str, kind: Kind) -> str | None:
+    def spread(self, column: str, kind: ValueType) -> str | None:
         """What statistics know of a column's values; None for a query, of which there are none."""
         if self._source.query is not None:
             return None
@@ -67,7 +67,7 @@ class Questions:
         """The number of rows that a predicate means."""
         return f"SELECT count(*) FROM {self._relation.whole()} WHERE {sql(rows, self._dialect)}"  # noqa: S608 - names are quoted, values are literals
 
-    def highest(self, column: str, kind: Kind, rows: Predicate | None = None) -> str:
+    def highest(self, column: str, kind: ValueType, rows: Predicate | None = None) -> str:
         """The highest value of a column that holds what ``kind`` says, in some rows or in all; the highest that Spark knows, and no infinity."""
         name = self._dialect.name(column)
         conditions = [

@@ -9,14 +9,14 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, tzinfo
 
-from partitions.bound_text import Wording
+from partitions.bound_text import BoundFormat
 from partitions.errors import ConfigurationError, PlanError
 from partitions.instants import as_datetime
-from partitions.local_time import earliest, latest
-from partitions.placeholders import Placeholder, inexpressible, wording, written
+from partitions.local_time import earliest_instant, latest_instant
+from partitions.placeholders import Placeholder, bound_format, format_moment, inexpressible_bound
 from partitions.sources import JdbcSource
-from partitions.sql_text import without_end
-from partitions.unit_values import Kind
+from partitions.sql_text import strip_end
+from partitions.unit_values import ValueType
 from partitions.window.extent import Extent
 from resources.dialects import Dialect
 
@@ -53,7 +53,7 @@ class Relation:
         """The same for the columns alone: placeholders stand for some window, and for NULL as its unit."""
         return self.within(_SAMPLE, None)
 
-    def within(self, extent: Extent, kind: Kind | None) -> str:
+    def within(self, extent: Extent, kind: ValueType | None) -> str:
         """The same for an extent of one unit.
 
         A query stands on lines of its own: a comment at its end ends there.
@@ -69,9 +69,9 @@ class Relation:
         if self._source.query is None:
             return self._dialect.relation(self._source.table_parts)
         text = self._source.template.filled(lambda placeholder: self._literal(placeholder, extent, kind))
-        return f"(\n{without_end(text, self._dialect.reading)}\n) AS source"
+        return f"(\n{strip_end(text, self._dialect.reading)}\n) AS source"
 
-    def _literal(self, placeholder: Placeholder, extent: Extent, kind: Kind | None) -> str:
+    def _literal(self, placeholder: Placeholder, extent: Extent, kind: ValueType | None) -> str:
         name = placeholder.unit
         if name is None:
             return self._moment(placeholder, extent, kind)
@@ -82,7 +82,7 @@ class Relation:
             )
         return self._dialect.literal(unit.get(name))
 
-    def _moment(self, placeholder: Placeholder, extent: Extent, kind: Kind | None) -> str:
+    def _moment(self, placeholder: Placeholder, extent: Extent, kind: ValueType | None) -> str:
         ms = extent.lower if placeholder.name == "start" else extent.upper
         if ms is None:
             raise ConfigurationError(
@@ -91,13 +91,13 @@ class Relation:
         exact, filters = as_datetime(ms, self._zone), self._source.window_column is not None
         # Rows that tell their time are filtered again, so a bound may lie further out: also beside a column that knows no offset.
         says_offset = self._dialect.moment_says_offset and not filters
-        words = wording(
+        words = bound_format(
             self._source.request_placeholders, placeholder.name, self._zone, plain_says_offset=says_offset
         )
         if filters:
             words = replace(words, says_offset=False)
         elif not words.names(exact) and extent is not _SAMPLE:
-            raise PlanError(inexpressible(placeholder.name, exact))
+            raise PlanError(inexpressible_bound(placeholder.name, exact))
         moment = exact
         if filters:
             moment = self._outwards(placeholder, words, exact)
@@ -105,26 +105,26 @@ class Relation:
                 moment = self._outwards_in_utc(placeholder, words, exact, moment)
         if placeholder.form is None:
             return self._dialect.moment(moment)
-        return self._dialect.text(written(placeholder, moment))
+        return self._dialect.text(format_moment(placeholder, moment))
 
     @staticmethod
-    def _outwards(placeholder: Placeholder, words: Wording, exact: datetime) -> datetime:
+    def _outwards(placeholder: Placeholder, words: BoundFormat, exact: datetime) -> datetime:
         return words.below(exact) if placeholder.name == "start" else words.above(exact)
 
     def _outwards_in_utc(
-        self, placeholder: Placeholder, words: Wording, exact: datetime, moment: datetime
+        self, placeholder: Placeholder, words: BoundFormat, exact: datetime, moment: datetime
     ) -> datetime:
         """A bound that is also far enough out for a database that takes it for a time in its session's zone, which is UTC, beside an instant."""
         in_utc = self._outwards(placeholder, replace(words, zone=UTC), exact)
         if placeholder.name == "end":
             return max(moment, in_utc, key=_wall)
         outer = min(moment, in_utc, key=_wall)
-        if latest(_wall(outer), self._zone) <= exact:
+        if latest_instant(_wall(outer), self._zone) <= exact:
             return outer
         # Clocks of the zone skip it, and some take it for a later time then: no bound lies there.
-        return words.below(earliest(_wall(outer), self._zone) - _INSTANT)
+        return words.below(earliest_instant(_wall(outer), self._zone) - _INSTANT)
 
-    def _is_local_time(self, placeholder: Placeholder, words: Wording) -> bool:
+    def _is_local_time(self, placeholder: Placeholder, words: BoundFormat) -> bool:
         """Whether a literal is a bound without an offset that may stand beside an instant.
 
         A day, or what is coarser, is one if the other end is told so, too; else it may name the day of a column of days, by equality.

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from datetime import tzinfo
 from typing import TYPE_CHECKING
 
-from partitions.local_time import covering
-from partitions.predicate import Predicate, columns_of, renamed
+from partitions.local_time import enclosing_instants
+from partitions.predicate import Predicate, columns_of, rename_columns
 from partitions.sources import JdbcSource
 from partitions.sources.database_types import ColumnType
 from partitions.window.extent import Extent
@@ -73,7 +73,7 @@ class RowQueries:
             [self._sent(types), *(f"{name(column)} AS {name(alias)}" for column, alias in aliases.items())]
         )
         table = f"(SELECT {names} FROM {self._relation.whole()}) AS parts"  # noqa: S608 - names are quoted
-        return table, [sql(renamed(part, aliases), self._dialect) for part in parts]
+        return table, [sql(rename_columns(part, aliases), self._dialect) for part in parts]
 
     def numbered(self, extents: Sequence[Extent], schema: StructType, types: Types) -> str:
         """The same for extents of one unit each, with the number of each in a column of its own.
@@ -89,7 +89,7 @@ class RowQueries:
     def _within(self, extent: Extent, schema: StructType, types: Types, more: str = "") -> str:
         """The rows of one extent, of a query that is told its ends: these hold all rows that the column says are in it."""
         kind = kinds(schema).get(self._source.window_column or "")
-        lower, upper = covering(extent.lower, extent.upper, kind, self._zone)
+        lower, upper = enclosing_instants(extent.lower, extent.upper, kind, self._zone)
         relation = self._relation.within(Extent(lower, upper, extent.units), kind)
         return self._select(relation, [extent], schema, types, more)
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from typing_extensions import override
 
-from partitions.column.predicates import Range
-from partitions.column.source import Observed
-from partitions.column.writers import Untold, Writers
+from partitions.column.predicates import ColumnRange
+from partitions.column.source import SourceObservation
+from partitions.column.writers import TransactionsUnknown, WritingTransactions
 from partitions.errors import SourceError, SourceInterrupted, SourceUnreachable
 from partitions.evolution import SchemaMode
 from partitions.predicate import Predicate
@@ -171,18 +171,18 @@ class JdbcRows(PinsColumns):
             with client(self._connection) as opened:
                 yield opened
 
-    def observe(self, columns: Sequence[str], now: datetime) -> Observed:  # noqa: ARG002 - a database has a clock of its own
+    def observe(self, columns: Sequence[str], now: datetime) -> SourceObservation:  # noqa: ARG002 - a database has a clock of its own
         """Ask the database for its clock, the columns' types, and what its indexes tell."""
         with self._asking() as database:
             return observe_columns(database, self._connection, self._definition, self._questions, columns)
 
-    def writers(self, columns: Sequence[str]) -> Writers | Untold:
+    def writers(self, columns: Sequence[str]) -> WritingTransactions | TransactionsUnknown:
         """Ask which transactions are open at this moment, whatever the snapshot of the look; the locks of a SELECT tell the tables behind a query."""
         with self._asking() as database:
             database.describe(self._questions.only(columns))
             return open_writers(database, columns)
 
-    def cuts(self, range_: Range, rows: int, most: int) -> Sequence[Any]:
+    def cuts(self, range_: ColumnRange, rows: int, most: int) -> Sequence[Any]:
         """Walk along the column's index, if it has one; far into a range, by the database's statistics as long as they tell of it."""
         with self._asking() as database:
             return cut_along_index(database, self._questions, range_, rows, most, self._walked_rows)

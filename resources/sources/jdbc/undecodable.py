@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from partitions.errors import BadPart, SourceError, in_one_line
+from partitions.errors import BadPart, SourceError, shorten_to_line
 from partitions.sources.database_types import MAX_SHOWN_LETTERS, ColumnType
 from resources.connections.jdbc import JdbcConnection
 from resources.dialects import DIALECTS
@@ -41,7 +41,7 @@ def find_undecodable(
 def undecodable_text(column: str, encoded: str, row: str, connection: JdbcConnection, shown: str) -> BadPart:
     """The error for a text that is no UTF-8, in a database that takes any bytes; ``encoded`` are its bytes in hexadecimal."""
     cut = encoded if len(encoded) <= MAX_SHOWN_LETTERS else f"{encoded[:MAX_SHOWN_LETTERS]}…"
-    where = f" in the row with {in_one_line(connection.hide(row))}" if row else ""
+    where = f" in the row with {shorten_to_line(connection.hide(row))}" if row else ""
     why = f"column {column}: expected text in UTF-8, found the bytes {cut}{where}"
     name = DIALECTS[connection.system].name(column)
     as_latin = (

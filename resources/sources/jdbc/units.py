@@ -9,8 +9,8 @@ from typing import Any
 from partitions.errors import SourceError
 from partitions.sources import JdbcSource
 from partitions.sources.database_types import ColumnType
-from partitions.sql_text import without_end
-from partitions.unit_values import fitted
+from partitions.sql_text import strip_end
+from partitions.unit_values import fit_value
 from partitions.window.extent import Extent
 from resources.connections.jdbc import JdbcConnection
 from resources.sources.jdbc.client import client
@@ -38,7 +38,7 @@ def distinct_rows(
         names = ", ".join(map(dialect.name, columns))
         order = ", ".join(str(number) for number, _ in enumerate(columns, 1))
         rows = (
-            f"(\n{without_end(source.query, dialect.reading)}\n) AS units"
+            f"(\n{strip_end(source.query, dialect.reading)}\n) AS units"
             if source.query is not None
             else ".".join(map(dialect.name, source.table_parts))
         )
@@ -66,6 +66,6 @@ def asked_texts(
             type_ = types.get(column)
             is_text = type_ is not None and type_.spark_type == "string"
             if is_text and f"unit.{name}" not in source.placeholders and name in unit:
-                value = fitted(unit[name], "text", zone)
+                value = fit_value(unit[name], "text", zone)
                 texts.setdefault(column, set()).update([] if value is None else [value])
     return texts

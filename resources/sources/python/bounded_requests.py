@@ -8,10 +8,10 @@ from typing import Any
 
 from partitions.column.predicates import ranges_of
 from partitions.instants import as_datetime
-from partitions.local_time import covering, repeated
+from partitions.local_time import enclosing_instants, repeated_time
 from partitions.predicate import Predicate
 from partitions.sources import PythonSource
-from partitions.unit_values import Kind
+from partitions.unit_values import ValueType
 from partitions.window.extent import Extent
 from resources.sources.python.call import FunctionCaller
 from resources.sources.python.request import RowRequest
@@ -30,10 +30,10 @@ class BoundedRequests:
         """
         self._caller, self._source, self._zone = caller, source, zone
 
-    def within(self, extent: Extent, kind: Kind | None = None) -> RowRequest:
+    def within(self, extent: Extent, kind: ValueType | None = None) -> RowRequest:
         """The request for an extent; its ends hold all rows of which a window column of that kind says that they are in it."""
         (unit,) = extent.units
-        covered = covering(extent.lower, extent.upper, kind, self._zone)
+        covered = enclosing_instants(extent.lower, extent.upper, kind, self._zone)
         ends = [None if ms is None else as_datetime(ms, self._zone) for ms in covered]
         if self._source.window_column is not None and ends[0] is not None:
             # What it yields without a zone counts as of the second pass, and is asked for with both.
@@ -53,5 +53,5 @@ class BoundedRequests:
         """A lower bound; of an instant in an hour that a clock repeats the start of its first pass."""
         if not isinstance(bound, datetime) or bound.tzinfo is None:
             return bound
-        stretch = repeated(bound.astimezone(self._zone))
+        stretch = repeated_time(bound.astimezone(self._zone))
         return bound if stretch is None else stretch.start

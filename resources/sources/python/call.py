@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import Any, NoReturn
 
-from partitions.errors import SchemaError, SourceError, SourceUnreachable, StrandlineError, in_one_line
+from partitions.errors import SchemaError, SourceError, SourceUnreachable, StrandlineError, shorten_to_line
 from partitions.sources import PythonSource
 from resources.sources.python.batches import Raw, WrongYield, raw_batches
 from resources.sources.python.request import RowRequest
@@ -70,7 +70,7 @@ class FunctionCaller:
         if isinstance(error, WrongYield):
             raise SourceError(self._said(function, request, str(error)), code="function_yield") from None
         made = SourceUnreachable if isinstance(error, _PASSING) else SourceError
-        what = f"{in_one_line(user_error_line(error)).rstrip(' .')}. Nothing of these rows was saved"
+        what = f"{shorten_to_line(user_error_line(error)).rstrip(' .')}. Nothing of these rows was saved"
         # The user's own error may quote a secret, and Dagster would show it as the cause.
         raise made(self._said(function, request, what), code="function_failed") from None
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from partitions.column.predicates import ranges_of
 from partitions.errors import SchemaError
-from partitions.plan import counted
+from partitions.plan import pluralize
 from partitions.predicate import AnyOf, Predicate
 from resources.dialects.arrow import expression
 from resources.sources.python.batches import Raw, column_names, row_count
@@ -105,7 +105,7 @@ class FunctionCalls:
         if count and named and not has_any:
             missing = " or ".join(sorted(named))
             error = SchemaError(
-                f"expected a column {missing}, found none in {counted(count, 'row')}",
+                f"expected a column {missing}, found none in {pluralize(count, 'row')}",
                 reason="missing_column",
                 field=missing,
             )

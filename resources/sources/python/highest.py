@@ -8,7 +8,7 @@ from partitions.dataflow import Dataflow
 from partitions.errors import SourceError
 from partitions.predicate import NOTHING
 from partitions.sources import PythonSource
-from partitions.unit_values import fitted
+from partitions.unit_values import fit_value
 from partitions.watermark import compare_values
 from resources.sources.python.call import FunctionCaller
 from resources.sources.python.schema import FunctionSchema
@@ -55,7 +55,7 @@ def told_highest(
         type_ = schema.type_of(column, NOTHING)
         array = own_array([highest], zone_name) if type_ is None else of_python([highest], type_, zone_name)
         value = array[0].as_py()
-        return value if kind is None else fitted(value, kind, dataflow.zone)
+        return value if kind is None else fit_value(value, kind, dataflow.zone)
     except (pa.ArrowException, ArithmeticError, TypeError, ValueError) as error:
         raise SourceError(
             f"dataflow {dataflow.name}: function {source.highest}: expected the highest value of {column}, or None: {error}",

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from partitions.column.predicates import Range
+from partitions.column.predicates import ColumnRange
 from partitions.errors import ConfigurationError
 
 
@@ -26,7 +26,7 @@ class RowRequest:
     """
 
     dataflow: str
-    bounds: Mapping[str, Range] = field(default_factory=dict)
+    bounds: Mapping[str, ColumnRange] = field(default_factory=dict)
     start: datetime | None = None
     end: datetime | None = None
     unit: Mapping[str, Any] = field(default_factory=dict)
@@ -67,7 +67,7 @@ class RowRequest:
         return ", ".join(asked) or "without bounds"
 
     @property
-    def _only(self) -> Range | None:
+    def _only(self) -> ColumnRange | None:
         if len(self.bounds) > 1:
             raise ConfigurationError(
                 f"expected bounds of one column, found those of {', '.join(self.bounds)}: use request.bounds[column].lower"

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 from partitions.column.predicates import ranges_of
 from partitions.dataflow import Dataflow
-from partitions.ddl import Column, kinds_of, parse_ddl
+from partitions.ddl import Column, parse_ddl, value_types
 from partitions.errors import SchemaError, SchemaEvolved
 from partitions.path.definition import PathWatermark
 from partitions.predicate import Predicate
 from partitions.sources import PythonSource
-from partitions.unit_values import Kind, kind_of_value
+from partitions.unit_values import ValueType, value_type_of
 from resources.sources.evolving import FOLLOWS, changed, evolution_of
 from resources.sources.files.failures import schema_mismatch
 from resources.sources.files.pinned import PinnedSchema
@@ -106,9 +106,9 @@ class FunctionSchema:
         return spark.createDataFrame([], self._source.schema_).schema
 
     @cached_property
-    def declared(self) -> Mapping[str, Kind]:
+    def declared(self) -> Mapping[str, ValueType]:
         """What columns hold, by the declared schema."""
-        return {} if self._source.schema_ is None else kinds_of(self._source.schema_)
+        return {} if self._source.schema_ is None else value_types(self._source.schema_)
 
     @cached_property
     def _declared_columns(self) -> Mapping[str, Column]:
@@ -189,8 +189,8 @@ class FunctionSchema:
 
         ranges = [range_ for range_ in ranges_of(rows) if range_.column == column]
         bounds = [bound for range_ in ranges for bound in (range_.lower, range_.upper) if bound is not None]
-        kind = self.declared.get(column) or (kind_of_value(bounds[0]) if bounds else None)
-        types: dict[Kind | None, pa.DataType] = {
+        kind = self.declared.get(column) or (value_type_of(bounds[0]) if bounds else None)
+        types: dict[ValueType | None, pa.DataType] = {
             "instant": pa.timestamp("us", "UTC"),
             "local": pa.timestamp("us"),
             "day": pa.date32(),

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 from typing_extensions import override
 
-from partitions.column.source import Observed
+from partitions.column.source import SourceObservation
 from partitions.dataflow import Dataflow
 from partitions.errors import SchemaError
-from partitions.loads import Lacking
+from partitions.loads import LackingColumn
 from partitions.predicate import AllOf, Among, Predicate, columns_of
 from partitions.sources import PythonSource
-from partitions.unit_values import Kind
+from partitions.unit_values import ValueType
 from partitions.window.extent import Extent
 from partitions.window.predicates import WindowColumns, extents_predicate, split_disjoint
 from resources.dialects.arrow import expression
@@ -144,7 +144,7 @@ class PythonRows(RowSource, ReadsAbove, TellsLacking):
                 earlier.append(rows)  # two units may be one value of the column
         return self._rows.frame(spark, calls, schema)
 
-    def _columns_told(self, known: dict[str, Kind]) -> WindowColumns:
+    def _columns_told(self, known: dict[str, ValueType]) -> WindowColumns:
         """Which columns tell a row's window and unit; of what none tells the function itself takes care."""
         source, window = self._source, self._dataflow.window
         units = {f"unit.{name}" for name in window.unit_fields if name not in source.unit_columns}
@@ -155,7 +155,7 @@ class PythonRows(RowSource, ReadsAbove, TellsLacking):
 
     # Rows above a column watermark
 
-    def observe(self, columns: Sequence[str], now: datetime) -> Observed:
+    def observe(self, columns: Sequence[str], now: datetime) -> SourceObservation:
         """The clock is the run's; only the function ``highest`` tells the highest values before rows are fetched."""
         declared_kinds = {
             name: self._schema.declared[name] for name in columns if name in self._schema.declared
@@ -165,9 +165,9 @@ class PythonRows(RowSource, ReadsAbove, TellsLacking):
             name: told_highest(self._caller, self._dataflow, self._source, self._schema, name)
             for name in asked_columns
         }
-        return Observed(now, declared_kinds, maxima)
+        return SourceObservation(now, declared_kinds, maxima)
 
-    def look_at(self, columns: Sequence[str]) -> Mapping[str, Kind | None]:
+    def look_at(self, columns: Sequence[str]) -> Mapping[str, ValueType | None]:
         """Call the function without bounds for its first rows."""
         if self._schema.sampled is None:
             return dict.fromkeys(columns)
@@ -227,9 +227,9 @@ class PythonRows(RowSource, ReadsAbove, TellsLacking):
         )
 
     @override
-    def lacking(self, spark: SparkSession, pinned: str) -> Sequence[Lacking]:
+    def lacking(self, spark: SparkSession, pinned: str) -> Sequence[LackingColumn]:
         """Return the pinned columns that no batch of the rows that were read last has."""
-        return tuple(map(Lacking, self._rows.lacking(pinned_struct(pinned).fieldNames())))
+        return tuple(map(LackingColumn, self._rows.lacking(pinned_struct(pinned).fieldNames())))
 
     def _compared(self, batch: Raw, rows: Predicate, request: RowRequest, *more: str) -> pa.Table:
         """The rows of a batch that are meant, with the columns that tell which these are, before all columns are known."""

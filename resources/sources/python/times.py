@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime, time
 from typing import Any
 
 from partitions.instants import zone_of
-from partitions.local_time import latest
+from partitions.local_time import latest_instant
 
 _MISSING = frozenset({"NaTType", "NAType"})
 """What pandas writes for no value, by the names of the types."""
@@ -44,7 +44,8 @@ def times_of_one_kind(values: Sequence[Any], zone: str | None, zoned: bool) -> S
             raise TypeError("they are times with and without a zone")
         local = zone_of(zone or "UTC")
         return [
-            value and (value.astimezone(UTC) if value.tzinfo else latest(value, local)) for value in times
+            value and (value.astimezone(UTC) if value.tzinfo else latest_instant(value, local))
+            for value in times
         ]
     return times
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
-from partitions.plan import counted
+from partitions.plan import pluralize
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -41,7 +41,8 @@ class MaintenanceResult:
     def __str__(self) -> str:
         """Return the counts as a phrase."""
         counts = [
-            f"{counted(count, 'file')} {name.removeprefix('files ')}" for name, count in self.counts().items()
+            f"{pluralize(count, 'file')} {name.removeprefix('files ')}"
+            for name, count in self.counts().items()
         ]
         return ", ".join(counts) or "nothing to do"
 

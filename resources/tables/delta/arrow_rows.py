@@ -11,7 +11,7 @@ from copy import copy
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
-from partitions.errors import SourceError, in_one_line
+from partitions.errors import SourceError, shorten_to_line
 from partitions.predicate import Predicate
 from resources.connections.places import Place
 from resources.dialects.arrow import expression
@@ -98,7 +98,7 @@ def count(table: DeltaTable, place: Place, rows: Predicate) -> int:
 
 def unreadable_error(place: Place, error: Exception) -> SourceError:
     """Return the error for a table whose rows cannot be read."""
-    why = in_one_line(str(error)) or type(error).__name__
+    why = shorten_to_line(str(error)) or type(error).__name__
     return SourceError(f"table {place}: cannot be read: {why}")
 
 

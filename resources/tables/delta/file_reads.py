@@ -16,7 +16,7 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from partitions.errors import TargetError
-from partitions.file_statistics import Match, match_of
+from partitions.file_statistics import FileMatch, match_statistics
 from partitions.predicate import Predicate, columns_of
 from resources.sql import quoted
 from resources.tables.data_files.reading import files_reader, is_spark_readable
@@ -141,7 +141,7 @@ def _matching_files(
     return [
         file
         for file in selected_actions.to_pylist()
-        if match_of(rows, extents_of(file, rows)) is not Match.NONE
+        if match_statistics(rows, extents_of(file, rows)) is not FileMatch.NONE
     ]
 
 

@@ -17,8 +17,8 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-from partitions.decimal_bounds import digits_of
-from partitions.errors import TargetError, in_one_line
+from partitions.decimal_bounds import decimal_digits
+from partitions.errors import TargetError, shorten_to_line
 from partitions.loads import Append
 from resources.connections.places import Place
 from resources.spark.settings import set_all
@@ -48,7 +48,7 @@ _MOST_ATTEMPTS = 20
 
 def is_long_decimal(data_type: Any) -> bool:
     """Return whether a type is a decimal with more digits than a double holds."""
-    digits = digits_of(data_type)
+    digits = decimal_digits(data_type)
     return digits is not None and digits.precision > sys.float_info.dig
 
 
@@ -160,7 +160,7 @@ def write_exact_statistics(log: DeltaLog, paths: Sequence[str]) -> int:
             newest_table = log.table()
             if newest_table is None or newest_table.version() == table.version():
                 raise TargetError(
-                    f"table {log.place}: its statistics cannot be written: {in_one_line(str(error))}. No row was changed"
+                    f"table {log.place}: its statistics cannot be written: {shorten_to_line(str(error))}. No row was changed"
                 ) from error
         else:
             return len(actions)

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from partitions.errors import TargetError, in_one_line
+from partitions.errors import TargetError, shorten_to_line
 from resources.connections.object_store_errors import store_failure
 from resources.connections.places import Place
 from resources.tables.delta.commit import DeltaCommit, file_name
@@ -157,7 +157,7 @@ class DeltaLog:
             raise self._error(f"read version {version} of", error) from None
 
     def _error(self, verb: str, error: Exception) -> TargetError:
-        message = f"{type(error).__name__}: {in_one_line(_COLOUR.sub('', str(error)))}"
+        message = f"{type(error).__name__}: {shorten_to_line(_COLOUR.sub('', str(error)))}"
         if self.place.local is None and _STORE_ERRORS.search(str(error)):
             message = str(store_failure(self.place, error))
         elif isinstance(error, OSError):

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from partitions.errors import RowsRefused, TargetError
-from partitions.file_statistics import Match, match_of
+from partitions.file_statistics import FileMatch, match_statistics
 from partitions.loads import Append, ByKeys, Load, Replace
 from resources.connections.places import Place
 from resources.dialects.predicates import sql
@@ -178,10 +178,10 @@ def find_removals(table: DeltaTable, load: Load) -> Removals:
     import pyarrow as pa
 
     files = pa.table(table.get_add_actions(flatten=True)).to_pylist()
-    matches = [(file, match_of(load.where, extents_of(file, load.where))) for file in files]
+    matches = [(file, match_statistics(load.where, extents_of(file, load.where))) for file in files]
     removals = Removals(
-        [file for file, match in matches if match is Match.ALL],
-        [file for file, match in matches if match is Match.UNKNOWN],
+        [file for file, match in matches if match is FileMatch.ALL],
+        [file for file, match in matches if match is FileMatch.UNKNOWN],
     )
     if removals.partial_files and table.metadata().partition_columns:
         raise NeedsEngine(

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 from uuid import uuid4
 
-from partitions.errors import SourceError, StrandlineError, TargetError, WriteConflict, in_one_line
+from partitions.errors import SourceError, StrandlineError, TargetError, WriteConflict, shorten_to_line
 from partitions.loads import Append, ByKeys, Load, Replace
 from resources.connections.places import Place
 from resources.tables.contract.commits import Tag
@@ -296,7 +296,7 @@ class DeltaOwnCommit:
             except StrandlineError as unread:
                 raise _UnknownOutcome(unread.message) from error
             if (newest_table and newest_table.version()) == (table and table.version()):
-                error_text = in_one_line(str(error)) or type(error).__name__
+                error_text = shorten_to_line(str(error)) or type(error).__name__
                 raise _UnknownOutcome(
                     f"table {self.log.place}: its log cannot be written: {error_text}"
                 ) from error

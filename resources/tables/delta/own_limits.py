@@ -17,7 +17,7 @@ from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from partitions.file_statistics import Extent
+from partitions.file_statistics import ColumnStatistics
 from partitions.loads import Append, Load
 from partitions.predicate import Predicate, columns_of
 from resources.connections.places import Place
@@ -146,7 +146,7 @@ def nullable_schema(rows: StructType) -> str:
     return json.dumps({"type": "struct", "fields": fields})
 
 
-def extents_of(action: Mapping[str, Any], rows: Predicate) -> dict[str, Extent]:
+def extents_of(action: Mapping[str, Any], rows: Predicate) -> dict[str, ColumnStatistics]:
     """Return the statistics of a file's columns that a predicate compares.
 
     Args:
@@ -156,24 +156,24 @@ def extents_of(action: Mapping[str, Any], rows: Predicate) -> dict[str, Extent]:
     return {column: _extent(action, column) for column in columns_of(rows)}
 
 
-def _extent(action: Mapping[str, Any], column: str) -> Extent:
+def _extent(action: Mapping[str, Any], column: str) -> ColumnStatistics:
     if (key := f"partition.{column}") in action:
         value = action[key]
-        return Extent(value, value, value is None, value is not None)
+        return ColumnStatistics(value, value, value is None, value is not None)
     if "." in column:  # ambiguous: a column ``a.b``, or field b of column a
-        return Extent()
+        return ColumnStatistics()
     lower, upper = action.get(f"min.{column}"), action.get(f"max.{column}")
     if isinstance(lower, float) or isinstance(
         upper, float
     ):  # NaN sorts above all numbers and is in no statistics
-        return Extent()
+        return ColumnStatistics()
     lower, upper = (bound if is_exact_bound(bound) else None for bound in (lower, upper))
     if isinstance(upper, datetime) and upper.microsecond % 1000 == 0:
         upper += _WITHIN_MILLISECOND
     nulls, rows = action.get(f"null_count.{column}"), action.get("num_records")
     if nulls is None or rows is None:
-        return Extent(lower, upper)
-    return Extent(lower, upper, nulls > 0, nulls < rows)
+        return ColumnStatistics(lower, upper)
+    return ColumnStatistics(lower, upper, nulls > 0, nulls < rows)
 
 
 def is_exact_bound(bound: Any) -> bool:

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from partitions.decimal_bounds import digits_of, within
+from partitions.decimal_bounds import decimal_digits, fit_bounds
 from partitions.errors import SourceError, TargetError
 from partitions.predicate import EVERYTHING, Predicate, columns_of
 from resources.connections.places import Place
@@ -194,9 +194,11 @@ def _condition(table: DeltaTable, rows: Predicate) -> str:
     decimals, which may be doubles, or of texts that deltalake may misread.
     """
     types = {field.name: getattr(field.type, "type", "") for field in table.schema().fields}
-    digits = {name: count for name, data_type in types.items() if (count := digits_of(data_type)) is not None}
+    digits = {
+        name: count for name, data_type in types.items() if (count := decimal_digits(data_type)) is not None
+    }
     long_decimals = frozenset(name for name, data_type in types.items() if is_long_decimal(data_type))
-    return sql(within(rows, digits), DataFusion(long_decimals | misread_columns(table, columns_of(rows))))
+    return sql(fit_bounds(rows, digits), DataFusion(long_decimals | misread_columns(table, columns_of(rows))))
 
 
 def _scan_count(table: DeltaTable, place: Place, rows: Predicate) -> int:

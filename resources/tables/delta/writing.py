@@ -9,9 +9,9 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from partitions.errors import WriteConflict, in_one_line
+from partitions.errors import WriteConflict, shorten_to_line
 from partitions.evolution import Evolution, SchemaMode
-from partitions.loads import Append, ByKeys, Load, Replace, ReplaceAll, Scd2, within
+from partitions.loads import Append, ByKeys, Load, Replace, ReplaceAll, Scd2, restrict_load
 from partitions.predicate import Predicate, columns_of
 from partitions.schema_types import all_nullable, field_names
 from partitions.target import HISTORY_COLUMNS
@@ -79,7 +79,7 @@ class DeltaWrites:
                 creates_table and self._share.dataflow is not None and self._log.exists()
             ):
                 raise WriteConflict(
-                    f"table {self._log.place}: another writer committed first: {in_one_line(error_line(error))}. Nothing is lost: the next run tries"
+                    f"table {self._log.place}: another writer committed first: {shorten_to_line(error_line(error))}. Nothing is lost: the next run tries"
                     " again"
                 ) from error
             raise
@@ -172,7 +172,7 @@ class DeltaWrites:
         table = self._log.table() if may_replace_columns else None
         if table is not None and not has_same_columns(table, rows.schema) and self._share.is_alone:
             return load
-        return within(load, self._share.rows)
+        return restrict_load(load, self._share.rows)
 
     def _rows(self, spark: SparkSession) -> DataFrame:
         return spark.read.format("delta").load(self._log.place.spark_url)

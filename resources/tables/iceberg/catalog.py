@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from uuid import uuid4
 from weakref import WeakKeyDictionary
 
-from partitions.errors import TargetError, in_one_line
+from partitions.errors import TargetError, shorten_to_line
 from resources.connections.places import Place
 from resources.spark.settings import set_all
 from resources.sql import quoted
@@ -284,6 +284,6 @@ class FolderCatalog(SqlNames):
 
     def _error(self, verb: str, error: Exception) -> TargetError:
         return TargetError(
-            f"table {self._place}: cannot {verb} its Iceberg metadata: {type(error).__name__}: {in_one_line(str(error))}."
+            f"table {self._place}: cannot {verb} its Iceberg metadata: {type(error).__name__}: {shorten_to_line(str(error))}."
             " Check the table's path, owner and mode"
         )

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from partitions.errors import RowsRefused
-from partitions.evolution import SchemaMode, evolved
+from partitions.evolution import SchemaMode, evolve_schema
 from partitions.loads import Load, ReplaceAll, Scd2
-from partitions.schema_types import Schema, all_nullable, shown
+from partitions.schema_types import Schema, all_nullable, type_text
 from partitions.target import COMMIT_COLUMN, HISTORY_COLUMNS
 from resources.tables.contract.conflict_retries import retry_conflicts
 from resources.tables.iceberg.columns import dotted, sql_type, stored_type
@@ -116,7 +116,7 @@ class EvolvingColumns:
             rows: rows of the slice.
             load_columns: columns that the load adds, and that the rows do not get here.
         """
-        if evolved(self.table.jsonValue(), _incoming_schema(rows.schema), "rescue").rescued:
+        if evolve_schema(self.table.jsonValue(), _incoming_schema(rows.schema), "rescue").rescued:
             return rows
         fields = [field for field in self.table.fields if field.name not in load_columns]
         return with_columns_of(rows, type(self.table)(fields))
@@ -153,7 +153,7 @@ def _alter_clauses(
             and from_type.scale != to_type.scale
         ):
             raise RowsRefused(
-                f"table {table}: column {'.'.join(path)}: expected {shown(from_type.jsonValue())} or a type with more digits before the point, found"
-                f" {shown(to_type.jsonValue())}: Iceberg cannot change the digits after it. Convert the column in sql, or load into a new table"
+                f"table {table}: column {'.'.join(path)}: expected {type_text(from_type.jsonValue())} or a type with more digits before the point, found"
+                f" {type_text(to_type.jsonValue())}: Iceberg cannot change the digits after it. Convert the column in sql, or load into a new table"
             )
         yield f"ALTER COLUMN {dotted(path)} TYPE {sql_type(to_type)}"

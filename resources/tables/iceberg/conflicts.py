@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from partitions.errors import WriteConflict, in_one_line
+from partitions.errors import WriteConflict, shorten_to_line
 
 _LONGEST_REASON = 200
 """Longest part of Iceberg's message in ours, in characters."""
@@ -29,7 +29,7 @@ def is_conflict(error: Exception) -> bool:
     """Return whether a write failed because of another writer's commit."""
     if isinstance(error, BranchLost):
         return True
-    text = in_one_line(str(error))
+    text = shorten_to_line(str(error))
     return any(words in text for words in _CONFLICT_TEXTS)
 
 
@@ -42,6 +42,6 @@ def conflict_error(table: str, number: int, error: Exception) -> WriteConflict:
         error: error that was caught.
     """
     return WriteConflict(
-        f"table {table}: other writers committed while number {number} was written: {in_one_line(str(error))[:_LONGEST_REASON]}. Nothing is lost: the next run"
+        f"table {table}: other writers committed while number {number} was written: {shorten_to_line(str(error))[:_LONGEST_REASON]}. Nothing is lost: the next run"
         " writes it again. If this repeats, pause other writers"
     )

@@ -7,7 +7,7 @@ from datetime import date, datetime, time
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
-from partitions.decimal_bounds import digits_of, within
+from partitions.decimal_bounds import decimal_digits, fit_bounds
 from partitions.predicate import Among, AnyOf, Between, HasValue, Predicate, columns_of
 
 if TYPE_CHECKING:
@@ -34,9 +34,9 @@ def to_expression(predicate: Predicate, schema: Mapping[str, Any]) -> BooleanExp
     types = {field["name"].casefold(): field["type"] for field in schema["fields"]}
     columns = {name: types.get(name.casefold()) for name in columns_of(predicate)}
     digits = {
-        name: count for name, data_type in columns.items() if (count := digits_of(data_type)) is not None
+        name: count for name, data_type in columns.items() if (count := decimal_digits(data_type)) is not None
     }
-    return _expression(within(predicate, digits))
+    return _expression(fit_bounds(predicate, digits))
 
 
 def _expression(predicate: Predicate) -> BooleanExpression:

@@ -15,7 +15,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from partitions.errors import SourceError, TargetError, in_one_line
+from partitions.errors import SourceError, TargetError, shorten_to_line
 from resources.connections.jdbc import JdbcConnection
 from resources.connections.places import Place
 from resources.tables.iceberg.catalog import LOCAL_FILES, SqlNames, key_below
@@ -163,7 +163,7 @@ class JdbcCatalog(SqlNames):
         return key
 
     def _error(self, verb: str, error: Exception) -> TargetError:
-        message = self._connection.hide(in_one_line(str(error)))
+        message = self._connection.hide(shorten_to_line(str(error)))
         return TargetError(
             f"table {self._place}: cannot {verb} (catalog {self._connection}): {type(error).__name__}: {message}"
         )

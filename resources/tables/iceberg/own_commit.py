@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
-from partitions.errors import SourceError, TargetError, WriteConflict, in_one_line
+from partitions.errors import SourceError, TargetError, WriteConflict, shorten_to_line
 from partitions.loads import Append, ByKeys, Load, Replace, ReplaceKeys, Scd2, Upsert
 from partitions.target import COMMIT_COLUMN
 from resources.connections.places import Place
@@ -252,7 +252,7 @@ class IcebergOwnCommit:
             return SnapshotChange.of(written, table, replaced, copied_rows)
         except (OSError, ValueError) as error:
             raise TargetError(
-                f"table {self._place}: a manifest cannot be written: {type(error).__name__}: {in_one_line(str(error))}"
+                f"table {self._place}: a manifest cannot be written: {type(error).__name__}: {shorten_to_line(str(error))}"
             ) from error
 
     def _commit_staged(self) -> None:

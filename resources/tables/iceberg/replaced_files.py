@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeGuard
 
-from partitions.file_statistics import Extent, Match, match_of
+from partitions.file_statistics import ColumnStatistics, FileMatch, match_statistics
 from partitions.loads import Replace
 from partitions.predicate import columns_of
 from resources.connections.places import Place
@@ -117,7 +117,7 @@ def find_named_files(table: PlainTable, names: Collection[str], place: Place) ->
     if len(names) > _MOST_REWRITTEN_FILES:
         raise NeedsEngine(f"rows change in more than {_MOST_REWRITTEN_FILES} files")
     replaced = _find_files(
-        table, lambda file: Match.UNKNOWN if file.file_path in names else Match.NONE, place
+        table, lambda file: FileMatch.UNKNOWN if file.file_path in names else FileMatch.NONE, place
     )
     if len(replaced.entries) != len(names):
         raise ValueError(
@@ -127,20 +127,20 @@ def find_named_files(table: PlainTable, names: Collection[str], place: Place) ->
 
 
 def _find_files(
-    table: PlainTable, match: Callable[[DataFile], Match], place: Place, most_copied: int | None = None
+    table: PlainTable, match: Callable[[DataFile], FileMatch], place: Place, most_copied: int | None = None
 ) -> ReplacedFiles:
     entries, partial_files, manifests, neighbours = list["ManifestEntry"](), list["DataFile"](), [], []
     for manifest in table.manifests:
         matches = [(entry, match(entry.data_file)) for entry in manifest.fetch_manifest_entry(table.io)]
-        matching_entries = [entry for entry, match_ in matches if match_ is not Match.NONE]
+        matching_entries = [entry for entry, match_ in matches if match_ is not FileMatch.NONE]
         if not matching_entries:
             continue
         if manifest.partition_spec_id != table.partition_spec.spec_id:
             raise NeedsEngine("removed files were written when the table was partitioned")
         entries += matching_entries
-        partial_files += [entry.data_file for entry, match_ in matches if match_ is Match.UNKNOWN]
+        partial_files += [entry.data_file for entry, match_ in matches if match_ is FileMatch.UNKNOWN]
         manifests.append(manifest)
-        neighbours += [entry for entry, match_ in matches if match_ is Match.NONE]
+        neighbours += [entry for entry, match_ in matches if match_ is FileMatch.NONE]
     if most_copied is not None and sum(file.file_size_in_bytes for file in partial_files) > most_copied:
         # For large files Spark first checks whether they hold rows to replace.
         raise NeedsEngine(f"more than {most_copied // 2**20} MiB of files may be rewritten")
@@ -180,17 +180,17 @@ class _ComparedColumns:
             if _is_bounded(field)
         }
 
-    def match(self, file: DataFile) -> Match:
+    def match(self, file: DataFile) -> FileMatch:
         """Return whether none, all or some rows of a file are replaced."""
-        return match_of(self._where, {name: self._extent(file, name) for name in self._fields})
+        return match_statistics(self._where, {name: self._extent(file, name) for name in self._fields})
 
-    def _extent(self, file: DataFile, name: str) -> Extent:
+    def _extent(self, file: DataFile, name: str) -> ColumnStatistics:
         id_, value = self._fields[name]
         lower, upper = value(file.lower_bounds), value(file.upper_bounds)
         nulls = (file.null_value_counts or {}).get(id_)
         if nulls is None:
-            return Extent(lower, upper)
-        return Extent(lower, upper, nulls > 0, nulls < file.record_count)
+            return ColumnStatistics(lower, upper)
+        return ColumnStatistics(lower, upper, nulls > 0, nulls < file.record_count)
 
 
 def _is_bounded(field: NestedField | None) -> TypeGuard[NestedField]:

@@ -12,7 +12,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from partitions.errors import TargetError, WriteConflict, in_one_line
+from partitions.errors import TargetError, WriteConflict, shorten_to_line
 from resources.connections.iceberg_rest import RestCatalogServer
 from resources.connections.places import Place
 from resources.tables.contract.conflict_retries import retry_conflicts
@@ -163,7 +163,7 @@ class RestCatalog(SqlNames):
             )
 
     def _error(self, verb: str, error: Exception) -> TargetError:
-        message = self._server.hide(in_one_line(str(error)))
+        message = self._server.hide(shorten_to_line(str(error)))
         return TargetError(
             f"table {self._place}: cannot {verb} (catalog {self._server}): {type(error).__name__}: {message}. Check that the server runs, and the"
             " connection's uri, warehouse and credentials"

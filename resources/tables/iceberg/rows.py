@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from partitions.errors import SourceError, in_one_line
+from partitions.errors import SourceError, shorten_to_line
 from partitions.predicate import EVERYTHING, Predicate
 from partitions.target import COMMIT_COLUMN
 from resources.tables.column_check import check_columns
@@ -370,5 +370,5 @@ def _unreadable_error(metadata: Metadata, error: Exception) -> SourceError:
             " remove-dangling-deletes",
             code="equality_deletes",
         )
-    why = in_one_line(str(error)) or type(error).__name__
+    why = shorten_to_line(str(error)) or type(error).__name__
     return SourceError(f"table {metadata.table_location}: cannot be read: {why}")

@@ -7,9 +7,9 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from partitions.errors import RowsRefused, TargetError, WriteConflict, in_one_line
+from partitions.errors import RowsRefused, TargetError, WriteConflict, shorten_to_line
 from partitions.evolution import SchemaMode
-from partitions.loads import Load, ReplaceAll, within
+from partitions.loads import Load, ReplaceAll, restrict_load
 from resources.connections.iceberg_rest import RestCatalogServer
 from resources.connections.places import Place
 from resources.spark.process import error_line
@@ -150,7 +150,7 @@ class IcebergTable(Table):
         creates_table = base is None and (self._dataflow is None or not self.exists())
         try:
             if self._dataflow is not None:
-                load = within(load, self._share.rows(self._catalog.newest()))
+                load = restrict_load(load, self._share.rows(self._catalog.newest()))
             metadata = None if creates_table or isinstance(load, ReplaceAll) else self._catalog.newest()
             # Folders are named after the values of these columns.
             partition_columns = (
@@ -199,7 +199,7 @@ class IcebergTable(Table):
             spark.sql(f"DROP TABLE IF EXISTS {self._catalog.name(spark)}").collect()
         except Exception as error:
             raise TargetError(
-                f"table {self._place} cannot be removed: {in_one_line(error_line(error))}"
+                f"table {self._place} cannot be removed: {shorten_to_line(error_line(error))}"
             ) from error
         remove_files(self)
 

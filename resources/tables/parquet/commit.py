@@ -14,7 +14,7 @@ from uuid import uuid4
 
 from partitions.errors import ProviderError, RowsRefused, SourceError, TargetError
 from partitions.evolution import SchemaMode
-from partitions.file_statistics import Match, match_of
+from partitions.file_statistics import FileMatch, match_statistics
 from partitions.loads import Append, Load, Replace, ReplaceAll
 from resources.connections.places import Place
 from resources.tables.contract.commits import Tag, Version
@@ -386,10 +386,10 @@ def _find_removals(table: TableSnapshot, load: Load) -> tuple[tuple[ListedFile, 
     if not isinstance(load, Replace):
         raise RowsRefused("a Parquet table supports no keyed load. Use format: delta")
     types = column_types(table.columns_json)
-    matches = [(file, match_of(load.where, extents_of(file, types))) for file in table.files.values()]
+    matches = [(file, match_statistics(load.where, extents_of(file, types))) for file in table.files.values()]
     return (
-        tuple(file for file, match in matches if match is Match.ALL),
-        tuple(file for file, match in matches if match is Match.UNKNOWN),
+        tuple(file for file, match in matches if match is FileMatch.ALL),
+        tuple(file for file, match in matches if match is FileMatch.UNKNOWN),
     )
 
 

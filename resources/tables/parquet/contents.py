@@ -11,7 +11,7 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from partitions.errors import SourceError, TargetError
-from partitions.file_statistics import Match, match_of
+from partitions.file_statistics import FileMatch, match_statistics
 from partitions.predicate import EVERYTHING, Predicate
 from resources.sql import quoted
 from resources.tables.contract.commits import MOST_ROWS, Version
@@ -126,7 +126,7 @@ class ParquetContents(TableContents):
         schema, types = spark_schema(snapshot.columns_json), column_types(snapshot.columns_json)
         by_folder: dict[str, list[str]] = {}
         for listed_path, (folder, path) in self._locate_files(snapshot).items():
-            if match_of(rows, extents_of(snapshot.files[listed_path], types)) is not Match.NONE:
+            if match_statistics(rows, extents_of(snapshot.files[listed_path], types)) is not FileMatch.NONE:
                 by_folder.setdefault(folder, []).append(path)
         reads = [
             files_reader(spark, schema)

@@ -8,13 +8,13 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 
-from partitions.file_statistics import Extent
+from partitions.file_statistics import ColumnStatistics
 from resources.tables.parquet.commit_list import ListedFile
 
 _INTEGER_TYPES = ("byte", "short", "integer", "long")
 
 
-def extents_of(file: ListedFile, types: Mapping[str, Any]) -> dict[str, Extent]:
+def extents_of(file: ListedFile, types: Mapping[str, Any]) -> dict[str, ColumnStatistics]:
     """Return the statistics of each column.
 
     Args:
@@ -48,22 +48,22 @@ def _parse_statistics(statistics: str) -> dict[str, Any]:
     return statistics_json
 
 
-def _extent(file: ListedFile, statistics: Mapping[str, Any], name: str, data_type: Any) -> Extent:
+def _extent(file: ListedFile, statistics: Mapping[str, Any], name: str, data_type: Any) -> ColumnStatistics:
     if name in file.partition:
         if data_type in ("float", "double"):  # -0.0 and 0.0 are one value with two texts
-            return Extent()
+            return ColumnStatistics()
         try:
             value = partition_value(file.partition[name], data_type)
         except ValueError:
-            return Extent()
-        return Extent(value, value, value is None, value is not None)
+            return ColumnStatistics()
+        return ColumnStatistics(value, value, value is None, value is not None)
     lower, upper = (
         _bound(statistics.get(side, {}).get(name), data_type) for side in ("minValues", "maxValues")
     )
     nulls = statistics.get("nullCount", {}).get(name)
     if not isinstance(nulls, int):
-        return Extent(lower, upper)
-    return Extent(lower, upper, nulls > 0, nulls < file.rows)
+        return ColumnStatistics(lower, upper)
+    return ColumnStatistics(lower, upper, nulls > 0, nulls < file.rows)
 
 
 def _bound(value: Any, data_type: Any) -> Any:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from partitions.errors import SourceError, in_one_line
+from partitions.errors import SourceError, shorten_to_line
 from resources.connections.places import Place
 from resources.listing.failures import store_failures
 
@@ -49,7 +49,7 @@ def raising_read_errors(folder: Place, path: str) -> Iterator[None]:
         except FileNotFoundError:
             raise FileMoved(f"{folder}: {path} is gone", code="source_moved") from None
         except pa.ArrowException as error:
-            raise SourceError(f"{folder}: {path} cannot be read: {in_one_line(str(error))}") from None
+            raise SourceError(f"{folder}: {path} cannot be read: {shorten_to_line(str(error))}") from None
 
 
 class _ObjectFile(io.RawIOBase):

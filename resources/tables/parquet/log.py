@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from partitions.errors import ProviderError, StrandlineError, TargetError, in_one_line
+from partitions.errors import ProviderError, StrandlineError, TargetError, shorten_to_line
 from resources.connections.places import Place
 from resources.listing.failures import store_failures
 from resources.tables.parquet.commit_list import LISTS_PER_FULL_LIST, CommitList, TableSnapshot
@@ -64,7 +64,7 @@ class CommitLog:
             return CommitList.parse(data)
         except ValueError as error:
             raise TargetError(
-                f"table {self.place}: the list {_key(version)} cannot be read: {in_one_line(str(error))}. It is damaged, or of a newer version of Strandline."
+                f"table {self.place}: the list {_key(version)} cannot be read: {shorten_to_line(str(error))}. It is damaged, or of a newer version of Strandline."
                 f" {_REMEDY}"
             ) from error
 

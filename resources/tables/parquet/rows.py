@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from partitions.errors import SourceError
-from partitions.file_statistics import Match, match_of
+from partitions.file_statistics import FileMatch, match_statistics
 from partitions.predicate import EVERYTHING, Predicate, columns_of
 from resources.connections.places import Place
 from resources.dialects.arrow import expression
@@ -117,9 +117,9 @@ class VersionRows:
         """Yield the rows that match, from the files that may hold some."""
         types = column_types(self.snapshot.columns_json)
         for file in self.snapshot.files.values():
-            match = match_of(rows, extents_of(file, types))
-            if match is not Match.NONE:
-                yield from self._read(file, columns, EVERYTHING if match is Match.ALL else rows)
+            match = match_statistics(rows, extents_of(file, types))
+            if match is not FileMatch.NONE:
+                yield from self._read(file, columns, EVERYTHING if match is FileMatch.ALL else rows)
 
     def _read(self, file: ListedFile, columns: Sequence[str], rows: Predicate) -> Iterator[pa.Table]:
         import pyarrow as pa

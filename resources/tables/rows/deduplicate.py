@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from partitions.loads import ByPath, Order
+from partitions.loads import Order, OrderByPath
 from resources.spark.frames import with_columns_as
 from resources.sql import quoted
 
@@ -107,7 +107,7 @@ def sort_key(order: Order, column: Callable[[str], Column]) -> list[Column]:
     compared: list[Column] = []
     for by in order:
         value = column(by.column)
-        if isinstance(by, ByPath):
+        if isinstance(by, OrderByPath):
             compared += [F.regexp_extract(value, "(?s)^(.*)/", 1), F.regexp_extract(value, "(?s)([^/]*)$", 1)]
         else:
             compared.append(value)

@@ -15,15 +15,15 @@ from resources.watermarks.blobs.protocol import Blobs
 __all__ = ["Blobs", "open_blobs"]
 
 
-def open_blobs(store: Place | Database, what: str = "watermark store") -> Blobs:
+def open_blobs(store: Place | Database, label: str = "watermark store") -> Blobs:
     """The blobs of a local folder, of an object store with conditional put, or of a database. Opens nothing yet.
 
     Args:
         store: where they are.
-        what: a folder or bucket is, for errors.
+        label: a folder or bucket is, for errors.
     """
     if isinstance(store, Database):
         from resources.watermarks.blobs.postgres import PostgresBlobs  # psycopg takes a third of a second
 
         return PostgresBlobs(store)
-    return LocalBlobs(store.local, what) if store.local is not None else ObjectBlobs(store, what)
+    return LocalBlobs(store.local, label) if store.local is not None else ObjectBlobs(store, label)

@@ -14,14 +14,14 @@ from partitions.errors import ProviderError
 class LocalBlobs:
     """Blobs as files: a temporary file is written, synced and linked to its name, so a crash leaves no half entry."""
 
-    def __init__(self, root: Path, what: str = "watermark store") -> None:
+    def __init__(self, root: Path, label: str = "watermark store") -> None:
         """Use a folder, which is made at the first write.
 
         Args:
             root: the folder.
-            what: it is, for errors.
+            label: it is, for errors.
         """
-        self._root, self._what = root, what
+        self._root, self._label = root, label
 
     def get(self, key: str) -> bytes | None:
         """Read the file."""
@@ -98,7 +98,7 @@ class LocalBlobs:
             yield
         except OSError as error:
             raise ProviderError(
-                f"{self._what} {self._root}: cannot {verb} {key}: {error.strerror or error}. Check the folder's path, owner and mode,"
+                f"{self._label} {self._root}: cannot {verb} {key}: {error.strerror or error}. Check the folder's path, owner and mode,"
                 " and that its disk has room"
             ) from error
 

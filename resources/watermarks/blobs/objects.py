@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 class ObjectBlobs:
     """Blobs as objects; ``If-None-Match: *`` makes a put conditional."""
 
-    def __init__(self, place: Place, what: str = "watermark store") -> None:
+    def __init__(self, place: Place, label: str = "watermark store") -> None:
         """Use the prefix of a bucket.
 
         Args:
             place: the prefix.
-            what: it is, for errors.
+            label: it is, for errors.
         """
-        self._place, self._what = place, what
+        self._place, self._label = place, label
 
     @property
     def _store(self) -> ObjectStore:
@@ -82,4 +82,4 @@ class ObjectBlobs:
         except (BaseError, OSError) as error:
             failure = store_failure(self._place, error)
             kind = ProviderError if failure.transient else ProviderRefused
-            raise kind(f"{self._what} {self._place}: cannot {verb} {key}: {failure}") from None
+            raise kind(f"{self._label} {self._place}: cannot {verb} {key}: {failure}") from None

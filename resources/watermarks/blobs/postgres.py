@@ -66,11 +66,11 @@ class PostgresBlobs:
 
     def put_if_absent(self, key: str, data: bytes) -> bool:
         """One INSERT. A repeated one whose first try was applied answers "exists": the log reads back."""
-        return self._put(key, _PUT_IF_ABSENT, data) == 1
+        return self._write(key, _PUT_IF_ABSENT, data) == 1
 
     def put(self, key: str, data: bytes) -> None:
         """One INSERT, or the UPDATE of what is there."""
-        self._put(key, _PUT_OVER, data)
+        self._write(key, _PUT_OVER, data)
 
     def first(self, folder: str, count: int) -> list[str]:
         """One SELECT over the index, however long the folder is."""
@@ -96,7 +96,7 @@ class PostgresBlobs:
 
         return self._connections.run(f"{verb} {key}", act)
 
-    def _put(self, key: str, query: str, data: bytes) -> int:
+    def _write(self, key: str, query: str, data: bytes) -> int:
         """How many rows a statement wrote; the table is made if it is not there yet."""
 
         def act(connection: Connection) -> int:

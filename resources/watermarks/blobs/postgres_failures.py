@@ -7,19 +7,19 @@ from dataclasses import dataclass
 
 import psycopg
 
-from partitions.errors import ProviderError, ProviderRefused, in_one_line
+from partitions.errors import ProviderError, ProviderRefused, shorten_to_line
 from resources.connections.postgres import Database
 
 # Classes of SQLSTATE: connection, transaction rolled back, resources, operator intervention, system.
 _PASSING = ("08", "40", "53", "55", "57", "58")
 
 
-class Standby(psycopg.Error):
+class StandbyError(psycopg.Error):
     """A standby answered."""
 
 
 @dataclass(frozen=True)
-class _Refusal:
+class _PermanentFailure:
     """Something that stays as it is until an operator changes it.
 
     Attributes:
@@ -34,50 +34,54 @@ class _Refusal:
 
 
 _REFUSALS = (
-    _Refusal(
+    _PermanentFailure(
         ("28",),
         r'authentication failed|no password supplied|role ".*" (does not exist|is not permitted)|no pg_hba\.conf entry',
         "correct user and password, in the variable that `state` refers to or in PGUSER and PGPASSWORD",
     ),
-    _Refusal(("3D",), r'database ".*" does not exist', "create the database, or correct its name in `state`"),
-    _Refusal(
+    _PermanentFailure(
+        ("3D",), r'database ".*" does not exist', "create the database, or correct its name in `state`"
+    ),
+    _PermanentFailure(
         ("42501",),
         r"permission denied",
         "let an administrator run CREATE SCHEMA {schema} AUTHORIZATION <the role>, or grant the role USAGE and CREATE on"
         " the schema and SELECT, INSERT, UPDATE, DELETE on its tables",
     ),
-    _Refusal(
+    _PermanentFailure(
         ("25006",),
         r"is a standby",
         "name the primary, which takes writes, in `state`; or all servers, as postgresql://one,two/database",
     ),
-    _Refusal(
+    _PermanentFailure(
         (), r"does not support SSL|certificate|sslmode", "correct the address and its parameters in `state`"
     ),
 )
 _LATER = "check that the server runs and can be reached from here; what was saved before stands"
-_SAID = "what the server said stands before this; change that, and call again"
+_SERVER_MESSAGE = "what the server said stands before this; change that, and call again"
 
 
-def may_pass(error: Exception) -> bool:
+def is_transient(error: Exception) -> bool:
     """Whether the same call may succeed in a moment: the server restarts, is full, or dropped the connection."""
-    if not isinstance(error, psycopg.Error) or _refusal(error):
+    if not isinstance(error, psycopg.Error) or _permanent_failure(error):
         return False
     if error.sqlstate is None:
         return isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
     return error.sqlstate.startswith(_PASSING)
 
 
-def provider_error(database: Database, what: str, error: psycopg.Error) -> ProviderError:
+def provider_error(database: Database, operation: str, error: psycopg.Error) -> ProviderError:
     """The error for a call that failed for good, with what to do."""
-    refusal, passing = _refusal(error), may_pass(error)
+    refusal, passing = _permanent_failure(error), is_transient(error)
     kind = ProviderError if passing else ProviderRefused
-    advice = refusal.advice.format(schema=database.schema) if refusal else _LATER if passing else _SAID
-    error_text = in_one_line(database.hide(str(error))).rstrip(".") or type(error).__name__
-    return kind(f"watermark store {database}: cannot {what}: {error_text}. What to do: {advice}")
+    advice = (
+        refusal.advice.format(schema=database.schema) if refusal else _LATER if passing else _SERVER_MESSAGE
+    )
+    error_text = shorten_to_line(database.hide(str(error))).rstrip(".") or type(error).__name__
+    return kind(f"watermark store {database}: cannot {operation}: {error_text}. What to do: {advice}")
 
 
-def _refusal(error: psycopg.Error) -> _Refusal | None:
+def _permanent_failure(error: psycopg.Error) -> _PermanentFailure | None:
     for refusal in _REFUSALS:
         if (
             error.sqlstate.startswith(refusal.states)

@@ -19,17 +19,17 @@ from psycopg.pq import TransactionStatus
 
 from resources.connections.postgres import Database
 from resources.retries import retry_attempts
-from resources.watermarks.blobs.postgres_failures import Standby, may_pass, provider_error
+from resources.watermarks.blobs.postgres_failures import StandbyError, is_transient, provider_error
 
 if TYPE_CHECKING:
     from psycopg.abc import RV, PQGen
 
 T = TypeVar("T")
 
-_ANSWER = 20.0
+_ANSWER_SECONDS = 20.0
 """Seconds for the answer to one statement. The server's own limit is shorter and says more, if it can still say anything."""
 
-_KEPT = 2
+_IDLE_CONNECTIONS = 2
 """Connections kept for later calls. Sensors ask every half minute, and a server has few to give."""
 
 # If several servers are named, all but one are copies, which may lag behind.
@@ -58,7 +58,7 @@ class PostgresPool:
         self._database, self._patience = database, patience
         self._idle: deque[tuple[int, psycopg.Connection]] = deque()
 
-    def run(self, what: str, act: Callable[[psycopg.Connection], T]) -> T:
+    def run(self, operation: str, act: Callable[[psycopg.Connection], T]) -> T:
         """Let ``act`` use a connection in autocommit, and again with another while what goes wrong may pass.
 
         Raises:
@@ -66,22 +66,22 @@ class PostgresPool:
         """
         limits = {"attempts": None, "timeout": self._patience, "wait_max": 2.0, "wait_jitter": 0.2}
         try:
-            for attempt in retry_attempts(may_pass, **limits):
-                with attempt, self._taken() as connection:
+            for attempt in retry_attempts(is_transient, **limits):
+                with attempt, self._lend() as connection:
                     return act(connection)
         except psycopg.Error as error:
-            raise provider_error(self._database, what, error) from error
+            raise provider_error(self._database, operation, error) from error
         raise AssertionError("a try either returns or raises")
 
     @contextmanager
-    def _taken(self) -> Iterator[psycopg.Connection]:
-        connection = self._kept() or self._open()
+    def _lend(self) -> Iterator[psycopg.Connection]:
+        connection = self._idle_connection() or self._open()
         try:
             yield connection
         finally:
             self._give_back(connection)
 
-    def _kept(self) -> psycopg.Connection | None:
+    def _idle_connection(self) -> psycopg.Connection | None:
         """A connection of this process: one that a fork inherited belongs to its parent."""
         with suppress(IndexError):
             while True:
@@ -94,7 +94,7 @@ class PostgresPool:
         if connection.info.transaction_status != TransactionStatus.IDLE:
             connection.close()
             self._idle.clear()  # what broke one has broken the others
-        elif len(self._idle) < _KEPT:
+        elif len(self._idle) < _IDLE_CONNECTIONS:
             self._idle.append((os.getpid(), connection))
         else:
             connection.close()
@@ -103,7 +103,7 @@ class PostgresPool:
         named = conninfo_to_dict(self._database.url)
         several = _OF_SEVERAL if "," in str(named.get("host")) else {}
         settings: dict[str, Any] = _DEFAULTS | several | named
-        connection = _Timely.connect(autocommit=True, prepare_threshold=None, **settings)
+        connection = _ConnectionWithTimeout.connect(autocommit=True, prepare_threshold=None, **settings)
         try:
             row = connection.execute(_SETTLE).fetchone()
         except BaseException:
@@ -111,25 +111,25 @@ class PostgresPool:
             raise
         if row is None or row[0]:
             connection.close()
-            raise Standby("the server is a standby: what it shows may be older than the state")
+            raise StandbyError("the server is a standby: what it shows may be older than the state")
         return connection
 
 
-class _Timely(psycopg.Connection):
+class _ConnectionWithTimeout(psycopg.Connection):
     """Waits for an answer only so long: a server that was frozen keeps its connections open and says nothing."""
 
     def wait(self, gen: PQGen[RV], *arguments: Any, **named: Any) -> RV:
         """Wait, as every statement does."""
-        return super().wait(_within(gen, time.monotonic() + _ANSWER), *arguments, **named)
+        return super().wait(_within(gen, time.monotonic() + _ANSWER_SECONDS), *arguments, **named)
 
 
 def _within(gen: PQGen[RV], deadline: float) -> PQGen[RV]:
     try:
-        wanted = next(gen)
+        awaited_state = next(gen)
         while True:
-            ready = yield wanted
+            ready = yield awaited_state
             if time.monotonic() > deadline:
-                raise psycopg.OperationalError(f"the server has not answered within {_ANSWER:.0f} s")
-            wanted = gen.send(ready)
-    except StopIteration as done:
-        return done.value  # type: ignore[no-any-return]
+                raise psycopg.OperationalError(f"the server has not answered within {_ANSWER_SECONDS:.0f} s")
+            awaited_state = gen.send(ready)
+    except StopIteration as stop:
+        return stop.value  # type: ignore[no-any-return]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from resources.watermarks.blobs.protocol import Blobs
 
 
-class RehearsedBlobs:
+class DryRunBlobs:
     """Another store as it is, and over it what is written here, which stays in memory."""
 
     def __init__(self, below: Blobs) -> None:
@@ -30,13 +30,13 @@ class RehearsedBlobs:
 
     def first(self, folder: str, count: int) -> list[str]:
         """The names of both."""
-        here = {
+        new_names = {
             key.rpartition("/")[2]: data
             for key, data in self._written.items()
             if key.rpartition("/")[0] == folder
         }
-        names = {*self._below.first(folder, count + len(here)), *here}
-        return sorted(name for name in names if here.get(name, b"") is not None)[:count]
+        names = {*self._below.first(folder, count + len(new_names)), *new_names}
+        return sorted(name for name in names if new_names.get(name, b"") is not None)[:count]
 
     def folders(self, folder: str) -> list[str]:
         """Return the names of both."""

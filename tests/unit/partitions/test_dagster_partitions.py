@@ -28,7 +28,7 @@ from hypothesis import strategies as st
 from partitions.dagster_partitions import END_TAG, NEW_KEYS, START_TAG, PartitionRange, WindowPartitions
 from partitions.errors import ConfigurationError
 from partitions.instants import DAY, milliseconds
-from partitions.request import Due, Forced, Part
+from partitions.request import Due, Forced, WorkUnitSelection
 from partitions.window.partition_request import request_of_keys
 from partitions.window.plan import plan
 from partitions.window.spelling import SelectedUnits
@@ -181,13 +181,13 @@ class TestRequest:
         request = request_of_keys(partitions, keys, partitions.watermark.windows(NOW), forced=forced)
         units = frozenset({'{"id":"a"}', '{"id":"c"}'})
         assert _of_spelling(request) == (Forced if forced else Due)(
-            Part(((day(1), day(3)), (day(4), day(5))), units)
+            WorkUnitSelection(((day(1), day(3)), (day(4), day(5))), units)
         )
 
     def test_where_the_ledger_alone_sees_units_a_window_means_all_of_them(self) -> None:
         partitions = flow("2020-01-01", units=["a"], dagster_units="ledger")
         request = request_of_keys(partitions, ["2020-01-02"], partitions.watermark.windows(NOW), forced=True)
-        assert request == Forced(Part(((day(1), day(2)),), None))
+        assert request == Forced(WorkUnitSelection(((day(1), day(2)),), None))
 
     def test_buckets_mean_the_units_in_them_whichever_these_are(self) -> None:
         units = [f'{{"id":{number}}}' for number in range(50)]
@@ -204,13 +204,13 @@ class TestRequest:
 
     def test_without_time_keys_are_units_and_without_both_everything(self) -> None:
         request = request_of_keys(flow(units=["a", "b"]), ["b"], None, forced=True)
-        assert _of_spelling(request) == Forced(Part(None, frozenset({'{"id":"b"}'})))
-        assert request_of_keys(flow(), [], None, forced=False) == Due(Part())
+        assert _of_spelling(request) == Forced(WorkUnitSelection(None, frozenset({'{"id":"b"}'})))
+        assert request_of_keys(flow(), [], None, forced=False) == Due(WorkUnitSelection())
 
     def test_the_window_that_holds_now_ends_at_now(self) -> None:
         partitions = flow("2020-01-01")
         request = request_of_keys(partitions, ["2020-01-08"], partitions.watermark.windows(NOW), forced=True)
-        assert request.of == Part(((day(7), milliseconds(NOW)),))
+        assert request.of == WorkUnitSelection(((day(7), milliseconds(NOW)),))
 
     @pytest.mark.parametrize(
         ("partial", "key"),

@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import pytest
 
-from partitions.ddl import RESERVED, Column, DdlError, parse_ddl, rounded
+from partitions.ddl import RESERVED, Column, DdlError, parse_ddl, round_as_column
 
 
 @pytest.mark.parametrize(
@@ -64,13 +64,13 @@ def test_what_spark_reads_is_accepted(text: str) -> None:
 def test_what_spark_refuses_is_refused(text: str, found: str, expected: str) -> None:
     with pytest.raises(DdlError) as refused:
         parse_ddl(text)
-    assert (refused.value.found, refused.value.expected) == (found, expected)
+    assert (refused.value.actual, refused.value.expected) == (found, expected)
 
 
 def test_an_unknown_type_names_the_nearest() -> None:
     with pytest.raises(DdlError) as refused:
         parse_ddl("a int, b strng")
-    assert (refused.value.found, refused.value.nearest) == ("the type strng", "string")
+    assert (refused.value.actual, refused.value.nearest) == ("the type strng", "string")
 
 
 def test_a_column_is_there_once_whatever_its_case() -> None:
@@ -105,4 +105,4 @@ def test_columns_have_their_outermost_type() -> None:
 )
 def test_a_number_is_compared_as_its_column_holds_it(kind: str, value: str, held: str) -> None:
     (column,) = parse_ddl(f"a {kind}")
-    assert rounded(Decimal(value), column) == Decimal(held)
+    assert round_as_column(Decimal(value), column) == Decimal(held)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from partitions.errors import SchemaError
-from partitions.evolution import evolved
+from partitions.evolution import evolve_schema
 from partitions.schema_merging import new_fields, with_wider_integers, with_widest_integers
 from partitions.schema_types import Schema, Type, widens
 
@@ -100,40 +100,40 @@ def test_merge_keeps_each_column_and_takes_new_ones_and_wider_types(drawn: list[
             expected = _plain(table, incoming)
         except _Refused:
             with pytest.raises(SchemaError) as caught:
-                evolved(table, incoming, "merge")
+                evolve_schema(table, incoming, "merge")
             assert caught.value.reason == "type_change_not_allowed"
             assert caught.value.field is not None
             continue
-        found = evolved(table, incoming, "merge")
+        found = evolve_schema(table, incoming, "merge")
         assert found.schema == expected
         assert found.action == ("none" if expected == table else "merge")
-        assert evolved(found.schema, incoming, "merge").action == "none"
-        assert evolved(found.schema, table, "merge").action == "none"
+        assert evolve_schema(found.schema, incoming, "merge").action == "none"
+        assert evolve_schema(found.schema, table, "merge").action == "none"
         table = found.schema
 
 
 @given(schemas, schemas)
 def test_overwrite_takes_the_rows_columns_after_the_tables(table: Schema, incoming: Schema) -> None:
-    found = evolved(table, incoming, "overwrite")
+    found = evolve_schema(table, incoming, "overwrite")
     assert _columns(found.schema) == (_columns(incoming) if found.action == "overwrite" else _columns(table))
     kept = [name for name in _columns(table) if name in _columns(found.schema)]
     assert list(_columns(found.schema))[: len(kept)] == kept
-    assert evolved(found.schema, incoming, "overwrite").action == "none"
+    assert evolve_schema(found.schema, incoming, "overwrite").action == "none"
 
 
 @given(schemas, schemas)
 def test_strict_accepts_the_same_columns_in_any_order(table: Schema, incoming: Schema) -> None:
     again = {**table, "fields": list(reversed(table["fields"]))}
-    assert evolved(table, again, "strict").action == "none"
-    if evolved(table, incoming, "overwrite").action == "overwrite":
+    assert evolve_schema(table, again, "strict").action == "none"
+    if evolve_schema(table, incoming, "overwrite").action == "overwrite":
         with pytest.raises(SchemaError) as caught:
-            evolved(table, incoming, "strict")
+            evolve_schema(table, incoming, "strict")
         assert caught.value.reason == "incompatible_schema"
 
 
 @given(schemas, schemas)
 def test_rescue_changes_no_column_and_names_what_does_not_fit(table: Schema, incoming: Schema) -> None:
-    found = evolved(table, incoming, "rescue")
+    found = evolve_schema(table, incoming, "rescue")
     assert (found.action, found.schema) == ("none", table)
     assert {name.partition(".")[0] for name in found.rescued} <= set(_columns(incoming))
     assert set(_columns(incoming)) - set(_columns(table)) <= set(found.rescued)
@@ -148,18 +148,18 @@ def test_a_new_required_column_is_refused_by_merge_alone() -> None:
     table, incoming = _struct({"id": "long"}), _struct({"id": "long", "name": "string"})
     incoming["fields"][1]["nullable"] = False
     with pytest.raises(SchemaError) as caught:
-        evolved(table, incoming, "merge")
+        evolve_schema(table, incoming, "merge")
     assert (caught.value.reason, caught.value.field) == ("required_field_addition", "name")
-    assert list(_columns(evolved(table, incoming, "overwrite").schema)) == ["id", "name"]
+    assert list(_columns(evolve_schema(table, incoming, "overwrite").schema)) == ["id", "name"]
 
 
 def test_a_column_without_any_value_tells_no_type() -> None:
     table, incoming = _struct({"id": "long"}), _struct({"id": "void", "name": "void"})
-    assert evolved(table, incoming, "merge").action == "none"
+    assert evolve_schema(table, incoming, "merge").action == "none"
 
 
 def test_names_are_the_same_in_upper_and_lower_case() -> None:
-    assert evolved(_struct({"Id": "integer"}), _struct({"iD": "long"}), "merge").schema == _struct(
+    assert evolve_schema(_struct({"Id": "integer"}), _struct({"iD": "long"}), "merge").schema == _struct(
         {"Id": "long"}
     )
 

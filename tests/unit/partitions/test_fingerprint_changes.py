@@ -39,7 +39,7 @@ def test_each_part_says_what_its_change_means(
 
 def test_a_change_is_a_line_for_people() -> None:
     assert str(DefinitionChange("target.table", None, "a/b")) == (
-        "target.table was nothing, is a/b (the rows that were loaded so far are in the old table: the new one gets only what lies above"
+        "target.table was nothing, is a/b (the rows loaded so far are in the old table: the new one gets only rows above"
         " the watermark)"
     )
 
@@ -67,7 +67,7 @@ def test_a_versions_table_takes_no_other_load(before: dict[str, Any], now: dict[
 
 def test_without_a_watermark_nothing_is_said_of_what_lies_above_it() -> None:
     change = DefinitionChange("target.table", "a/b", "a/c", is_empty=True)
-    assert str(change).endswith("(nothing counts as loaded, so the new table gets all that there is)")
+    assert str(change).endswith("(nothing counts as loaded, so the new table gets all rows)")
 
 
 def test_operators_are_a_line_for_people() -> None:
@@ -76,14 +76,14 @@ def test_operators_are_a_line_for_people() -> None:
         {"type": "window", "size": "PT1M", "aggregates": {"n": "count(*)"}},
     ]
     assert str(DefinitionChange("operators", was, [])).startswith(
-        "operators was deduplicate (keys: id); window (size: PT1M, aggregates: n: count(*)), is nothing (what the operators remember"
+        "operators was deduplicate (keys: id); window (size: PT1M, aggregates: n: count(*)), is nothing (the stored state belongs to other operators"
     )
 
 
 def test_of_a_stream_on_spark_s_engine_the_source_belongs_to_the_checkpoint() -> None:
     then, now = ({"engine": "structured_streaming", "source": {"path": path}} for path in ("./a", "./b"))
     assert [str(change) for change in changes(then, now)] == [
-        "source.path was ./a, is ./b (Spark's checkpoint belongs to the source that it was begun with)"
+        "source.path was ./a, is ./b (Spark's checkpoint belongs to the source that it started with)"
     ]
 
 

@@ -5,7 +5,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partitions.intervals import Interval, difference, intersection, missing, overlaid, overlaps, union
+from partitions.intervals import Interval, find_gaps, intersect, overlaps, overlay, subtract, union
 
 WIDE = 40
 
@@ -48,33 +48,33 @@ def test_overlaps_are_what_at_least_two_cover(found: list[Interval]) -> None:
 
 @given(ascending, st.integers(0, WIDE), st.integers(0, WIDE))
 def test_what_is_missing_is_what_none_covers(found: list[Interval], start: int, width: int) -> None:
-    gaps = missing(found, start, start + width)
+    gaps = find_gaps(found, start, start + width)
     assert _cells(gaps) == [cell for cell in range(start, start + width) if cell not in _cells(found)]
     assert _apart(gaps)
 
 
 @given(ascending, apart)
 def test_a_difference_is_what_only_the_first_cover(found: list[Interval], others: list[Interval]) -> None:
-    assert _cells(difference(found, others)) == sorted(set(_cells(found)) - set(_cells(others)))
+    assert _cells(subtract(found, others)) == sorted(set(_cells(found)) - set(_cells(others)))
 
 
 @given(labelled, apart)
 def test_an_intersection_keeps_labels(found: list[tuple[int, int, str]], others: list[Interval]) -> None:
     cells = set(_cells(others))
     wanted = {cell: label for cell, label in _letters(found).items() if cell in cells}
-    assert _letters(intersection(found, others)) == wanted
+    assert _letters(intersect(found, others)) == wanted
 
 
 @given(labelled, labelled)
 def test_of_stretches_over_others_those_above_count(
     below: list[tuple[int, int, str]], above: list[tuple[int, int, str]]
 ) -> None:
-    found = overlaid(below, above)
+    found = overlay(below, above)
     assert _letters(found) == _letters(below) | _letters(above)
     assert all(one[1] <= other[0] for one, other in pairwise(found))
 
 
 def test_neighbours_are_one_and_nothing_is_nothing() -> None:
     assert union([(0, 2), (2, 3), (4, 5)]) == [(0, 3), (4, 5)]
-    assert (union([]), overlaps([]), missing([], 3, 3), overlaps([(0, 2), (2, 3)])) == ([], [], [], [])
-    assert missing([], 1, 3) == [(1, 3)]
+    assert (union([]), overlaps([]), find_gaps([], 3, 3), overlaps([(0, 2), (2, 3)])) == ([], [], [], [])
+    assert find_gaps([], 1, 3) == [(1, 3)]

@@ -8,7 +8,7 @@ import pytest
 
 from partitions.column.state import ColumnState
 from partitions.errors import CorruptWatermark
-from partitions.json_faults import in_plain_words
+from partitions.json_faults import explain_json_error
 from partitions.path.state import PathState
 from partitions.sentinels import deserialise
 from partitions.window.state import WindowState
@@ -33,14 +33,15 @@ from partitions.window.state import WindowState
 def test_a_text_that_is_no_json_is_told_by_what_is_missing_and_where(text: str, words: str) -> None:
     with pytest.raises((ValueError, RecursionError)) as error:
         json.loads(text)
-    assert in_plain_words(error.value) == words
+    assert explain_json_error(error.value) == words
 
 
 def test_a_text_of_lines_is_told_by_line_and_column() -> None:
     with pytest.raises(ValueError, match="Expecting") as error:
         json.loads('{"a": 1,\n "b"}')
     assert (
-        in_plain_words(error.value, over_lines=True) == "a colon behind a name is missing at line 2, column 5"
+        explain_json_error(error.value, over_lines=True)
+        == "a colon behind a name is missing at line 2, column 5"
     )
 
 

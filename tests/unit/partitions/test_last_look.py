@@ -9,8 +9,8 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from partitions.instants import milliseconds
-from partitions.last_look import SourceLook
-from partitions.unit_values import Kind
+from partitions.last_look import SourceSnapshot
+from partitions.unit_values import ValueType
 
 
 def ms(text: str) -> int:
@@ -21,7 +21,7 @@ NOON, NEXT = ms("2026-05-01T12:00:00"), ms("2026-05-02T00:00:00")
 
 
 def test_a_source_that_has_changed_may_hold_more() -> None:
-    look = SourceLook("a", NOON, NOON, ())
+    look = SourceSnapshot("a", NOON, NOON, ())
     assert [look.may_hold_more(contents, NOON, UTC) for contents in ("a", "b")] == [False, True]
 
 
@@ -40,16 +40,16 @@ def test_a_source_that_has_changed_may_hold_more() -> None:
         ("text", 0, NEXT, False),
     ],
 )
-def test_an_unchanged_source_may_hold_more_in_time(kind: Kind, seen: int, now: int, more: bool) -> None:
-    assert SourceLook("a", NOON, seen, (kind,)).may_hold_more("a", now, UTC) is more
+def test_an_unchanged_source_may_hold_more_in_time(kind: ValueType, seen: int, now: int, more: bool) -> None:
+    assert SourceSnapshot("a", NOON, seen, (kind,)).may_hold_more("a", now, UTC) is more
 
 
 def test_days_end_in_the_zone_of_the_watermark() -> None:
-    look = SourceLook("a", NOON, NOON, ("day",))
+    look = SourceSnapshot("a", NOON, NOON, ("day",))
     berlin = ZoneInfo("Europe/Berlin")
     assert [look.may_hold_more("a", ms(f"2026-05-01T{time}"), berlin) for time in ("21:59:59", "22:00:00")] == [False, True]  # fmt: skip
 
 
 def test_it_is_kept_as_json() -> None:
-    look = SourceLook("a", 1, 2, ("day", "whole"))
-    assert SourceLook.of(json.loads(json.dumps(look.as_json()))) == look
+    look = SourceSnapshot("a", 1, 2, ("day", "whole"))
+    assert SourceSnapshot.of(json.loads(json.dumps(look.as_json()))) == look

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from partitions.dataflow import Dataflow
-from partitions.loads import Append, ByValue, Replace, ReplaceKeys, Scd2, Upsert, load_into
+from partitions.loads import Append, OrderByColumn, Replace, ReplaceKeys, Scd2, Upsert, load_for_target
 from partitions.predicate import NOTHING, Among
 from partitions.target import Target
 
@@ -33,7 +33,7 @@ def refused(base: dict[str, Any], target: dict[str, Any], **changes: Any) -> dic
         Dataflow.model_validate({"name": "f", **base, **changes, "watermark": watermark, "target": target})
     except ValueError as error:
         given = error.errors()[0]["ctx"]["error"].refusals  # type: ignore[attr-defined]
-        return {".".join(each.key): each.found for each in given}
+        return {".".join(each.key): each.actual for each in given}
     return {}
 
 
@@ -97,20 +97,22 @@ def test_a_combination_that_would_lose_or_double_rows_is_refused_at_its_key(
 
 
 def test_a_target_without_keys_deletes_what_makes_room_and_adds_the_rest() -> None:
-    where, order = Among("id", (1,)), (ByValue("at"),)
-    assert load_into(Target(), NOTHING, order) == Append()
-    assert load_into(Target(), where, order) == Replace(where)
-    assert load_into(Target.model_validate(REPLACED | {"merge_keys": ["id"]}), where, order) == Replace(where)
+    where, order = Among("id", (1,)), (OrderByColumn("at"),)
+    assert load_for_target(Target(), NOTHING, order) == Append()
+    assert load_for_target(Target(), where, order) == Replace(where)
+    assert load_for_target(Target.model_validate(REPLACED | {"merge_keys": ["id"]}), where, order) == Replace(
+        where
+    )
 
 
 def test_a_target_with_keys_finds_its_rows_by_them_also_where_others_make_room() -> None:
-    where, order = Among("id", (1,)), (ByValue("at"),)
+    where, order = Among("id", (1,)), (OrderByColumn("at"),)
     upsert, by_keys = Target.model_validate(UPSERT), Target.model_validate(BY_KEYS)
-    assert load_into(upsert, where, order, guard=order) == Upsert(("id",), order, order, where)
-    assert load_into(by_keys, NOTHING, order) == ReplaceKeys(("id",))
+    assert load_for_target(upsert, where, order, guard=order) == Upsert(("id",), order, order, where)
+    assert load_for_target(by_keys, NOTHING, order) == ReplaceKeys(("id",))
 
 
 def test_versions_are_not_told_apart_by_the_watermark_or_by_where_a_row_came_from() -> None:
-    load = load_into(Target.model_validate(SCD2), NOTHING, (ByValue("seen"),))
+    load = load_for_target(Target.model_validate(SCD2), NOTHING, (OrderByColumn("seen"),))
     ignored = ("seen", "_source_file", "_ingested_at", "_run_id")
-    assert load == Scd2(("id",), "at", (ByValue("seen"),), ignored)
+    assert load == Scd2(("id",), "at", (OrderByColumn("seen"),), ignored)

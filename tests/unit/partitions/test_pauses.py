@@ -8,17 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partitions.pauses import RetryBackoff, pause, rest
+from partitions.pauses import RetryBackoff, remaining_pause, retry_pause
 
 
 def test_a_pause_doubles_from_a_minute_to_an_hour() -> None:
-    assert [pause(attempts) for attempts in range(9)] == [0, 60, 120, 240, 480, 960, 1920, 3600, 3600]
-    assert pause(10_000) == 3600
+    assert [retry_pause(attempts) for attempts in range(9)] == [0, 60, 120, 240, 480, 960, 1920, 3600, 3600]
+    assert retry_pause(10_000) == 3600
 
 
 def test_a_clock_that_was_put_back_makes_nobody_wait_for_the_old_time() -> None:
-    assert rest(7, last=86_400.0, now=10.0) == 0
-    assert rest(7, last=10.0, now=20.0) == 3590
+    assert remaining_pause(7, last=86_400.0, now=10.0) == 0
+    assert remaining_pause(7, last=10.0, now=20.0) == 3590
 
 
 def test_what_is_never_done_is_asked_for_29_times_in_the_first_day() -> None:
@@ -80,7 +80,7 @@ def test_attempts_for_the_same_work_are_never_closer_than_their_pause(start: int
     attempts, last = RetryBackoff(), None
     for now in (start + 7 * step for step in count()):
         if attempts.wait("1", "a", now) == 0:
-            assert last is None or now - last >= pause(attempts.count)
+            assert last is None or now - last >= retry_pause(attempts.count)
             attempts, last = attempts.next("1", "a", now), now
         if attempts.count == 12:
             break

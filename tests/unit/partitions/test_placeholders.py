@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from partitions.instants import as_datetime
-from partitions.placeholders import Template, shared_name, tell_apart, wording, written
+from partitions.placeholders import Template, bound_format, format_moment, forms_reach, shared_name
 
 FORMS = ("%Y", "%Y-%m", "%Y-%m-%d", "%Y%j", "%Y-%m-%dT%H", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S")
 ZONES = st.sampled_from(
@@ -24,11 +24,14 @@ INSTANTS = st.integers(30_000_000_000, 4_000_000_000_000)
 def test_what_is_said_holds_what_is_meant_and_is_stable(ms: int, zone: ZoneInfo, form: str) -> None:
     moment = as_datetime(ms, zone)
     forms = Template.parse(f"{{start:{form}}} {{end:{form}}}").placeholders
-    start, end = wording(forms, "start", zone).below(moment), wording(forms, "end", zone).above(moment)
+    start, end = (
+        bound_format(forms, "start", zone).below(moment),
+        bound_format(forms, "end", zone).above(moment),
+    )
     assert start.astimezone(UTC) <= moment.astimezone(UTC) <= end.astimezone(UTC)
     for bound, said in (
-        (start, wording(forms, "start", zone).below),
-        (end, wording(forms, "end", zone).above),
+        (start, bound_format(forms, "start", zone).below),
+        (end, bound_format(forms, "end", zone).above),
     ):
         assert datetime.strptime(bound.strftime(form), form) == bound.replace(tzinfo=None)  # noqa: DTZ007 - local times
         assert said(bound) == bound
@@ -50,7 +53,7 @@ def test_what_is_said_holds_what_is_meant_and_is_stable(ms: int, zone: ZoneInfo,
 )
 def test_the_forms_of_a_name_add_up(text: str, end: str) -> None:
     moment = datetime(2026, 12, 24, 18, 30, 10, tzinfo=UTC)
-    said = wording(Template.parse(text).placeholders, "end", UTC).above(moment)
+    said = bound_format(Template.parse(text).placeholders, "end", UTC).above(moment)
     assert said.replace(tzinfo=None).isoformat() == end
     assert said - moment < timedelta(days=366)
 
@@ -72,7 +75,7 @@ def test_the_forms_of_a_name_add_up(text: str, end: str) -> None:
     ],
 )
 def test_forms_tell_windows_apart_down_to_their_length(text: str, finest: Any, apart: bool) -> None:
-    assert tell_apart(Template.parse(text).placeholders, finest) is apart
+    assert forms_reach(Template.parse(text).placeholders, finest) is apart
 
 
 @pytest.mark.parametrize(
@@ -91,7 +94,7 @@ def test_forms_tell_windows_apart_down_to_their_length(text: str, finest: Any, a
 )
 def test_a_year_has_four_digits_and_an_offset_no_seconds(text: str, moment: datetime, wanted: str) -> None:
     (placeholder,) = Template.parse(text).placeholders
-    assert written(placeholder, moment) == wanted
+    assert format_moment(placeholder, moment) == wanted
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from partitions.plan import lasting
+from partitions.plan import format_duration
 
 
 @pytest.mark.parametrize(
@@ -24,4 +24,4 @@ from partitions.plan import lasting
     ],
 )
 def test_a_length_of_time_is_told_in_its_largest_steps(seconds: float, words: str) -> None:
-    assert lasting(seconds) == words
+    assert format_duration(seconds) == words

@@ -17,7 +17,7 @@ from partitions.predicate import (
     any_of,
     columns_of,
     matches,
-    renamed,
+    rename_columns,
 )
 
 _A, _B = Among("a", (1, 2)), Between("b", 3, None)
@@ -52,9 +52,9 @@ def test_a_predicate_names_each_column_that_it_compares_once() -> None:
 
 
 def test_a_predicate_is_the_same_over_columns_of_other_names() -> None:
-    there = renamed(AllOf((_A, AnyOf((_B, HasValue("a"))))), {"a": "x", "b": "y"})
+    there = rename_columns(AllOf((_A, AnyOf((_B, HasValue("a"))))), {"a": "x", "b": "y"})
     assert there == AllOf((Among("x", (1, 2)), AnyOf((Between("y", 3, None), HasValue("x")))))
-    assert renamed(NOTHING, {}) == NOTHING
+    assert rename_columns(NOTHING, {}) == NOTHING
 
 
 def test_a_row_without_the_column_is_refused() -> None:

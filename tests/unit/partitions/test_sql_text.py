@@ -5,13 +5,13 @@ import pytest
 from partitions.errors import ConfigurationError
 from partitions.placeholders import Placeholder, PlaceholderError, Template
 from partitions.sources import JdbcSource
-from partitions.sql_text import MARIADB, POSTGRESQL, LexicalRules, spans, without_end
+from partitions.sql_text import MARIADB, POSTGRESQL, LexicalRules, non_code_spans, strip_end
 
 
 def _code(text: str, reading: LexicalRules) -> str:
     """The text with all that is no code blotted out."""
     found = list(text)
-    for span in spans(text, reading):
+    for span in non_code_spans(text, reading):
         found[span.start : span.end] = "." * (span.end - span.start)
     return "".join(found)
 
@@ -60,7 +60,7 @@ def test_what_is_code_is_read_as_the_database_reads_it(text: str, postgresql: st
     ],
 )
 def test_what_follows_a_statement_is_removed(text: str, expected: str) -> None:
-    assert without_end(text, POSTGRESQL) == expected
+    assert strip_end(text, POSTGRESQL) == expected
 
 
 def test_a_template_is_its_text_and_its_placeholders_in_order() -> None:

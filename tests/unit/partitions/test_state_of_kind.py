@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from partitions.state_of_kind import STATES, nothing_loaded
+from partitions.state_of_kind import STATES, holds_nothing
 from partitions.supported import KINDS
 
 
@@ -15,7 +15,7 @@ def test_every_kind_has_a_state() -> None:
 @pytest.mark.parametrize("kind", [*STATES, "another"])
 @pytest.mark.parametrize("watermark", [None, {}, {"path": None}])
 def test_an_empty_watermark_counts_nothing_as_loaded(kind: str, watermark: dict[str, Any] | None) -> None:
-    assert nothing_loaded(kind, watermark)
+    assert holds_nothing(kind, watermark)
 
 
 @pytest.mark.parametrize(
@@ -28,4 +28,4 @@ def test_an_empty_watermark_counts_nothing_as_loaded(kind: str, watermark: dict[
     ],
 )
 def test_after_a_reset_old_windows_may_be_known(kind: str, watermark: dict[str, Any], nothing: bool) -> None:
-    assert nothing_loaded(kind, watermark) is nothing
+    assert holds_nothing(kind, watermark) is nothing

@@ -7,7 +7,7 @@ from typing import Any, get_args
 import pytest
 
 from partitions.supported import FORMATS
-from partitions.table_types import holds, not_held
+from partitions.table_types import can_hold, first_unsupported_column
 from partitions.target import Target
 
 
@@ -25,14 +25,16 @@ def test_a_type_is_found_at_any_depth(data_type: str) -> None:
         {"type": "map", "keyType": "string", "valueType": columns(data_type), "valueContainsNull": True},
     ]
     for table_format in FORMATS:
-        expected = None if holds(table_format, data_type) else ("v", data_type)
-        assert [not_held(table_format, columns(each)) for each in nested] == [expected] * 4
+        expected = None if can_hold(table_format, data_type) else ("v", data_type)
+        assert [first_unsupported_column(table_format, columns(each)) for each in nested] == [expected] * 4
 
 
 def test_items_without_a_type_are_held_by_no_format_and_columns_without_one_by_delta() -> None:
     items = {"type": "array", "elementType": "void", "containsNull": True}
-    assert {name: not_held(name, columns(items)) for name in FORMATS} == dict.fromkeys(FORMATS, ("v", "void"))
-    assert [name for name in FORMATS if not_held(name, columns("void")) is None] == ["delta"]
+    assert {name: first_unsupported_column(name, columns(items)) for name in FORMATS} == dict.fromkeys(
+        FORMATS, ("v", "void")
+    )
+    assert [name for name in FORMATS if first_unsupported_column(name, columns("void")) is None] == ["delta"]
 
 
 def struct(*fields: tuple[str, str]) -> dict[str, Any]:
@@ -51,21 +53,23 @@ def struct(*fields: tuple[str, str]) -> dict[str, Any]:
 def test_a_struct_without_or_with_doubled_fields_is_refused(data_type: dict[str, Any], told: str) -> None:
     nested = {"type": "array", "elementType": data_type, "containsNull": True}
     for table_format in FORMATS:
-        assert not_held(table_format, columns(data_type)) == ("v", told)
-        assert not_held(table_format, columns(nested)) == ("v", told)
+        assert first_unsupported_column(table_format, columns(data_type)) == ("v", told)
+        assert first_unsupported_column(table_format, columns(nested)) == ("v", told)
 
 
 def test_texts_with_a_collation_are_not_held_by_delta() -> None:
     column = {"name": "v", "type": "string", "metadata": {"__COLLATIONS": {"v": "icu.UNICODE_CI"}}}
-    refused = {name: not_held(name, {"type": "struct", "fields": [column]}) for name in FORMATS}
+    refused = {
+        name: first_unsupported_column(name, {"type": "struct", "fields": [column]}) for name in FORMATS
+    }
     assert refused == {"delta": ("v", "string collate UNICODE_CI"), "iceberg": None, "parquet": None}
 
 
 def test_every_format_has_a_rule() -> None:
     formats = get_args(Target.model_fields["format"].annotation)
-    assert {name: holds(name, "variant") for name in formats} == {
+    assert {name: can_hold(name, "variant") for name in formats} == {
         "delta": True,
         "iceberg": False,
         "parquet": False,
     }
-    assert not any(holds(name, "interval year to month") for name in formats)
+    assert not any(can_hold(name, "interval year to month") for name in formats)

@@ -15,15 +15,15 @@ from hypothesis import strategies as st
 from partitions.api.parameters import Exclusive, Format
 from partitions.api.requests import request_for, requests_above
 from partitions.column.definition import ColumnWatermark
-from partitions.column.plan import bounds, plan
-from partitions.column.source import Observed
+from partitions.column.plan import plan, ranges_to_read
+from partitions.column.source import SourceObservation
 from partitions.column.state import ColumnState, next_state
 from partitions.instants import as_datetime, milliseconds, zone_of
-from partitions.local_time import earliest, latest, offset_changes
+from partitions.local_time import earliest_instant, latest_instant, offset_changes
 from partitions.predicate import matches
 from partitions.sources import ApiSource, FilesSource
 from partitions.target import Target
-from partitions.unit_values import Kind
+from partitions.unit_values import ValueType
 from partitions.window.definition import WindowWatermark
 from partitions.window.extent import Extent
 from partitions.window.folder_names import is_of_later_window, place
@@ -61,7 +61,7 @@ FORMS = (
     "%Y-%m-%dT%H%z",
     "%Y-%m-%d%z",
 )
-KINDS: tuple[Kind, ...] = ("instant", "local", "day")
+KINDS: tuple[ValueType, ...] = ("instant", "local", "day")
 ANSWERED = 1_000_000
 Read = Callable[[datetime, str, tzinfo], Any]
 
@@ -69,13 +69,13 @@ Read = Callable[[datetime, str, tzinfo], Any]
 def first_pass(at: datetime, text: str, zone: tzinfo) -> tuple[Any, Any]:
     """The server takes a local time for its first instant."""
     said = parsed(text)
-    return at, said if said.tzinfo else earliest(said, zone)
+    return at, said if said.tzinfo else earliest_instant(said, zone)
 
 
 def second_pass(at: datetime, text: str, zone: tzinfo) -> tuple[Any, Any]:
     """The server takes a local time for its last instant."""
     said = parsed(text)
-    return at, said if said.tzinfo else latest(said, zone)
+    return at, said if said.tzinfo else latest_instant(said, zone)
 
 
 def as_local(at: datetime, text: str, zone: tzinfo) -> tuple[Any, Any]:
@@ -111,7 +111,7 @@ def moments(change: datetime, hours: int = 30) -> st.SearchStrategy[datetime]:
     return st.one_of(near, far)
 
 
-def value(at: datetime, kind: Kind, zone: tzinfo) -> Any:
+def value(at: datetime, kind: ValueType, zone: tzinfo) -> Any:
     """What a column holds of a row."""
     local = at.astimezone(zone).replace(tzinfo=None, fold=0)
     return {"instant": at, "local": local, "day": local.date()}[kind]
@@ -158,7 +158,7 @@ WAYS = st.one_of(
 @settings(max_examples=150, deadline=None)
 @given(st.data(), changes(), WAYS, READERS, st.sampled_from(KINDS))
 def test_stretches_that_touch_read_each_row_once_whatever_a_text_is_taken_for(
-    data: Any, where: tuple[tzinfo, datetime], way: Any, read: Read, kind: Kind
+    data: Any, where: tuple[tzinfo, datetime], way: Any, read: Read, kind: ValueType
 ) -> None:
     zone, change = where
     rows = data.draw(st.lists(moments(change), min_size=1, max_size=8))
@@ -194,7 +194,7 @@ def test_runs_above_a_column_read_each_row_once_whatever_instant_they_start_at(
     exclusive: Exclusive | None,
     excludes: bool,
     read: Read,
-    kind: Kind,
+    kind: ValueType,
     both: bool,
 ) -> None:
     zone, change = where
@@ -231,13 +231,15 @@ def test_runs_above_a_column_read_each_row_once_whatever_instant_they_start_at(
         day = until.astimezone(zone) if until.tzinfo else until
         following = datetime.combine(day.date() + timedelta(days=1), time.min)
         if row["until"].tzinfo is not None:
-            following = (latest if read is second_pass else earliest)(following, zone)
+            following = (latest_instant if read is second_pass else earliest_instant)(following, zone)
         return bool(row["until"] < following)
 
     state, found = ColumnState(), Counter[datetime]()
     for now in [*runs, change + timedelta(days=5)]:
-        seen = Observed(now, {"at": kind}, {}, sent=source.bounds(zone).floored if both else None)
-        ranges = bounds(definition, state, seen, now)
+        seen = SourceObservation(
+            now, {"at": kind}, {}, highest_sendable=source.bounds(zone).floored if both else None
+        )
+        ranges = ranges_to_read(definition, state, seen, now)
         for slice_ in plan(definition, state, ranges, seen, now, dataflow="d", number=0).slices:
             written = set()
             for request, _ in requests_above(source, slice_.ranges, zone):
@@ -251,7 +253,7 @@ def test_runs_above_a_column_read_each_row_once_whatever_instant_they_start_at(
             elif written:
                 highest = {"at": max(value(at, kind, zone) for at in written)}
                 reached = ColumnState.of(next_state(state.watermark(), highest) or {})
-                state = reached.capped(ColumnState.of(slice_.upper))
+                state = reached.cap_at(ColumnState.of(slice_.upper))
     assert found == Counter(rows)
 
 
@@ -423,7 +425,7 @@ def test_a_text_that_cannot_say_a_bound_is_refused_at_load(
     entry = {"name": "t", "type": "datetime", "range": dict(zip(("from", "to"), range_, strict=True))}
     partial = "b" in given or "day" in given
     watermark = WindowWatermark.of({"definition": [entry], "window": "daily", "partial": partial})
-    refused = [each.found for each in refusals(api(params=given), watermark, TARGET)]
+    refused = [each.actual for each in refusals(api(params=given), watermark, TARGET)]
     assert len(refused) == (found is not None)
     assert all(found in text for text in refused if found)
 
@@ -434,7 +436,7 @@ def test_hours_before_1970_are_repeated_too() -> None:
         {"definition": [entry], "window": "hourly", "timezone": "America/New_York"}
     )
     params = {"a": "{start:%Y-%m-%dT%H}", "b": "{end:%Y-%m-%dT%H}"}
-    assert "1960-10-30T01:00:00" in next(refusals(api(params=params), watermark, TARGET)).found
+    assert "1960-10-30T01:00:00" in next(refusals(api(params=params), watermark, TARGET)).actual
 
 
 def test_a_folder_of_a_day_that_occurs_twice_is_read_once() -> None:

@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from partitions.unit_values import fitted
+from partitions.unit_values import fit_value
 
 BERLIN = ZoneInfo("Europe/Berlin")
 WALL = datetime.fromisoformat("2024-06-01T02:00:00")
@@ -38,7 +38,7 @@ WALL = datetime.fromisoformat("2024-06-01T02:00:00")
     ],
 )
 def test_a_value_becomes_one_of_its_column(value: Any, kind: Any, expected: Any) -> None:
-    found = fitted(value, kind, BERLIN)
+    found = fit_value(value, kind, BERLIN)
     assert (found, type(found)) == (expected, type(expected))
 
 
@@ -66,4 +66,4 @@ def test_a_value_becomes_one_of_its_column(value: Any, kind: Any, expected: Any)
 )
 def test_a_value_that_cannot_be_one_is_refused(value: Any, kind: Any) -> None:
     with pytest.raises(ValueError, match=r"found|surrogates"):
-        fitted(value, kind, BERLIN)
+        fit_value(value, kind, BERLIN)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from partitions.evolution import evolved
+from partitions.evolution import evolve_schema
 from partitions.records.json_lines import JsonRule
 from partitions.untyped_columns import has_untyped, typed_fields, with_first_types, without_values
 
@@ -73,7 +73,7 @@ def test_the_first_values_tell_the_types_and_nothing_else_changes() -> None:
 
 def test_mode_merge_takes_any_first_type() -> None:
     for kind in ("string", "long", array("long"), struct(a="long")):
-        evolution = evolved(struct(id="long", x="void"), struct(id="long", x=kind), "merge")
+        evolution = evolve_schema(struct(id="long", x="void"), struct(id="long", x=kind), "merge")
         assert evolution.schema == struct(id="long", x=kind)
         assert str(evolution.changes[0]).startswith("x has its first values")
 

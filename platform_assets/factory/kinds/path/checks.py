@@ -16,7 +16,7 @@ from dagster import (
 )
 
 from partitions.dataflow import LATE_POLICIES, Dataflow
-from partitions.path.layout import naming
+from partitions.path.layout import naming_report
 from partitions.path.slices import PathSlice
 from platform_assets.factory.asset_checks import RunCheck
 from platform_assets.factory.dagster_names import table_key
@@ -46,7 +46,7 @@ def naming_check(dataflow: Dataflow) -> RunCheck:
 def _naming(dataflow: Dataflow, _: Platform, outcome: Outcome) -> Sequence[AssetCheckResult]:
     slices = outcome.plan.slices if outcome.plan else ()
     files = [file for slice_ in slices if isinstance(slice_, PathSlice) for file in slice_.files]
-    report = naming(dataflow.path, files)
+    report = naming_report(dataflow.path, files)
     result = AssetCheckResult(
         passed=report.sorts,
         check_name="names_sort_by_time",
@@ -66,7 +66,7 @@ def quarantined_files_check(dataflow: Dataflow, platform: Platform) -> AssetChec
         description="Files in quarantine that are not released.",
     )
     def quarantined() -> AssetCheckResult:
-        quarantined = read_quarantine(platform.log, platform.log.newest(dataflow.name)).held
+        quarantined = read_quarantine(platform.log, platform.log.newest(dataflow.name)).waiting
         files = "; ".join(f"{file.file.path}: {file.reason}" for file in quarantined[:_SHOWN])
         return AssetCheckResult(
             passed=not quarantined,

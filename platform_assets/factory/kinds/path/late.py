@@ -25,7 +25,7 @@ from dagster import (
 
 from partitions.dataflow import Dataflow
 from partitions.errors import StrandlineError
-from partitions.plan import counted
+from partitions.plan import pluralize
 from platform_assets.factory.dagster_names import pool, run_request, table_key, watermark_key
 from platform_assets.factory.kinds.path.checks import (
     LATE_FILES,
@@ -96,7 +96,7 @@ class _LateRun:
             yield from self._materialisations(loaded)
             self._mark_reported()
             raise dagster_failure(error) from error
-        listed_files = counted(step.step.listed, "file")
+        listed_files = pluralize(step.step.listed, "file")
         self.context.log.info(
             "%s listed, %d late, %d left", listed_files, len(step.step.late), step.left.count
         )
@@ -159,7 +159,7 @@ def late_sensor(
             if step.complete and step.listed:
                 metadata = completeness_metadata(step.sweep)
                 events.append(AssetObservation(watermark_key(dataflow.name), metadata=metadata))
-        progress = f"{counted(step.listed, 'file')} checked ({counted(step.calls, 'listing call')}), {late.count} late"
+        progress = f"{pluralize(step.listed, 'file')} checked ({pluralize(step.calls, 'listing call')}), {late.count} late"
         if not late.files or dataflow.late_files not in ("ingest", "quarantine"):
             return NoWork(progress, events=events)
         last_reported.forget()  # the run reports it

@@ -9,7 +9,7 @@ from dagster import SensorDefinition
 
 from partitions.dataflow import Dataflow
 from partitions.path.skipped import skip_warnings
-from partitions.plan import counted
+from partitions.plan import pluralize
 from platform_assets.factory.dagster_names import run_request
 from platform_assets.factory.sensors import Clock, NoWork, SensorShell, Tick, Work, digest
 from resources.kinds.path.opening import path_planning
@@ -29,7 +29,7 @@ def files_sensor(
         listing = path_planning(platform, dataflow).peek(entry, tick.now, _BUDGET, tick.resume or None)
         if not listing.listed.files:
             state = "continues at the next tick" if listing.resume else _why_none(listing)
-            progress = f"{state} ({counted(listing.listed.calls, 'listing call')})"
+            progress = f"{state} ({pluralize(listing.listed.calls, 'listing call')})"
             why = "; ".join([progress, *skip_warnings(listing.listed.skipped)])
             return NoWork(why, listing.resume or "")
         first = listing.listed.files[0]
@@ -47,4 +47,4 @@ def _why_none(listing: Listing) -> str:
     if not listing.settling:
         return "no file is above the watermark"
     verb = "is" if listing.settling == 1 else "are"
-    return f"{counted(listing.settling, 'new file')} {verb} held back by settle"
+    return f"{pluralize(listing.settling, 'new file')} {verb} held back by settle"

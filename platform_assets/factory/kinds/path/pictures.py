@@ -8,7 +8,7 @@ from typing import Any
 
 from dagster import MetadataValue
 
-from partitions.plan import counted
+from partitions.plan import pluralize
 from platform_assets.factory.kinds.image import FAILED, FULL, NONE, PART, png_data_uri
 from resources.kinds.path.arrivals import Arrived
 
@@ -40,8 +40,8 @@ def arrivals_picture(days: Mapping[str, Arrived], today: date) -> str:
     most = max(sum(bar) for bar in bars) or 1
     columns = [_bar(bar, most) for bar in bars]
     image = png_data_uri([list(row) for row in zip(*columns, strict=True)])
-    fullest, total = counted(most, "file"), sum(map(sum, bars))
-    legend = f"green: loaded, yellow: late, red: in quarantine; days in UTC from {drawn_days[0]} to {drawn_days[-1]}; {counted(total, 'file')}, {fullest} on the fullest day"
+    fullest, total = pluralize(most, "file"), sum(map(sum, bars))
+    legend = f"green: loaded, yellow: late, red: in quarantine; days in UTC from {drawn_days[0]} to {drawn_days[-1]}; {pluralize(total, 'file')}, {fullest} on the fullest day"
     return f"![arrivals]({image})\n\n{legend}"
 
 

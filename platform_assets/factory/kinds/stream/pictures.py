@@ -8,7 +8,7 @@ from typing import Any
 from dagster import MetadataValue
 
 from partitions.dataflow import Dataflow
-from partitions.plan import counted
+from partitions.plan import pluralize
 from partitions.stream.state import StreamState
 from partitions.stream.ticks import event_time, ticks
 from platform_assets.factory.kinds.image import FAILED, FULL, NONE, PART, png_data_uri
@@ -59,8 +59,8 @@ def splits_picture(states: Sequence[StreamState], idle_after: int) -> str:
     newest = drawn_states[-1][0]
     legend = (
         "green: complete, below the global watermark; yellow: the watermark of a split; red: of an idle one;"
-        f" {counted(len(drawn_states), 'column')}, one an entry, up to epoch {newest.epoch}; from {first} at the bottom to {last} at the top;"
-        f" {counted(len(newest.splits), 'split')}"
+        f" {pluralize(len(drawn_states), 'column')}, one an entry, up to epoch {newest.epoch}; from {first} at the bottom to {last} at the top;"
+        f" {pluralize(len(newest.splits), 'split')}"
     )
     return f"![watermarks]({image})\n\n{legend}"
 

@@ -9,7 +9,7 @@ from typing import Any
 from dagster import MetadataValue, TableColumn, TableRecord, TableSchema
 
 from partitions.instants import as_datetime
-from partitions.intervals import Interval, difference, union
+from partitions.intervals import Interval, subtract, union
 from partitions.window.ledger import Ledger, UnitLedger
 from partitions.window.work_unit import describe_unit
 from platform_assets.factory.kinds.image import FAILED, FULL, NONE, PART, png_data_uri
@@ -73,8 +73,8 @@ def _columns(first: int, last: int) -> list[Interval]:
 def _cells(unit: UnitLedger, columns: Sequence[Interval]) -> Iterator[int]:
     failed = union((gap.start, gap.end) for gap in unit.gaps if gap.why.startswith("failed"))
     for column in columns:
-        missing = difference([column], unit.covered)
-        if difference([column], failed) != [column]:
+        missing = subtract([column], unit.covered)
+        if subtract([column], failed) != [column]:
             yield FAILED
         elif not missing:
             yield FULL

@@ -28,7 +28,7 @@ from dagster import (
 from partitions.dagster_partitions import PartitionRange, WindowPartitions
 from partitions.dataflow import Dataflow
 from partitions.instants import milliseconds
-from partitions.plan import Plan, counted, lasting
+from partitions.plan import Plan, format_duration, pluralize
 from partitions.window.fair_share import share_places
 from partitions.window.slices import WindowSlice
 from partitions.window.state import WindowState
@@ -167,7 +167,11 @@ def _next_attempt(due: DueRuns, now: datetime) -> str:
         if (failure := state.failed.get(work.unit, {}).get(work.start)) is not None
     ]
     remaining_waits = [wait for wait in waits if wait > 0]
-    return f"; failed work units are retried in {lasting(min(remaining_waits))}" if remaining_waits else ""
+    return (
+        f"; failed work units are retried in {format_duration(min(remaining_waits))}"
+        if remaining_waits
+        else ""
+    )
 
 
 def window_schedule(
@@ -187,7 +191,7 @@ def window_schedule(
 
 def _requests(dataflow: Dataflow, due: DueRuns, attempt: str) -> list[RunRequest]:
     """Return one run for each range, which loads what is then due of it. ``attempt`` makes its key unique."""
-    plan_text = f"{counted(len(due.works), 'work unit')} due"
+    plan_text = f"{pluralize(len(due.works), 'work unit')} due"
     return [
         RunRequest(
             run_key=f"{dataflow.name}:{due.digest}:{number}:{attempt}",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from partitions.schema_merging import merged_type
+from partitions.schema_merging import merge_types
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -26,7 +26,7 @@ def merge_schemas(schemas: Iterable[StructType]) -> StructType:
             if isinstance(earlier.dataType, NullType):
                 fields[field.name.lower()] = StructField(earlier.name, field.dataType, True, field.metadata)
             elif earlier.dataType != field.dataType:
-                both = merged_type(earlier.dataType.jsonValue(), field.dataType.jsonValue())
+                both = merge_types(earlier.dataType.jsonValue(), field.dataType.jsonValue())
                 merged_field = {**earlier.jsonValue(), "type": both}
                 fields[field.name.lower()] = StructField.fromJson(merged_field)
     return StructType(list(fields.values()))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from partitions.alerts.alert import Alert, Condition
-from partitions.alerts.changes import SEEN, TOLD, compare
+from partitions.alerts.changes import FOUND_ONCE, REPORTED, compare_alerts
 
 
 def alert(dataflow: str, condition: Condition = "failed") -> Alert:
@@ -13,43 +13,43 @@ def alert(dataflow: str, condition: Condition = "failed") -> Alert:
 
 
 def test_a_failure_is_told_once_and_once_more_when_it_is_over() -> None:
-    first = compare({}, [alert("a")], ["a"])
-    assert (first.began, first.ended, first.reported) == ((alert("a"),), (), {"a:failed": TOLD})
-    second = compare(first.reported, [alert("a")], ["a"])
+    first = compare_alerts({}, [alert("a")], ["a"])
+    assert (first.began, first.ended, first.reported) == ((alert("a"),), (), {"a:failed": REPORTED})
+    second = compare_alerts(first.reported, [alert("a")], ["a"])
     assert (second.any, second.reported) == (False, first.reported)
-    third = compare(second.reported, [], ["a"])
+    third = compare_alerts(second.reported, [], ["a"])
     assert (third.began, third.ended, third.reported) == ((), ("a:failed",), {})
 
 
 @pytest.mark.parametrize("condition", ["late", "gaps"])
 def test_what_the_next_run_mostly_mends_is_told_if_a_second_look_finds_it_too(condition: Condition) -> None:
-    first = compare({}, [alert("a", condition)], ["a"])
-    assert (first.any, first.reported) == (False, {f"a:{condition}": SEEN})
-    assert compare(first.reported, [alert("a", condition)], ["a"]).began == (alert("a", condition),)
-    assert compare(first.reported, [], ["a"]).any is False
+    first = compare_alerts({}, [alert("a", condition)], ["a"])
+    assert (first.any, first.reported) == (False, {f"a:{condition}": FOUND_ONCE})
+    assert compare_alerts(first.reported, [alert("a", condition)], ["a"]).began == (alert("a", condition),)
+    assert compare_alerts(first.reported, [], ["a"]).any is False
 
 
 def test_of_a_dataflow_that_was_not_looked_at_nothing_changes() -> None:
-    known = {"a:failed": TOLD, "b:late": SEEN}
-    assert compare(known, [alert("c")], ["c"]).reported == {**known, "c:failed": TOLD}
-    assert compare(known, [], []).any is False
+    known = {"a:failed": REPORTED, "b:late": FOUND_ONCE}
+    assert compare_alerts(known, [alert("c")], ["c"]).reported == {**known, "c:failed": REPORTED}
+    assert compare_alerts(known, [], []).any is False
 
 
 def test_two_troubles_of_a_dataflow_begin_and_end_apart() -> None:
-    both = compare({}, [alert("a"), alert("a", "stale")], ["a"])
+    both = compare_alerts({}, [alert("a"), alert("a", "stale")], ["a"])
     assert len(both.began) == 2
-    assert compare(both.reported, [alert("a", "stale")], ["a"]).ended == ("a:failed",)
+    assert compare_alerts(both.reported, [alert("a", "stale")], ["a"]).ended == ("a:failed",)
 
 
 def test_what_could_not_be_told_is_told_by_the_next_look_that_can() -> None:
-    first = compare({"a:late": SEEN, "b:failed": TOLD}, [alert("a", "late")], ["a", "b"])
+    first = compare_alerts({"a:late": FOUND_ONCE, "b:failed": REPORTED}, [alert("a", "late")], ["a", "b"])
     assert (first.began, first.ended) == ((alert("a", "late"),), ("b:failed",))
-    again = compare(first.unreported, [alert("a", "late")], ["a", "b"])
+    again = compare_alerts(first.unreported, [alert("a", "late")], ["a", "b"])
     assert (again.began, again.ended, again.reported) == (first.began, first.ended, first.reported)
 
 
 def test_what_is_over_before_it_could_be_told_is_not_told() -> None:
-    began = compare({}, [alert("a")], ["a"])
-    assert compare(began.unreported, [], ["a"]).any is False
-    ended = compare({"a:failed": TOLD}, [], ["a"])
-    assert compare(ended.unreported, [alert("a")], ["a"]).any is False
+    began = compare_alerts({}, [alert("a")], ["a"])
+    assert compare_alerts(began.unreported, [], ["a"]).any is False
+    ended = compare_alerts({"a:failed": REPORTED}, [], ["a"])
+    assert compare_alerts(ended.unreported, [alert("a")], ["a"]).any is False

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from partitions.api.query_halving import CannotHalve, Query
 from partitions.api.requests import request_for, requests_above
-from partitions.column.predicates import Range
+from partitions.column.predicates import ColumnRange
 from partitions.instants import milliseconds
 from partitions.sources import ApiSource
 from partitions.window.extent import Extent
@@ -29,7 +29,7 @@ def source(**more: Any) -> ApiSource:
     return ApiSource.model_validate({"type": "api", "connection": "c", "path": "/rows", **more})
 
 
-def of_range(api: ApiSource, range_: Range) -> Query:
+def of_range(api: ApiSource, range_: ColumnRange) -> Query:
     """The query of a range."""
     ((request, _),) = requests_above(api, [range_], UTC)
     return Query(request, range_)
@@ -74,7 +74,7 @@ def test_parts_have_each_record_of_the_whole_once(
     api = source(**BY_ID, **place, max_records=most)
     rows = sorted(values, key=lambda value: value * 7919 % 101)
     wanted = sorted(value for value in values if lower is None or value >= lower)
-    query = of_range(api, Range("id", lower, None))
+    query = of_range(api, ColumnRange("id", lower, None))
     assert cut_up(api, query, rows, most) == wanted
 
 
@@ -82,7 +82,7 @@ def test_parts_have_each_record_of_the_whole_once(
 def test_parts_of_a_time_range_meet_at_a_bound_that_the_api_can_be_told(place: dict[str, Any]) -> None:
     lower, upper = datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 4, 12, tzinfo=UTC)
     api = source(**BY_TIME, **place, watermark_param_format="date")
-    low, high = of_range(api, Range("at", lower, upper, True, False)).halves(api, UTC, None, None)
+    low, high = of_range(api, ColumnRange("at", lower, upper, True, False)).halves(api, UTC, None, None)
     assert bounds_of(low) == {"since": "2026-01-01", "until": "2026-01-02"}
     assert bounds_of(high) == {"since": "2026-01-02", "until": "2026-01-05"}
     middle = datetime(2026, 1, 2, tzinfo=UTC)
@@ -95,7 +95,7 @@ def test_parts_of_a_time_range_meet_at_a_bound_that_the_api_can_be_told(place: d
 def test_a_first_range_is_cut_at_the_values_that_came() -> None:
     upper = datetime(2026, 1, 5, tzinfo=UTC)
     api = source(**BY_TIME)
-    query = of_range(api, Range("at", None, upper, True, False))
+    query = of_range(api, ColumnRange("at", None, upper, True, False))
     low, high = query.halves(api, UTC, datetime(2026, 1, 1, tzinfo=UTC), None)
     assert low.request.params == {"until": "2026-01-03T00:00:00+00:00"}
     assert high.request.params == {"since": "2026-01-03T00:00:00+00:00", "until": "2026-01-05T00:00:00+00:00"}
@@ -105,7 +105,9 @@ def test_a_first_range_is_cut_at_the_values_that_came() -> None:
 
 def test_days_are_cut_at_days() -> None:
     api = source(**BY_TIME, watermark_param_format="date")
-    low, high = of_range(api, Range("at", date(2026, 1, 1), date(2026, 1, 9))).halves(api, UTC, None, None)
+    low, high = of_range(api, ColumnRange("at", date(2026, 1, 1), date(2026, 1, 9))).halves(
+        api, UTC, None, None
+    )
     assert (low.below, high.above) == (date(2026, 1, 5), date(2026, 1, 5))
     assert low.contains(date(2026, 1, 4), UTC)
     assert not low.contains(date(2026, 1, 5), UTC)
@@ -114,14 +116,14 @@ def test_days_are_cut_at_days() -> None:
 @pytest.mark.parametrize(
     ("more", "range_", "why"),
     [
-        ({"watermark_param_mapping": {"id": "since"}}, Range("id", 1, None), "watermark_to_param"),
-        ({}, Range("id", 1, None), "watermark_param_mapping"),
-        (BY_ID, Range("id", "a", "z"), "texts have no middle"),
-        (BY_ID, Range("id", 5, 7, False, False), "too close together"),
-        (BY_ID, Range("id", None, None), "no record has a value"),
+        ({"watermark_param_mapping": {"id": "since"}}, ColumnRange("id", 1, None), "watermark_to_param"),
+        ({}, ColumnRange("id", 1, None), "watermark_param_mapping"),
+        (BY_ID, ColumnRange("id", "a", "z"), "texts have no middle"),
+        (BY_ID, ColumnRange("id", 5, 7, False, False), "too close together"),
+        (BY_ID, ColumnRange("id", None, None), "no record has a value"),
     ],
 )
-def test_what_cannot_be_cut_says_why(more: dict[str, Any], range_: Range, why: str) -> None:
+def test_what_cannot_be_cut_says_why(more: dict[str, Any], range_: ColumnRange, why: str) -> None:
     api = source(**more)
     with pytest.raises(CannotHalve, match=why):
         of_range(api, range_).halves(api, UTC, None, None)

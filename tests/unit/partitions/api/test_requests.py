@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from partitions.api.requests import Request, request_for, requests_above
-from partitions.column.predicates import Range, ranges_of, rows_in
+from partitions.column.predicates import ColumnRange, ranges_of, rows_in_ranges
 from partitions.errors import ConfigurationError, PlanError
 from partitions.instants import milliseconds, zone_of
 from partitions.predicate import EVERYTHING, NOTHING, AllOf, Among, AnyOf, Between
@@ -35,8 +35,10 @@ def extent(lower: str, upper: str, **unit: Any) -> Extent:
 
 def test_bounds_are_parameters_and_without_a_lower_bound_there_is_none() -> None:
     lower, upper = at("2026-01-01"), at("2026-01-02")
-    ((first, _),) = requests_above(source(**MAPPED), [Range("at", None, upper)], UTC)
-    ((then, _),) = requests_above(source(**MAPPED, params={"kind": "all"}), [Range("at", lower, upper)], UTC)
+    ((first, _),) = requests_above(source(**MAPPED), [ColumnRange("at", None, upper)], UTC)
+    ((then, _),) = requests_above(
+        source(**MAPPED, params={"kind": "all"}), [ColumnRange("at", lower, upper)], UTC
+    )
     assert first.params == {"until": "2026-01-02T00:00:00+00:00"}
     assert then.params == {
         "kind": "all",
@@ -54,7 +56,7 @@ def test_bounds_in_a_body_stand_in_its_objects_and_keep_what_is_there() -> None:
         watermark_to_param="filter.until.day",
         watermark_param_format="date",
     )
-    ranges = [Range("at", date(2026, 1, 1), date(2026, 1, 2))]
+    ranges = [ColumnRange("at", date(2026, 1, 1), date(2026, 1, 2))]
     ((request, _),) = requests_above(api, ranges, UTC)
     filters = {"kind": "all", "since": "2026-01-01", "until": {"day": "2026-01-02"}}
     assert (request.body, request.params) == ({"filter": filters, "n": 1}, {})
@@ -63,31 +65,33 @@ def test_bounds_in_a_body_stand_in_its_objects_and_keep_what_is_there() -> None:
 
 def test_how_far_numbers_go_is_never_sent() -> None:
     api = source(watermark_param_mapping={"id": "since_id"}, watermark_to_param="to_id")
-    asked = [requests_above(api, [Range("id", 3, upper)], UTC)[0][0] for upper in (None, 9)]
+    asked = [requests_above(api, [ColumnRange("id", 3, upper)], UTC)[0][0] for upper in (None, 9)]
     assert asked[0] == asked[1] == Request("GET", "/rows", {"since_id": "3"})
 
 
 def test_each_column_is_asked_by_itself_and_without_bound_for_all() -> None:
     api = source(watermark_param_mapping={"id": "since_id", "at": "since"})
-    ranges = [Range("id", 3, None), Range("at", at("2026-01-01"), None)]
+    ranges = [ColumnRange("id", 3, None), ColumnRange("at", at("2026-01-01"), None)]
     asked = requests_above(api, ranges, UTC)
     assert [(dict(request.params), range_) for request, range_ in asked] == [
         ({"since_id": "3"}, ranges[0]),
         ({"since": "2026-01-01T00:00:00+00:00"}, ranges[1]),
     ]
-    assert requests_above(api, [ranges[0], Range("other", 1, None)], UTC) == [(Request("GET", "/rows"), None)]
+    assert requests_above(api, [ranges[0], ColumnRange("other", 1, None)], UTC) == [
+        (Request("GET", "/rows"), None)
+    ]
 
 
 def test_the_ranges_of_a_predicate_are_those_that_it_was_made_of() -> None:
-    one, other = Range("a", 1, 2), Range("b", None, 5)
+    one, other = ColumnRange("a", 1, 2), ColumnRange("b", None, 5)
     null = AllOf((Among("a", (None,)),))
-    assert ranges_of(rows_in([one])) == [one]
-    assert ranges_of(rows_in([one, other])) == [one, other]
-    assert ranges_of(AnyOf((rows_in([one, other]), null))) == [one, other]
+    assert ranges_of(rows_in_ranges([one])) == [one]
+    assert ranges_of(rows_in_ranges([one, other])) == [one, other]
+    assert ranges_of(AnyOf((rows_in_ranges([one, other]), null))) == [one, other]
     assert ranges_of(EVERYTHING) == ranges_of(NOTHING) == ranges_of(AnyOf((EVERYTHING, null))) == []
-    assert ranges_of(AnyOf((rows_in([one]), Among("a", (1,))))) == []
+    assert ranges_of(AnyOf((rows_in_ranges([one]), Among("a", (1,))))) == []
     assert ranges_of(Between("a", 1, None, lower_inclusive=False)) == [
-        Range("a", 1, None, upper_inclusive=False)
+        ColumnRange("a", 1, None, upper_inclusive=False)
     ]
 
 
@@ -148,5 +152,5 @@ def test_a_form_that_cannot_say_the_end_asks_for_more_if_rows_tell_their_time() 
     ],
 )
 def test_a_form_without_an_end_needs_rows_with_times(params: dict[str, str], moment: str) -> None:
-    with pytest.raises(PlanError, match=f"that can say {moment}.*window_column"):
+    with pytest.raises(PlanError, match=f"that can write {moment}.*window_column"):
         request_for(source(params=params), extent("2026-01-01T10:00", "2026-01-02T11:00"), UTC)

@@ -10,7 +10,7 @@ import pytest
 
 from partitions.api.document import parse_document
 from partitions.api.values import SentNumber, as_text, kind_of_values, to_column_value
-from partitions.unit_values import Kind
+from partitions.unit_values import ValueType
 
 
 @pytest.mark.parametrize(
@@ -24,7 +24,7 @@ from partitions.unit_values import Kind
         (SentNumber("1e400"), "number", None),
     ],
 )
-def test_a_number_keeps_what_was_sent(value: Any, kind: Kind, expected: Any) -> None:
+def test_a_number_keeps_what_was_sent(value: Any, kind: ValueType, expected: Any) -> None:
     assert to_column_value(value, kind) == expected
 
 
@@ -39,7 +39,7 @@ def test_a_number_keeps_what_was_sent(value: Any, kind: Kind, expected: Any) -> 
         ([None], None),
     ],
 )
-def test_values_of_several_kinds_are_texts(values: list[Any], kind: Kind | None) -> None:
+def test_values_of_several_kinds_are_texts(values: list[Any], kind: ValueType | None) -> None:
     assert kind_of_values(values) == kind
 
 

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from partitions.column.definition import ColumnWatermark
-from partitions.column.plan import bounds, plan
+from partitions.column.plan import plan, ranges_to_read
 from partitions.column.slices import ColumnSlice
-from partitions.column.source import Observed
+from partitions.column.source import SourceObservation
 from partitions.column.state import EXCLUSIVE, ColumnState
 from partitions.errors import ConfigurationError, PlanError
 from partitions.plan import Plan
@@ -29,15 +29,15 @@ def watermark(*columns: str, **keys: Any) -> ColumnWatermark:
 
 def seen(
     kind: Any = "instant", highest: Any = ..., *, now: datetime = NOW, nulls: int | None = None
-) -> Observed:
-    return Observed(now, {"u": kind}, {} if highest is ... else {"u": highest}, nulls)
+) -> SourceObservation:
+    return SourceObservation(now, {"u": kind}, {} if highest is ... else {"u": highest}, nulls)
 
 
 def made(
-    definition: ColumnWatermark, stored: Mapping[str, Any], observed: Observed, **keys: Any
+    definition: ColumnWatermark, stored: Mapping[str, Any], observed: SourceObservation, **keys: Any
 ) -> Plan[ColumnSlice]:
     state = ColumnState.of(stored)
-    ranges = bounds(definition, state, observed, observed.now)
+    ranges = ranges_to_read(definition, state, observed, observed.now)
     return plan(definition, state, ranges, observed, observed.now, dataflow="flow", number=0, **keys)
 
 
@@ -202,7 +202,7 @@ def test_a_rewind_makes_room_up_to_where_rows_were_loaded() -> None:
 def test_a_rewind_that_replaces_reads_at_least_up_to_where_rows_were_loaded(highest: Any) -> None:
     until = ColumnState.of({"u": 5})
     observed, definition = seen("whole", highest), watermark()
-    ranges = bounds(definition, ColumnState(), observed, NOW, until)
+    ranges = ranges_to_read(definition, ColumnState(), observed, NOW, until)
     slice_ = only(
         plan(definition, ColumnState(), ranges, observed, NOW, dataflow="flow", number=0, replace_until=until)
     )
@@ -212,7 +212,7 @@ def test_a_rewind_that_replaces_reads_at_least_up_to_where_rows_were_loaded(high
 @pytest.mark.parametrize(("kind", "found"), [("flag", "true or false"), (None, "no column of that name")])
 def test_a_column_that_has_no_order_is_refused(kind: Any, found: str) -> None:
     with pytest.raises(PlanError, match=found):
-        made(watermark(), {}, Observed(NOW, {"u": kind} if kind else {}, {}))
+        made(watermark(), {}, SourceObservation(NOW, {"u": kind} if kind else {}, {}))
 
 
 def test_a_stored_value_of_another_type_is_refused() -> None:
@@ -235,23 +235,23 @@ def test_every_row_is_read_once_whatever_slices_it_falls_into(
     rows: list[dict[str, Any]] = []
     read: list[int] = []
     for number, (values, cuts) in enumerate(steps):
-        reached = state.marks["u"].value if state.marks else -1
+        reached = state.bounds["u"].value if state.bounds else -1
         for value in values:
-            if value is None and state.marks:
+            if value is None and state.bounds:
                 continue  # policy: never after the first run
             rows.append({"id": len(rows), "u": None if value is None else reached + 1 + value})
         highest = max((row["u"] for row in rows if row["u"] is not None), default=None)
         above = highest if highest is not None and highest > reached else None
         observed = replace(seen("whole", highest), maxima={"u": highest if indexed else above})
         inside = sorted({reached + 1 + cut for cut in cuts if highest is None or reached + 1 + cut < highest})
-        ranges = bounds(definition, state, observed, NOW)
+        ranges = ranges_to_read(definition, state, observed, NOW)
         plan_ = plan(
             definition, state, ranges, observed, NOW, dataflow="flow", number=number, cuts=inside, parts=2
         )
         for slice_ in plan_.slices:
             read += [row["id"] for row in rows if matches(slice_.rows, row)]
             state = ColumnState.of(slice_.advance(state.watermark()))
-    if state.marks:
+    if state.bounds:
         assert sorted(read) == [row["id"] for row in rows]
 
 
@@ -279,7 +279,7 @@ def test_a_slice_that_reaches_above_the_watermark_is_new_and_one_at_it_is_not() 
 def test_a_run_of_a_rewind_repeats_nothing() -> None:
     until = ColumnState.of({"u": 30})
     state, observed = ColumnState.of({"u": 10}), seen("whole", 30)
-    ranges = bounds(watermark(), state, observed, NOW, until)
+    ranges = ranges_to_read(watermark(), state, observed, NOW, until)
     plan_ = plan(watermark(), state, ranges, observed, NOW, dataflow="flow", number=1, replace_until=until)
     assert not only(plan_).repeats
 
@@ -300,5 +300,5 @@ def test_numbers_are_read_again_by_value_and_beside_a_time_either_unit_will_do()
     definition = watermark(backward={"by": 1000, "days": 1})
     assert only(made(definition, {"u": 5000}, seen("whole", 6000))).words == "u > 4000 and u <= 6000"
     both = watermark("n", "u", backward={"days": 1})
-    observed = Observed(NOW, {"n": "whole", "u": "instant"}, {"n": 7, "u": NOW})
+    observed = SourceObservation(NOW, {"n": "whole", "u": "instant"}, {"n": 7, "u": NOW})
     assert only(made(both, {"n": 5, "u": NOW}, observed)).lower == {"n": 5, "u": NOW - timedelta(days=1)}

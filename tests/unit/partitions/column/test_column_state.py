@@ -9,20 +9,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partitions.column.state import ColumnState, Mark
+from partitions.column.state import ColumnState, ReadBound
 
-MARKS = st.builds(Mark, st.integers(0, 3), st.booleans())
+MARKS = st.builds(ReadBound, st.integers(0, 3), st.booleans())
 STATES = st.builds(ColumnState, st.dictionaries(st.sampled_from("abc"), MARKS))
 
 
 @given(STATES, STATES)
 def test_a_capped_state_is_the_lower_one_of_each_column(state: ColumnState, bounds: ColumnState) -> None:
-    capped = state.capped(bounds)
-    assert set(capped.marks) == set(state.marks) & set(bounds.marks)
+    capped = state.cap_at(bounds)
+    assert set(capped.bounds) == set(state.bounds) & set(bounds.bounds)
     assert bounds.covers(capped)
     assert state.covers(capped)
-    for name, mark in capped.marks.items():
-        assert mark in (state.marks[name], bounds.marks[name])
+    for name, mark in capped.bounds.items():
+        assert mark in (state.bounds[name], bounds.bounds[name])
 
 
 @pytest.mark.parametrize(
@@ -36,6 +36,6 @@ def test_a_capped_state_is_the_lower_one_of_each_column(state: ColumnState, boun
     ],
 )
 def test_a_whole_bound_is_saved_as_a_value_of_the_column_s_type(known: Any, bound: Any, saved: Any) -> None:
-    raised = ColumnState({"price": Mark(known)}).raised({"price": Mark(bound, inclusive=False)})
-    value = raised.marks["price"].value
-    assert (value, type(value), raised.marks["price"].inclusive) == (saved, type(saved), False)
+    raised = ColumnState({"price": ReadBound(known)}).raise_to({"price": ReadBound(bound, inclusive=False)})
+    value = raised.bounds["price"].value
+    assert (value, type(value), raised.bounds["price"].inclusive) == (saved, type(saved), False)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partitions.column.cuts_by_statistics import Spread
+from partitions.column.cuts_by_statistics import Histogram
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 MADE = {
@@ -24,7 +24,7 @@ MADE = {
 @pytest.mark.parametrize("kind", MADE)
 def test_parts_of_a_bucket_and_of_many_have_as_many_rows_as_asked_for(kind: str) -> None:
     made: Any = MADE[kind]
-    even = Spread([made(number) for number in range(0, 10_001, 1000)], 1000)
+    even = Histogram([made(number) for number in range(0, 10_001, 1000)], 1000)
     assert list(even.cuts(None, None, 250))[:6] == [made(number) for number in range(250, 1501, 250)]
     assert list(even.cuts(None, None, 2500)) == [made(number) for number in (2500, 5000, 7500, 10_000)]
     assert list(even.cuts(made(500), made(5000), 1000)) == [
@@ -35,7 +35,7 @@ def test_parts_of_a_bucket_and_of_many_have_as_many_rows_as_asked_for(kind: str)
 
 
 def test_many_rows_of_one_value_are_one_part() -> None:
-    assert list(Spread([1, 5, 5, 5, 9], 100).cuts(None, None, 50)) == [3, 5, 7, 9]
+    assert list(Histogram([1, 5, 5, 5, 9], 100).cuts(None, None, 50)) == [3, 5, 7, 9]
 
 
 @given(
@@ -52,7 +52,7 @@ def test_cuts_ascend_inside_the_range_and_no_part_is_much_larger(
     made: Any = MADE[kind]
     bounds = [made(number) for number in numbers]
     low, high = (made(bound) if bound is not None else None for bound in (lower, upper))
-    cuts = list(Spread(bounds, rows).cuts(low, high, step))
+    cuts = list(Histogram(bounds, rows).cuts(low, high, step))
     assert cuts == sorted(set(cuts))
     assert all(low is None or cut > low for cut in cuts)
     assert all(high is None or cut < high for cut in cuts)

@@ -11,15 +11,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partitions.column.lookback import look_back
+from partitions.column.lookback import parse_look_back
 from partitions.errors import ConfigurationError
 
 NOW = datetime(2026, 3, 8, 14, tzinfo=UTC)
 
 
 def lower(value: Any, **units: int) -> Any:
-    block = look_back({"backward": units})
-    return value if block is None else block.lower(value, NOW)
+    block = parse_look_back({"backward": units})
+    return value if block is None else block.lower_bound(value, NOW)
 
 
 @pytest.mark.parametrize(
@@ -56,9 +56,9 @@ def test_a_closing_day_goes_to_the_first_of_the_month_in_the_value_s_form(value:
 def test_hours_of_local_times_are_as_long_as_they_pass_where_clocks_are_put_forward() -> None:
     now = datetime(2026, 3, 8, 14, tzinfo=ZoneInfo("America/New_York"))
     given = {"spring": datetime(2026, 3, 8, 3, 30), "autumn": datetime(2026, 11, 1, 1, 30)}  # noqa: DTZ001 - local times
-    block = look_back({"backward": {"hours": 2}})
+    block = parse_look_back({"backward": {"hours": 2}})
     assert block is not None
-    assert {season: block.lower(value, now) for season, value in given.items()} == {
+    assert {season: block.lower_bound(value, now) for season, value in given.items()} == {
         "spring": datetime(2026, 3, 8, 0, 30),  # noqa: DTZ001 - local times
         "autumn": datetime(2026, 10, 31, 23, 30),  # noqa: DTZ001
     }
@@ -72,12 +72,12 @@ def test_a_look_back_beyond_the_year_1_ends_there() -> None:
 @pytest.mark.parametrize("value", [-1, 1.5, "1.5", "-1", True, "x", [1]])
 def test_anything_but_a_whole_number_of_at_least_0_is_refused(value: Any) -> None:
     with pytest.raises(ConfigurationError, match="expected a whole number of at least 0"):
-        look_back({"backward_days": value})
+        parse_look_back({"backward_days": value})
 
 
 def test_a_nested_block_of_another_form_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="expected units with numbers"):
-        look_back({"backward": 7})
+        parse_look_back({"backward": 7})
 
 
 @given(

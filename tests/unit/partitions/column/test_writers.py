@@ -9,19 +9,25 @@ import pytest
 
 from partitions.column.definition import ColumnWatermark
 from partitions.column.refusals import refusals
-from partitions.column.source import Observed
-from partitions.column.state import ColumnState, Mark
-from partitions.column.writers import Awaited, Transaction, Writers, before_oldest, up_to_settled
+from partitions.column.source import SourceObservation
+from partitions.column.state import ColumnState, ReadBound
+from partitions.column.writers import (
+    AwaitedTransactions,
+    OpenTransaction,
+    WritingTransactions,
+    bound_by_oldest,
+    bound_by_open_transactions,
+)
 from partitions.sources import ApiSource, FilesSource, PythonSource, TableSource
 from partitions.target import Target
 
 NOW = datetime(2026, 3, 8, 14, tzinfo=UTC)
-A, B = Transaction("3/1", "700"), Transaction("4/1")
-PREPARED = Transaction("3/1", "700", prepared=True)
+A, B = OpenTransaction("3/1", "700"), OpenTransaction("4/1")
+PREPARED = OpenTransaction("3/1", "700", prepared=True)
 
 
-def writers(*writing: Transaction, server: str = "first", **keys: Any) -> Writers:
-    return Writers(server, writing, **keys)
+def writers(*writing: OpenTransaction, server: str = "first", **keys: Any) -> WritingTransactions:
+    return WritingTransactions(server, writing, **keys)
 
 
 @pytest.mark.parametrize(
@@ -29,14 +35,14 @@ def writers(*writing: Transaction, server: str = "first", **keys: Any) -> Writer
     [
         ([A, B], [], []),
         ([A, B], [B], [B]),
-        ([A], [Transaction("-1/700", "700", prepared=True)], [A]),
-        ([B], [Transaction("-1/701", "701", prepared=True)], [B]),  # it had no number, and may be this
-        ([A], [Transaction("-1/701", "701", prepared=True)], []),
+        ([A], [OpenTransaction("-1/700", "700", prepared=True)], [A]),
+        ([B], [OpenTransaction("-1/701", "701", prepared=True)], [B]),  # it had no number, and may be this
+        ([A], [OpenTransaction("-1/701", "701", prepared=True)], []),
         ([PREPARED, B], [PREPARED], [PREPARED]),  # which was prepared before, so it is not the other
     ],
 )
 def test_a_transaction_is_open_until_no_lock_may_be_its_own(
-    before: list[Transaction], now: list[Transaction], expected: list[Transaction]
+    before: list[OpenTransaction], now: list[OpenTransaction], expected: list[OpenTransaction]
 ) -> None:
     assert writers(*now).still_open(writers(*before), "whole") == tuple(expected)
 
@@ -48,23 +54,27 @@ def test_a_restart_of_the_server_ends_all_but_prepared_transactions() -> None:
 
 
 def test_times_wait_for_prepared_and_untold_transactions() -> None:
-    hidden = Transaction("5/1")
+    hidden = OpenTransaction("5/1")
     assert writers(A, PREPARED, hidden=(hidden,)).blocking("instant") == (PREPARED, hidden)
     assert writers(A, PREPARED, hidden=(hidden,)).blocking("whole") == (A, PREPARED)
 
 
 def test_times_end_before_the_oldest_transaction() -> None:
-    seen = Observed(NOW, {"u": "instant"}, {})
+    seen = SourceObservation(NOW, {"u": "instant"}, {})
     began = NOW - timedelta(minutes=1)
-    assert before_oldest(seen, writers(oldest=began)).settled == began - timedelta(microseconds=1)
-    assert before_oldest(seen, writers(oldest=NOW + timedelta(seconds=1))).settled is None
+    assert bound_by_oldest(seen, writers(oldest=began)).settled == began - timedelta(microseconds=1)
+    assert bound_by_oldest(seen, writers(oldest=NOW + timedelta(seconds=1))).settled is None
 
 
 def settled(
-    stored: dict[str, Any], looks: tuple[Writers, Writers], earlier: Awaited | None = None
-) -> tuple[Any, Awaited | None]:
-    seen = Observed(NOW, {"u": "whole"}, {"u": 9})
-    found, awaited = up_to_settled(seen, {"u": Mark(9)}, ColumnState.of(stored), looks, earlier)
+    stored: dict[str, Any],
+    looks: tuple[WritingTransactions, WritingTransactions],
+    earlier: AwaitedTransactions | None = None,
+) -> tuple[Any, AwaitedTransactions | None]:
+    seen = SourceObservation(NOW, {"u": "whole"}, {"u": 9})
+    found, awaited = bound_by_open_transactions(
+        seen, {"u": ReadBound(9)}, ColumnState.of(stored), looks, earlier
+    )
     return found.maxima["u"], awaited
 
 
@@ -74,21 +84,26 @@ def test_the_highest_value_is_a_bound_once_all_have_ended_that_were_open() -> No
 
 def test_until_then_the_stored_value_is_and_the_next_run_is_told() -> None:
     look = writers(A)
-    assert settled({"u": 3}, (look, look)) == (3, Awaited(ColumnState({"u": Mark(9)}), look))
+    assert settled({"u": 3}, (look, look)) == (3, AwaitedTransactions(ColumnState({"u": ReadBound(9)}), look))
     assert settled({}, (look, look))[0] is None
 
 
 def test_the_value_of_an_earlier_look_is_a_bound_once_those_of_that_look_have_ended() -> None:
-    look, earlier = writers(B), Awaited(ColumnState({"u": Mark(7)}), writers(A))
-    assert settled({"u": 3}, (look, look), earlier) == (7, Awaited(ColumnState({"u": Mark(9)}), look))
+    look, earlier = writers(B), AwaitedTransactions(ColumnState({"u": ReadBound(7)}), writers(A))
+    assert settled({"u": 3}, (look, look), earlier) == (
+        7,
+        AwaitedTransactions(ColumnState({"u": ReadBound(9)}), look),
+    )
     assert settled({"u": 8}, (look, look), earlier)[0] == 8
     both = writers(A, B)
     assert settled({"u": 3}, (both, both), earlier) == (3, earlier)
 
 
 def test_what_the_next_run_is_told_is_read_back() -> None:
-    awaited = Awaited(ColumnState({"u": Mark(7), "d": Mark(NOW)}), writers(A, PREPARED, hidden=(B,)))
-    assert Awaited.of(awaited.as_json()) == awaited
+    awaited = AwaitedTransactions(
+        ColumnState({"u": ReadBound(7), "d": ReadBound(NOW)}), writers(A, PREPARED, hidden=(B,))
+    )
+    assert AwaitedTransactions.of(awaited.as_json()) == awaited
 
 
 @pytest.mark.parametrize(
@@ -104,7 +119,7 @@ def test_what_the_next_run_is_told_is_read_back() -> None:
 def test_a_source_that_knows_no_transactions_is_not_waited_for(source: Any) -> None:
     watermark = ColumnWatermark.model_validate({"type": "column", "columns": ["u"], "settle": "transactions"})
     (refusal,) = refusals(source, watermark, Target(load="append"), "stop")
-    assert (refusal.key, refusal.found) == (
+    assert (refusal.key, refusal.actual) == (
         ("watermark", "settle"),
         f"transactions beside a source of type {source.type}",
     )

@@ -1,4 +1,4 @@
-"""Positions answer alike whatever way they are asked: ``above`` is the rule, the rest must not contradict it."""
+"""Positions answer alike whatever way they are asked: ``is_above`` is the rule, the rest must not contradict it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from partitions.path.listing_positions import (
     KeyRange,
     ListingStart,
 )
-from partitions.path.order import FileKey, below, past, upwards
+from partitions.path.order import FileKey, folders_up, is_past, key_before
 from partitions.path.time_template import TimeTemplate
 from tests.support.trees import leaf_tree, partitions, paths, trees
 
@@ -51,22 +51,22 @@ positions = (
 
 @given(positions, paths)
 def test_every_folder_of_a_file_that_is_above_may_hold_it(position: ListingStart, path: str) -> None:
-    if position.above(path):
-        assert all(position.may_hold(folder) for folder in ["", *upwards(FileKey.of(path).partition)])
+    if position.is_above(path):
+        assert all(position.may_hold(folder) for folder in ["", *folders_up(FileKey.of(path).partition)])
 
 
 @given(_open_partitions, _dated)
 def test_folders_of_open_partitions_may_hold_what_is_above(position: AbovePartitions, path: str) -> None:
-    if position.above(path):
-        assert all(position.may_hold(folder) for folder in ["", *upwards(FileKey.of(path).partition)])
+    if position.is_above(path):
+        assert all(position.may_hold(folder) for folder in ["", *folders_up(FileKey.of(path).partition)])
 
 
 @given(positions, paths)
 def test_a_file_that_is_above_lies_in_the_span_in_both_orders(position: ListingStart, path: str) -> None:
     def within(after: str, until: str | None) -> bool:
-        return past(path, after) and (until is None or not past(path, until))
+        return is_past(path, after) and (until is None or not is_past(path, until))
 
-    if position.above(path) and not _hidden_from_component_order(position, path):
+    if position.is_above(path) and not _hidden_from_component_order(position, path):
         assert within(*position.span())
 
 
@@ -77,11 +77,13 @@ def test_a_jump_leaves_out_nothing_that_is_above(position: ListingStart, tree: l
         for index, key in enumerate(ordered):
             target = position.seek(key)
             skipped = [
-                path for path in ordered[index + 1 :] if past(target, key) and order(path) <= order(target)
+                path for path in ordered[index + 1 :] if is_past(target, key) and order(path) <= order(target)
             ]
-            beside = position.passes(key, target)
+            beside = position.passed_folder(key, target)
             assert not any(
-                position.above(path) for path in skipped if not _looked_for_by_itself(position, path, beside)
+                position.is_above(path)
+                for path in skipped
+                if not _looked_for_by_itself(position, path, beside)
             )
 
 
@@ -89,9 +91,9 @@ def test_a_jump_leaves_out_nothing_that_is_above(position: ListingStart, tree: l
 def test_the_sweep_has_what_is_not_new_from_a_start(
     position: ListingStart, since: AbovePath, path: str
 ) -> None:
-    assert AtOrBelow(position, FromBeginning()).above(path) is not position.above(path)
-    expected = not position.above(path) and FileKey.of(path) > since.last
-    assert AtOrBelow(position, since).above(path) is expected
+    assert AtOrBelow(position, FromBeginning()).is_above(path) is not position.is_above(path)
+    expected = not position.is_above(path) and FileKey.of(path) > since.last
+    assert AtOrBelow(position, since).is_above(path) is expected
 
 
 def test_the_sweep_opens_no_folder_after_the_last_partition_nor_one_before_the_start() -> None:
@@ -102,43 +104,43 @@ def test_the_sweep_opens_no_folder_after_the_last_partition_nor_one_before_the_s
 
 def test_above_is_strict() -> None:
     position = AbovePath(FileKey("d=1", "b"))
-    assert [path for path in ["d=1/a", "d=1/b", "d=1/c"] if position.above(path)] == ["d=1/c"]
+    assert [path for path in ["d=1/a", "d=1/b", "d=1/c"] if position.is_above(path)] == ["d=1/c"]
 
 
 def test_a_later_partition_is_above_whatever_its_names() -> None:
-    assert AbovePath(FileKey("d=1", "z")).above("d=2/a")
-    assert AbovePath(FileKey("d=1", "z")).above("d=1-b/a")
-    assert AbovePath(FileKey("d=1", "z")).above("d=1/e=1/a")
+    assert AbovePath(FileKey("d=1", "z")).is_above("d=2/a")
+    assert AbovePath(FileKey("d=1", "z")).is_above("d=1-b/a")
+    assert AbovePath(FileKey("d=1", "z")).is_above("d=1/e=1/a")
 
 
 def test_a_root_watermark_finds_partitions_and_a_partition_watermark_no_root_files() -> None:
-    assert AbovePath(FileKey("", "z")).above("a/a")
-    assert not AbovePath(FileKey("a", "a")).above("z")
+    assert AbovePath(FileKey("", "z")).is_above("a/a")
+    assert not AbovePath(FileKey("a", "a")).is_above("z")
 
 
 def test_an_empty_name_leaves_every_file_of_the_partition_above() -> None:
-    assert AbovePath(FileKey.of("d=1/")).above("d=1/a")
-    assert not AbovePath(FileKey.of("d=1/")).above("d=0/a")
+    assert AbovePath(FileKey.of("d=1/")).is_above("d=1/a")
+    assert not AbovePath(FileKey.of("d=1/")).is_above("d=0/a")
 
 
 def test_an_empty_path_is_below_everything() -> None:
-    assert AbovePath(FileKey.of("")).above("a")
+    assert AbovePath(FileKey.of("")).is_above("a")
 
 
 def test_a_partition_without_an_entry_is_new_unless_it_is_closed() -> None:
     position = AbovePartitions({"eu/d=2026-01-05": "b"}, _TEMPLATE, datetime(2026, 1, 4, tzinfo=UTC))
-    assert position.above("us/d=2026-01-04/a")
-    assert not position.above("us/d=2026-01-03/a")
-    assert not position.above("eu/d=2026-01-05/b")
-    assert position.above("eu/other/a"), "what the template does not parse never closes"
+    assert position.is_above("us/d=2026-01-04/a")
+    assert not position.is_above("us/d=2026-01-03/a")
+    assert not position.is_above("eu/d=2026-01-05/b")
+    assert position.is_above("eu/other/a"), "what the template does not parse never closes"
 
 
 def test_scope_partition_the_root_is_a_partition_like_any_other_and_never_closes() -> None:
-    assert AbovePartitions({}).above("a")
+    assert AbovePartitions({}).is_above("a")
     position = AbovePartitions(
         {"": "b", "d=2026-01-05": "b"}, TimeTemplate("d=%Y-%m-%d"), datetime(2026, 1, 5, tzinfo=UTC)
     )
-    assert [path for path in ["a", "b", "c", "d=2026-01-04/z"] if position.above(path)] == ["c"]
+    assert [path for path in ["a", "b", "c", "d=2026-01-04/z"] if position.is_above(path)] == ["c"]
 
 
 def test_layout_leaf_does_not_jump_at_the_root_where_all_partitions_lie() -> None:
@@ -148,34 +150,36 @@ def test_layout_leaf_does_not_jump_at_the_root_where_all_partitions_lie() -> Non
 def test_a_jump_over_closed_partitions_names_the_folder_that_they_lie_in() -> None:
     closed = AbovePartitions({}, TimeTemplate("*/d=%Y-%m-%d"), datetime(2026, 1, 5, tzinfo=UTC))
     key = "eu/d=2026-01-01/a"
-    assert closed.passes(key, closed.seek(key)) == "eu"
-    assert [closed.belongs(f"eu/{folder}") for folder in ("d=2026-01-03", "d=2026-01-03-again", "x")] == [
+    assert closed.passed_folder(key, closed.seek(key)) == "eu"
+    assert [
+        closed.may_be_jumped(f"eu/{folder}") for folder in ("d=2026-01-03", "d=2026-01-03-again", "x")
+    ] == [
         True,
         False,
         False,
     ]
     root = AbovePartitions({}, TimeTemplate("d=%Y-%m-%d"), datetime(2026, 1, 5, tzinfo=UTC))
-    assert root.passes("d=2026-01-01/a", root.seek("d=2026-01-01/a")) == ""
+    assert root.passed_folder("d=2026-01-01/a", root.seek("d=2026-01-01/a")) == ""
 
 
 @pytest.mark.parametrize("prefixes", [None, [], [""]])
 def test_no_prefixes_are_no_filter(prefixes: list[str] | None) -> None:
-    assert FromBeginning.within(prefixes).above("any/file")
+    assert FromBeginning.within(prefixes).is_above("any/file")
 
 
 def test_a_prefix_covers_its_partition_and_all_below_it_and_no_neighbour() -> None:
     position = FromBeginning.within(["d=1", "d=1", "d=1/h=2/"])
     assert [
-        path for path in ["d=1/a", "d=1/h=1/a", "d=1-b/a", "d=10/a", "d=0/a"] if position.above(path)
+        path for path in ["d=1/a", "d=1/h=1/a", "d=1-b/a", "d=10/a", "d=0/a"] if position.is_above(path)
     ] == ["d=1/a", "d=1/h=1/a"]
     assert position.prefixes == ("d=1",)
 
 
 def test_a_listing_of_prefixes_jumps_from_one_to_the_next() -> None:
     position = FromBeginning.within(["d=15", "d=12", "d=13"])
-    assert position.span() == KeyRange(below("d=12"), "d=15/\U0010ffff")
-    assert position.seek("d=12/z") == below("d=12"), "which is no jump"
-    assert position.seek("d=14/a") == below("d=15")
+    assert position.span() == KeyRange(key_before("d=12"), "d=15/\U0010ffff")
+    assert position.seek("d=12/z") == key_before("d=12"), "which is no jump"
+    assert position.seek("d=14/a") == key_before("d=15")
 
 
 def test_prefixes_whose_order_depends_on_the_store_are_found_by_listing_everything() -> None:
@@ -188,7 +192,7 @@ def _looked_for_by_itself(position: ListingStart, path: str, folder: str | None)
     if folder is None or not path.startswith(f"{folder}/" if folder else ""):
         return False
     inner = path[len(folder) :].lstrip("/").partition("/")
-    return not inner[1] or not position.belongs(f"{folder}/{inner[0]}".lstrip("/"))
+    return not inner[1] or not position.may_be_jumped(f"{folder}/{inner[0]}".lstrip("/"))
 
 
 def _hidden_from_component_order(position: ListingStart, path: str) -> bool:
@@ -197,4 +201,4 @@ def _hidden_from_component_order(position: ListingStart, path: str) -> bool:
         return _hidden_from_component_order(position.since, path)
     if not isinstance(position, AbovePath):
         return False
-    return not past(path, below(position.last.partition)) and path > position.last.path
+    return not is_past(path, key_before(position.last.partition)) and path > position.last.path

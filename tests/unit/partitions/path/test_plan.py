@@ -10,19 +10,19 @@ from hypothesis import strategies as st
 from pydantic import ByteSize
 
 from partitions.errors import ConfigurationError
-from partitions.path.adopted import adopted, upper_bound
+from partitions.path.adopted import adopted_watermark, upper_bound
 from partitions.path.cold_start import earliest_cold_start
 from partitions.path.definition import Checkpoint, PartitionFilter, PathWatermark
 from partitions.path.listing_positions import AbovePartitions, AbovePath, FromBeginning
 from partitions.path.order import FileKey
 from partitions.path.plan import PendingFiles, plan
-from partitions.path.position_of_state import position
+from partitions.path.position_of_state import listing_start
 from partitions.path.slices import PathSlice
 from partitions.path.source import ListedFiles, SourceFile, in_pair_order
 from partitions.path.state import PathState
 from partitions.path.time_template import TimeTemplate
 from partitions.plan import Plan
-from partitions.request import DUE, Due, Forced, LateOnly, Part, Request
+from partitions.request import DUE, Due, Forced, LateOnly, Request, WorkUnitSelection
 from partitions.sentinels import Watermark
 from tests.support.trees import paths
 
@@ -84,7 +84,7 @@ def _planned(made: Plan[PathSlice]) -> list[SourceFile]:
 @given(definitions, files)
 def test_slices_hold_due_files_in_order(definition: PathWatermark, found: tuple[SourceFile, ...]) -> None:
     made = _plan(definition, found)
-    skipped = {skip.what for skip in made.skips}
+    skipped = {skip.subject for skip in made.skips}
     assert _planned(made) == [file for file in found if file.path not in skipped]
     assert skipped <= {file.path for file in found}
 
@@ -117,18 +117,18 @@ def test_a_slice_starts_where_one_ends(definition: PathWatermark, found: tuple[S
 @given(definitions | closing, files | dated)
 def test_no_slice_is_above_its_state(definition: PathWatermark, found: tuple[SourceFile, ...]) -> None:
     for piece in _plan(definition, found).slices:
-        after = position(definition, PathState.of(piece.after), NOW)
-        assert not any(after.above(file.path) for file in piece.files)
+        after = listing_start(definition, PathState.of(piece.after), NOW)
+        assert not any(after.is_above(file.path) for file in piece.files)
 
 
 @given(definitions, files)
 def test_later_plans_are_above_the_state(definition: PathWatermark, found: tuple[SourceFile, ...]) -> None:
     made = _plan(definition, found)
-    settling = [skip.what for skip in made.skips]
+    settling = [skip.subject for skip in made.skips]
     for index, piece in enumerate(made.slices):
-        after = position(definition, PathState.of(piece.after), NOW)
+        after = listing_start(definition, PathState.of(piece.after), NOW)
         rest = [file.path for later in made.slices[index + 1 :] for file in later.files]
-        assert all(map(after.above, rest + settling))
+        assert all(map(after.is_above, rest + settling))
 
 
 @given(definitions, files)
@@ -159,7 +159,7 @@ def test_the_closed_bound_only_rises(
     watermark: Watermark | None = None
     for found in (first, second):
         state = PathState.of(watermark)
-        above = position(definition, state, NOW).above
+        above = listing_start(definition, state, NOW).is_above
         for piece in _plan(definition, tuple(file for file in found if above(file.path)), state).slices:
             watermark = piece.after
             assert bound is None or watermark["closed_before"] >= bound
@@ -192,13 +192,13 @@ def test_a_file_behind_one_that_settles_waits_too() -> None:
     definition = PathWatermark(type="path", settle=timedelta(seconds=10))
     made = _plan(definition, (_file("a"), _file("b", age=1), _file("c")))
     assert [file.path for file in _planned(made)] == ["a"]
-    assert [skip.what for skip in made.skips] == ["b", "c"]
+    assert [skip.subject for skip in made.skips] == ["b", "c"]
 
 
 def test_a_file_of_the_future_is_named_with_how_far_and_what_to_do() -> None:
     definition = PathWatermark(type="path", settle=timedelta(seconds=10))
     made = _plan(definition, (_file("1"), _file("2", age=-3 * 3600), _file("3"), _file("4", age=-86_400)))
-    assert [skip.what for skip in made.skips] == ["2", "3", "4"]
+    assert [skip.subject for skip in made.skips] == ["2", "3", "4"]
     (warning,) = made.warnings
     assert warning == (
         "2: its modification time lies 3 h in the future (1 more file is like it), so `settle` holds it back until then, and all new files"
@@ -209,7 +209,7 @@ def test_a_file_of_the_future_is_named_with_how_far_and_what_to_do() -> None:
 def test_of_files_of_the_future_the_one_that_holds_back_others_is_named_first() -> None:
     definition = PathWatermark(type="path", scope="partition", settle=timedelta(seconds=10))
     late, released = _file("p/1", age=-7200), _file("p/2", age=-7200)
-    state = PathState().processed(["p/3"])
+    state = PathState().after_files(["p/3"])
     pending = PendingFiles(late=(late,), released=(released,))
     made = plan(
         definition,
@@ -258,8 +258,8 @@ def test_a_filter_narrows_the_cold_start_only() -> None:
     definition = PathWatermark(
         type="path", partition_filter=PartitionFilter(prefix_template="d=%Y-%m-%d", lookback=1)
     )
-    assert position(definition, PathState(), NOW) == FromBeginning(("d=2026-01-27", "d=2026-01-28"))
-    assert isinstance(position(definition, PathState().processed(["d=2020-01-01/a"]), NOW), AbovePath)
+    assert listing_start(definition, PathState(), NOW) == FromBeginning(("d=2026-01-27", "d=2026-01-28"))
+    assert isinstance(listing_start(definition, PathState().after_files(["d=2020-01-01/a"]), NOW), AbovePath)
 
 
 def test_a_cold_start_with_a_filter_closes_what_is_older_than_its_oldest_prefix() -> None:
@@ -270,9 +270,9 @@ def test_a_cold_start_with_a_filter_closes_what_is_older_than_its_oldest_prefix(
     )
     (piece,) = _plan(definition, (_file("d=2026-01-28/a"),)).slices
     assert piece.after["closed_before"] == datetime(2026, 1, 27, tzinfo=UTC)
-    following = position(definition, PathState.of(piece.after), NOW)
+    following = listing_start(definition, PathState.of(piece.after), NOW)
     assert isinstance(following, AbovePartitions)
-    assert not following.above("d=2026-01-26/a")
+    assert not following.is_above("d=2026-01-26/a")
 
 
 def test_a_filter_that_reaches_the_leaves_implies_layout_leaf() -> None:
@@ -280,7 +280,7 @@ def test_a_filter_that_reaches_the_leaves_implies_layout_leaf() -> None:
         type="path", partition_filter=PartitionFilter(prefix_template="d=%Y-%m-%d", lookback=1)
     )
     leaf, deeper = (
-        position(definition, PathState().processed([path]), NOW)
+        listing_start(definition, PathState().after_files([path]), NOW)
         for path in ("d=2026-01-27/a", "d=2026-01-27/h=1/a")
     )
     assert isinstance(leaf, AbovePath)
@@ -292,7 +292,7 @@ def test_a_filter_that_reaches_the_leaves_implies_layout_leaf() -> None:
 @pytest.mark.parametrize(("scope", "warned"), [("global", True), ("partition", False)])
 def test_root_files_beside_a_partition_are_warned_of_globally(scope: str, warned: bool) -> None:
     definition = PathWatermark.model_validate({"type": "path", "scope": scope})
-    state = PathState().processed(["d=1/001"])
+    state = PathState().after_files(["d=1/001"])
     made = plan(definition, state, ListedFiles((), root_files=True), NOW, dataflow="flow", number=1)
     assert ("root_level_files_ignored" in made.warnings) is warned
 
@@ -318,9 +318,9 @@ def test_scope_partition_a_filtered_cold_start_leaves_the_root_to_the_next_listi
         scope="partition",
         partition_filter=PartitionFilter(prefix_template="d=%Y-%m-%d", lookback=1),
     )
-    assert not position(definition, PathState(), NOW).above("001")
+    assert not listing_start(definition, PathState(), NOW).is_above("001")
     (piece,) = _plan(definition, (_file("d=2026-01-28/a"),)).slices
-    assert position(definition, PathState.of(piece.after), NOW).above("001")
+    assert listing_start(definition, PathState.of(piece.after), NOW).is_above("001")
 
 
 @pytest.mark.parametrize(
@@ -355,7 +355,7 @@ def test_a_covering_watermark_is_below_nothing_that_was_loaded_and_never_falls(
     states = [PathState.of(piece.after) for piece in _plan(definition, found).slices] or [PathState()]
     known = [file.path for file in more]
     made = PathState.of(upper_bound(definition, states[-1], known))
-    above = position(definition, made, NOW).above if made.status == "active" else lambda path: False
+    above = listing_start(definition, made, NOW).is_above if made.status == "active" else lambda path: False
     assert not any(map(above, known))
     assert made.covers(states[-1], definition.template)
 
@@ -365,7 +365,7 @@ def test_loaded_files_tell_their_runs_mark(definition: PathWatermark, found: tup
     never = definition.model_copy(update={"close_after": None})
     made = _plan(never, found)
     assume(made.slices)
-    assert adopted(never, [file.path for file in _planned(made)]) == made.slices[-1].after
+    assert adopted_watermark(never, [file.path for file in _planned(made)]) == made.slices[-1].after
 
 
 def test_a_filtered_cold_start_leaves_what_lies_before() -> None:
@@ -374,7 +374,9 @@ def test_a_filtered_cold_start_leaves_what_lies_before() -> None:
         scope="partition",
         partition_filter=PartitionFilter(prefix_template="d=%Y-%m-%d", lookback=1),
     )
-    assert adopted(definition, ["001", "d=2026-01-27/001", "d=2026-01-28/001", "d=2026-01-28/002"]) == {
+    assert adopted_watermark(
+        definition, ["001", "d=2026-01-27/001", "d=2026-01-28/001", "d=2026-01-28/002"]
+    ) == {
         "paths": {"": "001", "d=2026-01-27": "001", "d=2026-01-28": "002"},
         "closed_before": datetime(2026, 1, 27, tzinfo=UTC),
     }
@@ -404,7 +406,7 @@ def test_loaded_files_tell_no_cold_start_where_no_filter_has_narrowed_it() -> No
 
 def test_only_late_files_are_planned_when_only_they_are_asked_for() -> None:
     late, released, new = _file("p/1"), _file("p/2"), _file("p/4")
-    definition, state = PathWatermark(type="path"), PathState().processed(["p/3"])
+    definition, state = PathWatermark(type="path"), PathState().after_files(["p/3"])
     pending = PendingFiles(late=(late,), released=(released,))
 
     def planned(request: Request) -> list[list[SourceFile]]:
@@ -416,7 +418,7 @@ def test_only_late_files_are_planned_when_only_they_are_asked_for() -> None:
     assert planned(LateOnly()) == [[late]]
 
 
-@pytest.mark.parametrize("request_", [Forced(), Due(Part())])
+@pytest.mark.parametrize("request_", [Forced(), Due(WorkUnitSelection())])
 def test_files_have_no_windows_to_ask_for(request_: Request) -> None:
     with pytest.raises(
         ConfigurationError, match="dataflow f: expected a watermark of type window, found path"

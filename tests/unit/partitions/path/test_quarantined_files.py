@@ -5,12 +5,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from partitions.errors import ConfigurationError
-from partitions.path.quarantined_files import Quarantine, Quarantined
+from partitions.path.quarantined_files import Quarantine, QuarantinedFile
 from partitions.path.source import SourceFile
 from tests.support.trees import paths
 
 held = st.builds(
-    Quarantined,
+    QuarantinedFile,
     st.builds(SourceFile, paths, st.integers(0, 9), st.text(max_size=3), st.integers(0, 9)),
     st.text(max_size=5),
     st.booleans(),
@@ -20,8 +20,8 @@ quarantines = st.lists(held, max_size=6, unique_by=lambda one: one.file.path).ma
 )
 
 
-def one(path: str, reason: str = "torn", *, released: bool = False) -> Quarantined:
-    return Quarantined(SourceFile(path, 1, "v", 0), reason, released)
+def one(path: str, reason: str = "torn", *, released: bool = False) -> QuarantinedFile:
+    return QuarantinedFile(SourceFile(path, 1, "v", 0), reason, released)
 
 
 def test_files_come_into_quarantine_in_the_order_in_which_they_are_passed_over() -> None:
@@ -35,14 +35,14 @@ def test_a_file_that_was_loaded_leaves_it() -> None:
 
 def test_a_released_file_that_is_still_bad_goes_back_with_its_new_reason() -> None:
     again = Quarantine((one("a", released=True),)).after([], [one("a", "still torn")])
-    assert (again.held, again.released) == ((one("a", "still torn"),), ())
+    assert (again.waiting, again.released) == ((one("a", "still torn"),), ())
 
 
 @given(
     quarantines, st.lists(paths, max_size=4), st.lists(held, max_size=4, unique_by=lambda one: one.file.path)
 )
 def test_each_file_is_there_once_whatever_is_loaded_and_passed_over(
-    before: Quarantine, loaded: list[str], passed: list[Quarantined]
+    before: Quarantine, loaded: list[str], passed: list[QuarantinedFile]
 ) -> None:
     after = [one.file.path for one in before.after(loaded, passed).files]
     there = {one.file.path for one in before.files} - set(loaded) | {one.file.path for one in passed}
@@ -51,7 +51,7 @@ def test_each_file_is_there_once_whatever_is_loaded_and_passed_over(
 
 def test_releasing_marks_these_files_and_no_others() -> None:
     left = Quarantine((one("a"), one("b"), one("c"))).release(["c", "a"], "flow")
-    assert ([each.file.path for each in left.released], [each.file.path for each in left.held]) == (
+    assert ([each.file.path for each in left.released], [each.file.path for each in left.waiting]) == (
         ["a", "c"],
         ["b"],
     )
@@ -59,7 +59,7 @@ def test_releasing_marks_these_files_and_no_others() -> None:
 
 @pytest.mark.parametrize(
     ("path", "hint"),
-    [("d=1/a.json", "did you mean d=1/b.json?"), ("zzz", "is loaded with late_files: ingest")],
+    [("d=1/a.json", "did you mean d=1/b.json?"), ("zzz", "set late_files: ingest")],
 )
 def test_releasing_what_is_not_held_is_refused_with_the_nearest_path(path: str, hint: str) -> None:
     quarantine = Quarantine((one("d=1/b.json"), one("c.json"), one("gone", released=True)))
@@ -78,4 +78,4 @@ def test_what_was_released_already_is_not_held() -> None:
 @given(quarantines)
 def test_what_is_kept_reads_back(quarantine: Quarantine) -> None:
     assert Quarantine.of(quarantine.rows()) == quarantine
-    assert sorted([*quarantine.held, *quarantine.released], key=str) == sorted(quarantine.files, key=str)
+    assert sorted([*quarantine.waiting, *quarantine.released], key=str) == sorted(quarantine.files, key=str)

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from partitions.path.definition import PathWatermark
-from partitions.path.position_of_state import position
-from partitions.path.slices import PathSlice, cut_pending, slice_of, watermark_of
+from partitions.path.position_of_state import listing_start
+from partitions.path.slices import PathSlice, cut_pending_slices, make_slice, watermark_of
 from partitions.path.source import SourceFile, in_pair_order
 from partitions.path.state import PathState
 from tests.support.trees import paths
@@ -32,7 +32,7 @@ def slice_over(*names: str, definition: PathWatermark = GLOBAL, **changes: Any) 
     """The first slice of a source, over these files."""
     files = in_pair_order([file(name) for name in names])
     before = watermark_of(definition, PathState())
-    made = slice_of(definition, before, files, NOW)
+    made = make_slice(definition, before, files, NOW)
     return PathSlice(**{**made.__dict__, **changes})
 
 
@@ -73,8 +73,8 @@ class TestWithout:
     def test_loaded_and_passed_files_are_all_and_none_is_above_the_state(self, piece: PathSlice) -> None:
         assert sorted([*names(piece), *aside(piece)]) == sorted(one.path for one in piece.all_files)
         assert list(piece.all_files) == list(in_pair_order(piece.all_files))
-        after = position(piece.definition, PathState.of(piece.after), NOW)
-        assert not any(after.above(one.path) for one in piece.all_files)
+        after = listing_start(piece.definition, PathState.of(piece.after), NOW)
+        assert not any(after.is_above(one.path) for one in piece.all_files)
 
     def test_bytes_are_of_what_is_loaded(self) -> None:
         assert slice_over("a", "b").without("a", "torn").size.bytes == 1
@@ -91,9 +91,9 @@ class TestTake:
             return
         taken = piece.take(count)
         assert names(taken) == names(piece)[:count]
-        after = position(piece.definition, PathState.of(taken.after), NOW)
+        after = listing_start(piece.definition, PathState.of(taken.after), NOW)
         dealt_with = {*names(taken), *aside(taken)}
-        assert all(after.above(one.path) != (one.path in dealt_with) for one in piece.all_files)
+        assert all(after.is_above(one.path) != (one.path in dealt_with) for one in piece.all_files)
         assert (taken.replaces, taken.since, taken.before) == (piece.replaces, piece.since, piece.before)
 
     def test_what_is_set_aside_before_the_last_file_goes_with_it(self) -> None:
@@ -119,7 +119,7 @@ class TestHalve:
 
     @pytest.mark.parametrize("why", ["late", "release"])
     def test_halves_of_files_beside_the_watermark_do_not_move_it(self, why: Any) -> None:
-        (piece,) = cut_pending(GLOBAL, {"path": "z"}, [file("a"), file("b")], why)
+        (piece,) = cut_pending_slices(GLOBAL, {"path": "z"}, [file("a"), file("b")], why)
         halves = piece.halve()
         assert [(names(half), half.before, half.after, half.why, half.lower) for half in halves] == [
             (["a"], {"path": "z"}, {"path": "z"}, why, None),
@@ -129,6 +129,6 @@ class TestHalve:
 
 @pytest.mark.parametrize("why", ["late", "release"])
 def test_only_files_beside_the_watermark_say_why_they_are_loaded(why: Any) -> None:
-    (piece,) = cut_pending(GLOBAL, {"path": "z"}, [file("a")], why)
+    (piece,) = cut_pending_slices(GLOBAL, {"path": "z"}, [file("a")], why)
     assert piece.describe() == [{"files": ["a"], "reason": why}]
     assert slice_over("a").describe() == [{"files": ["a"]}]

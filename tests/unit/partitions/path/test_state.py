@@ -19,20 +19,20 @@ processed = st.lists(paths, max_size=6)
 
 @given(processed, processed)
 def test_nothing_ever_falls(first: list[str], second: list[str]) -> None:
-    before = PathState().processed(first)
-    after = before.processed(second)
+    before = PathState().after_files(first)
+    after = before.after_files(second)
     assert before.last is None or (after.last is not None and after.last >= before.last)
     assert all(after.names[partition] >= name for partition, name in before.names.items())
 
 
 @given(st.lists(paths, min_size=1, max_size=6))
 def test_the_order_of_processing_does_not_matter(files: list[str]) -> None:
-    assert PathState().processed(files) == PathState().processed(reversed(files))
+    assert PathState().after_files(files) == PathState().after_files(reversed(files))
 
 
 @given(st.lists(paths, min_size=1, max_size=6))
 def test_the_last_is_the_greatest_pair_and_each_partition_keeps_its_greatest_name(files: list[str]) -> None:
-    state, keys = PathState().processed(files), [FileKey.of(path) for path in files]
+    state, keys = PathState().after_files(files), [FileKey.of(path) for path in files]
     assert state.last == max(keys)
     partitions = {key.partition for key in keys}
     assert state.names == {one: max(key.name for key in keys if key.partition == one) for one in partitions}
@@ -40,7 +40,7 @@ def test_the_last_is_the_greatest_pair_and_each_partition_keeps_its_greatest_nam
 
 @given(processed)
 def test_a_saved_watermark_reads_back(files: list[str]) -> None:
-    state = PathState().processed(files)
+    state = PathState().after_files(files)
     partition = PathState.of(deserialise(serialise(state.partition_watermark())))
     assert PathState.of(deserialise(serialise(state.global_watermark()))).last == state.last
     assert (partition.names, partition.closed_before) == (state.names, None)
@@ -90,20 +90,20 @@ class TestCovers:
 
     @given(processed, processed)
     def test_a_state_covers_all_it_came_from(self, first: list[str], second: list[str]) -> None:
-        before = PathState().processed(first)
-        after = before.processed(second)
+        before = PathState().after_files(first)
+        after = before.after_files(second)
         assert before.covers(before)
         assert after.covers(before)
         assert before.covers(after) == ((before.last, before.names) == (after.last, after.names))
 
     @given(processed, processed, processed)
     def test_it_is_transitive(self, first: list[str], second: list[str], third: list[str]) -> None:
-        one, two, three = (PathState().processed(files) for files in (first, second, third))
+        one, two, three = (PathState().after_files(files) for files in (first, second, third))
         if one.covers(two) and two.covers(three):
             assert one.covers(three)
 
     def test_every_state_covers_that_of_a_new_source_and_this_one_covers_no_other(self) -> None:
-        some = PathState().processed(["a"])
+        some = PathState().after_files(["a"])
         assert (some.covers(PathState()), PathState().covers(some)) == (True, False)
 
     def test_no_name_of_an_open_partition_may_fall_or_be_forgotten(self) -> None:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partitions.ddl import column_name, parse_ddl
+from partitions.ddl import ddl_name, parse_ddl
 from partitions.records.first_types import (
     FirstTypes,
     UnclearColumns,
@@ -121,7 +121,7 @@ def test_any_values_have_types_that_ddl_reads_or_a_reason(records: list[Any]) ->
     ):
         with suppress(UnclearColumns):
             columns = read(text).columns
-            ddl = ", ".join(f"{column_name(name)} {kind}" for name, kind in columns)
+            ddl = ", ".join(f"{ddl_name(name)} {kind}" for name, kind in columns)
             assert [column.name for column in parse_ddl(ddl or "id int")] == [
                 name for name, _ in columns or [("id", "int")]
             ]

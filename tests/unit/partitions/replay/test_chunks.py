@@ -14,7 +14,7 @@ from partitions.errors import ConfigurationError
 from partitions.replay.bounds import ReplayBound
 from partitions.replay.chunks import MOST_CHUNKS, Chunk, chunk_column, chunks, chunks_above
 from partitions.replay.every import fitted_chunks, parse_interval
-from partitions.unit_values import Kind
+from partitions.unit_values import ValueType
 
 _TIMES = st.datetimes(
     min_value=datetime.fromisoformat("2019-01-01"), max_value=datetime.fromisoformat("2021-12-31")
@@ -130,7 +130,7 @@ def test_an_interval_of_more_digits_than_a_number_has_is_refused() -> None:
     ],
 )  # fmt: skip
 def test_bounds_of_another_type_are_refused_with_those_that_fit(
-    kind: Kind, lower: ReplayBound, told: str
+    kind: ValueType, lower: ReplayBound, told: str
 ) -> None:
     with pytest.raises(ConfigurationError, match=told):
         fitted_chunks([Chunk("at", lower, lower)], kind)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from partitions.column.state import ColumnState, Mark
+from partitions.column.state import ColumnState, ReadBound
 from partitions.predicate import Between, matches
 from partitions.replay.chunks import Chunk
 from partitions.replay.promotion import LoadedEntry, loaded_again, promoted_rows, swaps_nothing
@@ -13,7 +13,7 @@ RANGE = Chunk("a", 10, 20)
 
 
 def state(inclusive: bool = True, **values: int) -> ColumnState:
-    return ColumnState({name: Mark(value, inclusive) for name, value in values.items()})
+    return ColumnState({name: ReadBound(value, inclusive) for name, value in values.items()})
 
 
 def swapped(begun: ColumnState, now: ColumnState, **how: bool) -> list[int]:
@@ -50,7 +50,9 @@ def test_a_promote_that_would_swap_no_row_is_told(
 ) -> None:
     if now.get("a", 0) < begun.get("a", 0):
         return  # a state that was set back
-    was, is_ = (ColumnState({name: Mark(value) for name, value in marks.items()}) for marks in (begun, now))
+    was, is_ = (
+        ColumnState({name: ReadBound(value) for name, value in marks.items()}) for marks in (begun, now)
+    )
     found = swaps_nothing(RANGE, ["a"], was, is_, leaves_above=leaves_above)
     assert found is (swapped(was, is_, leaves_above=leaves_above) == [])
 

@@ -9,7 +9,7 @@ import pytest
 from partitions.dataflow import Dataflow
 from partitions.fingerprint import fingerprint, identity
 from partitions.fingerprint_changes import MEANINGS, changes
-from partitions.readings import source_readings
+from partitions.readings import dataflows_by_source
 from partitions.sources import SeveralSources
 from partitions.spark_stream.union_join import joined_names
 from partitions.stream.operators import Join
@@ -54,8 +54,8 @@ def test_order_names_places_and_policy_are_what_the_state_needs(flow: Dataflow, 
 def test_each_source_of_a_list_is_read_alone_by_a_dataflow_like_it() -> None:
     flow = _flow(LEFT, RIGHT)
     assert isinstance(flow.source, SeveralSources)
-    assert [reading.source for reading in source_readings(flow)] == list(flow.source.sources)
-    assert [reading.name for reading in source_readings(flow)] == ["f", "f"]
+    assert [reading.source for reading in dataflows_by_source(flow)] == list(flow.source.sources)
+    assert [reading.name for reading in dataflows_by_source(flow)] == ["f", "f"]
 
 
 def test_a_column_that_both_sources_have_is_named_after_the_second() -> None:

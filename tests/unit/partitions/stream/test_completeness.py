@@ -106,7 +106,7 @@ def test_windows_that_would_wait_for_nothing_are_refused(
 ) -> None:
     refusal = completeness_refusal(reader, makers)
     assert refusal is not None
-    assert refusal.found == found
+    assert refusal.actual == found
 
 
 def test_windows_of_a_stream_s_event_time_and_windows_that_do_not_wait_are_taken() -> None:

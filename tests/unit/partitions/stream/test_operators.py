@@ -24,7 +24,7 @@ _DEDUPLICATED: dict[str, Any] = {"type": "drop_duplicates"}
 
 def _refused(*operators: dict[str, Any], timeout: timedelta | int = timedelta(minutes=5)) -> list[str]:
     found = splits_refusals(_OPERATORS.validate_python(operators), timeout)
-    return [f"{'.'.join(map(str, each.key))}: {each.found}: {each.expected}" for each in found]
+    return [f"{'.'.join(map(str, each.key))}: {each.actual}: {each.expected}" for each in found]
 
 
 def test_one_aggregate_or_over_window_is_taken() -> None:

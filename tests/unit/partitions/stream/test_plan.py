@@ -111,13 +111,13 @@ def test_a_run_that_leaves_epochs_for_the_next_one_makes_no_split_idle() -> None
         max_slices=2,
     )
     assert [each.counts for each in found.slices] == [False, False]
-    assert [skip.what for skip in found.skips] == ["1 epoch"]
+    assert [skip.subject for skip in found.skips] == ["1 epoch"]
 
 
 def test_awaited_and_idle_splits_are_skips() -> None:
     state = StreamState({"a": Split(10, 0), "b": Split(10, 5), "c": Split(None, 1)}, 10)
     found = planned([], state, splits=["a", "c", "d"])
-    assert [(skip.what, skip.why.partition(",")[0]) for skip in found.skips] == [
+    assert [(skip.subject, skip.why.partition(",")[0]) for skip in found.skips] == [
         ("split c", "awaited"),
         ("split d", "awaited"),
         ("split b", "idle"),
@@ -145,8 +145,8 @@ def test_while_rows_wait_the_slowest_split_that_is_awake_is_a_skip() -> None:
     buffer = (Segment("6", 4, 30, 50),)
     splits = {"a": Split(30), "b": Split(40), "c": Split(10, idle=9)}
     (idle, slowest) = planned([], StreamState(splits, 30, buffer)).skips
-    assert (idle.what, slowest.what) == ("split c", "split a")
+    assert (idle.subject, slowest.subject) == ("split c", "split a")
     assert slowest.why == "the slowest: rows from 30 on wait for it"
     # nothing waits, or for no split
-    assert [skip.what for skip in planned([], StreamState(splits, 30)).skips] == ["split c"]
-    assert [skip.what for skip in planned([], StreamState(splits, 35, buffer)).skips] == ["split c"]
+    assert [skip.subject for skip in planned([], StreamState(splits, 30)).skips] == ["split c"]
+    assert [skip.subject for skip in planned([], StreamState(splits, 35, buffer)).skips] == ["split c"]

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from partitions.instants import milliseconds
-from partitions.request import DUE, Forced, Part
+from partitions.request import DUE, Forced, WorkUnitSelection
 from partitions.sentinels import deserialise, serialise
 from partitions.window.definition import WindowWatermark
 from partitions.window.plan import plan
@@ -126,7 +126,7 @@ def _kind(before: WindowState, one: WorkUnit, asked: bool) -> tuple[bool, bool, 
 
 def _advance(state: WindowState, run: dict[str, Any]) -> tuple[list[Work], WindowState]:
     asked, before = run["asked"], state
-    chosen = Forced(Part(asked.ranges, asked.units)) if asked else DUE
+    chosen = Forced(WorkUnitSelection(asked.ranges, asked.units)) if asked else DUE
     made = plan(
         WindowWatermark.of(run["raw"]),
         state,

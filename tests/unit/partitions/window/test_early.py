@@ -10,7 +10,7 @@ import pytest
 
 from partitions.instants import milliseconds
 from partitions.plan import Plan
-from partitions.request import DUE, Forced, Part, Request
+from partitions.request import DUE, Forced, Request, WorkUnitSelection
 from partitions.sentinels import deserialise, serialise
 from partitions.window.definition import WindowWatermark
 from partitions.window.ledger import ledger
@@ -133,7 +133,7 @@ def test_the_ledger_counts_nothing_above_now_or_early() -> None:
     state = ahead(definition, "01-10T12:00:00", "01-20T12:00:00")
     told = ledger(definition, state, (NO_UNIT,), at("01-12T12:00:00"), dataflow="flow").units[0]
     assert told.covered[-1][1] == ms("01-12T12:00:00")
-    asked = Forced(Part(((ms("01-01"), ms("01-02")),)))
+    asked = Forced(WorkUnitSelection(((ms("01-01"), ms("01-02")),)))
     state = after(planned(definition, state, "01-12T12:00:00", since="01-10T12:30:00", asked=asked), state)
     told = ledger(definition, state, (NO_UNIT,), at("01-12T12:00:00"), dataflow="flow").units[0]
     assert (told.complete_up_to, [gap.why for gap in told.gaps]) == (
@@ -162,7 +162,7 @@ def test_a_changed_definition_carries_it_over() -> None:
 
     definition = defined()
     state = ahead(definition, "01-10T12:00:00", "01-20T12:00:00")
-    asked = Forced(Part(((ms("01-01"), ms("01-02")),)))
+    asked = Forced(WorkUnitSelection(((ms("01-01"), ms("01-02")),)))
     state = after(planned(definition, state, "01-10T13:00:00", since="01-10T12:30:00", asked=asked), state)
     weekly = defined("-", "weekly")
     carried = migrate_state(state, weekly, at("01-16T12:00:00"))

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from partitions.intervals import union
-from partitions.request import DUE, Forced, Part, Request
+from partitions.request import DUE, Forced, Request, WorkUnitSelection
 from partitions.window.definition import WindowWatermark
 from partitions.window.migration import migrate_state
 from partitions.window.plan import plan
@@ -69,7 +69,7 @@ def test_a_day_that_failed_within_a_month_has_the_month_read_anew() -> None:
 def test_days_that_were_never_loaded_within_a_month_have_it_read_anew() -> None:
     daily, monthly = defined("daily"), defined("monthly")
     state, _ = run(daily, WindowState(), datetime(2020, 1, 11, tzinfo=UTC))
-    asked = Forced(Part(((day("03-05"), day("03-06")),)))
+    asked = Forced(WorkUnitSelection(((day("03-05"), day("03-06")),)))
     state, _ = run(daily, state, NOW, asked=asked)
     carried = migrate_state(state, monthly, NOW)
     assert carried.whole == {unit: [[day("01-01"), day("02-01")]] for unit in (A, B)}
@@ -87,7 +87,7 @@ def test_a_day_open_two_definitions_ago_is_read_to_its_end() -> None:
     state, _ = run(daily, WindowState(), now)
     state, _ = run(weekly, migrate_state(state, weekly, now), now)
     state = migrate_state(state, daily, now)
-    asked = Forced(Part(((day("01-01"), day("02-05")),), frozenset({A})))
+    asked = Forced(WorkUnitSelection(((day("01-01"), day("02-05")),), frozenset({A})))
     state, _ = run(daily, state, datetime(2020, 1, 12, 2, tzinfo=UTC), asked=asked)
     _, works = run(daily, state, NOW)
     (first,) = [one for one in works if one.unit == B and one.start == day("01-11")]
@@ -125,7 +125,9 @@ definitions = st.builds(
 asked = st.one_of(
     st.just(DUE),
     st.builds(
-        lambda first, last, units: Forced(Part(((first * 86_400_000 + day("01-01"), last),), units)),
+        lambda first, last, units: Forced(
+            WorkUnitSelection(((first * 86_400_000 + day("01-01"), last),), units)
+        ),
         st.integers(0, 80),
         st.sampled_from([day("01-09"), day("02-05"), day("03-19")]),
         st.sampled_from([None, frozenset({A})]),

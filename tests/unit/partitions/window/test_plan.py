@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from partitions.plan import Plan
-from partitions.request import DUE, Due, Forced, LateOnly, Part, Request
+from partitions.request import DUE, Due, Forced, LateOnly, Request, WorkUnitSelection
 from partitions.window import packing
 from partitions.window.definition import WindowWatermark
 from partitions.window.plan import plan
@@ -90,7 +90,7 @@ def test_windows_to_come_are_skips_and_the_one_that_holds_now_is_open() -> None:
     made = _plan(_definition("2020-02-01", "2020-02-10"), WindowState(), "2020-02-02T06:00:30")
     assert _reads(_works(made))[-1][:2] == ("02-02T00:00", "02-02T06:00")
     assert _works(made)[-1].open
-    assert [(skip.what, skip.why) for skip in made.skips] == [
+    assert [(skip.subject, skip.why) for skip in made.skips] == [
         (
             "[2020-02-02T06:00:00+00:00, 2020-02-10T00:00:00+00:00)",
             "future: windows are planned when their time has come",
@@ -112,7 +112,7 @@ def test_a_unit_that_is_gone_and_what_is_loaded_are_skips() -> None:
     definition = _definition("2020-02-01")
     state = _after(_plan(definition, WindowState(), "2020-02-03", units=("a", "b")), WindowState())
     made = _plan(definition, state, "2020-02-04", units=("a",))
-    assert [(skip.what, skip.why) for skip in made.skips] == [
+    assert [(skip.subject, skip.why) for skip in made.skips] == [
         ("id b", "gone: the units no longer hold it; what was loaded of it stays known"),
         ("[2020-02-01T00:00:00+00:00, 2020-02-03T00:00:00+00:00) of id a", "2 windows loaded"),
     ]
@@ -241,7 +241,9 @@ def _ms(text: str) -> int:
 def test_what_is_asked_for_is_read_whole_and_no_high_falls() -> None:
     definition = _definition("2020-02-01")
     state = _after(_plan(definition, WindowState(), "2020-02-06", units=("a", "b")), WindowState())
-    asked = Forced(Part(((_ms("2020-02-02T12:00:00"), _ms("2020-02-04")),), frozenset([_id("a")])))
+    asked = Forced(
+        WorkUnitSelection(((_ms("2020-02-02T12:00:00"), _ms("2020-02-04")),), frozenset([_id("a")]))
+    )
     made = _plan(definition, state, "2020-02-06", units=("a", "b"), asked=asked)
     assert _reads(_works(made)) == [
         ("02-02T00:00", "02-03T00:00", "02-02T00:00", "forced"),
@@ -254,7 +256,7 @@ def test_what_is_asked_for_is_read_whole_and_no_high_falls() -> None:
 def test_what_was_asked_for_and_failed_is_read_whole_the_next_time() -> None:
     definition = _definition("2020-02-01")
     state = _after(_plan(definition, WindowState(), "2020-02-04"), WindowState())
-    asked = Forced(Part(((_ms("2020-02-02"), _ms("2020-02-03")),)))
+    asked = Forced(WorkUnitSelection(((_ms("2020-02-02"), _ms("2020-02-03")),)))
     state = _after(_plan(definition, state, "2020-02-04", asked=asked), state, frozenset([NO_UNIT]))
     made = _plan(definition, state, "2020-02-04")
     assert _reads(_works(made)) == [("02-02T00:00", "02-03T00:00", "02-02T00:00", "forced")]
@@ -280,10 +282,10 @@ def test_what_was_asked_for_beyond_the_cap_is_read_whole_by_later_runs() -> None
 def test_a_part_that_is_not_forced_takes_only_what_is_due() -> None:
     definition = _definition("2020-02-01")
     state = _after(_plan(definition, WindowState(), "2020-02-03"), WindowState())
-    asked = Due(Part(((_ms("2020-02-02"), _ms("2020-02-04")),)))
+    asked = Due(WorkUnitSelection(((_ms("2020-02-02"), _ms("2020-02-04")),)))
     made = _plan(definition, state, "2020-02-06", asked=asked)
     assert _days(_works(made)) == ["2020-02-03"]
-    assert not _plan(definition, state, "2020-02-06", asked=Due(Part(((5, 5),)))).due
+    assert not _plan(definition, state, "2020-02-06", asked=Due(WorkUnitSelection(((5, 5),)))).due
 
 
 def test_what_abstinence_leaves_unread_is_warned_of() -> None:
@@ -351,7 +353,7 @@ def test_the_rest_of_many_skips_is_told_in_one() -> None:
     )
     made = _plan(definition, state, "2020-02-03", units=units)
     assert len(made.skips) == 201
-    assert made.skips[-1].what == "more"
+    assert made.skips[-1].subject == "more"
 
 
 def _daily_runs(

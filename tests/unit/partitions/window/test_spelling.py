@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from partitions.unit_values import Kind
+from partitions.unit_values import ValueType
 from partitions.window.spelling import (
     ListedUnits,
     SelectedUnits,
@@ -27,8 +27,8 @@ def unit(value: Any) -> str:
     return identity({"id": value})
 
 
-def same(kind: Kind | None, *values: Any) -> bool:
-    kinds: dict[str, Kind] = {} if kind is None else {"id": kind}
+def same(kind: ValueType | None, *values: Any) -> bool:
+    kinds: dict[str, ValueType] = {} if kind is None else {"id": kind}
     return len({unit_value(unit(value), kinds, {}, BERLIN) for value in values}) == 1
 
 
@@ -45,7 +45,7 @@ def same(kind: Kind | None, *values: Any) -> bool:
         ("flag", ["true", True, "True"]),
     ],
 )
-def test_spellings_of_one_value_of_the_column_are_one_unit(kind: Kind, values: list[Any]) -> None:
+def test_spellings_of_one_value_of_the_column_are_one_unit(kind: ValueType, values: list[Any]) -> None:
     assert same(kind, *values)
     assert len({loose_spelling(unit(value), BERLIN) for value in values}) == 1, (
         "or nobody would ask for the type"
@@ -65,7 +65,7 @@ def test_spellings_of_one_value_of_the_column_are_one_unit(kind: Kind, values: l
         (None, ["1", "01"]),
     ],
 )
-def test_what_the_column_tells_apart_stays_apart(kind: Kind | None, values: list[Any]) -> None:
+def test_what_the_column_tells_apart_stays_apart(kind: ValueType | None, values: list[Any]) -> None:
     assert not same(kind, *values)
 
 

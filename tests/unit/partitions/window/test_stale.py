@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from partitions.errors import ConfigurationError
 from partitions.instants import milliseconds
-from partitions.request import DUE, Forced, Part, Request
+from partitions.request import DUE, Forced, Request, WorkUnitSelection
 from partitions.sentinels import deserialise, serialise
 from partitions.window.calendar_grid import Grid
 from partitions.window.definition import WindowWatermark
@@ -226,7 +226,7 @@ def test_whatever_changes_and_fails_every_commit_leaves_each_row_once_and_loses_
                 table.reset(now)
             case ("force", day, length):
                 start = ms("2020-01-01") + day * 4 * CELL
-                table.run(now, asked=Forced(Part(((start, start + length * 4 * CELL),))))
+                table.run(now, asked=Forced(WorkUnitSelection(((start, start + length * 4 * CELL),))))
     for day in range(3):
         table.run(now + timedelta(days=day))
     table.complete(now + timedelta(days=40))

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from partitions.errors import CorruptWatermark, in_one_line
+from partitions.errors import CorruptWatermark, shorten_to_line
 from partitions.sentinels import deserialise, serialise
 from partitions.window.calendar_grid import Grid
 from partitions.window.state import WindowState
@@ -140,7 +140,7 @@ def test_a_success_stores_the_planned_end() -> None:
 def test_a_failure_is_counted_and_moves_no_high() -> None:
     once = EMPTY.after([_done(0)], [("a", DAY, "gone " * 200)], at=7)
     twice = once.after([], [("a", DAY, "no")], at=8)
-    assert once.failed == {"a": {DAY: Failure(1, in_one_line("gone " * 200, 500), 7)}}
+    assert once.failed == {"a": {DAY: Failure(1, shorten_to_line("gone " * 200, 500), 7)}}
     assert twice.failed == {"a": {DAY: Failure(2, "no", 8)}}
     assert twice.units == {"a": [[0, DAY]]}
     assert twice.after([_done(1)]).failed == {}

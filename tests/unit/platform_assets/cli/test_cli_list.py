@@ -13,14 +13,14 @@ import pytest
 from click.testing import CliRunner, Result
 
 from partitions.errors import SourceError
-from partitions.instants import time_in_words
+from partitions.instants import time_text
 from platform_assets.cli import main
 from resources.connections.places import Place
 from resources.notes.last_run import note_attempt
 from resources.outcome import Outcome
 from resources.watermarks import holder
 from resources.watermarks.blobs import open_blobs
-from resources.watermarks.entry import Entry, Holder, Intent, following
+from resources.watermarks.entry import Entry, Holder, Intent, next_entry
 from resources.watermarks.log import WatermarkLog
 from tests.support.projects import FILES, project_of
 
@@ -58,7 +58,7 @@ def answers(project: Path, *arguments: str) -> tuple[int, Any]:
 
 def append(log: WatermarkLog, number: int = 1, **changes: Any) -> Entry:
     first: dict[str, Any] = {"kind": "path", "app_id": "a", "fingerprint": "", "why": "run"}
-    entry = following(None, **first | {"watermark": '{"path": "a.ndjson"}', "modified": 1} | changes)
+    entry = next_entry(None, **first | {"watermark": '{"path": "a.ndjson"}', "modified": 1} | changes)
     return log.append("good", entry, expected=number - 1)
 
 
@@ -129,13 +129,13 @@ class TestTheLastAttempt:
         people = call(project, "list").stdout
         assert "failed for 0 s" in people
         assert (
-            f"good: failed 0 s ago, failing since {time_in_words(attempt['time'])}: file a.ndjson is bad\n    strandline doctor"
+            f"good: failed 0 s ago, failing since {time_text(attempt['time'])}: file a.ndjson is bad\n    strandline doctor"
             in people
         )
 
     def test_a_dead_processs_slice_is_a_dead_attempt(self, project: Path, log: WatermarkLog) -> None:
         append(log)
-        gone = holder.this_process(None).model_copy(update={"pid": 2**22 + 1})
+        gone = holder.current_holder(None).model_copy(update={"pid": 2**22 + 1})
         log.put_intent(intent(2, gone, "2026-05-31T00:00:00.000+00:00"))
         _, (document,) = answers(project, "list")
         attempt = document["last_attempt"]
@@ -157,7 +157,7 @@ class TestTheLastAttempt:
 
     def test_a_run_failed_in_a_slice_says_more_than_it(self, project: Path, log: WatermarkLog) -> None:
         append(log)
-        gone = holder.this_process(None).model_copy(update={"pid": 2**22 + 1})
+        gone = holder.current_holder(None).model_copy(update={"pid": 2**22 + 1})
         log.put_intent(intent(2, gone, "2026-05-31T00:00:00.000+00:00"))
         note_attempt(log, Outcome("good", None, {}, 0, error=SourceError("no room left")))
         _, (document,) = answers(project, "list")
@@ -250,7 +250,7 @@ class TestWhatWaits:
 
 
 def test_an_intent_before_any_commit_shows_no_table(project: Path, log: WatermarkLog) -> None:
-    log.put_intent(intent(1, holder.this_process(None), "2026-05-31T00:00:00.000+00:00"))
+    log.put_intent(intent(1, holder.current_holder(None), "2026-05-31T00:00:00.000+00:00"))
     answer = call(project, "state", "history", "good", "--intents")
     assert answer.stdout.endswith("0 files, no table yet\n")
 

@@ -20,13 +20,13 @@ from platform_assets.cli.context import Context
 from platform_assets.cli.main import strandline
 from platform_assets.cli.plan import print_plans
 from resources.outcome import Committed, Outcome
-from resources.watermarks.entry import following
+from resources.watermarks.entry import next_entry
 
 
 def outcome(**changes: int) -> Outcome:
     """A run of one slice."""
     counts = {"rows": 3, "files": 2} | changes
-    entry = following(
+    entry = next_entry(
         None, kind="path", app_id="a", fingerprint="", why="run", watermark='{"path": "c.ndjson"}', **counts
     )
     slice_ = Committed(entry, counts["rows"], counts["files"], 1, 0.1)

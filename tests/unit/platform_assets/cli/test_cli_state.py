@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from partitions.errors import ConfigurationError
 from platform_assets.cli.deciding import confirm
 from platform_assets.cli.state import _print_diff, print_entries
-from resources.watermarks.entry import Entry, following
+from resources.watermarks.entry import Entry, next_entry
 
 WINDOWS = {"grid": "daily UTC", "units": {"{}": [[1711584000000, 1711670400000]]}}
 
@@ -25,7 +25,7 @@ def _entry(**changes: Any) -> Entry:
         "app_id": "a",
         "watermark": json.dumps(WINDOWS),
     }
-    return following(None, **{**first, **changes})
+    return next_entry(None, **{**first, **changes})
 
 
 def test_an_entry_of_windows_shows_its_units_and_how_far(capsys: pytest.CaptureFixture[str]) -> None:

@@ -18,8 +18,8 @@ from dagster import DagsterInstance, DagsterRunStatus, SensorResult, SkipReason,
 from dagster._core.test_utils import create_run_for_test
 
 from partitions.alerts.alert import Alert
-from partitions.alerts.changes import TOLD, AlertChanges
-from partitions.alerts.delivery import APART
+from partitions.alerts.changes import REPORTED, AlertChanges
+from partitions.alerts.delivery import PAUSE_BETWEEN_MESSAGES
 from partitions.errors import StrandlineError
 from partitions.fingerprint import fingerprint
 from partitions.sentinels import serialise
@@ -31,7 +31,7 @@ from resources.alerts.scan import AlertScan
 from resources.dagster.unreported_entries import DATAFLOW_TAG
 from resources.notes.last_run import note_attempt
 from resources.outcome import Outcome
-from resources.watermarks.entry import Why, following
+from resources.watermarks.entry import Why, next_entry
 
 FLOW = """\
 source: {type: files, path: ./landing, format: ndjson}
@@ -101,7 +101,7 @@ class Watch:
         assert sensor is not None
         self.sensor = sensor
 
-    def tick(self, after: float = APART) -> str:
+    def tick(self, after: float = PAUSE_BETWEEN_MESSAGES) -> str:
         """Look once, so many seconds after the last time."""
         self.now += after
         result = self.sensor(build_sensor_context(instance=self.dagster, cursor=self.cursor or None))
@@ -116,7 +116,7 @@ class Watch:
     def load(self, at: float, why: Why = "run") -> None:
         log, flow = self.platform.log, self.project.dataflows["orders"]
         newest = log.newest(flow.name)
-        entry = following(
+        entry = next_entry(
             newest,
             kind="path",
             app_id="a",
@@ -389,7 +389,7 @@ def test_a_thousand_failures_are_one_message_that_slack_takes(watch: Watch) -> N
     told = alert_message(AlertChanges(began, ended, {}), "elsewhere", watch.project, datetime.now(UTC))
     assert (len(told["began"]), len(told["ended"])) == (1000, 1000)
     assert len(json.dumps(told)) < 400_000
-    cursor = AlertCursor({alert.key: TOLD for alert in began})
+    cursor = AlertCursor({alert.key: REPORTED for alert in began})
     assert AlertCursor.read(cursor.write()) == cursor
     assert len(cursor.write()) < 25_000
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from partitions.alerts.changes import TOLD
+from partitions.alerts.changes import REPORTED
 from partitions.alerts.delivery import DeliveryState
 from partitions.pauses import RetryBackoff
 from platform_assets.factory import alerts
@@ -22,7 +22,9 @@ NO_TEXTS = ["x", "[]", "null", "5", '{"resume": 5}', '{"resume": null}']
 
 def test_a_cursor_is_read_as_it_was_written() -> None:
     assert SensorCursor.read(FULL.write()) == FULL
-    known = alerts.AlertCursor({"orders:failed": TOLD, "visits:late": TOLD}, "orders", DeliveryState(5.0, 2))
+    known = alerts.AlertCursor(
+        {"orders:failed": REPORTED, "visits:late": REPORTED}, "orders", DeliveryState(5.0, 2)
+    )
     assert alerts.AlertCursor.read(known.write()) == known
     group = _Cursors({"orders": FULL.write()}, "orders")
     assert _Cursors.read(group.write()) == group

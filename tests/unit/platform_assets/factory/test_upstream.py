@@ -78,7 +78,7 @@ def upstream(ticker: Ticker, why: str = "run", **counted: int) -> None:
     """The maker of the table appends an entry."""
     log = ticker.platform.log
     last = log.newest("rows")
-    entry = following(last, kind="path", app_id="m", why=why, watermark="{}", fingerprint="f", **counted)
+    entry = next_entry(last, kind="path", app_id="m", why=why, watermark="{}", fingerprint="f", **counted)
     log.append("rows", entry, expected=last.number if last else 0)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from partitions.sources import SOURCES
-from partitions.spelling import nearest
+from partitions.spelling import nearest_name
 from platform_assets.project import ProjectError
 from platform_assets.project.shapes import any_of
 from tests.support.projects import FILES as GOOD
@@ -433,10 +433,10 @@ def test_a_long_value_is_shortened(make: Make) -> None:
 
 
 def test_the_nearest_name_ignores_case_and_may_be_the_beginning() -> None:
-    assert nearest("FORMAT", ["format", "forest"]) == "format"
-    assert nearest("Seperator", ["quote", "sep"]) == "sep"
-    assert nearest("separator", ["separation", "sep"]) == "separation"
-    assert nearest("zzz", ["format"]) is None
+    assert nearest_name("FORMAT", ["format", "forest"]) == "format"
+    assert nearest_name("Seperator", ["quote", "sep"]) == "sep"
+    assert nearest_name("separator", ["separation", "sep"]) == "separation"
+    assert nearest_name("zzz", ["format"]) is None
 
 
 @pytest.mark.parametrize(

@@ -65,7 +65,7 @@ SHEET = "the name of a sheet, or its place among the sheets, from 1"
                 (
                     "on_bad_file",
                     "quarantine",
-                    "stop (rows of a file that is mended later may lie below the stored value, and no run would read them)",
+                    "stop (rows of a file that is repaired later may lie below the stored value, so no run would read them)",
                 )
             ],
         ),

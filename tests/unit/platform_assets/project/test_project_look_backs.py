@@ -46,7 +46,7 @@ def taken(make: Make, connection: str, flow: str = "", target: str = REPLACED) -
     if project.errors:
         return [(error.key, error.actual, error.expected) for error in project.errors]
     block = project.named(["flow"])[0].column.backward
-    return block and block.given
+    return block and block.units
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from resources.dagster.unreported_entries import DATAFLOW_TAG
 from resources.notes.last_run import note_attempt
 from resources.outcome import Outcome
 from resources.watermarks.blobs.local import LocalBlobs
-from resources.watermarks.holder import this_process
+from resources.watermarks.holder import current_holder
 from resources.watermarks.log import WatermarkLog
 from tests.unit.platform_assets.cli.test_cli_list import intent
 
@@ -91,7 +91,7 @@ def test_a_run_in_progress_is_shown_and_a_run_whose_process_is_gone_has_died(
 ) -> None:
     run = dagster.create_run_for_job(working, tags={DATAFLOW_TAG: FLOW}, status=DagsterRunStatus.STARTED)
     if pid is not None:
-        here = this_process(run.run_id)
+        here = current_holder(run.run_id)
         holder = here.model_copy(update={"pid": pid}) if pid else here
         dagster.add_run_tags(run.run_id, {HOLDER_TAG: holder.model_dump_json()})
     assert dagster.get_runs(RunsFilter(tags={DATAFLOW_TAG: FLOW}))
@@ -113,7 +113,7 @@ def test_of_a_dataflow_with_a_run_in_flight_the_last_attempt_that_ended_counts(
             instance=dagster, tags={DATAFLOW_TAG: FLOW}, raise_on_error=False, run_config=QUIET
         )
     elif before == "a slice that died":
-        gone = this_process(None).model_copy(update={"pid": 2**22 + 1})
+        gone = current_holder(None).model_copy(update={"pid": 2**22 + 1})
         log.put_intent(intent(1, gone, "2026-05-31T00:00:00.000+00:00").model_copy(update={"dataflow": FLOW}))
     elif before is not None:
         error = SourceError("away") if before == "a note of a failure" else None

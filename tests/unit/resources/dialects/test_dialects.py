@@ -15,7 +15,7 @@ from pyspark.sql.types import DataType, DateType, StructField, StructType, Times
 
 from partitions.errors import PlanError
 from partitions.instants import milliseconds, zone_of
-from partitions.local_time import earliest, latest
+from partitions.local_time import earliest_instant, latest_instant
 from partitions.predicate import Among, matches
 from partitions.sources import JdbcSource
 from partitions.sources.database_types import ColumnType
@@ -113,7 +113,7 @@ def test_a_query_asks_for_more_if_the_form_of_a_placeholder_cannot_say_an_end() 
     text = "select * from t where d < {end:%Y-%m-%d}"
     bare = JdbcSource(type="jdbc", connection="e", query=text)
     extent = Extent(0, 86_400_001, ({},))
-    with pytest.raises(PlanError, match=r"that can say 1970-01-02T00:00:00\.001"):
+    with pytest.raises(PlanError, match=r"that can write 1970-01-02T00:00:00\.001"):
         RowQueries(bare, POSTGRESQL, UTC).rows([extent], StructType([]), {})
     filtered = RowQueries(bare.model_copy(update={"window_column": "at"}), POSTGRESQL, UTC)
     schema = StructType([StructField("at", TimestampType())])
@@ -190,8 +190,8 @@ def _said(literal: str) -> datetime:
         (_beside_an_instant, ["instant"]),
         (_by_day, ["day"]),
         (_locally, list(_TYPES)),
-        (_in_the_zone(earliest), list(_TYPES)),
-        (_in_the_zone(latest), list(_TYPES)),
+        (_in_the_zone(earliest_instant), list(_TYPES)),
+        (_in_the_zone(latest_instant), list(_TYPES)),
     ],
     ids=["instant", "day", "local time", "first pass", "second pass"],
 )

@@ -150,9 +150,9 @@ def test_what_is_no_file_of_the_source_is_named_if_it_holds_anything(tmp_path: P
     listing = _list(Place(str(tmp_path)))
     assert _found(listing) == ["a.json"]
     expected = "names of this source's files end in .json, found"
-    remedy = "Rename what is to be loaded, or set source.extensions"
+    remedy = "Rename files to load them, or set source.extensions"
     assert sorted(_warnings(listing)) == [
-        "passed over '.g/', '_b.json': names that start with _ or . belong to no source. Rename what is to be loaded",
+        "passed over '.g/', '_b.json': names that start with _ or . belong to no source. Rename files to load them",
         f"passed over 'c.JSON': {expected} .JSON. {remedy}",
         f"passed over 'd.json.tmp', 'f.tmp': {expected} .tmp. {remedy}",
         f"passed over 'e': {expected} none. {remedy}",

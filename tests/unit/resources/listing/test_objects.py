@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from obstore.store import MemoryStore
 
-from partitions.path.hidden import hidden
+from partitions.path.hidden import is_hidden_path
 from partitions.path.listing_positions import AbovePartitions, AbovePath, FromBeginning, ListingStart
 from partitions.path.order import FileKey
 from partitions.path.skipped import fault_of_key, skip_warnings
@@ -213,7 +213,9 @@ class TestKeysOfEveryKind:
         listing = _list(keyed_s3.hold(keys), FromBeginning())
         skipped = {name for each in listing.listed.skipped for name in each.names}
         assert {*_found(listing), *skipped} == set(keys)
-        assert set(_found(listing)) == {key for key in keys if not fault_of_key(key) and not hidden(key)}
+        assert set(_found(listing)) == {
+            key for key in keys if not fault_of_key(key) and not is_hidden_path(key)
+        }
 
     def test_a_key_that_ends_in_a_slash_is_a_folder_and_no_file(self, keyed_s3: KeyedS3) -> None:
         place = keyed_s3.hold(["a/", "b.json/", "b.json/x.json", "empty.json"], size=0)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from partitions.errors import (
-    Held,
+    DataflowHeld,
     NeedsDecision,
     ProviderError,
     SourceError,
@@ -47,7 +47,7 @@ def test_a_run_that_failed_before_any_entry_is_known_with_its_error(log: Waterma
 def test_runs_fail_since_the_first_of_those_that_failed_one_after_the_other(log: WatermarkLog) -> None:
     ended(log, SourceError("down"))
     first = last_attempt(log, FLOW)
-    for error in (Held("another run"), UpstreamNotLoaded("above"), NeedsDecision("lost")):
+    for error in (DataflowHeld("another run"), UpstreamNotLoaded("above"), NeedsDecision("lost")):
         ended(log, error)
         found = last_attempt(log, FLOW)
         assert first
@@ -60,7 +60,7 @@ def test_runs_fail_since_the_first_of_those_that_failed_one_after_the_other(log:
 
 
 def test_a_run_that_was_held_or_skipped_has_not_failed(log: WatermarkLog) -> None:
-    for error, status in ((Held("another run"), "held"), (UpstreamNotLoaded("above"), "skipped")):
+    for error, status in ((DataflowHeld("another run"), "held"), (UpstreamNotLoaded("above"), "skipped")):
         ended(log, error)
         found = last_attempt(log, FLOW)
         assert found

@@ -13,9 +13,9 @@ import resources.watermarks.ingested as module
 from partitions.errors import CorruptWatermark
 from resources.connections.places import Place
 from resources.watermarks.blobs import open_blobs
-from resources.watermarks.entry import Entry, following
+from resources.watermarks.entry import Entry, next_entry
 from resources.watermarks.file_ranges import UNPROCESSED
-from resources.watermarks.ingested import Ingested
+from resources.watermarks.ingested import IngestedFiles
 from resources.watermarks.lists import INGESTED_FILES, StoredList
 from resources.watermarks.log import WatermarkLog
 from tests.support.trees import paths
@@ -40,12 +40,12 @@ def append(log: WatermarkLog, rows: Rows, **changes: Any) -> Entry:
     listed = [[path, 1, "v", 0, reason] for path, reason in rows]
     key = log.put_list(FLOW, f"{number:010d}-x", StoredList(INGESTED_FILES, listed))
     first = {} if last else {"kind": "path", "app_id": "app", "fingerprint": "f"}
-    entry = following(last, **{"why": "run", "file_list": key, **first, **changes})
+    entry = next_entry(last, **{"why": "run", "file_list": key, **first, **changes})
     return log.append(FLOW, entry, expected=entry.previous)
 
 
 def merge(log: WatermarkLog, every: int = 1) -> None:
-    Ingested(log, FLOW, log.newest(FLOW)).merge(every)
+    IngestedFiles(log, FLOW, log.newest(FLOW)).merge(every)
 
 
 reasons = st.sampled_from([None, None, None, "bad", UNPROCESSED])
@@ -67,9 +67,9 @@ def test_known_is_what_the_last_entry_of_each_file_says_however_the_lists_are_me
         expected |= dict(rows)
         if merges:
             merge(log)
-    record = Ingested(log, FLOW, log.newest(FLOW))
+    record = IngestedFiles(log, FLOW, log.newest(FLOW))
     wanted = {path for path, reason in expected.items() if reason != UNPROCESSED}
-    assert record.known([*expected, *asked]) == wanted
+    assert record.find_handled([*expected, *asked]) == wanted
     assert {one.path: one.reason for one in record.all()} == expected
 
 
@@ -78,20 +78,20 @@ def test_a_reader_of_the_entry_before_a_merge_still_knows_all(tmp_path: Path) ->
     for number in range(6):
         append(log, [(f"{number}", None)])
         merge(log)
-    reader = Ingested(log, FLOW, log.newest(FLOW))
+    reader = IngestedFiles(log, FLOW, log.newest(FLOW))
     append(log, [("9", None)])
     merge(log)
-    assert reader.known([str(number) for number in range(6)]) == {str(number) for number in range(6)}
+    assert reader.find_handled([str(number) for number in range(6)]) == {str(number) for number in range(6)}
 
 
 def test_ranges_without_a_new_file_are_not_written_again(tmp_path: Path) -> None:
     log = new_log(tmp_path)
     append(log, [(f"{number:02}", None) for number in range(12)])
     merge(log)
-    before = Ingested(log, FLOW, log.newest(FLOW)).manifest.ranges
+    before = IngestedFiles(log, FLOW, log.newest(FLOW)).manifest.ranges
     append(log, [("99", None)])
     merge(log)
-    after = Ingested(log, FLOW, log.newest(FLOW)).manifest.ranges
+    after = IngestedFiles(log, FLOW, log.newest(FLOW)).manifest.ranges
     assert len(before) == 3
     assert after[:2] == before[:2]
     assert (after[2].first, after[2].last) == ("08", "11")
@@ -107,7 +107,7 @@ def test_what_no_reader_can_need_is_deleted(tmp_path: Path) -> None:
     assert len(names) - len(ranges) == 2, "this manifest and the one before"
     assert len(ranges) <= 2 * (30 // 2)
     assert len(list((tmp_path / FLOW / "files").iterdir())) <= 2
-    assert Ingested(log, FLOW, log.newest(FLOW)).count == 30
+    assert IngestedFiles(log, FLOW, log.newest(FLOW)).count == 30
 
 
 def test_a_merge_without_manifest_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -121,18 +121,18 @@ def test_a_merge_without_manifest_changes_nothing(tmp_path: Path, monkeypatch: p
         patch.setattr(module, "asdict", dies)
         with pytest.raises(KeyboardInterrupt):
             merge(log)
-    assert Ingested(log, FLOW, log.newest(FLOW)).known(["a", "b", "c"]) == {"a", "b"}
+    assert IngestedFiles(log, FLOW, log.newest(FLOW)).find_handled(["a", "b", "c"]) == {"a", "b"}
     merge(log)
-    assert Ingested(log, FLOW, log.newest(FLOW)).manifest.number == 1
+    assert IngestedFiles(log, FLOW, log.newest(FLOW)).manifest.number == 1
 
 
 def test_two_merges_of_one_number_agree(tmp_path: Path) -> None:
     log = new_log(tmp_path)
     append(log, [("a", None)])
-    records = [Ingested(log, FLOW, log.newest(FLOW)) for _ in range(2)]
+    records = [IngestedFiles(log, FLOW, log.newest(FLOW)) for _ in range(2)]
     for record in records:
         record.merge(1)
-    assert Ingested(log, FLOW, log.newest(FLOW)).known(["a"]) == {"a"}
+    assert IngestedFiles(log, FLOW, log.newest(FLOW)).find_handled(["a"]) == {"a"}
 
 
 def test_a_reset_begins_a_new_record(tmp_path: Path) -> None:
@@ -140,11 +140,11 @@ def test_a_reset_begins_a_new_record(tmp_path: Path) -> None:
     append(log, [("a", None)])
     merge(log)
     append(log, [], why="reset", era=2)
-    assert Ingested(log, FLOW, log.newest(FLOW)).known(["a"]) == set()
+    assert IngestedFiles(log, FLOW, log.newest(FLOW)).find_handled(["a"]) == set()
     append(log, [("b", None)])
-    assert Ingested(log, FLOW, log.newest(FLOW)).known(["a", "b"]) == {"b"}
+    assert IngestedFiles(log, FLOW, log.newest(FLOW)).find_handled(["a", "b"]) == {"b"}
     merge(log)
-    assert Ingested(log, FLOW, log.newest(FLOW)).known(["a", "b"]) == {"b"}
+    assert IngestedFiles(log, FLOW, log.newest(FLOW)).find_handled(["a", "b"]) == {"b"}
 
 
 def test_a_manifest_that_does_not_read_stops(tmp_path: Path) -> None:
@@ -153,7 +153,7 @@ def test_a_manifest_that_does_not_read_stops(tmp_path: Path) -> None:
     merge(log)
     next((tmp_path / FLOW / "ingested").glob("*.json")).write_text("{")
     with pytest.raises(CorruptWatermark, match="expected a manifest"):
-        Ingested(log, FLOW, log.newest(FLOW))
+        IngestedFiles(log, FLOW, log.newest(FLOW))
 
 
 def test_a_range_that_is_gone_stops(tmp_path: Path) -> None:
@@ -162,4 +162,4 @@ def test_a_range_that_is_gone_stops(tmp_path: Path) -> None:
     merge(log)
     next((tmp_path / FLOW / "ingested").glob("*.parquet")).unlink()
     with pytest.raises(CorruptWatermark, match="found nothing"):
-        Ingested(log, FLOW, log.newest(FLOW)).known(["a"])
+        IngestedFiles(log, FLOW, log.newest(FLOW)).find_handled(["a"])

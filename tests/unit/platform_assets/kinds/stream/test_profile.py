@@ -12,7 +12,7 @@ from partitions.spark_stream.batch_progress import BatchProgress, OperatorProgre
 from partitions.stream.state import Split, StreamState
 from platform_assets.kinds.stream.profile import StreamProfile
 from resources.outcome import Outcome
-from resources.watermarks.entry import following
+from resources.watermarks.entry import next_entry
 
 
 def test_batches_of_spark_are_a_table_with_sums_beside_it() -> None:
@@ -59,7 +59,7 @@ def test_a_state_names_awaited_then_slowest_splits_and_silences() -> None:
     )
     splits = {"a": Split(1000), "b": Split(20, idle=5), "c": Split(None, idle=1)}
     state = serialise(StreamState(splits, 1000, epoch=1).watermark())
-    entry = following(None, kind="stream", app_id="a", fingerprint="", why="run", watermark=state, rows=0)
+    entry = next_entry(None, kind="stream", app_id="a", fingerprint="", why="run", watermark=state, rows=0)
     assert StreamProfile().state_lines(flow, entry) == [
         "split c: awaited: no row yet, no rows for 1 epoch",
         "split new: awaited: no row yet",

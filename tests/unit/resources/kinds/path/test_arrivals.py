@@ -9,7 +9,7 @@ import pytest
 
 from resources.kinds.path.arrivals import Arrived, arrivals
 from resources.watermarks.blobs.local import LocalBlobs
-from resources.watermarks.entry import Entry, following
+from resources.watermarks.entry import Entry, next_entry
 from resources.watermarks.log import WatermarkLog
 
 
@@ -21,7 +21,7 @@ class Days:
         self.newest: Entry | None = None
 
     def append(self, day: str, **changes: Any) -> None:
-        entry = following(
+        entry = next_entry(
             self.newest,
             time=f"{day}T10:00:00.000+00:00",
             **{"why": "run", "kind": "path", "fingerprint": "f", "app_id": "a", **changes},

@@ -90,7 +90,7 @@ def test_quarantine_sets_all_aside_once_some_at_a_step(make: MakeArrivals) -> No
         (0, 0),
     ]
     assert all((one["complete"], one["verified_at"]) == (True, NOW.isoformat()) for one in shown)
-    held = [one.file.path for one in read_quarantine(arrivals.platform.log, arrivals.newest).held]
+    held = [one.file.path for one in read_quarantine(arrivals.platform.log, arrivals.newest).waiting]
     assert held == LATE
 
 
@@ -112,7 +112,9 @@ def test_a_late_file_that_is_gone_is_not_set_aside(make: MakeArrivals) -> None:
     for path in LATE[1:]:
         (arrivals.landing / path).unlink()
     assert arrivals.late().as_json()["quarantined"] == 1
-    assert [one.file.path for one in read_quarantine(arrivals.platform.log, arrivals.newest).held] == LATE[:1]
+    assert [one.file.path for one in read_quarantine(arrivals.platform.log, arrivals.newest).waiting] == LATE[
+        :1
+    ]
 
 
 class TestSettle:
@@ -144,7 +146,7 @@ class TestSettle:
         arrivals.sweep()
         plan = arrivals.plan()
         assert arrivals.planned("late") == ["d=0/old.ndjson"]
-        assert [skip.what for skip in plan.skips] == ["d=1/young.ndjson"]
+        assert [skip.subject for skip in plan.skips] == ["d=1/young.ndjson"]
         assert "younger than settle" in plan.skips[0].why
         later = NOW + timedelta(minutes=11)
         assert arrivals.planned("late", later) == ["d=0/old.ndjson", "d=1/young.ndjson"]
@@ -168,7 +170,7 @@ class TestSettle:
         aside = StoredList(QUARANTINED_FILES, [["d=1/young.ndjson", 0, "v", 0, "bad", True]])
         arrivals.commit([], LAST, quarantine=log.put_list(name, "x", aside, "quarantine"))
         assert arrivals.planned("release") == []
-        assert [skip.what for skip in arrivals.plan().skips] == ["d=1/young.ndjson"]
+        assert [skip.subject for skip in arrivals.plan().skips] == ["d=1/young.ndjson"]
         later = NOW + timedelta(minutes=11)
         assert arrivals.planned("release", later) == ["d=1/young.ndjson"]
         peek = path_planning(arrivals.platform, arrivals.flow).peek

@@ -12,8 +12,8 @@ import pytest
 from dagster import DagsterInstance, build_schedule_context
 from deltalake import write_deltalake
 
-from partitions.column.words import values_in_words
-from partitions.last_look import SourceLook
+from partitions.column.words import describe_watermark
+from partitions.last_look import SourceSnapshot
 from partitions.plan import Plan
 from partitions.sentinels import serialise
 from platform_assets.factory.jobs import dataflow_job
@@ -117,14 +117,14 @@ def test_the_schedule_asks_for_a_run_at_each_of_its_times(ticker: Ticker, tmp_pa
 def test_a_watermark_is_told_by_its_columns() -> None:
     stored = {"at": moment(1), "day": moment(2).date(), "__exclusive__": ["day"], "word": "a"}
     words = "at = 2023-11-01 00:00:00+00:00, day < 2023-11-02, word = 'a'"
-    assert values_in_words(stored) == words
+    assert describe_watermark(stored) == words
 
 
 def _run_that_finds_nothing(ticker: Ticker) -> None:
     """What a run leaves that has looked at the files and has found no new row."""
     log, name = ticker.platform.log, ticker.flow.name
-    look = SourceLook(column_look(ticker.platform, ticker.flow).contents(), 0, 0)
-    plan = Plan[Any](name, "column", 0, datetime.fromtimestamp(ticker.now, UTC), "nothing new", look=look)
+    look = SourceSnapshot(column_look(ticker.platform, ticker.flow).contents(), 0, 0)
+    plan = Plan[Any](name, "column", 0, datetime.fromtimestamp(ticker.now, UTC), "nothing new", snapshot=look)
     entry = log.newest(name)
     note_look(log, Outcome(name, None, {}, entry.number if entry else 0, newest=entry, plan=plan))
 

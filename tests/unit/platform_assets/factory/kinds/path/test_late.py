@@ -14,7 +14,7 @@ from dagster import AssetCheckEvaluation, AssetObservation, DagsterInstance, Dag
 from dagster._core.test_utils import create_run_for_test
 
 from partitions.errors import NeedsDecision
-from partitions.instants import time_in_words
+from partitions.instants import time_text
 from platform_assets.factory.kinds.path.late import late_job, late_sensor
 from resources.dagster.run_options import RunOptions
 from resources.dagster.unreported_entries import DATAFLOW_TAG
@@ -72,7 +72,7 @@ def test_under_ingest_a_late_file_asks_for_a_run_with_the_dataflow_s_tag(make_ti
         "late_files": 1,
         "policy": "ingest: loaded by the next run",
         "paths": "d=1/a.ndjson",
-        "completeness": f"all paths up to d=2/b.ndjson verified at {time_in_words(BEGUN)}",
+        "completeness": f"all paths up to d=2/b.ndjson verified at {time_text(BEGUN)}",
     }
 
 
@@ -84,7 +84,7 @@ def test_a_round_without_late_files_passes_and_says_how_far(make_ticker: MakeTic
     (observation,) = [event for event in ticker.events if isinstance(event, AssetObservation)]
     assert observation.asset_key.path == ["watermark", "arrivals"]
     assert values(observation) == {
-        "completeness": f"all paths up to d=2/b.ndjson verified at {time_in_words(BEGUN)}"
+        "completeness": f"all paths up to d=2/b.ndjson verified at {time_text(BEGUN)}"
     }
 
 
@@ -110,7 +110,7 @@ def test_a_tick_goes_one_step_and_reports_nothing_in_the_middle_of_a_round(make_
         ticker.commit("d=1/a.ndjson", why="late", watermark='{"path": "d=2/b.ndjson"}')
         ticker.now += 300
         assert ticker.tick() == "1 file checked (3 listing calls), 0 late"
-    assert values(check(ticker))["completeness"].endswith(f" verified at {time_in_words(BEGUN)}"), (
+    assert values(check(ticker))["completeness"].endswith(f" verified at {time_text(BEGUN)}"), (
         "as of the beginning of the round"
     )
 

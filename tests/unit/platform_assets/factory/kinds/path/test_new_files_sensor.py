@@ -84,7 +84,7 @@ def test_a_run_in_flight_asks_for_no_other(ticker: Ticker, status: DagsterRunSta
 
 def in_flight_with_a_process_that_is_gone(ticker: Ticker, of: str, status: DagsterRunStatus) -> DagsterRun:
     """A run that has the tag of a run, whose process is gone."""
-    gone = this_process(of).model_copy(update={"started": 1})  # the pid is another process's now
+    gone = current_holder(of).model_copy(update={"started": 1})  # the pid is another process's now
     tags = {DATAFLOW_TAG: "arrivals", HOLDER_TAG: gone.model_dump_json()}
     made: DagsterRun = create_run_for_test(
         ticker.instance, job_name="load_arrivals", run_id=RUN, status=status, tags=tags
