@@ -23,7 +23,7 @@ def test_backward(case: Case) -> None:
     inputs = case["input"]
 
     def effective() -> Any:
-        block = look_back(inputs["source_configure"]) or look_back(inputs["connection_configure"])
+        block = parse_look_back(inputs["source_configure"]) or parse_look_back(inputs["connection_configure"])
         now, watermark = datetime.fromisoformat(inputs["now"]), decode(inputs["watermark"])
         if watermark is None or block is None:
             return watermark
@@ -45,7 +45,7 @@ def test_backward_config(case: Case) -> None:
 def test_window(case: Case) -> None:
     inputs = {name: decode(value) for name, value in case["input"].items()}
     lower, upper = inputs["watermark_effective"] or {}, inputs["watermark_after"] or {}
-    ranges = [Range(name, lower.get(name), upper.get(name)) for name in lower | upper]
+    ranges = [ColumnRange(name, lower.get(name), upper.get(name)) for name in lower | upper]
     deleted = replaced_rows(ranges) if inputs["replace_by_watermark"] else None
     window = {part.column: [part.lower, part.upper] for part in _parts(deleted)} if deleted else None
     assert same(window, decode(case["expected"]["window"]))
@@ -69,7 +69,7 @@ def test_window_validation(case: Case) -> None:
             target = Target.model_validate(declared)
         except ValidationError as error:
             raise ConfigurationError(str(error)) from error
-        for refused in replacement_refusals(target, look_back(inputs["source_configure"])):
+        for refused in replacement_refusals(target, parse_look_back(inputs["source_configure"])):
             raise ConfigurationError(str(refused))
         return {"result": "ok"}
 
@@ -92,7 +92,7 @@ def test_row_filter(case: Case) -> None:
         )
         for name in inputs["watermark_columns"]
     ]
-    kept_rows = [row["id"] for row in inputs["rows"] if matches(rows_in(ranges), row)]
+    kept_rows = [row["id"] for row in inputs["rows"] if matches(rows_in_ranges(ranges), row)]
     assert sorted(kept_rows) == sorted(case["expected"]["kept_ids"])
 
 

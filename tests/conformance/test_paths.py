@@ -59,7 +59,7 @@ def test_list_above(case: Case, tmp_path: Path) -> None:
     now = datetime.fromisoformat(case["input"]["now"] or "2026-01-01T00:00:00+00:00")
     endings = (case["input"]["extension"],)
     for place in _places(case["input"]["files"], tmp_path):
-        listing = list_above(place, start or position(definition, state, now), endings)
+        listing = list_above(place, start or listing_start(definition, state, now), endings)
         result = plan(definition, state, listing.listed, now, dataflow="case", number=1)
         assert [file.path for file in listing.listed.files] == case["expected"]["files"], place
         if warning := _warning_that_shows(case, place, listing):

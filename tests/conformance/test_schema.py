@@ -19,7 +19,7 @@ _LIST = re.compile(r"list<(.+)>")
 def test_schema_evolution(case: Case) -> None:
     inputs, expected = case["input"], case["expected"]
     result = answer(
-        case, lambda: evolved(_schema(inputs["table"]), _schema(inputs["incoming"]), inputs["mode"])
+        case, lambda: evolve_schema(_schema(inputs["table"]), _schema(inputs["incoming"]), inputs["mode"])
     )
     if result is None:
         return

@@ -30,7 +30,7 @@ from platform_assets.factory.jobs import dataflow_job
 from platform_assets.factory.kinds.column.triggers import column_upstream_sensor, rows_sensor
 from platform_assets.factory.upstream import has_upstream
 from resources.dagster.unreported_entries import DATAFLOW_TAG
-from resources.watermarks.entry import following
+from resources.watermarks.entry import next_entry
 from tests.support.ticks import Ticker, flow_of, requested_run
 
 NONE = "no table that it reads has changed"

@@ -18,7 +18,7 @@ from platform_assets.factory.kinds.path.new_files_sensor import files_sensor
 from resources.dagster.io_managers import HOLDER_TAG
 from resources.dagster.unreported_entries import DATAFLOW_TAG
 from resources.listing import Budget
-from resources.watermarks.holder import this_process
+from resources.watermarks.holder import current_holder
 from tests.support.ticks import Ticker, flow_of, requested_run, ticks
 
 RUN = "12345678-0000-4000-8000-000000000000"
