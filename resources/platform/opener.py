@@ -28,7 +28,7 @@ from resources.outcome import Observer
 from resources.platform.stores import Stores
 from resources.replay.kind import ReplayKind
 from resources.replay.options import ReplayOptions
-from resources.sources.files.changed_schema import change_without_spark
+from resources.sources.files.changed_schema import find_change_without_spark
 from resources.sources.files.pinned import PinnedSchema
 from resources.sources.source import TellsColumns
 from resources.staging import Staging
@@ -136,7 +136,7 @@ class Opener(Stores):
         declared = dataflow.source.declared_schema
         if declared is not None and dataflow.target.schema_mode == "strict":
             pinned = PinnedSchema.of(self.log.get_schema(entry.pinned))
-            error = change_without_spark(declared, pinned, dataflow.name)
+            error = find_change_without_spark(declared, pinned, dataflow.name)
             return f"the next run that has rows stops: {error.message}: {error.choices[0]}" if error else None
         table = dataflow.source.lake_table
         described = find_table(self.lake.child(table)).contents.schema() if table is not None else None

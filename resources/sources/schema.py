@@ -13,7 +13,7 @@ from partitions.loads import LackingColumn
 from partitions.sources.rows import RowsSource
 from partitions.unit_values import TIMES, WORDS, ValueType
 from resources.sources.evolving import FOLLOWS, changed, evolution_of
-from resources.sources.files.failures import schema_mismatch
+from resources.sources.files.failures import schema_mismatch_error
 from resources.sources.files.pinned import PinnedSchema
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ class PinsColumns(ABC):
             if changes := column_changes(columns, pinned):
                 said = f"source: expected the columns of {self._source.label} that were pinned, found others: {'; '.join(changes.values())}"
                 back = _way_back(self._source, dataflow, may_merge=self._may_merge)
-                raise schema_mismatch(said, back, dataflow, next(iter(changes)))
+                raise schema_mismatch_error(said, back, dataflow, next(iter(changes)))
             return
         there = {name.casefold() for name in columns.fieldNames()}
         known = PinnedSchema.of(pinned)

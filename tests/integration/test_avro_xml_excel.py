@@ -51,8 +51,8 @@ BESIDE = "expected the fields of the declared schema, found {} beside them"
 TWO_CASES = (
     "expected columns with names of their own, found {} and {}, which differ in upper and lower case only"
 )
-TWO_TEXTS = "record 1: field note._VALUE: expected one text, found 2 with elements or comments between them; a column that holds several is an array, which source.schema declares"
-DIGITS = "sheet Data, A4: field id: expected {}, found a number of more digits than a workbook holds exactly, which a cell of text would, '9007199254740992'"
+TWO_TEXTS = "record 1: field note._VALUE: expected one text, found 2 with elements or comments between them; to hold several, declare an array in source.schema"
+DIGITS = "sheet Data, A4: field id: expected {}, found a number with more digits than a workbook stores exactly; a text cell would keep them, '9007199254740992'"
 
 READINGS = {
     "rows have the types of Avro's files and columns of their folders": Reading(
@@ -108,9 +108,9 @@ READINGS = {
         [(None, {"_k": 6, "_VALUE": None, "b": None}, None, None), (7, None, "x", None), (8, None, None, {"_VALUE": ["x", "y"], "b": 9})],
         {
             "a.xml": f"line 2: {TWO_TEXTS}", "b.xml": f"line 2: {TWO_TEXTS}",
-            "c.xml": "line 3: record 2: field text: expected a text, found an element with xsi:nil, which no column of texts tells from an empty one; leave the element out, declare text in"
+            "c.xml": "line 3: record 2: field text: expected a text, found an element with xsi:nil, which a text column cannot tell from an empty text; leave the element out, declare text in"
             " source.schema as struct<`_xsi:nil`: boolean, _VALUE: string>, or set `unknown_fields: ignore` at the top level of the dataflow for empty texts",
-            "d.xml": TWO_CASES.format("all", "All"), "e.xml": "cannot be read: an element of a value has a comment or an instruction within it",
+            "d.xml": TWO_CASES.format("all", "All"), "e.xml": "cannot be read: an element that holds a value contains a comment or an instruction",
         },
     ),
     "texts keep spaces and numbers may stand between some": Reading(
@@ -129,9 +129,9 @@ READINGS = {
         },
         "id day line", [(1, date(2026, 1, 2), [{"price": Decimal("1234.50"), "_p": Decimal("1.5")}])],
         {
-            "b.xml": "line 3: record 2: field day: expected date in the form of options.dateFormat, found other text, or digits beyond it, '2026-01-02'",
-            "c.xml": "line 4: record 2: field line.price: expected decimal(8,2) in the form of options.locale, found other text, or digits beyond it, '1,005'",
-            "d.xml": "line 3: record 2: field line._p: expected decimal(4,1) in the form of options.locale, found other text, or digits beyond it, '1.5'",
+            "b.xml": "line 3: record 2: field day: expected date in the format of options.dateFormat, found other text, or more digits, '2026-01-02'",
+            "c.xml": "line 4: record 2: field line.price: expected decimal(8,2) in the format of options.locale, found other text, or more digits, '1,005'",
+            "d.xml": "line 3: record 2: field line._p: expected decimal(4,1) in the format of options.locale, found other text, or more digits, '1.5'",
         },
     ),
     "values of maps are exact": Reading(
@@ -363,7 +363,7 @@ class TestExcel:
             " sheet Data, A7: field id: expected bigint, found text, 'b'; 4 bad records in all",
             "c.xlsx": "sheet Data, A2: field on: expected date, found text, 'soon'",
             "d.xlsx": "line 1: expected the fields of the pinned schema, found more beside them",
-            "e.xlsx": "sheet Data, B2: expected values below a name of the header in row 1 only, found a number, '6' (options.header_row can name another row)",
+            "e.xlsx": "sheet Data, B2: expected values below a name in header row 1 only, found a number, '6' (options.header_row can name another row)",
             "f.xlsx": "cannot be read: expected a workbook, found another file",
         }
         assert _staged(feed) == []
@@ -374,7 +374,7 @@ class TestExcel:
             feed.put_bytes(f"{name}.xlsx", xlsx([["id"], [cell]]))
         assert feed.fail().message == (
             "file b.xlsx, sheet Data, A2: field id: expected bigint, found text, 'x' (show_bad_records: true shows the record). Nothing of the file was"
-            " loaded: mend or remove it; the watermark stays below it. Bad records are also in d.xlsx, e.xlsx."
+            " loaded: fix or remove it; the watermark stays below it. Bad records are also in d.xlsx, e.xlsx."
         )
         assert feed.ids == [1]
 

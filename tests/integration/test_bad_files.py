@@ -78,7 +78,7 @@ STOPS: dict[str, tuple[dict[str, Any], dict[str, Content], str, str]] = {
     "the first of several": ({}, {f"{name}.ndjson.gz": b"not gzip" for name in ("b", "c", "d")}, "bad_file", ""),
     "no footer": ({"format": "parquet"}, {"b.parquet": b"PAR1 but not really PAR1"}, "bad_file", ""),
     "a byte": ({"format": "parquet"}, {"b.parquet": b"x"}, "bad_file", ""),
-    "another type of parquet": (INFER | {"format": "parquet"}, {"b.parquet": [{"id": "x"}]}, "bad_file", "column id: expected bigint, found Parquet's type string. Mend or remove it"),
+    "another type of parquet": (INFER | {"format": "parquet"}, {"b.parquet": [{"id": "x"}]}, "bad_file", "column id: expected bigint, found Parquet's type string. Fix or remove it"),
     "half a JSON object": ({}, {"b.ndjson.gz": '{"id": 2}\n\n{"id": 3'}, "bad_record", "b.ndjson.gz, line 3: expected a JSON object, found text that is not JSON"),
     "no JSON object": ({}, {"b.ndjson.gz": '{"id": 2}\n"secret"\n'}, "bad_record", "b.ndjson.gz, line 2: expected a JSON object, found text"),
     "another type of ndjson": ({}, {"b.ndjson.gz": '{"id": "secret"}\n'}, "bad_record", "b.ndjson.gz, line 1: field id: expected bigint, found text"),
@@ -158,9 +158,9 @@ READINGS = {
                 "b.parquet": "expected columns with names of their own, found x and X",
                 "c.parquet": r"column a\0b: expected a type that Spark reads, found a name with a NUL",
                 "d.parquet": "it is encrypted",
-                "g.parquet": "cannot be read: a page has another checksum than the one beside it: it is damaged",
-                "h.parquet": "its footer gives a column a type that Parquet does not have there",
-                "i.parquet": "column t: expected a type that Spark reads, found an interval, which no table holds",
+                "g.parquet": "cannot be read: a page does not match its checksum: it is damaged",
+                "h.parquet": "its footer gives a column an invalid type",
+                "i.parquet": "column t: expected a type that Spark reads, found an interval, which no table can hold",
             },
             more={"target": {"schema_mode": mode}},
         )
@@ -315,8 +315,8 @@ def test_the_command_line_names_the_file_and_exits_1(feed: Feed) -> None:
 @pytest.mark.parametrize(
     ("form", "name", "data", "reason"),
     [
-        ("csv", "1.csv.gz", gzip.compress(random.Random(1).randbytes(9999), mtime=0)[:5000], "it does not read: its compressed bytes end too early"),
-        ("csv", "1.csv.gz", b"id\n1\n", "it does not read: its bytes are none that gzip has packed"),
+        ("csv", "1.csv.gz", gzip.compress(random.Random(1).randbytes(9999), mtime=0)[:5000], "it cannot be read: its compressed bytes end too early"),
+        ("csv", "1.csv.gz", b"id\n1\n", "it cannot be read: it is not a gzip file"),
         ("json", "1.json", b'[{"id": ' + b"9" * 6000 + b"}]", "found a number beyond its range"),
         ("ndjson", "1.ndjson", b'{"' + b"k" * 60_000 + b'": 1}', "it has a name of 60,000 letters"),
     ],

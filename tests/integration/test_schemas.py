@@ -44,7 +44,7 @@ def _put_records(feed: Feed, path: str, form: str, *records: dict[str, Any]) -> 
 
 
 NO_TYPE = (
-    "column {}: expected values of a type, found a list, a map or a struct that holds nothing but null, which no type keeps yet:"
+    "column {}: expected values of a type, found a list, map or struct of nothing but null, whose type is unknown:"
     " declare the column in source.schema, or write NULL"
 )
 FOLDERS = "id long, day date, region string"
@@ -202,7 +202,7 @@ class TestFolders:
             True,
         )
         if kind == pa.int64():
-            assert "folder v=5: expected a column v that a text tells, found struct" in error.message
+            assert "folder v=5: expected a simple type for the column v, found struct" in error.message
 
     def test_a_folder_without_a_value_above_a_column_with_parts_is_named(self, make_feed: MakeFeed) -> None:
         feed = make_feed(source={"schema": "id long, v array<long>"})
@@ -210,7 +210,7 @@ class TestFolders:
         error = feed.fail()
         assert error.code == "bad_file"
         assert (
-            "folder v=__HIVE_DEFAULT_PARTITION__: expected a column v that a text tells, found array"
+            "folder v=__HIVE_DEFAULT_PARTITION__: expected a simple type for the column v, found array"
             in error.message
         )
 
@@ -248,7 +248,7 @@ class TestRequired:
         assert feed.rows("id", "v") == [(1, 1), (2, None)]
         assert error is not None
         assert error.code == "bad_file"
-        said = "expected a value of {}, as NOT NULL in source.schema says, found none"
+        said = "expected a value of {}, which source.schema declares NOT NULL, found none"
         assert f"file b.{form}, record 2: {said.format('id')}; record 3: {said.format('w')};" in error.message
         assert f"record 4: {said.format('id, w')}; 4 such records in all" in error.message
         feed.define(source={"schema": "id long, v long, w long"})

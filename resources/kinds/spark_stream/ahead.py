@@ -13,7 +13,7 @@ from resources.kinds.spark_stream.folder import StreamFolder
 from resources.kinds.spark_stream.inbox import Inbox, take_in
 from resources.kinds.spark_stream.inputs import Inputs
 from resources.kinds.spark_stream.run import run_available
-from resources.sources.files.failures import schema_mismatch
+from resources.sources.files.failures import schema_mismatch_error
 from resources.sources.schema import column_changes
 from resources.spark.advice import without_advice
 from resources.spark.errors import EngineLost
@@ -50,7 +50,7 @@ class ReadAhead:
         """
         columns = self.inputs.query(spark).schema
         if changes := column_changes(columns, pinned) if pinned is not None else {}:
-            raise schema_mismatch(
+            raise schema_mismatch_error(
                 f"dataflow {self._dataflow.name}: expected the columns of the stream that were pinned, found others: {'; '.join(changes.values())}",
                 "Put the source, or source.schema, back",
                 self._dataflow.name,

@@ -13,7 +13,7 @@ from partitions.records.forms import Type
 from partitions.records.options import with_lower_names
 from resources.connections.places import Place
 from resources.sources.files.avro_schemas import find_doubled_names, find_unreadable_field, own_types
-from resources.sources.files.failures import bad_document, doubled_names, unreadable_type
+from resources.sources.files.failures import bad_document_error, doubled_names_error, unreadable_type_error
 from resources.sources.files.lines import read_range
 
 _HEAD = 64 * 1024
@@ -21,7 +21,7 @@ _MAGIC, _SYNC = b"Obj\x01", 16
 _CODECS = ("null", "deflate", "snappy", "bzip2", "xz", "zstandard")
 
 _MOST_HEADERS = 10_000
-"""That are kept."""
+"""Headers in the cache."""
 
 
 class AvroHeader(NamedTuple):
@@ -58,7 +58,7 @@ def read_header(place: Place, file: SourceFile) -> AvroHeader:
         return AvroHeader(None)
     codec = metadata.get("avro.codec", b"null").decode("utf-8", "replace")
     if codec not in _CODECS:
-        return AvroHeader(None, f"expected blocks packed by one of {', '.join(_CODECS)}, found {codec}")
+        return AvroHeader(None, f"expected blocks compressed with one of {', '.join(_CODECS)}, found {codec}")
     try:
         content = json.loads(metadata["avro.schema"])
     except (KeyError, ValueError, RecursionError):
@@ -154,10 +154,10 @@ class AvroHeaders:
         """Return why a file cannot be loaded, judged by its header alone; None if it can."""
         text, fault = self._header(file)
         if fault is not None:
-            return bad_document(file.path, fault)
+            return bad_document_error(file.path, fault)
         if text is None:
             return None
-        twice, strange = find_doubled_names(text), find_unreadable_field(text)
-        if twice is not None:
-            return doubled_names(file.path, *twice)
-        return None if strange is None else unreadable_type(file.path, *strange)
+        doubled_name, unreadable = find_doubled_names(text), find_unreadable_field(text)
+        if doubled_name is not None:
+            return doubled_names_error(file.path, *doubled_name)
+        return None if unreadable is None else unreadable_type_error(file.path, *unreadable)

@@ -38,24 +38,24 @@ def find_unreadable_field(schema: str) -> tuple[str, str] | None:
 
 
 def _unreadable(
-    path: FieldPath, avro_type: Any, named: dict[str, Any], above: Collection[str]
+    path: FieldPath, avro_type: Any, named_types: dict[str, Any], enclosing: Collection[str]
 ) -> Iterator[tuple[str, str]]:
     if isinstance(avro_type, list):
         for member in avro_type:
-            yield from _unreadable(path, member, named, above)
+            yield from _unreadable(path, member, named_types, enclosing)
         return
     if isinstance(avro_type, str):
-        if avro_type in above:
+        if avro_type in enclosing:
             yield dotted_name(path), f"the record {avro_type}, which holds itself"
             return
-        avro_type = named.get(avro_type, avro_type)
+        avro_type = named_types.get(avro_type, avro_type)
     if not isinstance(avro_type, dict):
         return
     if not isinstance(avro_type["type"], str):
-        yield from _unreadable(path, avro_type["type"], named, above)
+        yield from _unreadable(path, avro_type["type"], named_types, enclosing)
         return
     if avro_type["type"] in _NAMED:
-        named[avro_type["name"]] = avro_type
+        named_types[avro_type["name"]] = avro_type
     if avro_type.get("logicalType") == "duration":
         yield dotted_name(path), "duration"
     elif avro_type.get("logicalType") == "decimal" and avro_type.get("precision", 0) > MOST_DIGITS:
@@ -64,15 +64,17 @@ def _unreadable(
             f"a decimal of {avro_type['precision']} digits, which is more than {MOST_DIGITS}",
         )
     elif avro_type["type"] in ("record", "error"):
-        if avro_type["name"] in above:
+        if avro_type["name"] in enclosing:
             yield dotted_name(path), f"the record {avro_type['name']}, which holds itself"
             return
         if not avro_type["fields"]:
             yield dotted_name(path), "a record without fields"
         for field in avro_type["fields"]:
-            yield from _unreadable((*path, field["name"]), field["type"], named, (*above, avro_type["name"]))
+            yield from _unreadable(
+                (*path, field["name"]), field["type"], named_types, (*enclosing, avro_type["name"])
+            )
     elif avro_type["type"] in ("array", "map"):
-        yield from _unreadable(path, avro_type.get("items", avro_type.get("values")), named, above)
+        yield from _unreadable(path, avro_type.get("items", avro_type.get("values")), named_types, enclosing)
 
 
 @lru_cache(maxsize=64)
@@ -110,8 +112,8 @@ class _TypeResolver:
         are_members_numbered: whether Spark names the members of a union by position.
     """
 
-    def __init__(self, named: dict[str, Any], are_members_numbered: bool) -> None:
-        self.named, self.are_members_numbered = named, are_members_numbered
+    def __init__(self, named_types: dict[str, Any], are_members_numbered: bool) -> None:
+        self.named, self.are_members_numbered = named_types, are_members_numbered
 
     def of(self, avro_type: Any) -> Type | None:
         """Return a type in Spark's JSON form; None if only Spark knows it."""
@@ -210,31 +212,33 @@ def field_paths_of(schema: str) -> frozenset[FieldPath]:
 
     Unions of several types are not searched.
     """
-    named: dict[str, Any] = {}
-    return frozenset(_fields((), json.loads(schema), named, ()))
+    named_types: dict[str, Any] = {}
+    return frozenset(_fields((), json.loads(schema), named_types, ()))
 
 
 def _fields(
-    path: FieldPath, avro_type: Any, named: dict[str, Any], above: Collection[str]
+    path: FieldPath, avro_type: Any, named_types: dict[str, Any], enclosing: Collection[str]
 ) -> Iterator[FieldPath]:
     if isinstance(avro_type, list):
         values = [branch for branch in avro_type if branch != "null"]
         if len(values) == 1:
-            yield from _fields(path, values[0], named, above)
+            yield from _fields(path, values[0], named_types, enclosing)
         return
     if isinstance(avro_type, str):
-        avro_type = named.get(avro_type, avro_type)
+        avro_type = named_types.get(avro_type, avro_type)
     if not isinstance(avro_type, dict):
         return
     if avro_type["type"] in _NAMED:
-        named[avro_type["name"]] = avro_type
-    if avro_type["type"] in ("record", "error") and avro_type["name"] not in above:
+        named_types[avro_type["name"]] = avro_type
+    if avro_type["type"] in ("record", "error") and avro_type["name"] not in enclosing:
         for field in avro_type["fields"]:
             yield (*path, field["name"])
-            yield from _fields((*path, field["name"]), field["type"], named, (*above, avro_type["name"]))
+            yield from _fields(
+                (*path, field["name"]), field["type"], named_types, (*enclosing, avro_type["name"])
+            )
     elif avro_type["type"] == "array":
-        yield from _fields((*path, ITEM), avro_type["items"], named, above)
+        yield from _fields((*path, ITEM), avro_type["items"], named_types, enclosing)
     elif avro_type["type"] == "map":
-        yield from _fields((*path, VALUE), avro_type["values"], named, above)
+        yield from _fields((*path, VALUE), avro_type["values"], named_types, enclosing)
     elif isinstance(avro_type["type"], dict | list):
-        yield from _fields(path, avro_type["type"], named, above)
+        yield from _fields(path, avro_type["type"], named_types, enclosing)

@@ -17,7 +17,7 @@ from partitions.records.conversions import conversion
 from partitions.records.judge import Fault
 from resources.sources.files.checked import BadRecord
 from resources.sources.files.converting import convert_value, own_type, survives_conversion
-from resources.sources.files.failures import bad_document, describe_record
+from resources.sources.files.failures import bad_document_error, describe_record
 from resources.sources.files.first_values import first_values
 from resources.sources.files.formats.format import FormatReader
 from resources.sources.files.nanoseconds import as_times
@@ -33,11 +33,11 @@ if TYPE_CHECKING:
 
 def folder_fields(path: str, pinned: PinnedSchema) -> dict[str, str]:
     """Return the columns that folders of a path name, each with the folder's spelling."""
-    spelt = folder_names([path])
-    return {name: spelt[name.lower()] for name in pinned.struct.names if name.lower() in spelt}
+    spellings = folder_names([path])
+    return {name: spellings[name.lower()] for name in pinned.struct.names if name.lower() in spellings}
 
 
-def contradicts(value: Column, folder: Column, data_type: DataType) -> Column:
+def differs_from_folder(value: Column, folder: Column, data_type: DataType) -> Column:
     """Return whether a field differs from the folder's text, cast to the column's type.
 
     False for a field without a value.
@@ -51,10 +51,12 @@ def contradicts(value: Column, folder: Column, data_type: DataType) -> Column:
     return has_value & ~is_value_of_folder(value, folder, data_type)
 
 
-def fault_beside_folder(column: str, spelt: str, path: str, value: str | None) -> Fault:
+def folder_conflict_fault(column: str, folder_name: str, path: str, value: str | None) -> Fault:
     """Return the fault of a field that differs from the folder above its file."""
-    text = folder_value(path, spelt)
-    expected, folder = ("no value", f"{spelt}={NULL_FOLDER}") if text is None else (text, f"{spelt}={text}")
+    text = folder_value(path, folder_name)
+    expected, folder = (
+        ("no value", f"{folder_name}={NULL_FOLDER}") if text is None else (text, f"{folder_name}={text}")
+    )
     return Fault(
         f"field {column}: expected {expected}, as the folder {folder} says, found another value",
         value,
@@ -68,13 +70,13 @@ class FolderFields:
 
     Attributes:
         columns: the types of the columns, by name.
-        spelt: the folder's spelling, by the column's name.
+        spellings: the folder's spelling, by the column's name.
         path: the column with the path of a row's file.
         options: the options of the reader.
     """
 
     columns: Mapping[str, DataType]
-    spelt: Mapping[str, str]
+    spellings: Mapping[str, str]
     path: Column
     options: Mapping[str, str]
 
@@ -83,9 +85,9 @@ class FolderFields:
         cls, files: Sequence[SourceFile], pinned: PinnedSchema, path: Column, options: Mapping[str, str]
     ) -> FolderFields:
         """Return the fields for files below folders of the same names."""
-        spelt = folder_fields(files[0].path, pinned)
-        types = {field.name: field.dataType for field in pinned.struct.fields if field.name in spelt}
-        return cls(types, spelt, path, options)
+        spellings = folder_fields(files[0].path, pinned)
+        types = {field.name: field.dataType for field in pinned.struct.fields if field.name in spellings}
+        return cls(types, spellings, path, options)
 
     def values(self, records: Column) -> dict[str, Column]:
         """Return, for each folder column, the first field in an array of records that contradicts the folder.
@@ -101,7 +103,7 @@ class FolderFields:
         """Return the number and fault of the first record that contradicts its folder; None if there is none."""
         for place, name in enumerate(self.columns):
             if (mismatch := row[f"folder{place}"]) is not None:
-                fault = fault_beside_folder(name, self.spelt[name], row["path"], mismatch["text"])
+                fault = folder_conflict_fault(name, self.spellings[name], row["path"], mismatch["text"])
                 return mismatch["number"], fault
         return None
 
@@ -109,20 +111,22 @@ class FolderFields:
         from pyspark.sql import functions as F
         from pyspark.sql.types import StringType
 
-        folder = folder_column(self.path, self.spelt[name])
+        folder = folder_column(self.path, self.spellings[name])
         quoted_name = json.dumps(name, ensure_ascii=False)
 
         def contradicting(record: Column, place: Column) -> Column:
-            # A name may be written by the numbers of its letters, too.
+            # JSON may spell a name with \u escapes, too.
             may_have = record.contains(quoted_name) | record.contains("\\")
-            is_different = contradicts(read_field(record, name, data_type, self.options), folder, data_type)
+            is_different = differs_from_folder(
+                read_field(record, name, data_type, self.options), folder, data_type
+            )
             text = read_field(record, name, StringType(), self.options)
             return F.when(may_have & is_different, F.struct((place + 1).alias("number"), text.alias("text")))
 
         return F.try_element_at(F.array_compact(F.transform(records, contradicting)), F.lit(1))
 
 
-def contradicting_files(
+def files_with_folder_conflicts(
     form: FormatReader,
     spark: SparkSession,
     files: Sequence[SourceFile],
@@ -136,32 +140,34 @@ def contradicting_files(
     """
     fields = {file.path: folder_fields(file.path, pinned) for file in files}
     columns = {field.name: field for field in pinned.struct.fields}
-    own = _columns_of_both(form, spark, files, fields, pinned)
+    own = _shared_columns(form, spark, files, fields, pinned)
     groups: dict[tuple[str, ...], list[SourceFile]] = {}
     for file in files:
-        if (read := own.get(file.path)) is not None:
-            key = (read.json(), *(fields[file.path][name] for name in read.names))
+        if (columns_to_read := own.get(file.path)) is not None:
+            key = (columns_to_read.json(), *(fields[file.path][name] for name in columns_to_read.names))
             groups.setdefault(key, []).append(file)
     bad_files: dict[str, BadFile] = {}
     for same_columns in groups.values():
-        spelt = fields[same_columns[0].path]
+        spellings = fields[same_columns[0].path]
         for group in form.scanner.scan_groups(same_columns):
-            read, path = own[group[0].path], form.scanner.path_of(group)
+            columns_to_read, path = own[group[0].path], form.scanner.path_of(group)
             contradicting_texts = [
-                _contradicting(read[name], columns[name].dataType, folder_column(path, spelt[name]))
-                for name in read.names
+                _contradicting(
+                    columns_to_read[name], columns[name].dataType, folder_column(path, spellings[name])
+                )
+                for name in columns_to_read.names
             ]
             for bad_path, place, value in first_values(
-                form.scan(spark, group, read), path, contradicting_texts
+                form.scan(spark, group, columns_to_read), path, contradicting_texts
             ):
-                name = read.names[place]
-                fault = fault_beside_folder(name, spelt[name], bad_path, value)
+                name = columns_to_read.names[place]
+                fault = folder_conflict_fault(name, spellings[name], bad_path, value)
                 why = describe_record(BadRecord.of(fault), show=show)
-                bad_files.setdefault(bad_path, bad_document(bad_path, f"{why} ({fault.hint})"))
+                bad_files.setdefault(bad_path, bad_document_error(bad_path, f"{why} ({fault.hint})"))
     return bad_files
 
 
-def _columns_of_both(
+def _shared_columns(
     form: FormatReader,
     spark: SparkSession,
     files: Sequence[SourceFile],
@@ -181,27 +187,27 @@ def _columns_of_both(
     """
     from pyspark.sql.types import StructType
 
-    below = [file for file in files if fields[file.path]]
-    names = (form.columns.names_of(spark, below, pinned.struct.names) or {}) if below else {}
+    files_below = [file for file in files if fields[file.path]]
+    names = (form.columns.names_of(spark, files_below, pinned.struct.names) or {}) if files_below else {}
     columns = {field.name: field for field in pinned.struct.fields}
     shared_columns = {
         file.path: StructType(
             [columns[name] for name in fields[file.path] if name.casefold() in names.get(file.path, ())]
         )
-        for file in below
+        for file in files_below
     }
     shared_columns = {
         path: columns_of_both for path, columns_of_both in shared_columns.items() if columns_of_both.fields
     }
-    below = [file for file in below if file.path in shared_columns]
+    files_below = [file for file in files_below if file.path in shared_columns]
     own = {
         file.path: (form.schemas([file], shared_columns[file.path]) or {}).get(
             file.path, shared_columns[file.path]
         )
-        for file in below
+        for file in files_below
     }
-    of_files = form.own_schemas(spark, below, pinned.struct) if below else {}
-    own = {path: _as_written(schema, of_files.get(path, schema)) for path, schema in own.items()}
+    file_schemas = form.own_schemas(spark, files_below, pinned.struct) if files_below else {}
+    own = {path: _as_written(schema, file_schemas.get(path, schema)) for path, schema in own.items()}
     # A column without a type has no value.
     return {path: schema for path, schema in own.items() if schema.fields}
 
@@ -213,10 +219,10 @@ def _as_written(columns: StructType, own: StructType) -> StructType:
     """
     from pyspark.sql.types import StructField, StructType
 
-    of_file = {field.name.casefold(): field for field in own.fields}
+    file_fields = {field.name.casefold(): field for field in own.fields}
 
     def written(field: StructField) -> StructField:
-        file_field = of_file.get(field.name.casefold(), field)
+        file_field = file_fields.get(field.name.casefold(), field)
         is_foreign = (
             own_type(field) is None
             and own_type(file_field) is None
@@ -227,21 +233,21 @@ def _as_written(columns: StructType, own: StructType) -> StructType:
     return StructType([written(field) for field in columns.fields])
 
 
-def _is_foreign(read: StructField, column: DataType) -> bool:
-    return conversion(read.dataType.jsonValue(), column.jsonValue()) is None
+def _is_foreign(file_field: StructField, column: DataType) -> bool:
+    return conversion(file_field.dataType.jsonValue(), column.jsonValue()) is None
 
 
-def _contradicting(read: StructField, column: DataType, folder: Column) -> Column:
+def _contradicting(file_field: StructField, column: DataType, folder: Column) -> Column:
     """Return the text of a value that contradicts the folder; NULL if it does not."""
     from pyspark.sql import functions as F
 
-    value, own = F.col(quoted(read.name)), own_type(read)
-    if own is None and _is_foreign(read, column):
-        is_different = contradicts(value, folder, read.dataType)
+    value, own = F.col(quoted(file_field.name)), own_type(file_field)
+    if own is None and _is_foreign(file_field, column):
+        is_different = differs_from_folder(value, folder, file_field.dataType)
     elif own is None:
-        is_different = contradicts(as_times(value, read.dataType, column), folder, column)
+        is_different = differs_from_folder(as_times(value, file_field.dataType, column), folder, column)
     else:
-        is_different = contradicts(convert_value(value, own, column), folder, column)
+        is_different = differs_from_folder(convert_value(value, own, column), folder, column)
         if conversion(own, column.jsonValue()) == "checked":
             is_different |= ~survives_conversion(value, own, column)
     return F.when(is_different, F.make_valid_utf8(value.cast("string")))

@@ -22,19 +22,19 @@ if TYPE_CHECKING:
 Cell = int | float | str | bool | time | date | datetime | timedelta
 
 _DIGITS = Context(prec=15)
-"""What a cell's number has: what is beyond comes from its binary form."""
+"""Digits of a cell's number; further ones come from its binary form."""
 
 _LONG = Context(prec=100)
 
 _WHOLE = 2**53
-"""Whole numbers below are exact in a cell; one from here on may stand for its neighbours, too."""
+"""Whole numbers below this are exact in a cell; larger ones may stand for their neighbours."""
 
 _NOISE = 4
-"""Binary steps between the result of a formula, such as 0.1 + 0.2, and the number that it shows."""
+"""The most binary steps between a formula's result, such as 0.1 + 0.2, and the number that it shows."""
 
-_TOO_LONG = "a number of more digits than a workbook holds exactly, which a cell of text would"
+_TOO_LONG = "a number with more digits than a workbook stores exactly; a text cell would keep them"
 _DOUBTFUL_DAY = (1900, 2, 28)
-"""Also what the reader makes of day 60 of Excel, 29 February 1900."""
+"""The day that the reader also returns for Excel's day 60, 29 February 1900, which never existed."""
 
 
 class MisfitError(Exception):
@@ -46,7 +46,7 @@ def is_blank(cell: Cell | None) -> bool:
     return cell is None or (isinstance(cell, str) and not cell.strip())
 
 
-def inferred_type(kinds: Collection[str]) -> DataType | None:
+def infer_type(kinds: Collection[str]) -> DataType | None:
     """Return the type that holds cells of all these kinds, string if no other does; None without kinds."""
     from pyspark.sql import types as T
 
@@ -233,7 +233,7 @@ def _date(cell: Cell) -> date:
 
 def _local_time(cell: Cell) -> datetime:
     if isinstance(cell, date) and (cell.year, cell.month, cell.day) == _DOUBTFUL_DAY:
-        raise MisfitError("28 February 1900, or a 29th, which no calendar has")
+        raise MisfitError("28 February 1900, or the 29th, which never existed")
     if isinstance(cell, datetime):
         return cell
     if isinstance(cell, date):

@@ -11,7 +11,7 @@ from partitions.path.source import SourceFile
 from partitions.records.judge import Fault
 
 MOST_NAMED_RECORDS = 3
-"""Bad records of a file that its error names, if there are as many."""
+"""Bad records of a file that its error names at most."""
 
 
 class BadRecord(NamedTuple):

@@ -17,7 +17,7 @@ from partitions.path.source import SourceFile
 from resources.connections.object_store_errors import spark_failure
 from resources.sources.files.checked import CheckedFiles
 from resources.sources.files.encodings import check_encoding
-from resources.sources.files.failures import bad_document, without_known_columns
+from resources.sources.files.failures import bad_document_error, no_known_columns_error
 from resources.sources.files.folders import find_wrong_folders
 from resources.sources.files.formats.format import FormatReader
 from resources.sources.files.pinned import PinnedSchema
@@ -40,14 +40,14 @@ class FileChecker:
 
     def check(self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema) -> CheckedFiles:
         """Return what cannot be loaded exactly with a schema; empty files are always fine."""
-        filled = [file for file in files if file.size > 0]
-        if self._last is None or self._last[:2] != (pinned, frozenset(filled)):
+        nonempty_files = [file for file in files if file.size > 0]
+        if self._last is None or self._last[:2] != (pinned, frozenset(nonempty_files)):
             check_encoding(spark, self._dataflow.files.options, self._dataflow.name)
-            misplaced = find_wrong_folders(filled, pinned)
-            placed = [file for file in filled if file.path not in misplaced]
+            misplaced = find_wrong_folders(nonempty_files, pinned)
+            placed = [file for file in nonempty_files if file.path not in misplaced]
             checked = self._check_readable(spark, placed, pinned)
             checked = replace(checked, bad_files={**misplaced, **checked.bad_files})
-            self._last = (pinned, frozenset(filled), checked)
+            self._last = (pinned, frozenset(nonempty_files), checked)
         return self._last[2]
 
     def _check_readable(
@@ -82,16 +82,16 @@ class FileChecker:
         self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema
     ) -> CheckedFiles:
         checked = self._format.check(spark, files, pinned) or CheckedFiles()
-        without_columns = self._without_known_columns(spark, files, pinned)
+        without_columns = self._files_without_known_columns(spark, files, pinned)
         checked = (
             replace(checked, bad_files={**without_columns, **checked.bad_files})
             if without_columns
             else checked
         )
-        bad_files = self._without_required_values(spark, files, pinned, checked)
+        bad_files = self._files_without_required_values(spark, files, pinned, checked)
         return replace(checked, bad_files={**bad_files, **checked.bad_files}) if bad_files else checked
 
-    def _without_known_columns(
+    def _files_without_known_columns(
         self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema
     ) -> dict[str, BadFile]:
         """Return the files that have none of the schema's columns, by path, where unknown fields are ignored.
@@ -103,14 +103,14 @@ class FileChecker:
         expected = [field["name"] for field in json.loads(pinned.columns)["fields"]]
         expected_names = {name.casefold() for name in expected}
         return {
-            path: without_known_columns(
+            path: no_known_columns_error(
                 path, expected, sorted(names), is_declared=pinned.declared is not None
             )
             for path, names in (self._format.columns.names_of(spark, files, expected) or {}).items()
             if names and expected_names and not names & expected_names
         }
 
-    def _without_required_values(
+    def _files_without_required_values(
         self,
         spark: SparkSession,
         files: Sequence[SourceFile],
@@ -126,14 +126,14 @@ class FileChecker:
         bad_paths = {*checked.bad_files, *checked.unknown}
         if len(checked.bad_records) > self._dataflow.max_bad_records:
             bad_paths |= {path for path, _ in checked.bad_records}
-        sound = [file for file in files if file.path not in bad_paths]
-        if not required or not sound:
+        sound_files = [file for file in files if file.path not in bad_paths]
+        if not required or not sound_files:
             return {}
         return without_required_values(
             lambda files_to_read: self._reader.read(
                 spark, files_to_read, pinned, origin=True, bad_texts=checked.bad_texts
             ),
-            sound,
+            sound_files,
             required,
             tuple(checked.bad_texts),
         )
@@ -163,7 +163,9 @@ def find_unreadable_file(
         except StrandlineError:
             continue
         except Exception as own:  # noqa: BLE001 - it is what was looked for
-            why = f"it does not read: {why_unreadable(own)}"
-            return find_bad_file(own, [file.path], may_rescue=may_rescue) or bad_document(file.path, why)
-    why = f"it does not read: {why_unreadable(error)}"
-    return bad_document(files[0].path, why) if len(files) == 1 else None
+            why = f"it cannot be read: {why_unreadable(own)}"
+            return find_bad_file(own, [file.path], may_rescue=may_rescue) or bad_document_error(
+                file.path, why
+            )
+    why = f"it cannot be read: {why_unreadable(error)}"
+    return bad_document_error(files[0].path, why) if len(files) == 1 else None

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructField, StructType
 
 OWN_TYPE = "own_type"
-"""In the metadata of a column that a file is read with: the file's own type, if it is not the table's."""
+"""The metadata key of a column for the file's own type, if it is not the table's."""
 
 
 def with_own_types(data: StructType, own: Mapping[str, Type]) -> StructType:
@@ -42,12 +42,12 @@ def with_own_types(data: StructType, own: Mapping[str, Type]) -> StructType:
 
     fields: list[StructField] = []
     for field in data.fields:
-        of_file = own.get(field.name.casefold())
-        if of_file is None or conversion(of_file, field.dataType.jsonValue()) in ("same", None):
+        file_type = own.get(field.name.casefold())
+        if file_type is None or conversion(file_type, field.dataType.jsonValue()) in ("same", None):
             fields.append(field)
-        elif of_file != VOID:
+        elif file_type != VOID:
             fields.append(
-                StructField(field.name, _read_type(of_file, field.dataType), True, {OWN_TYPE: of_file})
+                StructField(field.name, _read_type(file_type, field.dataType), True, {OWN_TYPE: file_type})
             )
     return StructType(fields)
 
@@ -104,11 +104,11 @@ def survives_conversion(value: Column, own: Type, column: DataType) -> Column:
         return value.isNull() | F.is_valid_utf8(value.cast("string"))
     if isinstance(own, str):
         converted_value = value.try_cast(column)
-        same = converted_value.try_cast(spark_type(own)) == value
+        is_same = converted_value.try_cast(spark_type(own)) == value
         if own in INTEGER_BITS and column.jsonValue() in WHOLE_BITS:
-            # The type's largest number is rounded up to one beyond it, which a cast brings back to the largest.
-            same &= converted_value < F.lit(float(2 ** (INTEGER_BITS[own] - 1)))
-        return value.isNull() | F.coalesce(same, F.lit(False))
+            # A float rounds the type's largest number up to one beyond it; the cast back clips that to the largest again.
+            is_same &= converted_value < F.lit(float(2 ** (INTEGER_BITS[own] - 1)))
+        return value.isNull() | F.coalesce(is_same, F.lit(False))
     if isinstance(column, StructType):
         types = {field["name"].casefold(): field["type"] for field in own["fields"]}
         inner = [
@@ -132,7 +132,7 @@ def lies_within_years(value: Column, data_type: str) -> Column:
     begin, end = ("", "") if data_type == "date" else (" 00:00:00", " 23:59:59.999999")
     zone = "Z" if data_type == "timestamp" else ""
     first, last = f"0001-01-01{begin}{zone}", f"9999-12-31{end}{zone}"
-    # As SQL: PySpark within the process makes no literal of Python's first date.
+    # As SQL: PySpark in this process cannot make a literal of date.min.
     return value.between(*[F.expr(f"{data_type} '{text}'") for text in (first, last)])
 
 
@@ -178,8 +178,8 @@ def _time_of_day(value: Column, parts: int) -> Column:
     """
     from pyspark.sql import functions as F
 
-    def number(of: Column, digits: int) -> Column:
-        return F.lpad(of.cast("bigint").cast("string"), digits, "0")
+    def number(part: Column, digits: int) -> Column:
+        return F.lpad(part.cast("bigint").cast("string"), digits, "0")
 
     seconds, rest = F.floor(value / F.lit(parts)), F.pmod(value, F.lit(parts))
     micros = rest * (1_000_000 // parts) if parts <= 1_000_000 else F.floor(rest / F.lit(parts // 1_000_000))

@@ -16,15 +16,15 @@ from partitions.path.source import SourceFile
 from partitions.records.json_decoding import records_of_document
 from partitions.records.options import encoding_of, with_lower_names
 from resources.connections.places import Place
-from resources.sources.files.failures import bad_document
+from resources.sources.files.failures import bad_document_error
 from resources.sources.files.lines import codec_of, compress, open_file
 from resources.staging import Staging
 
 Rewrite = Callable[[IO[bytes], IO[bytes], str], None]
-"""Writes what a file in an encoding holds into another one, in UTF-8; UnicodeError: it has bytes that are no text."""
+"""Rewrites a file in a given encoding into another one in UTF-8; raises UnicodeError for bytes that are no text."""
 
 REWRITTEN_ENDING = ".json"
-"""Behind the path of a copy that is rewritten: by an ending such as ``.gz`` Spark would unpack it."""
+"""The ending of a rewritten copy: Spark would decompress one that ends with ``.gz``."""
 
 _LINE = re.compile(rb"([^\r\n]*+)(\r\n|\r|\n|\Z)")
 _BLOCK = 1024 * 1024
@@ -61,12 +61,12 @@ class FileCopies:
             SourceError: the lake cannot be written.
         """
         folder = self._staging.folder.url
-        keys = {(folder, file, frozenset(of_file)): file for file, of_file in texts.items()}
+        keys = {(folder, file, frozenset(file_texts)): file for file, file_texts in texts.items()}
         self._copied = {key for key in self._copied if key[0] == folder}
-        new = [file for key, file in keys.items() if key not in self._copied]
+        new_files = [file for key, file in keys.items() if key not in self._copied]
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             for _ in pool.map(
-                lambda file: self._copy(file.path, set(texts[file]), header(file), rewrite), new
+                lambda file: self._copy(file.path, set(texts[file]), header(file), rewrite), new_files
             ):
                 pass
         self._copied |= keys.keys()
@@ -87,7 +87,9 @@ class FileCopies:
                 else:
                     rewrite(file, copy, self._encoding)
             except UnicodeError as error:
-                raise bad_document(path, f"expected text in {self._encoding}, found other bytes") from error
+                raise bad_document_error(
+                    path, f"expected text in {self._encoding}, found other bytes"
+                ) from error
 
     def _write_remaining(
         self,
@@ -125,10 +127,10 @@ class FileCopies:
                     lines.write(line + line_break)
         missing = texts - removed
         if missing:
-            raise bad_document(
+            raise bad_document_error(
                 path,
-                f"expected the {len(texts)} bad lines that were told in it, found {len(removed)} of them when it was read again: it has changed, or"
-                f" the encoding {self._encoding} has no name that Python knows",
+                f"expected the {len(texts)} bad lines of the first check, found {len(removed)} of them when it was read again: it has changed, or"
+                f" Python does not know the encoding {self._encoding}",
             )
 
     def _decoder(self, texts: Collection[str]) -> Callable[[bytes], str | None]:

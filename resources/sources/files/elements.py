@@ -18,9 +18,9 @@ from resources.sources.files.text_values import XML_SPACES
 
 _PIECE = 64 * 1024
 _STORE_READ_SIZE = 8 * 2**20
-"""Bytes that a store sends at once: a document is not held."""
+"""Bytes that a store sends at a time, so that no document is in memory as a whole."""
 _NATIVE = ("", "utf-8", "utf-16", "iso-8859-1", "us-ascii")
-"""Encodings that a document may declare without help; "": none is declared."""
+"""Declared encodings that expat reads itself; "" is none."""
 
 _UNREADABLE = (OSError, EOFError, zlib.error)
 
@@ -117,11 +117,11 @@ class ParsedDocument(NamedTuple):
 
     Attributes:
         names: the names in its records.
-        broken: where and why it is broken; None if it is whole.
+        error: where and why it is broken; None if it is whole.
     """
 
     names: ElementNames
-    broken: BrokenXmlError | None
+    error: BrokenXmlError | None
 
 
 def read_elements(place: Place, path: str, form: XmlForm) -> Iterator[Element]:
@@ -162,15 +162,15 @@ def parse_document(place: Place, path: str, form: XmlForm) -> ParsedDocument:
     Spark reads only records: it takes the end of the file for the end of the document, and drops what its columns
     do not name. A file that cannot be opened has no names: Spark reports why.
     """
-    look = _NameCollector(form)
+    collector = _NameCollector(form)
     try:
-        for _ in _parse_pieces(look.parser, place, path, form.encoding):
+        for _ in _parse_pieces(collector.parser, place, path, form.encoding):
             pass
     except BrokenXmlError as broken:
-        return ParsedDocument(look.records, broken)
+        return ParsedDocument(collector.records, broken)
     except _UNREADABLE:
         pass
-    return ParsedDocument(look.records, None)
+    return ParsedDocument(collector.records, None)
 
 
 def _parse_pieces(parser: expat.XMLParserType, place: Place, path: str, encoding: str) -> Iterator[None]:
@@ -201,9 +201,9 @@ def _parse_pieces(parser: expat.XMLParserType, place: Place, path: str, encoding
     except expat.ExpatError as error:
         raise _broken(error) from None
     except UnicodeError:
-        raise BrokenXmlError(parser.CurrentLineNumber, f"bytes that are no {codec}") from None
+        raise BrokenXmlError(parser.CurrentLineNumber, f"bytes that are not {codec}") from None
     except LookupError:
-        raise BrokenXmlError(1, f"in the encoding {codec}, which is not known here") from None
+        raise BrokenXmlError(1, f"its encoding {codec} is not supported") from None
     except BaseError:
         with store_failures(place):
             raise
@@ -241,7 +241,7 @@ class _NameCollector:
         self.parser.CharacterDataHandler = self._text
         self.parser.specified_attributes = True
         self.parser.AttlistDeclHandler = self._declare
-        self.parser.DefaultHandler = self._check_entity  # with which Expat leaves entities as they stand
+        self.parser.DefaultHandler = self._check_entity  # with this handler expat does not expand entities
 
     def _declare(
         self, element: str, attribute: str, _type: str, default: str | None, _required: bool
@@ -251,10 +251,10 @@ class _NameCollector:
 
     def _check_entity(self, text: str) -> None:
         if text.startswith("&"):
-            raise self._broken(f"{text}, which stands for what the document type says; write that out")
+            raise self._broken(f"{text}, which only the document type defines; write its value out")
 
     def _broken(self, content: str) -> BrokenXmlError:
-        why = f"expected values that stand in the document itself, found {content}"
+        why = f"expected values written in the document itself, found {content}"
         return BrokenXmlError(self.parser.CurrentLineNumber, why, is_xml=True)
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
@@ -277,7 +277,7 @@ class _NameCollector:
         for attribute in self._defaults.get(name, ()):
             if attribute not in attributes:
                 raise self._broken(
-                    f"{name} without {attribute}, for which the document type has a value; write it out"
+                    f"{name} without {attribute}, whose value only the document type defines; write it out"
                 )
         self._open.append(names)
 
@@ -289,7 +289,7 @@ class _NameCollector:
             self._open[-1].has_text = self._open[-1].has_text or bool(text.strip(XML_SPACES))
         elif rest := text.lstrip(XML_SPACES):
             line = self.parser.CurrentLineNumber - rest.count("\n")
-            self._note_stray(line, "text beside them, which is part of no record")
+            self._note_stray(line, "text between them, which belongs to no record")
 
     def _note_stray(self, line: int, description: str) -> None:
         for enclosing in self._enclosing[-1:]:

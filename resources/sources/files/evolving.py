@@ -86,22 +86,24 @@ class SchemaFollower:
     ) -> SchemaGrowth:
         """Inspect the files that were not yet inspected with this schema."""
         inspected_files = self._inspected[1] if self._inspected[0] == pinned else set()
-        new = [file for file in files if file.size > 0 and file not in inspected_files]
+        new_files = [file for file in files if file.size > 0 and file not in inspected_files]
         grown, changes = pinned, list[SchemaChange]()
         where = ""
-        for path, schema in self._incoming(
-            spark, new, pinned, lambda: self._checker.check(spark, files, pinned)
+        for path, schema in self._incoming_columns(
+            spark, new_files, pinned, lambda: self._checker.check(spark, files, pinned)
         ):
-            evolution = self._evolution(grown, schema, path)
+            evolution = self._evolve(grown, schema, path)
             if evolution:
                 where = where or f"file {path}"
                 grown = replace(grown, columns=json.dumps(evolution[0]))
                 changes += evolution[1]
-        grown = _with_folders(grown, new, changes)
+        grown = _with_folder_columns(grown, new_files, changes)
         if not changes:
-            self._inspected = (pinned, inspected_files | set(new))
+            self._inspected = (pinned, inspected_files | set(new_files))
             return SchemaGrowth(pinned)
-        return SchemaGrowth(PinnedSchema.of(grown.to_text()), tuple(changes), where or f"file {new[0].path}")
+        return SchemaGrowth(
+            PinnedSchema.of(grown.to_text()), tuple(changes), where or f"file {new_files[0].path}"
+        )
 
     def _with_first_types(
         self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema
@@ -116,7 +118,7 @@ class SchemaFollower:
         files_with_unknown_fields = [file for file in files if file.path in checked.unknown]
         pinned_columns = json.loads(pinned.columns)
         grown = pinned_columns
-        for _, schema in self._incoming(spark, files_with_unknown_fields, pinned, lambda: checked):
+        for _, schema in self._incoming_columns(spark, files_with_unknown_fields, pinned, lambda: checked):
             grown = with_first_types(grown, as_schema(schema))
         if not (changes := tuple(schema_changes(pinned_columns, grown))):
             return SchemaGrowth(pinned)
@@ -138,7 +140,7 @@ class SchemaFollower:
             schema, (*growth.changes, *evolution.changes), growth.where or f"file {files[0].path}"
         )
 
-    def _incoming(
+    def _incoming_columns(
         self,
         spark: SparkSession,
         files: Sequence[SourceFile],
@@ -151,10 +153,14 @@ class SchemaFollower:
             return list((self._format.columns.incoming_columns(spark, files, pinned, check) or {}).items())
         except SchemaError as error:
             if len(files) > 1:
-                return [columns for file in files for columns in self._incoming(spark, [file], pinned, check)]
+                return [
+                    columns
+                    for file in files
+                    for columns in self._incoming_columns(spark, [file], pinned, check)
+                ]
             raise self._as_bad_file(error, files[0].path) from error
 
-    def _evolution(
+    def _evolve(
         self, pinned: PinnedSchema, schema: StructType, path: str
     ) -> tuple[Schema, tuple[SchemaChange, ...]] | None:
         try:
@@ -178,7 +184,7 @@ class SchemaFollower:
         )
 
 
-def _with_folders(
+def _with_folder_columns(
     pinned: PinnedSchema, files: Sequence[SourceFile], changes: list[SchemaChange]
 ) -> PinnedSchema:
     """Return the schema with text columns for new folder names, and append these to ``changes``."""
@@ -193,8 +199,8 @@ def _with_folders(
         return pinned
     changes += [SchemaChange(name, None, "string") for name in new]
     fields = [{"name": name, "type": "string", "nullable": True, "metadata": {}} for name in new]
-    named = {name.casefold() for name in new}  # one of records may have had no value, and so no type, yet
+    new_names = {name.casefold() for name in new}  # a record field of that name may still be untyped
     columns["fields"] = [
-        field for field in columns["fields"] if field["name"].casefold() not in named
+        field for field in columns["fields"] if field["name"].casefold() not in new_names
     ] + fields
     return replace(pinned, columns=json.dumps(columns), folders=(*pinned.folders, *new))

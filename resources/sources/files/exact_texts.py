@@ -55,9 +55,9 @@ def _is_exact_text(text: Column, data_type: Type, reading: TextOptions) -> Colum
         near = text.try_cast(data_type)
         is_whole = _is_whole(text, SIGNED_WHOLE_SHAPE)
         wide = "decimal(38,0)"
-        same = near.try_cast(wide) == text.try_cast(wide)
+        is_same = near.try_cast(wide) == text.try_cast(wide)
         is_finite = ~near.isin(float("inf"), float("-inf"))
-        number = _is_whole(text, NUMBER_SHAPE) & is_finite & (~is_whole | F.coalesce(same, F.lit(False)))
+        number = _is_whole(text, NUMBER_SHAPE) & is_finite & (~is_whole | F.coalesce(is_same, F.lit(False)))
         return text.isin(*reading.specials) | number
     if data_type == "date" and not reading.own_dates:
         return _is_whole(text, DATE_SHAPE) & text.try_cast("date").isNotNull()

@@ -12,23 +12,23 @@ from partitions.spelling import first_few
 from resources.sources.files.checked import MOST_NAMED_RECORDS, BadRecord
 
 BAD_RECORD = "bad_record"
-"""Code of a BadFile with a record that does not parse."""
+"""The code of a file with a bad record."""
 
 
 BAD_HEADER = "bad_header"
-"""Code of a CSV file whose header is another than the pinned schema's."""
+"""The code of a file whose header or columns differ from the schema."""
 
 
 UNKNOWN_FIELD = "unknown_field"
-"""Code of a BadFile with fields that the pinned schema lacks."""
+"""The code of a file with fields that the pinned schema lacks."""
 
 
 OPEN_QUOTE = "open_quote"
-"""Code of a CSV file with a quote that opens a value and is not closed in its line."""
+"""The code of a CSV file with an unclosed quote."""
 
 
 BAD_ENCODING = "bad_encoding"
-"""Code of a file of CSV or JSON with bytes that are no text in UTF-8, if no encoding is named."""
+"""The code of a CSV or JSON file that is not UTF-8 although no encoding is named."""
 
 
 _LONGEST_RECORD = 200
@@ -37,7 +37,7 @@ _LONGEST_RECORD = 200
 _MOST_NAMES = 10
 
 
-def type_mismatch(
+def type_mismatch_error(
     path: str, column: str, expected_type: str, found_type: str, *, may_rescue: bool = True
 ) -> BadFile:
     """Return the error for a column whose type never converts to the schema's type."""
@@ -49,7 +49,7 @@ def type_mismatch(
     )
 
 
-_RETYPED_REMEDY = "Mend or remove it; or, if a type holds the values of all files, declare it in source.schema and load the table again"
+_RETYPED_REMEDY = "Fix or remove it; or, if a type holds the values of all files, declare it in source.schema and load the table again"
 
 
 def _rescue_hint(may_rescue: bool) -> str:
@@ -61,14 +61,14 @@ def _rescue_hint(may_rescue: bool) -> str:
     )
 
 
-def bad_records(
+def bad_records_error(
     path: str,
     records: Sequence[BadRecord],
     *,
     show: bool | None,
     total: str | None = None,
     other_paths: Sequence[str] = (),
-    remedy: str = "mend or remove it",
+    remedy: str = "fix or remove it",
 ) -> BadFile:
     """Return the error for a file with bad records: the first few of them, and their number.
 
@@ -107,16 +107,16 @@ def _shortened(text: str) -> str:
     return text if len(text) <= _LONGEST_RECORD else text[: _LONGEST_RECORD - 3] + "..."
 
 
-def bad_document(path: str, why: str) -> BadFile:
+def bad_document_error(path: str, why: str) -> BadFile:
     """Return the error for a file that cannot be read as a whole."""
     return BadFile(
-        f"file {path}, {why}. Nothing of the file was loaded: mend or remove it; the watermark stays below it",
+        f"file {path}, {why}. Nothing of the file was loaded: fix or remove it; the watermark stays below it",
         path=path,
         why=why,
     )
 
 
-def names_in_two_cases(
+def names_in_two_cases_error(
     path: str, first: str, second: str, line: int | None, *, may_be_ignored: bool = True
 ) -> BadFile:
     """Return the error for two names that differ in case only, which no table can hold.
@@ -135,26 +135,26 @@ def names_in_two_cases(
     )
 
 
-def doubled_names(path: str, first: str, second: str) -> BadFile:
+def doubled_names_error(path: str, first: str, second: str) -> BadFile:
     """Return the error for two columns whose names are equal or differ in case only.
 
     No table can hold both.
     """
     why = f"expected columns with names of their own, found {first} and {second}"
-    return bad_document(path, why)
+    return bad_document_error(path, why)
 
 
-def unreadable_type(path: str, column: str, data_type: str) -> BadFile:
+def unreadable_type_error(path: str, column: str, data_type: str) -> BadFile:
     """Return the error for a column whose type Spark cannot read, or no table can hold.
 
     An empty column name stands for values that are no records.
     """
     if not column:
-        return bad_document(path, f"expected records, found values without columns, {data_type}")
-    return bad_document(path, f"column {column}: expected a type that Spark reads, found {data_type}")
+        return bad_document_error(path, f"expected records, found values without columns, {data_type}")
+    return bad_document_error(path, f"column {column}: expected a type that Spark reads, found {data_type}")
 
 
-def inexact_value(
+def inexact_value_error(
     path: str, column: str, expected: str, own: str, value: str | None, *, may_rescue: bool = True
 ) -> BadFile:
     """Return the error for a value that its column's type does not hold exactly.
@@ -163,7 +163,7 @@ def inexact_value(
     """
     value_text = "a value" if value is None else value
     is_far = own in ("date", "timestamp", "timestamp_ntz")
-    reason = "which lies beyond the years 1 to 9999" if is_far else "which is another value there"
+    reason = "which lies beyond the years 1 to 9999" if is_far else "which cannot be converted exactly"
     why = f"column {column}: expected {expected}, found {value_text} of the file's type {own}, {reason}"
     return BadFile(
         f"file {path}, {why}. Nothing of the file was loaded. {_RETYPED_REMEDY}{_rescue_hint(may_rescue)}; the watermark stays below it",
@@ -172,7 +172,7 @@ def inexact_value(
     )
 
 
-def open_quote(path: str, line: int | None, *, over_lines: bool) -> BadFile:
+def open_quote_error(path: str, line: int | None, *, over_lines: bool) -> BadFile:
     """Return the error for a CSV file with an unclosed quote.
 
     ``over_lines``: whether values may span lines, so that the quote is open at the end of the file.
@@ -182,17 +182,19 @@ def open_quote(path: str, line: int | None, *, over_lines: bool) -> BadFile:
     option = (
         ""
         if over_lines
-        else "If values go over several lines, set `options: {multiLine: true}` of the source; else m"
+        else "If values span several lines, set `options: {multiLine: true}` of the source; else f"
     )
     return BadFile(
-        f"file {path}, {why}. {option or 'M'}end or remove the file. Nothing of it was loaded; the watermark stays below it",
+        f"file {path}, {why}. {option or 'F'}ix or remove the file. Nothing of it was loaded; the watermark stays below it",
         path=path,
         why=why,
         code=OPEN_QUOTE,
     )
 
 
-def bad_encoding(path: str, line: int | None, options: str | None, binary: str | None = None) -> BadFile:
+def bad_encoding_error(
+    path: str, line: int | None, options: str | None, binary: str | None = None
+) -> BadFile:
     """Return the error for a text file that is not UTF-8.
 
     Args:
@@ -215,7 +217,7 @@ def bad_encoding(path: str, line: int | None, options: str | None, binary: str |
     remedy = (
         "Write the file in UTF-8, or remove it"
         if options is None
-        else f"Name the encoding of the files in `options` of the source, such as `{{{options}}}`, or mend or remove the file"
+        else f"Name the encoding of the files in `options` of the source, such as `{{{options}}}`, or fix or remove the file"
     )
     return BadFile(
         f"file {path}, {why}. {remedy}. Nothing of it was loaded; the watermark stays below it",
@@ -225,7 +227,7 @@ def bad_encoding(path: str, line: int | None, options: str | None, binary: str |
     )
 
 
-def bad_header(
+def bad_header_error(
     path: str, expected: Sequence[str], found_names: Sequence[str], *, may_merge: bool = False
 ) -> BadFile:
     """Return the error for a CSV file whose header differs from the schema.
@@ -251,7 +253,7 @@ def bad_header(
         else ""
     )
     return BadFile(
-        f"file {path}: {why}. Nothing of the file was loaded, so that no columns are mixed up: mend or remove it, {merge}or load files with this"
+        f"file {path}: {why}. Nothing of the file was loaded, so that no columns are mixed up: fix or remove it, {merge}or load files with this"
         " header by a dataflow of their own; the watermark stays below it",
         path=path,
         why=why,
@@ -262,10 +264,10 @@ def bad_header(
 def _describe_doubled_names(names: Sequence[str]) -> str | None:
     """Describe the columns that a header names more than once, in any case; None if there are none."""
     folded = [name.casefold() for name in names]
-    twice = dict.fromkeys(name for name, fold in zip(names, folded, strict=True) if folded.count(fold) > 1)
+    repeated = dict.fromkeys(name for name, fold in zip(names, folded, strict=True) if folded.count(fold) > 1)
     return (
-        f"{first_few(list(twice), _MOST_NAMES)}: a column is named twice; give each another name"
-        if twice
+        f"{first_few(list(repeated), _MOST_NAMES)}: a column is named twice; give each another name"
+        if repeated
         else None
     )
 
@@ -288,7 +290,7 @@ def _describe_other_separator(expected: Sequence[str], found_names: Sequence[str
     )
 
 
-def schema_mismatch(expected: str, back: str, dataflow: str, field: str | None) -> SchemaError:
+def schema_mismatch_error(expected: str, back: str, dataflow: str, field: str | None) -> SchemaError:
     """Return the error for a definition or source that does not fit the pinned schema.
 
     A reset alone does not help: the table keeps its columns and refuses the rows, and the old definition would load
@@ -309,7 +311,7 @@ def schema_mismatch(expected: str, back: str, dataflow: str, field: str | None) 
     )
 
 
-def unknown_field(
+def unknown_field_error(
     path: str, names: Sequence[str], line: int | None, dataflow: Dataflow, *, is_declared: bool
 ) -> BadFile:
     """Return the error for a file with fields that the schema lacks.
@@ -323,7 +325,7 @@ def unknown_field(
     where = f"line {line}: " if line else ""
     why = f"{where}expected the fields of the {_schema_word(is_declared)}, found {first_few(names, _MOST_NAMES)} beside them"
     return BadFile(
-        f"file {path}, {why}. schema_mode: strict accepts no new field, so nothing of the file was loaded; the watermark stays below it. Mend"
+        f"file {path}, {why}. schema_mode: strict accepts no new field, so nothing of the file was loaded; the watermark stays below it. Fix"
         f" the file; or in dataflows/{name}.yaml {merge}leave them out with"
         f" `unknown_fields: ignore` at its top level; or load the table again with a schema that has them: `strandline state reset {name} --replace --reason TEXT`",
         path=path,
@@ -332,7 +334,7 @@ def unknown_field(
     )
 
 
-def without_known_columns(
+def no_known_columns_error(
     path: str,
     expected: Sequence[str],
     names: Sequence[str],
@@ -354,7 +356,7 @@ def without_known_columns(
     where = f"{place}: " if place else ""
     why = f"{where}expected columns of the {_schema_word(is_declared)} ({first_few(expected, _MOST_NAMES)}), found only {first_few(names, _MOST_NAMES)}{hint}"
     return BadFile(
-        f"file {path}, {why}. Nothing of the file was loaded: mend or remove it, or load files with such columns by a dataflow of their own; the"
+        f"file {path}, {why}. Nothing of the file was loaded: fix or remove it, or load files with such columns by a dataflow of their own; the"
         " watermark stays below it",
         path=path,
         why=why,

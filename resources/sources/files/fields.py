@@ -25,11 +25,11 @@ def spelt_in_two_cases(schema: StructType, names: Sequence[str] = ()) -> tuple[s
     """
     from pyspark.sql.types import StructType
 
-    def walk(above: str, data_type: DataType) -> Iterator[str]:
+    def walk(prefix: str, data_type: DataType) -> Iterator[str]:
         inner = item_type(data_type)
         for field in inner.fields if isinstance(inner, StructType) else ():
-            yield f"{above}{field.name}"
-            yield from walk(f"{above}{field.name}.", field.dataType)
+            yield f"{prefix}{field.name}"
+            yield from walk(f"{prefix}{field.name}.", field.dataType)
 
     return find_doubled_name([*walk("", schema), *names])
 
@@ -41,7 +41,7 @@ def item_type(data_type: DataType) -> DataType:
     return data_type.elementType if isinstance(data_type, ArrayType) else data_type
 
 
-def find_names_at_top(records: DataFrame, path: Column, names: Sequence[str]) -> dict[str, frozenset[str]]:
+def find_top_level_names(records: DataFrame, path: Column, names: Sequence[str]) -> dict[str, frozenset[str]]:
     """Return the names, of a given list, that records have at their top level: case-folded, by file path."""
     from pyspark.sql import functions as F
 

@@ -9,7 +9,7 @@ from partitions.path.hive import NULL_FOLDER, folder_value
 from partitions.path.source import SourceFile
 from partitions.records.forms import TextOptions, Type
 from partitions.records.judge import fault_of_text, sql_type_name
-from resources.sources.files.failures import bad_document
+from resources.sources.files.failures import bad_document_error
 from resources.sources.files.paths import folder_names
 from resources.sources.files.pinned import PinnedSchema
 
@@ -28,7 +28,7 @@ def find_wrong_folders(files: Sequence[SourceFile], pinned: PinnedSchema) -> dic
             reasons[folder] = _find_folder_fault(f"{folder}/", types, reading)
         why = reasons[folder]
         if why is not None:
-            bad_files[file.path] = bad_document(file.path, why)
+            bad_files[file.path] = bad_document_error(file.path, why)
     return bad_files
 
 
@@ -42,17 +42,17 @@ def _find_folder_fault(
         types: the name and type of each column, by case-folded name.
         reading: how texts are read.
     """
-    named: dict[str, str] = {}
+    parts_by_name: dict[str, str] = {}
     for part in folder.split("/"):
         name, equals, _ = part.partition("=")
-        if name and equals and named.setdefault(name.lower(), part) != part:
-            return f"folders {named[name.lower()]} and {part}: expected one value of the column {name}, found two"
+        if name and equals and parts_by_name.setdefault(name.lower(), part) != part:
+            return f"folders {parts_by_name[name.lower()]} and {part}: expected one value of the column {name}, found two"
     for name in folder_names([folder]).values():
         column, data_type = types.get(name.casefold(), (name, "string"))
         value = folder_value(folder, name)
         if not isinstance(data_type, str):
             return (
-                f"folder {name}={NULL_FOLDER if value is None else value}: expected a column {column} that a text tells, found {sql_type_name(data_type)}: if they are two things, give the folder,"
+                f"folder {name}={NULL_FOLDER if value is None else value}: expected a simple type for the column {column}, found {sql_type_name(data_type)}: if they are two things, give the folder,"
                 " or the placeholder in source.path, another name"
             )
         fault = None if value is None else fault_of_text(value, data_type, reading)

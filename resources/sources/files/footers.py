@@ -36,21 +36,21 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 FieldPath = tuple[str, ...]
-"""Where a field is: the names above it and its own, as they are spelt; ``ITEM``, ``KEY`` and ``VALUE`` in arrays and maps."""
+"""The path of a field: its own name after those above it, as spelled; ``ITEM``, ``KEY`` and ``VALUE`` in arrays and maps."""
 
 MOST_DIGITS = 38
-"""Of a decimal, in any table."""
+"""Digits of a decimal that a table can hold."""
 
 _EPOCH = date(1970, 1, 1).toordinal()
 
 _DIGITS_OF_LONG = 18
 
-_INTERVAL = "an interval, which no table holds"
+_INTERVAL = "an interval, which no table can hold"
 
 _TAIL = 64 * 1024
 _THREADS = 16
 _SIGNATURE = 28
-"""Bytes behind the footer of a file with encrypted columns."""
+"""Bytes of the signature behind the footer of a file with encrypted columns."""
 
 
 @dataclass(frozen=True)
@@ -91,10 +91,12 @@ def read_footers(place: Place, files: Sequence[SourceFile]) -> dict[str, Footer]
 
     A file that the store does not return is left out: Spark reports why when it is loaded.
     """
-    filled = [file for file in files if file.size > 0]
-    with ThreadPoolExecutor(min(_THREADS, max(1, len(filled)))) as pool:
-        read = list(pool.map(lambda file: _read_footer(place, file), filled))
-    return {file.path: footer for file, footer in zip(filled, read, strict=True) if footer is not None}
+    nonempty_files = [file for file in files if file.size > 0]
+    with ThreadPoolExecutor(min(_THREADS, max(1, len(nonempty_files)))) as pool:
+        results = list(pool.map(lambda file: _read_footer(place, file), nonempty_files))
+    return {
+        file.path: footer for file, footer in zip(nonempty_files, results, strict=True) if footer is not None
+    }
 
 
 def _read_footer(place: Place, file: SourceFile) -> Footer | None:
@@ -124,7 +126,7 @@ def _read_footer(place: Place, file: SourceFile) -> Footer | None:
         return parse_footer(metadata)
     except (OSError, ValueError, pa.ArrowException) as error:
         if "logical type" in str(error).lower():
-            return Footer(fault="its footer gives a column a type that Parquet does not have there")
+            return Footer(fault="its footer gives a column an invalid type")
         return Footer(fault="its footer is damaged")
 
 
@@ -207,7 +209,7 @@ def _own_type(metadata: pq.FileMetaData, number: int) -> Type | None:
         return UUID
     is_decimal = "DECIMAL" in (logical, leaf.converted_type)
     if is_decimal and leaf.physical_type == "BYTE_ARRAY" and leaf.precision <= _DIGITS_OF_LONG:
-        return f"decimal({MOST_DIGITS},{leaf.scale})"  # Spark's reader of whole columns takes no shorter one
+        return f"decimal({MOST_DIGITS},{leaf.scale})"  # Spark's vectorized reader takes no shorter one
     if logical == "DATE":
         return None if _lie_within(_bounds(metadata, number), 1) else "date(any)"
     if logical == "TIMESTAMP" and leaf.physical_type == "INT64":
@@ -262,24 +264,24 @@ def _type_of(path: FieldPath, arrow_type: pa.DataType, leaves: Mapping[FieldPath
     """Return an Arrow type in Spark's JSON form; None for one that only Spark knows."""
     import pyarrow as pa
 
-    of = pa.types
+    arrow_types = pa.types
     if path in leaves:
         return leaves[path]
     if isinstance(arrow_type, pa.BaseExtensionType):
         return _type_of(path, arrow_type.storage_type, leaves)
-    if of.is_timestamp(arrow_type):
+    if arrow_types.is_timestamp(arrow_type):
         return "timestamp" if arrow_type.tz is not None else "timestamp_ntz"
-    if of.is_time(arrow_type):
+    if arrow_types.is_time(arrow_type):
         return {"ms": "time(millis)", "us": "time(micros)", "ns": "time(nanos)"}.get(arrow_type.unit)
-    if of.is_decimal(arrow_type):
+    if arrow_types.is_decimal(arrow_type):
         return (
             f"decimal({arrow_type.precision},{arrow_type.scale})"
             if arrow_type.scale >= 0 and arrow_type.precision <= 38
             else None
         )
-    if of.is_dictionary(arrow_type):
+    if arrow_types.is_dictionary(arrow_type):
         return _type_of(path, arrow_type.value_type, leaves)
-    if of.is_struct(arrow_type):
+    if arrow_types.is_struct(arrow_type):
         inner = {below.name: _type_of((*path, below.name), below.type, leaves) for below in arrow_type}
         if None in inner.values():
             return None
@@ -287,7 +289,7 @@ def _type_of(path: FieldPath, arrow_type: pa.DataType, leaves: Mapping[FieldPath
             {"name": name, "type": type_, "nullable": True, "metadata": {}} for name, type_ in inner.items()
         ]
         return {"type": "struct", "fields": fields}
-    if of.is_map(arrow_type):
+    if arrow_types.is_map(arrow_type):
         key = _type_of((*path, KEY), arrow_type.key_type, leaves)
         value = _type_of((*path, VALUE), arrow_type.item_type, leaves)
         if key is None or value is None:
@@ -303,8 +305,12 @@ def _type_of(path: FieldPath, arrow_type: pa.DataType, leaves: Mapping[FieldPath
 def _is_list(arrow_type: pa.DataType) -> bool:
     import pyarrow as pa
 
-    of = pa.types
-    return bool(of.is_list(arrow_type) or of.is_large_list(arrow_type) or of.is_fixed_size_list(arrow_type))
+    arrow_types = pa.types
+    return bool(
+        arrow_types.is_list(arrow_type)
+        or arrow_types.is_large_list(arrow_type)
+        or arrow_types.is_fixed_size_list(arrow_type)
+    )
 
 
 _PLAIN: Mapping[str, str] = {
@@ -326,7 +332,7 @@ _PLAIN: Mapping[str, str] = {
     "large_binary": "binary",
     "date32[day]": "date",
 }
-"""Types without parameters, by Arrow's names; Spark reads numbers without a sign as the next wider type."""
+"""Types without parameters, by Arrow's names; Spark reads unsigned numbers as the next wider type."""
 
 
 def _walk(
@@ -403,7 +409,9 @@ class FooterCache:
     def read(self, files: Sequence[SourceFile]) -> dict[str, Footer]:
         """Return the footers of these files by path, without unreadable ones, and drop those of other files."""
         missing = [file for file in files if file not in self._footers]
-        read = read_footers(self._place, missing)
+        new_footers = read_footers(self._place, missing)
         cached_footers = {file: self._footers[file] for file in files if file in self._footers}
-        self._footers = cached_footers | {file: read[file.path] for file in missing if file.path in read}
+        self._footers = cached_footers | {
+            file: new_footers[file.path] for file in missing if file.path in new_footers
+        }
         return {file.path: footer for file, footer in self._footers.items()}

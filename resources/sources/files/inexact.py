@@ -11,7 +11,7 @@ from partitions.records.conversions import conversion, displayed_type
 from partitions.records.forms import Type
 from partitions.schema_types import widens
 from resources.sources.files.converting import own_type, survives_conversion
-from resources.sources.files.failures import inexact_value, type_mismatch
+from resources.sources.files.failures import inexact_value_error, type_mismatch_error
 from resources.sources.files.first_values import first_values
 from resources.sources.files.formats.alike import group_for_scans
 from resources.sources.files.formats.format import FormatReader
@@ -55,7 +55,7 @@ def inexact_files(
         rows, path_column = form.scan(spark, group, schema), form.scanner.path_of(group)
         for path, place, value in first_values(rows, path_column, inexact):
             name, own, column = checked[place]
-            bad = inexact_value(
+            bad = inexact_value_error(
                 path,
                 name,
                 column.simpleString(),
@@ -87,11 +87,11 @@ def files_with_other_types(
     for file in files:
         own = {name.casefold(): data_type for name, data_type in types.get(file.path, {}).items()}
         for field in form.schema_of_file(file, pinned).data.fields:
-            of_file = own.get(field.name.casefold())
-            if of_file is not None and conversion(of_file, field.dataType.jsonValue()) is None:
-                found_type = f"{form.READER.capitalize()}'s type {displayed_type(of_file)}"
+            file_type = own.get(field.name.casefold())
+            if file_type is not None and conversion(file_type, field.dataType.jsonValue()) is None:
+                found_type = f"{form.READER.capitalize()}'s type {displayed_type(file_type)}"
                 expected_type = field.dataType.simpleString()
-                bad = type_mismatch(
+                bad = type_mismatch_error(
                     file.path, field.name, expected_type, found_type, may_rescue=form.rules.may_rescue
                 )
                 bad_files.setdefault(file.path, bad)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 _TYPES = ("integer", "long", "double", "boolean", "date", "timestamp")
-"""Types that texts may turn out to be, the first that holds all of them; beside a decimal, for longer whole numbers."""
+"""Candidate types of texts, in the order in which they are tried; longer whole numbers become a decimal."""
 
 _MOST_DIGITS = 38
 _WHOLE = r"^[-+]?+[0-9]++(?![\s\S])"
@@ -47,15 +47,15 @@ def types_of_texts(
 
     names = with_lower_names(options)
     types = () if names.get("inferschema", "true").lower() == "false" else _TYPES
-    whole = _WHOLE_ALONE if reading.inferred else _WHOLE
+    whole_pattern = _WHOLE_ALONE if reading.inferred else _WHOLE
 
     text = F.col("text")
-    length = F.when(text.rlike(whole), F.length(F.replace(text, F.lit("-")))).otherwise(
+    length = F.when(text.rlike(whole_pattern), F.length(F.replace(text, F.lit("-")))).otherwise(
         F.lit(_MOST_DIGITS + 1)
     )
     if not texts:
         return []
-    # One row for each text: questions for each column by itself made a plan whose analysis took minutes for hundreds of columns.
+    # One row for each text: aggregates for each column made a plan whose analysis took minutes with hundreds of columns.
     columns = F.array(*(texts if several else [F.array(column) for column in texts]))
     columns_of_texts = rows.select(F.posexplode(columns).alias("place", "texts"))
     values = columns_of_texts.select("place", F.explode("texts").alias("text")).where(text.isNotNull())

@@ -18,7 +18,7 @@ from partitions.records.json_lines import JsonRule, JudgedRecord, Verdict
 from partitions.records.json_pattern import begins_with_one_of
 from partitions.records.judge import Fault
 from resources.sources.files.checked import MOST_NAMED_RECORDS, BadRecord, CheckedFiles, UnknownFields
-from resources.sources.files.failures import bad_document
+from resources.sources.files.failures import bad_document_error
 from resources.sources.files.lines import LineNumbers
 from resources.sources.files.text_lines import MOST_AT_ONCE, TEXT
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 _LONGEST_PATTERN = 4_000_000
-"""Characters of a pattern that Java compiles in little memory: of some 1,000 fields. With more of them each text is judged here."""
+"""Characters of a pattern that Java compiles in little memory, about 1,000 fields; beyond, each text is judged here."""
 
 
 class SparkJudge(Protocol):
@@ -72,7 +72,7 @@ def _is_accepted(
     is_blank = F.trim(text) == ""
     if len(in_any_order) > _LONGEST_PATTERN:
         return is_blank
-    # Spark's parser of variants refuses a name that stands twice.
+    # Spark's variant parser refuses a name that occurs twice.
     once = F.try_parse_json(text).isNotNull() | is_blank
     accepted = text.rlike(in_any_order) & once
     if not rule.pattern.may_repeat_names and names is not None:
@@ -105,7 +105,7 @@ def check_lines(
     most: int,
     numbers: Callable[[Sequence[tuple[str, str]]], LineNumbers],
     undecodable: Callable[[str], BadFile | None],
-    by_spark: Sequence[SparkJudge],
+    judges: Sequence[SparkJudge],
 ) -> CheckedFiles:
     """Check files with a record on each line.
 
@@ -118,10 +118,10 @@ def check_lines(
         most: the bad records that may be set aside; the check finds more of them if there are more.
         numbers: finds the line numbers of texts.
         undecodable: returns the error for a file with bytes that are no text.
-        by_spark: judges of values that the pattern does not cover.
+        judges: of values that the pattern does not cover.
     """
     judged, is_cut = _JudgedLines(most_of_file=max(most + 1, MOST_NAMED_RECORDS)), False
-    for line in _rejected_lines(rows, path, rule, names, by_spark):
+    for line in _rejected_lines(rows, path, rule, names, judges):
         if line.text is None:
             if line.path not in judged.bad_files and (bad_file := undecodable(line.path)) is not None:
                 judged.bad_files[line.path] = bad_file
@@ -156,9 +156,9 @@ class _JudgedLines:
     def note(self, path: str, text: str, judgement: Verdict) -> None:
         """Add a line of a file."""
         if judgement.fault is not None:
-            of_file = self.bad.setdefault(path, [])
-            if len(of_file) < self.most_of_file:
-                of_file.append((text, judgement.fault))
+            file_faults = self.bad.setdefault(path, [])
+            if len(file_faults) < self.most_of_file:
+                file_faults.append((text, judgement.fault))
             self.counts[path] += 1
         elif judgement.unknown:
             self.unknown.setdefault(path, (text, judgement))
@@ -200,7 +200,7 @@ def check_documents(
     files: Sequence[SourceFile],
     content: Callable[[str], str],
     undecodable: Callable[[str], BadFile | None],
-    by_spark: Sequence[SparkJudge],
+    judges: Sequence[SparkJudge],
 ) -> CheckedFiles:
     """Check files with one document each; only documents that the pattern rejects are read here.
 
@@ -212,7 +212,7 @@ def check_documents(
         files: in their order.
         content: reads the text of a file.
         undecodable: returns the error for a file with bytes that are no text, None for others.
-        by_spark: judges of values that the pattern does not cover.
+        judges: of values that the pattern does not cover.
     """
     from pyspark.sql import functions as F
 
@@ -220,7 +220,7 @@ def check_documents(
     records = F.coalesce(F.from_json(TEXT, "array<string>"), F.array(TEXT))
     if rule.required_names:
         accepted &= F.forall(records, lambda record: _has_known_fields(rule, record))
-    values = _misread_values(by_spark, records)
+    values = _misread_values(judges, records)
     for value in values.values():
         accepted &= value.isNull()
     rejected_rows = rows.where(~accepted).select(
@@ -233,8 +233,8 @@ def check_documents(
     for file in files:
         if file.path not in rejected:
             continue
-        if (of_file := undecodable(file.path)) is not None:
-            bad_files[file.path] = of_file
+        if (decoding_error := undecodable(file.path)) is not None:
+            bad_files[file.path] = decoding_error
             continue
         fault, items = rule.judge_document(content(file.path))
         bad_records += [(file.path, record) for record in bad_records_of(items)]
@@ -242,11 +242,11 @@ def check_documents(
         if first is not None:
             unknown[file.path] = UnknownFields(first.verdict.unknown, first.line)
         if fault is not None:
-            bad_files[file.path] = bad_document(file.path, fault.reason)
-        misread = _first_misread(by_spark, rejected[file.path])
+            bad_files[file.path] = bad_document_error(file.path, fault.reason)
+        misread = _first_misread(judges, rejected[file.path])
         if misread is not None and fault is None and not items:
-            number, of_value = misread
-            bad_records.append((file.path, BadRecord.of(of_value, where=f"record {number}: ")))
+            number, value_fault = misread
+            bad_records.append((file.path, BadRecord.of(value_fault, where=f"record {number}: ")))
     return CheckedFiles(bad_files, bad_records, unknown=unknown)
 
 
@@ -264,7 +264,7 @@ def _rejected_lines(
     path: Column,
     rule: JsonRule,
     names: MemberOrder | None,
-    by_spark: Sequence[SparkJudge],
+    judges: Sequence[SparkJudge],
 ) -> Iterator[_RejectedLine]:
     """Return the lines that the pattern does not accept."""
     from pyspark.sql import functions as F
@@ -274,27 +274,27 @@ def _rejected_lines(
     text = F.try_validate_utf8(F.col(TEXT))
     if rule.required_names:
         accepted &= _has_known_fields(rule, F.col(TEXT))
-    misread_in = _misread_values(by_spark, F.array(TEXT))
+    misread_in = _misread_values(judges, F.array(TEXT))
     for value in misread_in.values():
         accepted &= value.isNull()
     rejected = rows.where(~accepted).select(
         path.alias("path"), text.alias(TEXT), *[value.alias(name) for name, value in misread_in.items()]
     )
     first = rejected.limit(MOST_AT_ONCE + 1).collect()
-    some = first if len(first) <= MOST_AT_ONCE else rejected.toLocalIterator()
-    return (_rejected_line(row.asDict(), by_spark) for row in some)
+    rows_to_judge = first if len(first) <= MOST_AT_ONCE else rejected.toLocalIterator()
+    return (_rejected_line(row.asDict(), judges) for row in rows_to_judge)
 
 
-def _misread_values(by_spark: Sequence[SparkJudge], records: Column) -> dict[str, Column]:
-    return {name: value for judge in by_spark for name, value in judge.values(records).items()}
+def _misread_values(judges: Sequence[SparkJudge], records: Column) -> dict[str, Column]:
+    return {name: value for judge in judges for name, value in judge.values(records).items()}
 
 
-def _first_misread(by_spark: Sequence[SparkJudge], row: Mapping[str, Any]) -> tuple[int, Fault] | None:
-    return next((fault for judge in by_spark if (fault := judge.first(row)) is not None), None)
+def _first_misread(judges: Sequence[SparkJudge], row: Mapping[str, Any]) -> tuple[int, Fault] | None:
+    return next((fault for judge in judges if (fault := judge.first(row)) is not None), None)
 
 
-def _rejected_line(row: Mapping[str, Any], by_spark: Sequence[SparkJudge]) -> _RejectedLine:
-    misread = _first_misread(by_spark, row)
+def _rejected_line(row: Mapping[str, Any], judges: Sequence[SparkJudge]) -> _RejectedLine:
+    misread = _first_misread(judges, row)
     return _RejectedLine(row["path"], row[TEXT], None if misread is None else misread[1])
 
 

@@ -18,7 +18,7 @@ from partitions.supported import bad_records_refusals
 from resources.sources.files.checked import BadRecord, CheckedFiles
 from resources.sources.files.checker import FileChecker
 from resources.sources.files.evolving import SchemaFollower, SchemaGrowth
-from resources.sources.files.failures import bad_records, unknown_field
+from resources.sources.files.failures import bad_records_error, unknown_field_error
 from resources.sources.files.formats.format import FormatReader
 from resources.sources.files.pinned import PinnedSchema
 from resources.sources.files.pinning import SAMPLE_FILES
@@ -74,7 +74,7 @@ class FileJudge:
 
         If there are none, return all but the first.
         """
-        if len(bad) > SAMPLE_FILES:  # of so many each would cost a look
+        if len(bad) > SAMPLE_FILES:  # too many to check each one alone
             return bad
         paths = {error.path for error in bad}
         bad_alone: list[BadFile] = []
@@ -100,28 +100,28 @@ class FileJudge:
         records = checked.records_by_path
         set_aside_count, bad_files = 0, list[BadFile]()
         for number, file in enumerate(files):
-            of_file = records.get(file.path, [])
+            file_records = records.get(file.path, [])
             if file.path in checked.bad_files:
                 bad_files.append(checked.bad_files[file.path])
             elif self._format.rules.refuses_unknown and file.path in checked.unknown:
                 unknown = checked.unknown[file.path]
                 is_declared = pinned.declared is not None
                 bad_files.append(
-                    unknown_field(
+                    unknown_field_error(
                         file.path, unknown.names, unknown.line, self._dataflow, is_declared=is_declared
                     )
                 )
-            elif set_aside_count + len(of_file) > self._dataflow.max_bad_records:
+            elif set_aside_count + len(file_records) > self._dataflow.max_bad_records:
                 later_paths = [
                     later_file.path for later_file in files[number + 1 :] if later_file.path in records
                 ]
                 bad_files.append(
                     _too_many_bad_records(
-                        self._dataflow, file.path, of_file, checked, set_aside_count, later_paths
+                        self._dataflow, file.path, file_records, checked, set_aside_count, later_paths
                     )
                 )
             else:
-                set_aside_count += len(of_file)
+                set_aside_count += len(file_records)
         return growth, bad_files
 
     def refuse_first_bad(
@@ -132,14 +132,14 @@ class FileJudge:
         Without that file the others may have other types.
         """
         if len(self._refused) >= SAMPLE_FILES:
-            return  # others are found when they are loaded
+            return  # the load finds the others
         checked = self._checker.check(spark, files, pinned)
         records = checked.records_by_path
         for file in files:
-            of_file = records.get(file.path, [])
+            file_records = records.get(file.path, [])
             bad = checked.bad_files.get(file.path)
-            if max(len(of_file), checked.counts.get(file.path, 0)) > self._dataflow.max_bad_records:
-                bad = bad or _too_many_bad_records(self._dataflow, file.path, of_file, checked, 0, ())
+            if max(len(file_records), checked.counts.get(file.path, 0)) > self._dataflow.max_bad_records:
+                bad = bad or _too_many_bad_records(self._dataflow, file.path, file_records, checked, 0, ())
             if bad is not None:
                 self._refused.add(file.path)
                 raise bad
@@ -165,19 +165,21 @@ def _too_many_bad_records(
     """
     show, most = dataflow.show_bad_records, dataflow.max_bad_records
     number = checked.counts.get(path, len(records))
-    of_file = f"{'at least ' if checked.is_cut else ''}{pluralize(number, 'bad record')} in all"
+    count_text = f"{'at least ' if checked.is_cut else ''}{counted(number, 'bad record')} in all"
     other_paths = later_paths if dataflow.on_bad_file == "stop" else ()
     if not most:
-        total = of_file if number > 1 else None
+        total = count_text if number > 1 else None
         settable = not any(bad_records_refusals(dataflow.source.form, dataflow.kind, 1))
-        remedy = "mend it, remove it, or set max_bad_records" if settable else "mend or remove it"
-        return bad_records(path, records, show=show, total=total, other_paths=other_paths, remedy=remedy)
-    of_slice = f", after {earlier_count} in files before it" if earlier_count else ""
-    return bad_records(
+        remedy = "fix it, remove it, or set max_bad_records" if settable else "fix or remove it"
+        return bad_records_error(
+            path, records, show=show, total=total, other_paths=other_paths, remedy=remedy
+        )
+    earlier_text = f", after {earlier_count} in files before it" if earlier_count else ""
+    return bad_records_error(
         path,
         records,
         show=show,
-        total=f"{of_file}{of_slice}, and max_bad_records is {most}",
+        total=f"{count_text}{earlier_text}, and max_bad_records is {most}",
         other_paths=other_paths,
-        remedy="mend or remove it, or raise max_bad_records",
+        remedy="fix or remove it, or raise max_bad_records",
     )

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     import obstore
 
 PACKED_ENDINGS = (".gz", ".zst", ".bz2")
-"""Of files that are packed as a whole."""
+"""The endings of compressed files."""
 
 _BEGINNING = 64 * 1024
-"""Bytes of a file that tell the order of its names."""
+"""Bytes at the start of a file that are read first."""
 _LONGEST_LINE = 16 * 2**20
 
 
@@ -33,9 +33,9 @@ def read_beginning(place: Place, path: str, encoding: str = "utf-8") -> str:
         with stream_file(place, path, _BEGINNING) as file:
             data = file.read(_BEGINNING)
             while b"\n" not in data and b"\r" not in data and len(data) < _LONGEST_LINE:
-                if not (more := file.read(_BEGINNING)):
+                if not (next_block := file.read(_BEGINNING)):
                     break
-                data += more
+                data += next_block
             return data.decode(codec_of(encoding, data), "replace")
     except (OSError, EOFError, LookupError, obstore.exceptions.BaseError):
         return ""
@@ -57,13 +57,15 @@ def describe_archive_fault(error: Exception) -> str | None:
     if isinstance(error, EOFError) or "ended before" in message:
         return "its compressed bytes end too early"
     if isinstance(error, gzip.BadGzipFile) and message.startswith("Not a gzipped"):
-        return "its bytes are none that gzip has packed"
+        return "it is not a gzip file"
     is_damaged = isinstance(error, (zlib.error, gzip.BadGzipFile)) or (
         isinstance(error, OSError)
         and error.errno is None
         and ("Invalid data" in message or "ZSTD" in message)
     )
-    return "its compressed bytes are damaged, or of another form than its ending says" if is_damaged else None
+    return (
+        "its compressed bytes are damaged, or its ending names the wrong compression" if is_damaged else None
+    )
 
 
 def codec_of(encoding: str, begin: bytes) -> str:
@@ -162,14 +164,14 @@ def find_undecodable_line(place: Place, path: str) -> int | None:
 
 _BINARY = {
     b"PK\x03\x04": "a ZIP archive",
-    b"\x1f\x8b": "a file that gzip has packed",
-    b"BZh": "a file that bzip2 has packed",
-    b"\x28\xb5\x2f\xfd": "a file that zstd has packed",
+    b"\x1f\x8b": "a gzip file",
+    b"BZh": "a bzip2 file",
+    b"\x28\xb5\x2f\xfd": "a zstd file",
     b"PAR1": "a Parquet file",
     b"Obj\x01": "an Avro file",
     b"%PDF": "a PDF",
 }
-"""How files begin that are no text in any encoding, and what they are."""
+"""The first bytes of binary files, and their kinds."""
 
 
 def detect_binary(place: Place, path: str) -> str | None:
@@ -224,9 +226,9 @@ def read_range(place: Place, file: SourceFile, start: int, end: int) -> bytes:
     start, end = max(0, start), min(end, file.size)
     if place.local is None:
         return bytes(place.store.get_range(file.path, start=start, end=end))
-    with (place.local / file.path).open("rb") as whole:
-        whole.seek(start)
-        return whole.read(end - start)
+    with (place.local / file.path).open("rb") as file_object:
+        file_object.seek(start)
+        return file_object.read(end - start)
 
 
 def open_file(place: Place, path: str) -> IO[bytes]:

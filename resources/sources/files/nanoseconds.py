@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructType
 
 Leaf = Callable[[FieldPath, "DataType"], "DataType"]
-"""What becomes of a type without fields, by where it is."""
+"""Maps a leaf type, given its path."""
 
 _EPOCH = "TIMESTAMP_NTZ '1970-01-01 00:00:00'"
 
@@ -62,40 +62,42 @@ def restore_times(schema: StructType, nanoseconds: Mapping[FieldPath, bool]) -> 
     return _map_leaves(schema, time)
 
 
-def as_times(value: Column, read: DataType, column_type: DataType) -> Column:
+def as_times(value: Column, read_type: DataType, column_type: DataType) -> Column:
     """Convert a value that was read with :func:`as_numbers` to the column's type."""
     from pyspark.sql import functions as F
     from pyspark.sql.types import ArrayType, LongType, MapType, StructType, TimestampNTZType, TimestampType
 
-    if read == column_type:
+    if read_type == column_type:
         return value
-    if isinstance(read, StructType) and isinstance(column_type, StructType):
+    if isinstance(read_type, StructType) and isinstance(column_type, StructType):
         fields = [
-            as_times(value.getField(was.name), was.dataType, becomes.dataType).alias(becomes.name)
-            for was, becomes in zip(read.fields, column_type.fields, strict=True)
+            as_times(value.getField(read_field.name), read_field.dataType, column_field.dataType).alias(
+                column_field.name
+            )
+            for read_field, column_field in zip(read_type.fields, column_type.fields, strict=True)
         ]
         return F.when(value.isNotNull(), F.struct(*fields))
-    if isinstance(read, ArrayType) and isinstance(column_type, ArrayType):
-        inner = (read.elementType, column_type.elementType)
+    if isinstance(read_type, ArrayType) and isinstance(column_type, ArrayType):
+        inner = (read_type.elementType, column_type.elementType)
         return F.transform(value, lambda item: as_times(item, *inner))
-    if isinstance(read, MapType) and isinstance(column_type, MapType):
-        keys, values = (read.keyType, column_type.keyType), (read.valueType, column_type.valueType)
+    if isinstance(read_type, MapType) and isinstance(column_type, MapType):
+        keys, values = (read_type.keyType, column_type.keyType), (read_type.valueType, column_type.valueType)
         changed = F.transform_values(value, lambda _, item: as_times(item, *values))
         return F.transform_keys(changed, lambda key, _: as_times(key, *keys))
     micros = F.call_function("div", value - F.pmod(value, F.lit(1000)), F.lit(1000))
-    if isinstance(read, LongType) and isinstance(column_type, TimestampType):
+    if isinstance(read_type, LongType) and isinstance(column_type, TimestampType):
         return F.timestamp_micros(micros)
-    if isinstance(read, LongType) and isinstance(column_type, TimestampNTZType):
+    if isinstance(read_type, LongType) and isinstance(column_type, TimestampNTZType):
         return F.timestamp_add("MICROSECOND", micros, F.expr(_EPOCH))
-    raise AssertionError((read, column_type))
+    raise AssertionError((read_type, column_type))
 
 
-def _map_leaves(schema: StructType, leaf: Leaf, above: FieldPath = ()) -> StructType:
+def _map_leaves(schema: StructType, leaf: Leaf, path: FieldPath = ()) -> StructType:
     from pyspark.sql.types import StructField, StructType
 
     fields = [
         StructField(
-            field.name, _map_type(field.dataType, leaf, (*above, field.name)), field.nullable, field.metadata
+            field.name, _map_type(field.dataType, leaf, (*path, field.name)), field.nullable, field.metadata
         )
         for field in schema.fields
     ]

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _MOST_DIGITS = 38
 _GROUPED = r"^[^0-9]*+(?:[0-9]++|[0-9]{1,3}(?:[^0-9][0-9]{2,3})*[^0-9][0-9]{3})(?:[^0-9][0-9]*+)?+(?![\s\S])"
-"""Digits, perhaps in groups, perhaps with a fraction, and a sign before them."""
+"""An optional sign, digits that may be grouped, and an optional fraction."""
 
 
 def has_own_form(data_type: Type, reading: TextOptions) -> bool:
@@ -80,10 +80,12 @@ class OwnForms:
 
         def misread_in(record: Column, place: Column) -> Column:
             text = read_field(record, name, StringType(), self.options)
-            wrong = is_misread(
+            is_wrong = is_misread(
                 lambda data_type: read_field(record, name, data_type, self.options), data_type_of(json_type)
             )
-            return F.when(text.isNotNull() & wrong, F.struct((place + 1).alias("number"), text.alias("text")))
+            return F.when(
+                text.isNotNull() & is_wrong, F.struct((place + 1).alias("number"), text.alias("text"))
+            )
 
         return F.try_element_at(F.array_compact(F.transform(records, misread_in)), F.lit(1))
 
@@ -112,7 +114,7 @@ def is_misread(read: Callable[[DataType], Column], data_type: DataType) -> Colum
     value, json_type = read(data_type), data_type.jsonValue()
     wide_type = data_type_of(_wide(json_type))
     fits = value.isNotNull()
-    if wide_type != data_type:  # a decimal with fewer places is rounded
+    if wide_type != data_type:  # a decimal with a smaller scale would be rounded
         texts = [F.to_json(F.struct(wide.alias("c"))) for wide in (value.cast(wide_type), read(wide_type))]
         fits &= texts[0] == texts[1]
     if isinstance(json_type, str) and DECIMAL.fullmatch(json_type):
@@ -132,11 +134,13 @@ def _is_grouped_as_read(text: Column, value: Column) -> Column:
 
     digits = F.regexp_replace(text, "[^0-9]+$", "")
     last = F.regexp_extract(digits, "[^0-9]([0-9]+)$", 1)
-    before = F.regexp_replace(F.regexp_replace(digits, "[^0-9][0-9]+$", ""), "[^0-9]|^0+(?=[0-9])", "")
-    whole = F.floor(F.abs(value)).cast("string")
+    integer_digits = F.regexp_replace(
+        F.regexp_replace(digits, "[^0-9][0-9]+$", ""), "[^0-9]|^0+(?=[0-9])", ""
+    )
+    integer_part = F.floor(F.abs(value)).cast("string")
     is_fraction = ~F.length(last).isin(0, 3)
     return digits.rlike(_GROUPED) & (
-        ~is_fraction | (F.ltrim(before, F.lit("0")) == F.ltrim(whole, F.lit("0")))
+        ~is_fraction | (F.ltrim(integer_digits, F.lit("0")) == F.ltrim(integer_part, F.lit("0")))
     )
 
 
@@ -153,7 +157,7 @@ def misread_fault(name: str, data_type: Type, value: str | None) -> Fault:
     option = "locale"
     if not isinstance(data_type, str) or DECIMAL.fullmatch(data_type) is None:
         option = "dateFormat" if data_type == "date" else "timestampFormat"
-    why = f"expected {sql_type_name(data_type)} in the form of options.{option}, found other text, or digits beyond it"
+    why = f"expected {sql_type_name(data_type)} in the format of options.{option}, found other text, or more digits"
     return Fault(f"field {name}: {why}", value)
 
 
@@ -169,5 +173,5 @@ def _wide(json_type: Type) -> Type:
     match = DECIMAL.fullmatch(json_type)
     if match is None:
         return json_type
-    before = int(match[1]) - int(match[2])
-    return f"decimal({_MOST_DIGITS},{_MOST_DIGITS - before})"
+    integer_digits = int(match[1]) - int(match[2])
+    return f"decimal({_MOST_DIGITS},{_MOST_DIGITS - integer_digits})"

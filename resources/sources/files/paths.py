@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from pyspark.sql.types import DataType
 
 SOURCE_FILE = "_source_file"
-"""The column that tells the file of a row: its path below the root."""
+"""The column with the path of a row's file below the root."""
 
 _GLOB = frozenset("{}[]*?\\")
 _PLAIN = re.compile(r"[A-Za-z0-9_.=/:+@,~-]*")
-"""What no writer of URIs escapes."""
+"""Characters that are never escaped in URIs."""
 
 
 def folder_names(paths: Iterable[str]) -> dict[str, str]:

@@ -65,8 +65,8 @@ class PinnedSchema:
 
         All other columns are read from records.
         """
-        named = {name.lower() for name in folders}
-        folders_of = tuple(field.name for field in self.struct.fields if field.name.lower() in named)
+        lower_names = {name.lower() for name in folders}
+        folders_of = tuple(field.name for field in self.struct.fields if field.name.lower() in lower_names)
         return self if set(folders_of) == set(self.folders) else replace(self, folders=folders_of)
 
     def to_text(self) -> str:

@@ -16,8 +16,8 @@ from partitions.sources.formats import FORMATS
 from partitions.table_types import VARIANT, can_hold
 from partitions.untyped_columns import typed_fields
 from resources.sources.evolving import changed, check_free, evolution_of, follows
-from resources.sources.files.changed_schema import changed_schema
-from resources.sources.files.failures import bad_document
+from resources.sources.files.changed_schema import changed_schema_error
+from resources.sources.files.failures import bad_document_error
 from resources.sources.files.formats.format import FormatReader
 from resources.sources.files.formats.merging import nullable
 from resources.sources.files.lines import find_read_fault
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructType
 
 _WITH_NAMES = ("ndjson", "jsonl", "json", "xml")
-"""Formats whose maps are objects or elements."""
+"""Formats whose maps come from objects or elements, so that their keys are text."""
 
 SAMPLE_FILES = 20
 _SAMPLE_BYTES = 64 * 2**20
@@ -88,11 +88,11 @@ class SchemaPinner:
         if declared is None:
             return
         is_beginning = declared.fields == pinned.struct.fields[: len(declared.fields)]
-        if is_beginning and set(pinned.data.names) <= set(declared.names):  # others are of folders
+        if is_beginning and set(pinned.data.names) <= set(declared.names):  # the other columns are folders'
             return
-        was = {field.name: field.dataType.simpleString() for field in pinned.struct.fields}
-        now = {field.name: field.dataType.simpleString() for field in declared.fields}
-        raise changed_schema(was, now, pinned.data.names, dataflow)
+        pinned_types = {field.name: field.dataType.simpleString() for field in pinned.struct.fields}
+        declared_types = {field.name: field.dataType.simpleString() for field in declared.fields}
+        raise changed_schema_error(pinned_types, declared_types, pinned.data.names, dataflow)
 
     def _follow(self, pinned: PinnedSchema, declared: StructType | None) -> None:
         """Raise SchemaEvolved for a declared schema that changed; pinned columns that it lacks stay."""
@@ -130,13 +130,13 @@ class SchemaPinner:
             raise ConfigurationError(
                 f"source.schema: expected types that tables hold, found {field.dataType.simpleString()} for the column {field.name}; declare string"
             )
-        return nullable(declared)  # files are held against NOT NULL when they are looked through
+        return nullable(declared)  # the check of files enforces NOT NULL
 
     def _refuse_unreadable(self, files: Sequence[SourceFile]) -> None:
         """Raise BadFile for the first unreadable file: it holds no record to wait for."""
         for file in files if FORMATS[self._source.format].is_text else ():
             if why := find_read_fault(self._format.place, file.path):
-                raise bad_document(file.path, f"it does not read: {why}")
+                raise bad_document_error(file.path, f"it cannot be read: {why}")
 
     def _infer(self, spark: SparkSession, files: Sequence[SourceFile]) -> StructType | None:
         plain = [file for file in files if not self._format.scanner.needs_own_scan(file)] or list(files[:1])
@@ -192,10 +192,10 @@ def _key_of_no_text(data_type: DataType) -> str | None:
 
 def sample_of(files: Sequence[SourceFile]) -> list[SourceFile]:
     """Return files with content, spread evenly over the list, within the bounds; at least one."""
-    filled = [file for file in files if file.size > 0]
-    step = max(1, len(filled) // SAMPLE_FILES)
+    nonempty_files = [file for file in files if file.size > 0]
+    step = max(1, len(nonempty_files) // SAMPLE_FILES)
     chosen: list[SourceFile] = []
-    for file in filled[::step][:SAMPLE_FILES]:
+    for file in nonempty_files[::step][:SAMPLE_FILES]:
         if chosen and sum(earlier.size for earlier in chosen) + file.size > _SAMPLE_BYTES:
             break
         chosen.append(file)

@@ -26,7 +26,7 @@ from resources.sources.files.workbook import read_content, read_sheet
 Row = Mapping[str, Any]
 
 MOST_BYTES = 64 * 2**20
-"""Of all files together, as they lie there: each look reads all of them."""
+"""The stored size of all files together: each call reads all of them."""
 
 
 class _NoRecordError(Exception):
@@ -55,10 +55,10 @@ def plain_rows(
     folders = [name for name in partition_columns(paths) if name in columns]
     reader = _READERS[source.format]
     for path in paths:
-        of_folders = {name: folder_value(path, name) for name in folders}
+        folder_values = {name: folder_value(path, name) for name in folders}
         try:
             for row in reader(root, path, source, columns):
-                yield {**row, **of_folders} if of_folders else row
+                yield {**row, **folder_values} if folder_values else row
         except StrandlineError:
             raise
         except (_NoRecordError, OSError, EOFError, ValueError, LookupError, csv.Error) as error:
@@ -141,4 +141,4 @@ _READERS: Mapping[str, Callable[[Place, str, FilesSource, Sequence[str]], Iterat
     "parquet": _read_parquet,
     "excel": _read_excel,
 }
-"""By the word that a user writes; what is missing here :meth:`FilesSource.unit_refusals` refuses."""
+"""By format name; :meth:`FilesSource.unit_refusals` refuses the others."""

@@ -94,11 +94,11 @@ class FilesReader:
         """
         if self._format.rules.is_strict:
             self._check_folders(files, pinned)
-        filled = [file for file in files if self._format.has_rows(file)]
-        scanners = self._format.locate_rows(filled, pinned, bad_texts or {})
+        files_with_rows = [file for file in files if self._format.has_rows(file)]
+        scanners = self._format.locate_rows(files_with_rows, pinned, bad_texts or {})
         frames = [
             self._load(spark, scanners[group[0].path], key, group, pinned, origin)
-            for key, group in self._group_by_scan(spark, scanners, filled, pinned).items()
+            for key, group in self._group_by_scan(spark, scanners, files_with_rows, pinned).items()
         ]
         if not frames:
             empty = spark.createDataFrame([], pinned.struct)
@@ -236,12 +236,12 @@ class FilesReader:
             name: values[name.lower()] for name in key.folders if name.lower() not in pinned_names
         }
         rescued = add_folders(F.col(RESCUED_DATA), other_folders).alias(RESCUED_DATA)
-        more = [rescued, *([path.alias(SOURCE_FILE)] if origin else [])]
-        return _select_columns(rows, pinned, data, more, values)
+        extra_columns = [rescued, *([path.alias(SOURCE_FILE)] if origin else [])]
+        return _select_columns(rows, pinned, data, extra_columns, values)
 
     def _check_folders(self, files: Sequence[SourceFile], pinned: PinnedSchema) -> None:
-        named = pinned.folders if pinned.declared is None else pinned.struct.fieldNames()
-        allowed_names = {name.lower() for name in named}
+        expected_names = pinned.folders if pinned.declared is None else pinned.struct.fieldNames()
+        allowed_names = {name.lower() for name in expected_names}
         for lower, name in folder_names(file.path for file in files).items():
             if lower not in allowed_names:
                 example = next(file.path for file in files if name in partition_columns([file.path]))
@@ -251,7 +251,9 @@ class FilesReader:
                     else ""
                 )
                 expected = (
-                    f"a folder of {', '.join(sorted(named))}" if named else "no folder that names a column"
+                    f"a folder of {', '.join(sorted(expected_names))}"
+                    if expected_names
+                    else "no folder that names a column"
                 )
                 raise SchemaError(
                     f"folder column {name!r} of {example}: expected {expected}, as when the schema was pinned; schema_mode: strict accepts no"
@@ -266,7 +268,7 @@ def _select_columns(
     df: DataFrame,
     pinned: PinnedSchema,
     data: StructType,
-    more: Sequence[Column],
+    extra_columns: Sequence[Column],
     folders: Mapping[str, Column],
 ) -> DataFrame:
     """Select the pinned columns in their order, from the folders or the file; then ``more``.
@@ -275,16 +277,16 @@ def _select_columns(
     """
     from pyspark.sql import functions as F
 
-    read = {field.name: field for field in data.fields}
+    file_fields = {field.name: field for field in data.fields}
 
     def value(field: StructField) -> Column:
         if field.name.lower() in folders:
             return folders[field.name.lower()].cast(field.dataType)
-        if field.name not in read:
+        if field.name not in file_fields:
             return text_column(None).cast(field.dataType)
-        column, of_file = F.col(quoted(field.name)), read[field.name]
-        if (own := own_type(of_file)) is not None:
+        column, file_field = F.col(quoted(field.name)), file_fields[field.name]
+        if (own := own_type(file_field)) is not None:
             return convert_value(column, own, field.dataType)
-        return as_times(column, of_file.dataType, field.dataType)
+        return as_times(column, file_field.dataType, field.dataType)
 
-    return df.select(*[value(field).alias(field.name) for field in pinned.struct.fields], *more)
+    return df.select(*[value(field).alias(field.name) for field in pinned.struct.fields], *extra_columns)

@@ -9,7 +9,7 @@ from partitions.errors import BadFile
 from partitions.path.source import SourceFile
 from partitions.plan import pluralize
 from resources.sources.files.checked import MOST_NAMED_RECORDS
-from resources.sources.files.failures import bad_document
+from resources.sources.files.failures import bad_document_error
 from resources.sources.files.paths import SOURCE_FILE
 from resources.sql import any_of, quoted
 
@@ -47,17 +47,17 @@ def without_required_values(
         if file.path not in numbers:
             continue
         flags = [flag.alias(_LACKS.format(place)) for place, flag in enumerate(lacks)]
-        # In one partition the rows of a file stand in its order, and are counted from 0.
+        # One partition keeps the rows in the order of the file, and the ids count from 0.
         rows = read([file]).coalesce(1).select(F.monotonically_increasing_id().alias(_RECORD), *flags)
         is_short = " OR ".join(_LACKS.format(place) for place in range(len(required)))
         reasons = [
             f"record {row[_RECORD] + 1}: expected a value of"
-            f" {', '.join(name for place, name in enumerate(required) if row[_LACKS.format(place)])}, as NOT NULL in source.schema says, found none"
+            f" {', '.join(name for place, name in enumerate(required) if row[_LACKS.format(place)])}, which source.schema declares NOT NULL, found none"
             for row in rows.where(is_short).limit(MOST_NAMED_RECORDS).collect()
         ]
         if numbers[file.path] > 1:
             reasons.append(f"{pluralize(numbers[file.path], 'such record')} in all")
         if file.path in paths_with_bad_records:
             reasons.append("records that are set aside are not counted")
-        bad_files[file.path] = bad_document(file.path, "; ".join(reasons))
+        bad_files[file.path] = bad_document_error(file.path, "; ".join(reasons))
     return bad_files

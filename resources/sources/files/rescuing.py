@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 _BASE64 = r"^(?:[A-Za-z0-9+/]{4})*+(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?(?![\s\S])"
 
 _SECONDS = r"^-?+[0-9]{1,11}(?![\s\S])"
-"""Since 1970, as a number of JSON may say a time."""
+"""Seconds since 1970, as JSON may write a time."""
 
 _TEXT = r'"(?:[^"\\]|\\.)*+"'
 _WRITTEN_ANEW = r"[0-9][.eE]|(?<![0-9])0(?![0-9])"
-"""In numbers as Spark's parser of texts writes them: they may have had other letters, such as ``1.50``, ``1e3`` or ``-0``."""
+"""Numbers in Spark's spelling whose original may differ, such as ``1.50``, ``1e3`` or ``-0``."""
 
 _EXACT_TIMES = {
     "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
@@ -115,13 +115,15 @@ def rescued_records(
     from pyspark.sql import functions as F
     from pyspark.sql.types import StringType, StructType
 
-    whole = F.ltrim(F.col(TEXT), F.lit("\ufeff"))
-    records = texts.where(F.trim(F.regexp_replace(whole, r"[\t\r\n]", " ")) != "").withColumn("item", whole)
-    both = StructType([_readable(field) for field in [*data.fields, *[folder.field for folder in folders]]])
-    # Columns of their own, so that each record is parsed twice, and not once more for each member and column that asks for it.
+    text = F.ltrim(F.col(TEXT), F.lit("\ufeff"))
+    records = texts.where(F.trim(F.regexp_replace(text, r"[\t\r\n]", " ")) != "").withColumn("item", text)
+    readable_schema = StructType(
+        [_readable(field) for field in [*data.fields, *[folder.field for folder in folders]]]
+    )
+    # Separate columns: Spark parses each record twice, and not again for each member and column.
     parsed = records.withColumns(
         {
-            "parsed": F.from_json("item", both, {**options, "mode": "PERMISSIVE"}),
+            "parsed": F.from_json("item", readable_schema, {**options, "mode": "PERMISSIVE"}),
             "members": F.try_variant_get(F.parse_json("item"), "$", "map<string,variant>"),
         }
     )
@@ -131,13 +133,13 @@ def rescued_records(
     reading = TextOptions.of(options)
     rescued = _misfits_as_written(data, folders, members, written, reading)
     columns = [
-        _exact_part(members, _parsed(name, data_type), name, data_type, reading).alias(name)
+        _exact_part(members, _parsed_value(name, data_type), name, data_type, reading).alias(name)
         for name, data_type in data_types.items()
         if not isinstance(data_type, StringType)
     ]
     columns += [
         _text_as_written(
-            F.try_element_at(members, F.lit(name)), _part(F.col("parsed"), name), name, written
+            F.try_element_at(members, F.lit(name)), _field_of(F.col("parsed"), name), name, written
         ).alias(name)
         for name, data_type in data_types.items()
         if isinstance(data_type, StringType)
@@ -155,12 +157,12 @@ def _readable(field: StructField) -> StructField:
     return StructField(field.name, StringType()) if isinstance(field.dataType, BinaryType) else field
 
 
-def _parsed(name: str, data_type: DataType) -> Column:
+def _parsed_value(name: str, data_type: DataType) -> Column:
     """Return the value of a column that was read with :func:`_readable`; NULL if it does not fit the type."""
     from pyspark.sql import functions as F
     from pyspark.sql.types import BinaryType
 
-    value = _part(F.col("parsed"), name)
+    value = _field_of(F.col("parsed"), name)
     return F.when(value.rlike(_BASE64), F.unbase64(value)) if isinstance(data_type, BinaryType) else value
 
 
@@ -183,7 +185,7 @@ def _misfits_as_written(
     names = [*data.names, *(folder.field.name for folder in folders)]
 
     def fits(value: Column, field: StructField) -> Column:
-        return _fits(value, _parsed(field.name, field.dataType), field.dataType, reading)
+        return _fits(value, _parsed_value(field.name, field.dataType), field.dataType, reading)
 
     def is_misfit(name: Column) -> Column:
         value = F.try_element_at(members, name)
@@ -192,7 +194,7 @@ def _misfits_as_written(
             (name == field.name)
             & ~(
                 fits(value, field)
-                & is_value_of_folder(_parsed(field.name, field.dataType), text, field.dataType)
+                & is_value_of_folder(_parsed_value(field.name, field.dataType), text, field.dataType)
             )
             for field, text in folders
         ]
@@ -226,8 +228,8 @@ def add_folders(rescued: Column, folders: Mapping[str, Column]) -> Column:
     with_values = F.filter(F.array(*members), lambda member: member["text"].isNotNull())
     as_object = F.when(F.size(with_values) > 0, F.to_json(F.map_from_entries(with_values)))
     without_end = F.substr(rescued, F.lit(1), F.length(rescued) - F.lit(1))
-    both = F.concat(without_end, F.lit(","), F.substr(as_object, F.lit(2)))
-    return F.coalesce(both, rescued, as_object)
+    merged = F.concat(without_end, F.lit(","), F.substr(as_object, F.lit(2)))
+    return F.coalesce(merged, rescued, as_object)
 
 
 def _text_as_written(value: Column, parsed: Column, name: str, written: Column) -> Column:
@@ -251,7 +253,9 @@ def convert_exactly(file_field: StructField, pinned_field: StructField) -> Colum
     from pyspark.sql import functions as F
 
     if not _holds_type_by(
-        pinned_field.dataType, file_field.dataType, lambda was, becomes: conversion(was, becomes) is not None
+        pinned_field.dataType,
+        file_field.dataType,
+        lambda file_type, pinned_type: conversion(file_type, pinned_type) is not None,
     ):
         return None
     value, own = F.col(quoted(file_field.name)), file_field.dataType.jsonValue()
@@ -264,7 +268,9 @@ def convert_exactly(file_field: StructField, pinned_field: StructField) -> Colum
 def holds_type(pinned: DataType, file_type: DataType) -> bool:
     """Return whether a pinned type holds every value of another type."""
     return _holds_type_by(
-        pinned, file_type, lambda was, becomes: bool(was == becomes) or widens(was, becomes)
+        pinned,
+        file_type,
+        lambda file_type, pinned_type: bool(file_type == pinned_type) or widens(file_type, pinned_type),
     )
 
 
@@ -320,7 +326,7 @@ def _fits(value: Column, parsed: Column, data_type: DataType, reading: TextOptio
         inner = [
             _fits_within(
                 F.try_element_at(members, F.lit(field.name)),
-                _part(parsed, field.name),
+                _field_of(parsed, field.name),
                 field.dataType,
                 reading,
             )
@@ -387,7 +393,7 @@ def _is_exact_value(value: Column, data_type: DataType, reading: TextOptions) ->
     return F.coalesce(exact, F.lit(False))
 
 
-def _part(struct: Column, name: str) -> Column:
+def _field_of(struct: Column, name: str) -> Column:
     return struct.getField(name)
 
 

@@ -22,9 +22,9 @@ _PROTECTING = {
     "mode": "FAILFAST",
     "ignoreCorruptFiles": "false",
     "ignoreMissingFiles": "false",
-    "recursiveFileLookup": "true",  # folders are ours to read: Spark would guess types, and refuse mixed layouts
+    "recursiveFileLookup": "true",  # Strandline reads the folders: Spark would guess types, and refuse mixed layouts
 }
-"""Options that no user can set: without them Spark would load something else than what is there."""
+"""Options that users cannot override: without them Spark would silently skip or change rows."""
 
 
 class Scanner:
@@ -55,11 +55,11 @@ class Scanner:
         """
         options = {**self.options_of(options), **_PROTECTING, **changes}
         if not self.needs_own_scan(files[0]):
-            of_format = spark.read.format(reader).options(**options)
+            spark_reader = spark.read.format(reader).options(**options)
             root = escape_globs(self.place.spark_url)
             paths = [f"{root}/{self.spark_path(file)}" for file in files]
-            return (of_format if schema is None else of_format.schema(schema)).load(paths)
-        # The reader's option against globs is lost on Spark Connect; a view's is not.
+            return (spark_reader if schema is None else spark_reader.schema(schema)).load(paths)
+        # Spark Connect drops the reader's option against globs, but keeps a view's.
         path = f"{self.place.spark_url}/{self.spark_path(files[0])}"
         view = f"odd_{uuid4().hex}"
         view_options = ", ".join(

@@ -20,24 +20,24 @@ from zipfile import BadZipFile, ZipFile
 _PIECE = 2**20
 
 _ERRORS = ("#DIV/0!", "#N/A", "#NAME?", "#NULL!", "#NUM!", "#REF!", "#VALUE!")
-"""Those that the reader takes for empty cells."""
+"""The errors that the reader returns as empty cells."""
 
 _BUILT_IN = {
     **dict.fromkeys((14, 15, 16, 17, 22), "day"),
     **dict.fromkeys((18, 19, 20, 21, 45, 47), "time"),
     46: "duration",
 }
-"""What formats of numbers show that every workbook has."""
+"""What the built-in number formats show."""
 
 _NO_LETTERS = re.compile(r'"[^"]*"|\[(?![hms]+\])[^\]]*\]|\\.|_.|\*.', re.IGNORECASE)
-"""What a format shows as it stands: quoted text, colours and conditions, and signs behind a backslash. ``[h]`` shows a duration."""
+"""The literal parts of a number format: quoted text, colours, conditions, escaped signs. ``[h]`` is a duration."""
 
 _BEYOND = 2_958_466
-"""The day of 1 January 10000, counted from 1900."""
+"""The day number of 1 January 10000, counted from 1900."""
 _FROM_1904 = 1_462
-"""Days between the two calendars of workbooks."""
+"""Days between the 1900 and the 1904 calendar."""
 _LONGEST = 999_999_999
-"""Days of a duration."""
+"""The most days of a duration."""
 
 
 _CELL = re.compile(rb"<(?:\w+:)?c(?=[\s/>])")
@@ -49,7 +49,7 @@ _ODD_ERROR = re.compile(
     re.DOTALL,
 )
 _ODD_DATE = rb"""(?s)<(?:\w+:)?c\s(?=(?:[^>]*?\s)?s=["'](?:%s)["'])[^>]*[^/]>(?:(?!</(?:\w+:)?c>).)*?<(?:\w+:)?v(?:\s[^>]*)?>(?![1-9][0-9]{0,5}(?:\.[0-9]*)?<)"""
-"""A cell of some styles whose number may lie below the first day, or behind the last."""
+"""A date cell whose number may lie before the first day or after the last."""
 
 
 class BadCell(NamedTuple):
@@ -124,7 +124,7 @@ def _may_have_notes(sheet: IO[bytes], styles: Sequence[str]) -> bool:
     odd_date = re.compile(_ODD_DATE % dates.encode()) if dates else None
     rest, last_row = sheet.read(4), 0
     if not rest.lstrip(codecs.BOM_UTF8).startswith(b"<"):
-        return True  # of another encoding
+        return True  # another encoding, such as UTF-16
     while piece := sheet.read(_PIECE):
         rest += piece
         end = rest.rfind(b"row>") + 4

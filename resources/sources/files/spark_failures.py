@@ -9,7 +9,7 @@ from urllib.parse import unquote
 from partitions.errors import BadFile
 from partitions.path.bad_files import FILE_VANISHED
 from resources.connections.object_store_errors import spark_failure
-from resources.sources.files.failures import type_mismatch
+from resources.sources.files.failures import type_mismatch_error
 from resources.spark.failures import root_cause
 
 _READING = re.compile(
@@ -28,7 +28,7 @@ _RETYPED = {
         r"Cannot convert Avro field '(?P<column>.+?)' to SQL .*\(avroType = (?P<found>.+), sqlType = (?P<expected>.+)\)"
     ),
 }
-"""What Spark says of a column whose type is another one than the table's, by format."""
+"""Spark's messages about a column of another type, by format."""
 
 
 _QUOTED_VALUES = (
@@ -53,13 +53,13 @@ def find_bad_file(error: Exception, paths: Iterable[str], *, may_rescue: bool = 
         may_rescue: whether the dataflow may have ``schema_mode: rescue``.
     """
     text = str(error)
-    if (of_store := spark_failure(text)) and of_store[1].transient:
+    if (store_error := spark_failure(text)) and store_error[1].transient:
         return None
     match = _READING.search(text) or _MISSING.search(text)
     if match is None:
         return None
-    named = unquote(next(group for group in match.groups() if group))
-    path = max((path for path in paths if named.endswith(f"/{path}")), key=len, default=None)
+    reported_path = unquote(next(group for group in match.groups() if group))
+    path = max((path for path in paths if reported_path.endswith(f"/{path}")), key=len, default=None)
     if path is None:
         return None
     if _MISSING.search(text) or "FILE_NOT_EXIST" in text:
@@ -76,35 +76,35 @@ def find_bad_file(error: Exception, paths: Iterable[str], *, may_rescue: bool = 
         column, found_type, expected_type = (
             retyped[part].strip('"') for part in ("column", "found", "expected")
         )
-        return type_mismatch(
+        return type_mismatch_error(
             path, column, expected_type.lower(), f"{form}'s type {found_type}", may_rescue=may_rescue
         )
     why = f"cannot be read: {why_unreadable(error)}"
-    return BadFile(f"file {path} {why}. Mend or remove it; the watermark stays below it", path=path, why=why)
+    return BadFile(f"file {path} {why}. Fix or remove it; the watermark stays below it", path=path, why=why)
 
 
 _WORDS = (
-    (r"Invalid sync", "a block ends with another mark than the file's: it is damaged"),
-    (r"Block read partially", "a block has more records than it tells: it is damaged"),
-    (r"Block size invalid", "more stands behind the last block, or it is damaged"),
+    (r"Invalid sync", "a block does not end with the file's sync marker: it is damaged"),
+    (r"Block read partially", "a block has more records than its header says: it is damaged"),
+    (r"Block size invalid", "data follows the last block, or it is damaged"),
     (
         r"could not verify page integrity|CRC checksum",
-        "a page has another checksum than the one beside it: it is damaged",
+        "a page does not match its checksum: it is damaged",
     ),
     (r"Required field '\w+' was not found|TProtocolException|Struct: org\.", "a page is damaged"),
-    (r"Expected EndElement", "an element of a value has a comment or an instruction within it"),
+    (r"Expected EndElement", "an element that holds a value contains a comment or an instruction"),
     (
         r"Invalid UTF-8",
-        "its bytes are no UTF-8: name the encoding in options.encoding of the source, or in its declaration",
+        "its bytes are not UTF-8: name the encoding in options.encoding of the source, or in its declaration",
     ),
     (
         r"MALFORMED_CHARACTER_CODING",
-        "its bytes are no text in the encoding that options.encoding names: write it in that one, or name its own",
+        "its bytes are not text in the encoding that options.encoding names: rewrite it in that encoding, or name its own",
     ),
     (r"ParquetCrypto|Decryptor", "it is encrypted"),
     (r"\[FAILED_READ_FILE", "it is damaged, or ends too early"),
 )
-"""What Spark's readers say, as people understand it."""
+"""Messages of Spark's readers, and their meaning in plain words."""
 
 
 _LIMITS = tuple(
@@ -117,7 +117,7 @@ _LIMITS = tuple(
         ("getMaxNumberLength", "a number is longer", "maxNumLen"),
     )
 )
-"""What the readers say of a limit that an option sets, anywhere in their words."""
+"""Texts anywhere in a reader's message about a limit, and the option that raises it."""
 
 
 _CLASS = re.compile(r"^(?:\([\w.$]+\) |(?:[\w.$]*\.)?\w*(?:Exception|Error)[\w$]*: )+")

@@ -44,23 +44,23 @@ from resources.sources.files.lines import describe_archive_fault, open_file
 from resources.sources.files.workbook import find_sheets
 
 _HEAD = 256 * 1024
-"""Bytes of the first file, unpacked, that are looked at."""
+"""Decompressed bytes of the first file that are inspected."""
 
 _MOST_INSPECTED = 20
-"""Files of a dataset that are looked at, until one reads."""
+"""Files of a dataset that are tried until one can be read."""
 
 _FEWEST_LINES = 2
-"""Of CSV: a header and a record."""
+"""Lines of a CSV file: a header and a record."""
 
 _MOST_NAMED = 5
-"""Files that a line for people names."""
+"""Files that a message names."""
 
 _BEGINNINGS: Mapping[str, tuple[bytes, ...]] = {
     "parquet": (b"PAR1",),
     "avro": (b"Obj\x01",),
     "excel": (b"PK\x03\x04", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"),
 }
-"""The bytes that files of a format begin with."""
+"""The first bytes of files, by format."""
 
 _BUDGET = Budget(pages=200, seconds=20.0)
 
@@ -72,7 +72,7 @@ class UnreadableFile:
     Attributes:
         path: relative to its dataset.
         why: the reason.
-        effect: as in :class:`partitions.records.first_types.Unclear`.
+        effect: as in :class:`partitions.records.first_types.UnclearColumns`.
     """
 
     path: str
@@ -181,9 +181,9 @@ def survey(place: Place) -> Survey:
         supported_endings = " ".join(
             dict.fromkeys(ending for form in FORMATS.values() for ending in form.endings)
         )
-        more = "".join(f"; {line}" for line in passed_over)
+        suffix = "".join(f"; {line}" for line in passed_over)
         raise SourceError(
-            f"{place}: expected files of a format that can be read ({supported_endings}; text also packed), found endings: {endings}{more}",
+            f"{place}: expected files of a format that can be read ({supported_endings}; text also packed), found endings: {endings}{suffix}",
             code="source_missing",
         )
     return Survey(datasets, passed_over)
@@ -192,11 +192,11 @@ def survey(place: Place) -> Survey:
 def _describe_loose_files(paths: Sequence[str]) -> Iterator[str]:
     """Yield a line that names the files beside the folders of datasets, if there are any."""
     if paths:
-        names = ", ".join(f"'{quote_name(path)[1:-1]}'" for path in paths[:_MOST_NAMED])
-        more = f" and {len(paths) - _MOST_NAMED:,} more" if len(paths) > _MOST_NAMED else ""
+        names = ", ".join(f"'{in_quotes(path)[1:-1]}'" for path in paths[:_MOST_NAMED])
+        suffix = f" and {len(paths) - _MOST_NAMED:,} more" if len(paths) > _MOST_NAMED else ""
         yield (
-            f"passed over {names}{more}: files beside the folders of datasets belong to none of them. Move files of one kind into a folder"
-            " of their own, and call init for it"
+            f"passed over {names}{suffix}: these files lie beside the folders of datasets and belong to none of them. Move files of one kind into a folder"
+            " of their own, and run init for it"
         )
 
 
@@ -208,30 +208,30 @@ def _survey_dataset(
         return None
     own = [ending for ending in endings if format_of_ending(ending) == form]
     chosen = [path for path in paths if ending_of(path) in own]
-    at = {path: files[f"{folder}/{path}" if folder else path] for path in chosen}
+    files_by_path = {path: files[f"{folder}/{path}" if folder else path] for path in chosen}
     is_json = form == "ndjson" and {ending.lower() for ending in own} <= set(FORMATS["json"].all_endings)
-    look, unread = _find_readable(place, form, at, is_json=is_json)
+    beginning, unread = _find_readable(place, form, files_by_path, is_json=is_json)
     names = partition_columns(chosen)
     return Dataset(
         folder,
-        look.form,
+        beginning.form,
         len(chosen),
-        sum(file.size for file in at.values()),
+        sum(file.size for file in files_by_path.values()),
         complete,
-        endings=() if set(own) <= set(FORMATS[look.form].all_endings) else sorted(own),
+        endings=() if set(own) <= set(FORMATS[beginning.form].all_endings) else sorted(own),
         skipped={ending or "no ending": count for ending, count in endings.items() if ending not in own},
-        options=look.options,
-        elements=look.elements,
-        sheets=look.sheets,
-        sheet=look.sheet,
-        columns=look.types.columns,
-        codes=_columns_matching(look.types, lambda texts: any(map(is_code, texts))),
-        commas=_columns_matching(look.types, has_decimal_comma),
-        days=_columns_matching(look.types, is_day_first),
+        options=beginning.options,
+        elements=beginning.elements,
+        sheets=beginning.sheets,
+        sheet=beginning.sheet,
+        columns=beginning.types.columns,
+        codes=_columns_matching(beginning.types, lambda texts: any(map(is_code, texts))),
+        commas=_columns_matching(beginning.types, has_decimal_comma),
+        days=_columns_matching(beginning.types, is_day_first),
         partitions=names,
         dated=[name for name in names if looks_like_a_date(folder_value(path, name) for path in chosen)],
         unsorted=examine(chosen).findings,
-        valueless=look.types.valueless,
+        valueless=beginning.types.valueless,
         unread=unread,
     )
 
@@ -243,62 +243,68 @@ def _find_readable(
 
     If no file is readable, return what the first one that is not empty shows.
     """
-    looks, unread = list[_Beginning](), list[UnreadableFile]()
+    beginnings, unread = list[_Beginning](), list[UnreadableFile]()
     for path, file in islice(files.items(), _MOST_INSPECTED):
-        look = _inspect(place, form, file.path, is_json=is_json)
-        if look.fault is None:
-            return look, unread
-        looks.append(look)
-        unread.append(UnreadableFile(path, str(look.fault), look.fault.effect))
-    filled = [look for look in looks if look.fault is not None and look.fault.effect != "empty"]
-    return next(iter([*filled, *looks])), unread
+        beginning = _inspect(place, form, file.path, is_json=is_json)
+        if beginning.fault is None:
+            return beginning, unread
+        beginnings.append(beginning)
+        unread.append(UnreadableFile(path, str(beginning.fault), beginning.fault.effect))
+    filled = [
+        beginning
+        for beginning in beginnings
+        if beginning.fault is not None and beginning.fault.effect != "empty"
+    ]
+    return next(iter([*filled, *beginnings])), unread
 
 
 def _inspect(place: Place, form: str, path: str, *, is_json: bool) -> _Beginning:
     """Inspect the beginning of a file, as far as it can be read."""
-    look = _Beginning(form, {"rowTag": "row"} if form == "xml" else {})
+    beginning = _Beginning(form, {"rowTag": "row"} if form == "xml" else {})
     try:
         head = _read_head(place, path)
         if form in _BEGINNINGS:
             _check_beginning(form, head)
-            return _with_sheets(look, place, path) if form == "excel" else look
+            return _with_sheets(beginning, place, path) if form == "excel" else beginning
         if is_json and head.lstrip().startswith(b"["):
-            look = _Beginning("json")  # also if its first line is too long to be read
+            beginning = _Beginning("json")  # even if its first line is too long to read
         text, options = _decode(head)
-        look = _Beginning(infer_json_format(text) if is_json else form, look.options)
-        if look.form == "ndjson":
+        beginning = _Beginning(infer_json_format(text) if is_json else form, beginning.options)
+        if beginning.form == "ndjson":
             _check_utf8(options)
-        look = replace(look, options={**look.options, **options})
+        beginning = replace(beginning, options={**beginning.options, **options})
         if form == "csv":
             separator = infer_separator(text.partition("\n")[0])
             if separator != ("\t" if ".tsv" in ending_of(path).lower() else ","):
-                look = replace(look, options={"sep": separator, **options})
+                beginning = replace(beginning, options={"sep": separator, **options})
             _check_lines(text, whole=len(head) < _HEAD)
-            return replace(look, types=types_of_csv(text, separator))
+            return replace(beginning, types=types_of_csv(text, separator))
         if form == "xml":
             elements = count_elements_inside_root(text)
-            return replace(look, options={**look.options, "rowTag": _row_tag(elements)}, elements=elements)
-        if look.form == "ndjson":
-            return replace(look, types=types_of_lines(text))
-        # Only its end tells what a document is.
-        return look if len(head) == _HEAD else replace(look, types=types_of_document(text))
+            return replace(
+                beginning, options={**beginning.options, "rowTag": _row_tag(elements)}, elements=elements
+            )
+        if beginning.form == "ndjson":
+            return replace(beginning, types=types_of_lines(text))
+        # A document cannot be parsed without its end.
+        return beginning if len(head) == _HEAD else replace(beginning, types=types_of_document(text))
     except UnclearColumns as fault:
-        return replace(look, fault=fault)
+        return replace(beginning, fault=fault)
 
 
-def _with_sheets(look: _Beginning, place: Place, path: str) -> _Beginning:
+def _with_sheets(beginning: _Beginning, place: Place, path: str) -> _Beginning:
     """Add the sheets, and the sheet with the rows; it becomes an option if there are several."""
     try:
         sheets, sheet = find_sheets(place, path)
     except BadFile as bad:
         raise UnclearColumns(bad.why) from None
     options = {"sheet": sheet} if sheet is not None and len(sheets) > 1 else {}
-    return replace(look, options=options, sheets=sheets, sheet=sheet)
+    return replace(beginning, options=options, sheets=sheets, sheet=sheet)
 
 
 def _check_beginning(form: str, head: bytes) -> None:
     if not head.startswith(_BEGINNINGS[form]):
-        raise UnclearColumns(f"its bytes are none of a file of {form}")
+        raise UnclearColumns(f"its first bytes are not those of the format {form}")
 
 
 def _check_lines(text: str, *, whole: bool) -> None:
@@ -308,13 +314,13 @@ def _check_lines(text: str, *, whole: bool) -> None:
 
 def _check_utf8(options: Mapping[str, Option]) -> None:
     if options:
-        raise UnclearColumns("it is UTF-16, which lines of JSON are not. Convert it to UTF-8")
+        raise UnclearColumns("it is UTF-16, but JSON with a record on each line must be UTF-8. Convert it")
 
 
 def _row_tag(elements: Mapping[str, int]) -> str:
     tag = infer_row_tag(elements)
     if tag is None:
-        raise UnclearColumns("it has no element inside of its root")
+        raise UnclearColumns("it has no element inside its root")
     return tag
 
 
@@ -322,7 +328,7 @@ def _decode(head: bytes) -> tuple[str, Mapping[str, Option]]:
     """Return the complete lines of a beginning, and the encoding option if it is not UTF-8.
 
     Raises:
-        Unclear: the bytes are no text.
+        UnclearColumns: the bytes are no text.
     """
     is_wide = head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
     encoding, broken = ("utf-16", "\n".encode("utf-16-le")) if is_wide else ("utf-8-sig", b"\n")
@@ -334,10 +340,12 @@ def _decode(head: bytes) -> tuple[str, Mapping[str, Option]]:
         text = codecs.getincrementaldecoder(encoding)().decode(head, final=len(head) < _HEAD)
     except UnicodeDecodeError as error:
         raise UnclearColumns(
-            f"its byte {error.start + 1:,} is no UTF-8. Name the encoding of the files, such as options: {{encoding: windows-1252}}"
+            f"byte {error.start + 1:,} is not UTF-8. Name the encoding of the files, such as options: {{encoding: windows-1252}}"
         ) from None
     if "\0" in text:
-        raise UnclearColumns("it holds a NUL, which no text does. Name the encoding if it is UTF-16", "long")
+        raise UnclearColumns(
+            "it contains a NUL byte, so it is not text in UTF-8. Name the encoding if it is UTF-16", "long"
+        )
     return text, {"encoding": "UTF-16"} if is_wide else {}
 
 
@@ -345,23 +353,23 @@ def _read_head(place: Place, path: str) -> bytes:
     """Return the first 256 KiB of a file, decompressed.
 
     Raises:
-        Unclear: the file cannot be read, or is empty.
+        UnclearColumns: the file cannot be read, or is empty.
     """
     try:
         with open_file(place, path) as file:
             data = file.read(_HEAD)
     except PermissionError:
-        raise UnclearColumns("not allowed to read it") from None
+        raise UnclearColumns("no permission to read it") from None
     except Exception as error:  # noqa: BLE001 - bytes of any kind meet the readers of several libraries
         if fault := describe_archive_fault(error):
-            raise UnclearColumns(f"it does not read: {fault}") from None
-        raise UnclearColumns(f"it does not read: {shorten_to_line(str(error))[:200]}") from None
+            raise UnclearColumns(f"it cannot be read: {fault}") from None
+        raise UnclearColumns(f"it cannot be read: {in_one_line(str(error))[:200]}") from None
     if not data:
         raise UnclearColumns("it is empty", "empty")
     return data
 
 
-def _columns_matching(types: FirstTypes, are: Callable[[Iterable[str]], bool]) -> list[str]:
+def _columns_matching(types: FirstTypes, matches: Callable[[Iterable[str]], bool]) -> list[str]:
     """Return the text columns whose values match a predicate."""
     texts = (name for name, data_type in types.columns if data_type == "string")
-    return [name for name in texts if are(types.texts.get(name, ()))]
+    return [name for name in texts if matches(types.texts.get(name, ()))]

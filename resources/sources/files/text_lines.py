@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 TEXT = "value"
-"""The column of a line."""
+"""The column with the text of a line."""
 
 MOST_AT_ONCE = 10_000
-"""Lines that are fetched in one answer; where there are more, they come one after the other."""
+"""Lines that are collected at once; more are streamed."""
 
 
 def lines_of(
@@ -31,11 +31,11 @@ def lines_of(
     from pyspark.sql.types import StringType, StructType
 
     names = with_lower_names(options)
-    of_text = {"lineSep": names["linesep"]} if "linesep" in names else {}
+    text_options = {"lineSep": names["linesep"]} if "linesep" in names else {}
     encoding = non_utf8_encoding(scanner.options_of(options))
     if encoding is not None:
-        of_text["encoding"] = encoding
-    rows = scanner.scan(spark, files, StructType().add(TEXT, StringType()), "text", {**of_text, **more})
+        text_options["encoding"] = encoding
+    rows = scanner.scan(spark, files, StructType().add(TEXT, StringType()), "text", {**text_options, **more})
     if encoding is None:
         return rows
     return rows.withColumn(TEXT, F.decode(F.col(TEXT).cast("binary"), encoding))

@@ -12,15 +12,15 @@ if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructType
 
 XML_SPACES = " \t\r\n"
-"""What XML takes for spaces: others, such as a no-break space, are letters of a text."""
+"""XML's spaces; others, such as a no-break space, belong to a text."""
 
 _OF_LINES = frozenset(
     {"quote", "escape", "comment", "linesep", "sep", "delimiter", "header", "encoding", "charset"}
 ) | {"multiline", "mode"}
-"""Options, in lower case, that say nothing of a value."""
+"""Options about lines, in lower case, that do not change a value."""
 
 _QUOTES_DOUBLED: Mapping[str, str] = {"escape": '"', "charToEscapeQuoteEscaping": UNUSED_CHARACTER}
-"""How a quote stands within quotes, whatever stands before it."""
+"""Options that double a quote within quotes, whatever precedes it."""
 
 
 def trim(text: Column) -> Column:

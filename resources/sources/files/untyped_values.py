@@ -15,7 +15,7 @@ from partitions.records.conversions import VOID
 from partitions.records.forms import Type
 from partitions.untyped_columns import has_untyped, typed_fields
 from resources.sources.files.converting import spark_type
-from resources.sources.files.failures import bad_document
+from resources.sources.files.failures import bad_document_error
 from resources.sources.files.first_values import first_values
 from resources.sources.files.formats.format import FormatReader
 from resources.sources.files.pinned import PinnedSchema
@@ -56,21 +56,21 @@ def files_with_untyped_values(
         if own:
             groups.setdefault(json.dumps(own), []).append(file)
     bad_files: dict[str, BadFile] = {}
-    for text, alike in groups.items():
+    for text, same_types in groups.items():
         own = json.loads(text)
         schema = StructType([StructField(name, spark_type(own_type)) for name, own_type in own.items()])
         dropped_values = [
             F.when(_is_left_out(F.col(quoted(name)), own_type, columns.get(name.casefold())), F.lit(""))
             for name, own_type in own.items()
         ]
-        for group in form.scanner.scan_groups(alike):
+        for group in form.scanner.scan_groups(same_types):
             rows, path_column = form.scan(spark, group, schema), form.scanner.path_of(group)
             for path, place, _ in first_values(rows, path_column, dropped_values):
                 why = (
-                    f"column {list(own)[place]}: expected values of a type, found a list, a map or a struct that holds nothing but null, which no"
-                    " type keeps yet: declare the column in source.schema, or write NULL"
+                    f"column {list(own)[place]}: expected values of a type, found a list, map or struct of nothing but null, whose"
+                    " type is unknown: declare the column in source.schema, or write NULL"
                 )
-                bad_files.setdefault(path, bad_document(path, why))
+                bad_files.setdefault(path, bad_document_error(path, why))
     return bad_files
 
 

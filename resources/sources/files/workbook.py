@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 _CONTAINER = bytes.fromhex("d0cf11e0a1b11ae1")
-"""Begins a file of old programs, which may hold a new one encrypted."""
+"""The first bytes of an OLE file: an old workbook, or an encrypted new one."""
 
 _ENCRYPTED = "EncryptedPackage".encode("utf-16-le")
 
@@ -130,14 +130,14 @@ def find_sheets(place: Place, path: str) -> tuple[Sequence[str], str | None]:
     content = read_content(place, path)
     with _translated_errors(path):
         names = _visible(_open_workbook(content, path))
-    looks = (read_sheet(place, path, ExcelOptions(sheet=name)) for name in names)
-    of_one_column: str | None = None
-    for sheet in looks:
+    sheets = (read_sheet(place, path, ExcelOptions(sheet=name)) for name in names)
+    single_column_sheet: str | None = None
+    for sheet in sheets:
         if sheet.columns and next(sheet.records, None) is not None:
             if len(sheet.columns) > 1:
                 return names, sheet.name
-            of_one_column = of_one_column or sheet.name
-    return names, of_one_column
+            single_column_sheet = single_column_sheet or sheet.name
+    return names, single_column_sheet
 
 
 def _open_workbook(content: bytes, path: str) -> CalamineWorkbook:
@@ -163,9 +163,7 @@ def _translated_errors(path: str) -> Iterator[None]:
             message = "expected a workbook, found another file"
         raise _bad(path, f"cannot be read: {message}") from error
     except BaseException as error:
-        if (
-            type(error).__name__ != "PanicException"
-        ):  # of the Rust library, about a file that no program would write
+        if type(error).__name__ != "PanicException":  # calamine's Rust code panics at some malformed files
             raise
         raise _bad(path, f"cannot be read: {error}") from error
 
@@ -218,7 +216,7 @@ def _choose_sheet(workbook: CalamineWorkbook, path: str, sheet_option: str | int
         raise _bad(
             path,
             f"expected {expected}, found {found_names}",
-            "Correct options.sheet, or mend or remove the file",
+            "Correct options.sheet, or fix or remove the file",
         )
     return name
 
@@ -272,7 +270,7 @@ def _read_header(
         return options.header_row or 1, ()
     if options.header_row not in (None, record.row):
         why = f"sheet {sheet}: expected the names of the columns in row {options.header_row} (options.header_row), found an empty row"
-        raise _bad(path, why, "Correct options.header_row, or mend or remove the file")
+        raise _bad(path, why, "Correct options.header_row, or fix or remove the file")
     return record.row, record.cells
 
 
@@ -289,9 +287,10 @@ def _columns(path: str, sheet: str, row: int, header: Sequence[Cell | None]) -> 
     column_by_key: dict[str, SheetColumn] = {}
     for column in columns:
         if (first := column_by_key.setdefault(column.name.casefold(), column)) is not column:
-            at = [f"{column_letters(number)}{row}" for number in (first.number, column.number)]
+            places = [f"{column_letters(number)}{row}" for number in (first.number, column.number)]
             raise _bad(
-                path, f"sheet {sheet}: expected each column once, found {column.name} in {at[0]} and {at[1]}"
+                path,
+                f"sheet {sheet}: expected each column once, found {column.name} in {places[0]} and {places[1]}",
             )
     return columns
 
@@ -327,5 +326,5 @@ def _blank_as_none(cell: Cell) -> Cell | None:
     return None if cell == "" else cell
 
 
-def _bad(path: str, why: str, remedy: str = "Mend or remove it") -> BadFile:
+def _bad(path: str, why: str, remedy: str = "Fix or remove it") -> BadFile:
     return BadFile(f"file {path}: {why}. {remedy}; nothing of the file was loaded", path=path, why=why)

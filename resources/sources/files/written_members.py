@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column
 
 _PIECE = r'"(?:[^"\\]|\\.)*+"|[{}\[\],:]|[^\s"{}\[\],:]++'
-"""A name or text, a sign, or a number or word of JSON."""
+"""A token of JSON: a string, a bracket, colon or comma, or a number or word."""
 
 
 def written_members(record: Column) -> Column:

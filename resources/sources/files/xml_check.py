@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructType
 
     TextRule = Callable[[Column, DataType, bool], Column]
-    """Returns whether a text is so, by the type of its column, and whether it is an attribute."""
+    """Tests a text, given the type of its column and whether it is an attribute."""
 
 _LEAST = r"^-0*(?:2147483648|9223372036854775808)$"
-"""Whole numbers that Spark's reader of XML does not take, since it makes the number before the sign."""
+"""The smallest integers, which Spark's XML reader refuses: it parses the number before the sign."""
 
 
 class XmlRule:
@@ -63,7 +63,7 @@ class XmlRule:
         for field in schema.fields:
             if re.search(r"(?:^|[:<,])variant\b", field.dataType.simpleString()):
                 raise ConfigurationError(
-                    f"source.schema: expected types that take texts as they are written, found {field.name} {field.dataType.simpleString()}: XML tells no"
+                    f"source.schema: expected types that take texts as they are written, found {field.name} {field.dataType.simpleString()}: XML has no"
                     " types, and Spark would guess them (007 is 7). Declare string, or a struct of its elements"
                 )
         self._must_know_some, self._options = must_know_some, options
@@ -74,11 +74,11 @@ class XmlRule:
 
     def as_texts(self) -> StructType:
         """Return the columns to check files with: texts, in arrays that hold repeated elements."""
-        return self._struct(self._schema)
+        return self._text_struct(self._schema)
 
     def is_bad(self) -> Column:
         """Return whether a row of texts is a record that cannot be loaded."""
-        is_bad = self._any(self._schema, _column, self._is_bad_text, counts=True)
+        is_bad = self._any_text(self._schema, _column, self._is_bad_text, counts=True)
         return is_bad | self._has_no_value() if self._must_know_some else is_bad
 
     def _has_no_value(self) -> Column:
@@ -87,7 +87,7 @@ class XmlRule:
 
     def is_converted(self) -> Column:
         """Return whether a row has a value that Spark's XML reader does not take as it is written."""
-        return self._any(self._schema, _column, self._is_converted_text, counts=False)
+        return self._any_text(self._schema, _column, self._is_converted_text, counts=False)
 
     def misread_texts(self) -> dict[str, Column]:
         """Return the texts of a row without the format that options name, by their column's dotted name."""
@@ -95,7 +95,7 @@ class XmlRule:
 
         columns: dict[str, Column] = {}
         for field in self._schema.fields:
-            wide = self._wide(field.name, field.dataType)
+            wide = self._text_type(field.name, field.dataType)
             for path, texts in leaf_texts(F.col(quoted(field.name)), wide):
                 leaf_type = _type_at(field.dataType, path)
                 if leaf_type is not None and has_own_form(leaf_type.jsonValue(), self._reading):
@@ -122,30 +122,30 @@ class XmlRule:
         """
         return self._faults.find_first(element, misread_texts)
 
-    def _struct(self, schema: StructType) -> StructType:
+    def _text_struct(self, schema: StructType) -> StructType:
         from pyspark.sql.types import StructField, StructType
 
         return StructType(
-            [StructField(field.name, self._wide(field.name, field.dataType)) for field in schema.fields]
+            [StructField(field.name, self._text_type(field.name, field.dataType)) for field in schema.fields]
         )
 
-    def _wide(self, name: str, data_type: DataType) -> DataType:
+    def _text_type(self, name: str, data_type: DataType) -> DataType:
         from pyspark.sql.types import ArrayType, MapType, StringType, StructType
 
         if self._faults.is_attribute(name):
             return StringType()
         inner = item_type(data_type)
         if isinstance(inner, StructType):
-            inside = self._struct(inner)
-            if self._value_tag not in inside.names:  # a text that no column takes would be lost
+            inside = self._text_struct(inner)
+            if self._value_tag not in inside.names:  # otherwise a text without a column would be lost
                 inside = inside.add(self._value_tag, StringType())
             return ArrayType(inside)
         if isinstance(inner, MapType) and is_leaf(inner.valueType):
             return ArrayType(MapType(StringType(), StringType()))
         return ArrayType(StringType()) if is_leaf(inner) else data_type
 
-    def _any(
-        self, schema: StructType, column: Callable[[str], Column], is_so: TextRule, *, counts: bool
+    def _any_text(
+        self, schema: StructType, column: Callable[[str], Column], text_rule: TextRule, *, counts: bool
     ) -> Column:
         """Return whether a text at any depth matches.
 
@@ -164,28 +164,30 @@ class XmlRule:
             is_attribute = self._faults.is_attribute(field.name)
             if is_attribute:
                 value = F.array(value)
-            elif not isinstance(self._wide(field.name, data_type), ArrayType):
-                continue  # of a type that is read as it is
+            elif not isinstance(self._text_type(field.name, data_type), ArrayType):
+                continue  # a type that is read unchanged
             elif not isinstance(data_type, ArrayType):
                 numbers.append(F.size(value))
             if isinstance(inner, MapType):
                 inner, value = inner.valueType, F.flatten(F.array_compact(F.transform(value, F.map_values)))
             if isinstance(inner, StructType):
-                conditions.append(F.exists(value, self._any_inside(inner, is_so, counts=counts)))
+                conditions.append(F.exists(value, self._any_text_inside(inner, text_rule, counts=counts)))
             elif inner.simpleString() != "string":
                 texts.setdefault((inner.json(), is_attribute), (inner, []))[1].append(value)
         for (_, is_attribute), (data_type, columns) in texts.items():
             together = F.flatten(F.array_compact(F.array(*columns)))
-            conditions.append(F.exists(together, _apply_rule(is_so, data_type, is_attribute)))
+            conditions.append(F.exists(together, _apply_rule(text_rule, data_type, is_attribute)))
         if counts and numbers:
             conditions.append(F.array_max(F.array(*numbers)) > 1)
         return any_of([F.coalesce(condition, F.lit(False)) for condition in conditions])
 
-    def _any_inside(self, schema: StructType, is_so: TextRule, *, counts: bool) -> Callable[[Column], Column]:
+    def _any_text_inside(
+        self, schema: StructType, text_rule: TextRule, *, counts: bool
+    ) -> Callable[[Column], Column]:
         from pyspark.sql import functions as F
 
         def inside(item: Column) -> Column:
-            condition = self._any(schema, item.getField, is_so, counts=counts)
+            condition = self._any_text(schema, item.getField, text_rule, counts=counts)
             if not counts or self._value_tag in schema.names:
                 return condition
             text = trim(item.getField(self._value_tag))
@@ -225,8 +227,8 @@ def _column(name: str) -> Column:
     return F.col(quoted(name))
 
 
-def _apply_rule(is_so: TextRule, data_type: DataType, is_attribute: bool) -> Callable[[Column], Column]:
-    return lambda text: is_so(text, data_type, is_attribute)
+def _apply_rule(text_rule: TextRule, data_type: DataType, is_attribute: bool) -> Callable[[Column], Column]:
+    return lambda text: text_rule(text, data_type, is_attribute)
 
 
 def _type_at(data_type: DataType, path: Sequence[str]) -> DataType | None:

@@ -71,12 +71,12 @@ class XmlFaults:
         return name != self._value_tag and name.startswith(self._prefix)
 
     def _fault_in(
-        self, element: Element, schema: StructType, above: str, misread_texts: Mapping[str, Collection[str]]
+        self, element: Element, schema: StructType, prefix: str, misread_texts: Mapping[str, Collection[str]]
     ) -> tuple[int, Fault] | None:
         from pyspark.sql.types import ArrayType, MapType, StructType
 
         for field in schema.fields:
-            name = f"{above}{field.name}"
+            name = f"{prefix}{field.name}"
             is_array = isinstance(field.dataType, ArrayType)
             inner = item_type(field.dataType)
             if self.is_attribute(field.name) or field.name == self._value_tag:
@@ -91,13 +91,13 @@ class XmlFaults:
             if len(children) > 1 and not is_array:
                 spellings = list(dict.fromkeys(child.name for child in children))
                 count = len(children) if len(spellings) == 1 else f"{len(children)} ({', '.join(spellings)})"
-                why = f"field {name}: expected one element, found {count}; a column that holds several is an array, which source.schema declares"
+                why = f"field {name}: expected one element, found {count}; to hold several, declare an array in source.schema"
                 return children[1].line, Fault(why)
             for child in children:
                 if isinstance(inner, StructType):
                     text = child.text.strip(XML_SPACES)
                     if text and self._value_tag not in inner.names:
-                        why = f"field {name}: expected elements, found text beside them, which a column {self._value_tag} in it would take"
+                        why = f"field {name}: expected elements, found text beside them, which only a column {self._value_tag} in it would hold"
                         return child.line, Fault(why, text)
                     found_inside = self._fault_in(child, inner, f"{name}.", misread_texts)
                     if found_inside is not None:
@@ -113,9 +113,9 @@ class XmlFaults:
                     if fault is not None:
                         return child.line, fault
                 elif isinstance(inner, MapType) and is_leaf(inner.valueType):
-                    of_value = self._fault_of_values(child, inner.valueType, name)
-                    if of_value is not None:
-                        return of_value
+                    map_fault = self._fault_of_values(child, inner.valueType, name)
+                    if map_fault is not None:
+                        return map_fault
         return None
 
     def _fault_of_values(self, element: Element, data_type: DataType, name: str) -> tuple[int, Fault] | None:
@@ -133,7 +133,7 @@ class XmlFaults:
     def _fault_of_nil(self, name: str, *, is_array: bool) -> Fault:
         column_type = f"struct<`{self._prefix}{XSI_NIL}`: boolean, {self._value_tag}: string>"
         return Fault(
-            f"field {name}: expected a text, found an element with {XSI_NIL}, which no column of texts tells from an empty one; leave the element out,"
+            f"field {name}: expected a text, found an element with {XSI_NIL}, which a text column cannot tell from an empty text; leave the element out,"
             f" declare {name} in source.schema as {f'array<{column_type}>' if is_array else column_type}, or set `unknown_fields: ignore` at the top level of the dataflow for empty texts"
         )
 
@@ -155,8 +155,8 @@ class XmlFaults:
     ) -> Fault | None:
         if len(texts) > 1 and not several:
             return Fault(
-                f"field {name}: expected one text, found {len(texts)} with elements or comments between them; a column that holds several is an"
-                " array, which source.schema declares"
+                f"field {name}: expected one text, found {len(texts)} with elements or comments between them; to hold several, declare an"
+                " array in source.schema"
             )
         faults = (self._text_fault(text, data_type, name, misread_texts) for text in texts)
         return next((fault for fault in faults if fault is not None), None)

@@ -66,17 +66,17 @@ class NameRules:
         """Return two dotted names of one column that differ in case only; None if there are none."""
         return next(self._doubled(names, schema, ""), None)
 
-    def _in_struct(self, names: ElementNames, schema: StructType, above: str, strays: Strays) -> None:
+    def _in_struct(self, names: ElementNames, schema: StructType, prefix: str, strays: Strays) -> None:
         types = {field.name: field.dataType for field in schema.fields}
-        strays.names.extend(f"{above}{name}" for name in self.attributes(names) if name not in types)
+        strays.names.extend(f"{prefix}{name}" for name in self.attributes(names) if name not in types)
         for name, inside in names.children.items():
             if name in types:
-                self._in_value(inside, types[name], f"{above}{name}", strays)
+                self._in_value(inside, types[name], f"{prefix}{name}", strays)
             elif self.wildcard not in types:
-                strays.names.append(f"{above}{name}")
-        is_beside = not above or names.attributes or names.children
+                strays.names.append(f"{prefix}{name}")
+        is_beside = not prefix or names.attributes or names.children
         if names.has_text and is_beside and self.value_tag not in types:
-            strays.names.append(f"{above}{self.value_tag}")
+            strays.names.append(f"{prefix}{self.value_tag}")
 
     def _in_value(self, names: ElementNames, data_type: DataType, name: str, strays: Strays) -> None:
         from pyspark.sql.types import MapType, StringType, StructType, VariantType
@@ -88,12 +88,12 @@ class NameRules:
             for inside in names.children.values():
                 self._in_value(inside, inner_type.valueType, name, strays)
         elif not isinstance(inner_type, VariantType):
-            # The type of a text takes the text alone of an element with attributes.
+            # A text column takes only the text of an element, not its attributes.
             strays.names.extend(f"{name}.{attribute}" for attribute in self.attributes(names))
             if isinstance(inner_type, StringType) and XSI_NIL in names.attributes:
                 strays.nils.append(name)
 
-    def _doubled(self, names: ElementNames, schema: StructType, above: str) -> Iterator[tuple[str, str]]:
+    def _doubled(self, names: ElementNames, schema: StructType, prefix: str) -> Iterator[tuple[str, str]]:
         from pyspark.sql.types import StructType
 
         types = {field.name.casefold(): item_type(field.dataType) for field in schema.fields}
@@ -101,8 +101,8 @@ class NameRules:
         for name in self.columns(names):
             first = spellings.setdefault(name.casefold(), name)
             if name.casefold() in types and first != name:
-                yield f"{above}{first}", f"{above}{name}"
+                yield f"{prefix}{first}", f"{prefix}{name}"
         for name, inside in names.children.items():
             inner_type = types.get(name.casefold())
             if isinstance(inner_type, StructType):
-                yield from self._doubled(inside, inner_type, f"{above}{name}.")
+                yield from self._doubled(inside, inner_type, f"{prefix}{name}.")

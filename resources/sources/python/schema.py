@@ -17,7 +17,7 @@ from partitions.predicate import Predicate
 from partitions.sources import PythonSource
 from partitions.unit_values import ValueType, value_type_of
 from resources.sources.evolving import FOLLOWS, changed, evolution_of
-from resources.sources.files.failures import schema_mismatch
+from resources.sources.files.failures import schema_mismatch_error
 from resources.sources.files.pinned import PinnedSchema
 from resources.sources.python.arrow_types import number_type
 from resources.sources.python.batches import (
@@ -82,7 +82,7 @@ class FunctionSchema:
                 again = replace(was, declared=self._source.schema_)
                 raise self._evolved(changed(again, evolution.schema, evolution.changes, "source.schema"))
             return
-        raise schema_mismatch(
+        raise schema_mismatch_error(
             f"source.schema: expected the schema that was pinned ({was.struct.simpleString()}), found another ({declared.simpleString()})",
             "Put it back",
             dataflow,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from resources.sources.files.checked import BadRecord
-from resources.sources.files.failures import bad_header, bad_records, inexact_value
+from resources.sources.files.failures import bad_header_error, bad_records_error, inexact_value_error
 from resources.sources.files.spark_failures import find_bad_file, why_unreadable
 from resources.spark.failures import root_cause
 
@@ -117,7 +117,7 @@ def test_a_file_is_not_to_blame_where_its_store_does_not_answer() -> None:
 )
 def test_the_first_bad_records_are_named_and_all_are_counted(show: bool | None, told: str) -> None:
     records = [BadRecord(f"t{line}", f"not {line}", line, f"v{line}") for line in range(1, 5)]
-    bad = bad_records("a", records, show=show, other_paths=["b", "c", "d", "e"])
+    bad = bad_records_error("a", records, show=show, other_paths=["b", "c", "d", "e"])
     assert bad.why == told
     assert bad.message.endswith("Bad records are also in b, c, d and 1 more.")
 
@@ -155,11 +155,11 @@ def test_words_of_spark_never_quote_a_value(cause: str, why: str) -> None:
 
 
 def test_a_header_that_names_a_column_twice_in_any_case_says_so() -> None:
-    why = bad_header("a.csv", ["id0", "ID1", "text"], ["id", "ID", "text"]).why
+    why = bad_header_error("a.csv", ["id0", "ID1", "text"], ["id", "ID", "text"]).why
     assert why.endswith("(id, ID: a column is named twice; give each another name)")
-    first = bad_header("a.csv", (), ["id", "ID"]).why
+    first = bad_header_error("a.csv", (), ["id", "ID"]).why
     assert first.startswith("expected a header that names each column once, found id,ID (id, ID: ")
-    assert bad_header("a.csv", ["id", "text"], ["text", "id"]).why.endswith("(another order)")
+    assert bad_header_error("a.csv", ["id", "text"], ["text", "id"]).why.endswith("(another order)")
 
 
 def test_a_header_with_other_columns_names_the_schema_mode_that_takes_them() -> None:
@@ -167,25 +167,25 @@ def test_a_header_with_other_columns_names_the_schema_mode_that_takes_them() -> 
     taking = (
         "take columns that come and go with `schema_mode: merge` below `target` (docs/reference/schemas.md)"
     )
-    assert taking in bad_header("a.csv", known, ["id", "text", "deleted"], may_merge=True).message
-    assert taking in bad_header("a.csv", known, ["id"], may_merge=True).message
+    assert taking in bad_header_error("a.csv", known, ["id", "text", "deleted"], may_merge=True).message
+    assert taking in bad_header_error("a.csv", known, ["id"], may_merge=True).message
     for found in (["text", "id"], ["id", "text", "TEXT"], ["id;text"]):
-        assert taking not in bad_header("a.csv", known, found, may_merge=True).message
-    assert taking not in bad_header("a.csv", known, ["id"]).message
+        assert taking not in bad_header_error("a.csv", known, found, may_merge=True).message
+    assert taking not in bad_header_error("a.csv", known, ["id"]).message
 
 
 def test_a_dataflow_that_may_not_rescue_values_is_not_told_to() -> None:
     value = ("a.parquet", "n", "int", "double", "5.5")
-    assert "schema_mode: rescue" in inexact_value(*value).message
-    assert "schema_mode" not in inexact_value(*value, may_rescue=False).message
+    assert "schema_mode: rescue" in inexact_value_error(*value).message
+    assert "schema_mode" not in inexact_value_error(*value, may_rescue=False).message
 
 
 @pytest.mark.parametrize(
     ("caused", "words"),
     [
-        ("java.io.IOException: Invalid sync!", "a block ends with another mark than the file's: it is damaged"),
-        ("java.io.IOException: Block read partially, the data may be corrupt", "a block has more records than it tells: it is damaged"),
-        ("a.b.ParquetDecodingException: could not verify page integrity, CRC checksum verification failed", "a page has another checksum than the one beside it: it is damaged"),
+        ("java.io.IOException: Invalid sync!", "a block does not end with the file's sync marker: it is damaged"),
+        ("java.io.IOException: Block read partially, the data may be corrupt", "a block has more records than its header says: it is damaged"),
+        ("a.b.ParquetDecodingException: could not verify page integrity, CRC checksum verification failed", "a page does not match its checksum: it is damaged"),
         ("shaded.TProtocolException: Required field 'x' was not found! Struct: org.a.B$C@15b5", "a page is damaged"),
         ("a.IncompatibleSchemaException: Cannot convert Avro type to SQL", "Cannot convert Avro type to SQL"),
         ("com.univocity.parsers.common.TextParsingException: Length of parsed input (6) exceeds the maximum number of characters defined in your parser settings (5).\nCaused by: java.lang.ArrayIndexOutOfBoundsException: Index 5 out of bounds for length 5", "a value is longer than maxCharsPerColumn of source.options allows: set that higher"),
@@ -206,7 +206,7 @@ def test_why_a_file_does_not_read_is_told_without_a_class_or_an_address(caused: 
 
 def test_of_a_header_of_many_columns_the_first_ones_are_shown() -> None:
     many = [f"c{number}" for number in range(1_300)]
-    why = bad_header("a.csv", (), [*many, "c0"]).why
+    why = bad_header_error("a.csv", (), [*many, "c0"]).why
     assert why == (
         "expected a header that names each column once, found c0,c1,c2,c3,c4,c5,c6,c7,c8,c9 and 1,291 more"
         " (c0: a column is named twice; give each another name)"

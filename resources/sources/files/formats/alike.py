@@ -22,13 +22,13 @@ def group_for_scans(
     groups: dict[tuple[object, ...], list[SourceFile]] = {}
     schemas_by_path = {file.path: form.schema_of_file(file, pinned) for file in files}
     for file in files:
-        own, spelt = schemas.get(file.path), folder_names([file.path]).values()
-        # Files with the same columns of folders have the same data columns, which take long to compare.
-        of_folders = frozenset(schemas_by_path[file.path].folders)
-        key = (form.scan_key(file.path), "" if own is None else own.json(), of_folders, *spelt)
+        own, folder_columns = schemas.get(file.path), folder_names([file.path]).values()
+        # The same folder columns imply the same data columns, which take longer to compare.
+        column_set = frozenset(schemas_by_path[file.path].folders)
+        key = (form.scan_key(file.path), "" if own is None else own.json(), column_set, *folder_columns)
         groups.setdefault(key, []).append(file)
-    for alike in groups.values():
-        for group in form.scanner.scan_groups(alike):
+    for candidates in groups.values():
+        for group in form.scanner.scan_groups(candidates):
             columns_of_file, own = schemas_by_path[group[0].path].data, schemas.get(group[0].path)
             if own is None or form.rules.rescues:
                 yield group, own or columns_of_file

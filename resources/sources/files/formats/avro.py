@@ -49,10 +49,10 @@ class AvroFiles(TypedFiles):
         """Check the headers; read values only of files whose types differ from the pinned ones."""
         bad = [self._headers.fault(file) for file in files]
         bad_files = {error.path: error for error in bad if error is not None}
-        sound = [file for file in files if file.path not in bad_files]
-        texts = {file.path: self._headers.schema(file) for file in sound if file.size}
+        sound_files = [file for file in files if file.path not in bad_files]
+        texts = {file.path: self._headers.schema(file) for file in sound_files if file.size}
         types = {path: self._headers.own_types(text) for path, text in texts.items() if text}
-        unknown = self._unknown_fields(sound, pinned)
+        unknown = self._unknown_fields(sound_files, pinned)
         return self._check_sound(spark, files, bad_files, types, unknown, pinned)
 
     def schemas(self, files: Sequence[SourceFile], data: StructType) -> Mapping[str, StructType]:
@@ -67,15 +67,15 @@ class AvroFiles(TypedFiles):
                 for name, data_type in self._headers.own_types(text).items()
                 if data_type is not None
             }
-            read = with_own_types(data, own)
+            file_schema = with_own_types(data, own)
             cut = [
                 name
                 for name, data_type in own.items()
                 if isinstance(data_type, str) and data_type in NANOSECONDS
             ]
-            if read != data:
+            if file_schema != data:
                 self._note_cut_times(cut)
-                schemas[file.path] = read
+                schemas[file.path] = file_schema
         return schemas
 
     def _unknown_fields(self, files: Sequence[SourceFile], pinned: PinnedSchema) -> Mapping[str, list[str]]:

@@ -39,12 +39,12 @@ class AvroColumns(TypedColumns):
     def infer(self, spark: SparkSession, files: Sequence[SourceFile]) -> StructType:
         """Return the columns of all files; Spark inspects one file for each distinct schema."""
         bad = {file: self._headers.fault(file) for file in files}
-        sound = [file for file in files if bad[file] is None]
-        for error in () if sound else bad.values():
+        sound_files = [file for file in files if bad[file] is None]
+        for error in () if sound_files else bad.values():
             assert error is not None
             raise error
         groups: dict[str, SourceFile] = {}
-        for file in sound:
+        for file in sound_files:
             groups.setdefault(self._headers.schema(file) or "", file)
         columns = merge_schemas(self._columns_of(spark, text, file) for text, file in groups.items())
         return self._form.rules.with_deferred_types(columns.jsonValue())

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructField, StructType
 
 _MADE_UP = re.compile(r"_c\d+")
-"""The names that Spark gives to columns without one."""
+"""The names that Spark gives to unnamed columns."""
 
 
 class CsvFiles(FormatReader):
@@ -56,16 +56,18 @@ class CsvFiles(FormatReader):
         The header is compared with the schema, so that a file with reordered columns fails.
         """
         form = self._headers.form_with_break(path)
-        of_text: dict[str, Option] = {"multiLine": True} if form.is_wide else {}
+        text_options: dict[str, Option] = {"multiLine": True} if form.is_wide else {}
         if form.needs_whole_text and form.line_break:
-            of_text["lineSep"] = form.line_break  # else Spark makes each line break in quotes a line feed
+            text_options["lineSep"] = (
+                form.line_break
+            )  # otherwise Spark turns line breaks in quotes into line feeds
         return {
             "header": True,
             "enforceSchema": infer,
             "sep": separator_of_path(path),
             "escape": form.escape,  # a quote in quotes is doubled (RFC 4180); Spark's own way is a backslash
             **({"charToEscapeQuoteEscaping": UNUSED_CHARACTER} if form.escape == form.quote else {}),
-            **of_text,
+            **text_options,
         }
 
     def scan_key(self, path: str) -> str:
@@ -105,12 +107,12 @@ class CsvFiles(FormatReader):
 
     def schema_of_file(self, file: SourceFile, pinned: PinnedSchema) -> PinnedSchema:
         """Return the schema without the columns of folders, unless the header names them, too."""
-        named = pinned.for_folders((*folder_names([file.path]), *pinned.folders))
-        if self.rules.rescues or not named.folders or not self._headers.has_headers:
-            return named
+        schema = pinned.for_folders((*folder_names([file.path]), *pinned.folders))
+        if self.rules.rescues or not schema.folders or not self._headers.has_headers:
+            return schema
         header = self._headers.first_record(file)
         names = () if header is None else fold_names(header.names)
-        return named.for_folders(name for name in named.folders if name.lower() not in names)
+        return schema.for_folders(name for name in schema.folders if name.lower() not in names)
 
     def parse_value(self, file_field: StructField, pinned_field: StructField) -> Column:
         """Parse a text with the user's options; NULL if the column's type does not hold it exactly."""
@@ -144,7 +146,7 @@ class CsvFiles(FormatReader):
         form = self._headers.form(files[0].path)
         if files[0].path not in self._check.line_by_line:
             if form.header and any(_MADE_UP.fullmatch(name) for name in schema.names):
-                changes = {**changes, "enforceSchema": "true"}  # Spark compares no names that it has made up
+                changes = {**changes, "enforceSchema": "true"}  # Spark does not compare names that it made up
             return self.scan(spark, files, schema, scanner, **changes)
         text = F.col(TEXT)
         if any(file.path in self._check.with_header_again for file in files):

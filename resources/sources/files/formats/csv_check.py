@@ -16,14 +16,14 @@ from partitions.records.csv_lines import CsvItem, CsvRule
 from partitions.records.forms import TextOptions
 from partitions.records.judge import Fault
 from partitions.schema_policy import may_take_columns
-from resources.sources.files.beside_folders import contradicts, fault_beside_folder, folder_fields
+from resources.sources.files.beside_folders import differs_from_folder, folder_conflict_fault, folder_fields
 from resources.sources.files.checked import BadRecord, CheckedFiles, sort_by_file
-from resources.sources.files.failures import bad_encoding, bad_records, open_quote
+from resources.sources.files.failures import bad_encoding_error, bad_records_error, open_quote_error
 from resources.sources.files.first_values import first_values
 from resources.sources.files.formats.alike import group_for_scans, select_columns
 from resources.sources.files.formats.csv_headers import (
     CsvHeaders,
-    doubled_name_errors,
+    doubled_header_errors,
     fold_names,
     header_error,
 )
@@ -70,10 +70,10 @@ class CsvCheck:
 
     def check(self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema) -> CheckedFiles:
         """Compare the headers, and check all records against the rule of the schema."""
-        bad_files = {} if self._form.rules.is_strict else doubled_name_errors(self._headers.of(files))
+        bad_files = {} if self._form.rules.is_strict else doubled_header_errors(self._headers.of(files))
         records: list[tuple[str, BadRecord]] = []
-        sound = [file for file in files if file.path not in bad_files]
-        for group, schema in group_for_scans(self._form, sound, pinned):
+        sound_files = [file for file in files if file.path not in bad_files]
+        for group, schema in group_for_scans(self._form, sound_files, pinned):
             checked = self._check_alike(spark, group, schema, pinned)
             bad_files |= checked.bad_files
             records += checked.bad_records
@@ -119,14 +119,14 @@ class CsvCheck:
             F.try_validate_utf8(text).alias(TEXT),
             *[faulty_text.alias(f"c{number}") for number, (*_, faulty_text) in enumerate(value_faults)],
         )
-        spelt = folder_fields(files[0].path, pinned)
+        spellings = folder_fields(files[0].path, pinned)
         first_lines = rejected.limit(MOST_AT_ONCE + 1).collect()
         lines = _RejectedLines(rule)
         for row in first_lines if len(first_lines) <= MOST_AT_ONCE else rejected.toLocalIterator():
             faults = (
                 misread_fault(*rule.fields[place], value)
                 if is_own_form
-                else fault_beside_folder(name := rule.fields[place][0], spelt[name], row["path"], value)
+                else folder_conflict_fault(name := rule.fields[place][0], spellings[name], row["path"], value)
                 for number, (place, is_own_form, _) in enumerate(value_faults)
                 if (value := row[f"c{number}"]) is not None
             )
@@ -154,8 +154,8 @@ class CsvCheck:
         values = texts() if positions else ()
         misread_texts: list[tuple[int, Column]] = []
         for place, data_type in positions:
-            read = partial(parse_text, values[place], options=self._form.own_options)
-            is_wrong = values[place].isNotNull() & is_misread(read, data_type_of(data_type))
+            parse = partial(parse_text, values[place], options=self._form.own_options)
+            is_wrong = values[place].isNotNull() & is_misread(parse, data_type_of(data_type))
             misread_texts.append((place, F.when(is_wrong, values[place])))
         return misread_texts
 
@@ -168,16 +168,18 @@ class CsvCheck:
         """
         from pyspark.sql import functions as F
 
-        spelt = folder_fields(files[0].path, pinned)
-        both = [(place, name) for place, (name, _) in enumerate(rule.fields) if name in spelt]
-        if not both or self._form.rules.rescues:
+        spellings = folder_fields(files[0].path, pinned)
+        shared_columns = [(place, name) for place, (name, _) in enumerate(rule.fields) if name in spellings]
+        if not shared_columns or self._form.rules.rescues:
             return []
         values = self._values_of_line(rule)
         contradicting: list[tuple[int, Column]] = []
-        for place, name in both:
+        for place, name in shared_columns:
             text, data_type = values[place], pinned.struct[name].dataType
-            folder = folder_column(self._form.scanner.path_of(files), spelt[name])
-            is_different = contradicts(parse_text(text, data_type, self._form.own_options), folder, data_type)
+            folder = folder_column(self._form.scanner.path_of(files), spellings[name])
+            is_different = differs_from_folder(
+                parse_text(text, data_type, self._form.own_options), folder, data_type
+            )
             contradicting.append((place, F.when(is_different, text)))
         return contradicting
 
@@ -204,18 +206,18 @@ class CsvCheck:
         for file in files:
             path, items = file.path, rejected.items.get(file.path, [])
             suspicious = bool(items) or rejected.headers.get(path, 0) != 1
-            wrong = self._find_header_error(file, pinned) if form.header and suspicious else None
+            header_fault = self._find_header_error(file, pinned) if form.header and suspicious else None
             if path in rejected.undecodable:
                 bad_files[path] = self._encoding_error(path, find_undecodable_line(self._form.place, path))
-            elif wrong is not None:
-                bad_files[path] = wrong
+            elif header_fault is not None:
+                bad_files[path] = header_fault
             else:
                 if form.header and (header := self._headers.first_record(file)) is not None:
                     lines.next(path, header.text)  # the header is no record, also if one has its text
                 numbered = [(lines.next(path, item.text), item) for item in items]
                 opened = next((line for line, item in numbered if item.is_open), None)
                 if any(item.is_open for item in items):
-                    bad_files[path] = open_quote(path, opened, over_lines=form.over_lines)
+                    bad_files[path] = open_quote_error(path, opened, over_lines=form.over_lines)
                 records += [
                     (path, BadRecord.of(item.fault, item.text, line))
                     for line, item in sorted(numbered, key=lambda pair: pair[0] or 0)
@@ -243,17 +245,17 @@ class CsvCheck:
                 if rejected_here and form.encoding is None
                 else None
             )
-            wrong = self._find_header_error(file, pinned) if form.header else None
+            header_fault = self._find_header_error(file, pinned) if form.header else None
             if line is not None:
                 bad_files[file.path] = self._encoding_error(file.path, line)
-            elif wrong is not None:
-                bad_files[file.path] = wrong
+            elif header_fault is not None:
+                bad_files[file.path] = header_fault
             elif rejected_here and (items := self._find_bad_items(file.path, rule)):
                 bad_files[file.path] = self._bad_file(file.path, items)
-        sound = [file for file in files if file.path not in bad_files]
-        bad_files |= self._misread_files(spark, sound, rule)
-        sound = [file for file in files if file.path not in bad_files]
-        return CheckedFiles(bad_files | self._contradicting_files(spark, sound, rule, pinned))
+        sound_files = [file for file in files if file.path not in bad_files]
+        bad_files |= self._misread_files(spark, sound_files, rule)
+        sound_files = [file for file in files if file.path not in bad_files]
+        return CheckedFiles(bad_files | self._contradicting_files(spark, sound_files, rule, pinned))
 
     def _find_bad_items(self, path: str, rule: CsvRule) -> Sequence[CsvItem]:
         """Return the bad records of a whole text."""
@@ -288,36 +290,40 @@ class CsvCheck:
         """Return the files with a value that contradicts the folder, without line numbers."""
         from pyspark.sql import functions as F
 
-        spelt = folder_fields(files[0].path, pinned) if files and not self._form.rules.rescues else {}
-        both = [name for name, _ in rule.fields if name in spelt]
-        if not both:
+        spellings = folder_fields(files[0].path, pinned) if files and not self._form.rules.rescues else {}
+        shared_names = [name for name, _ in rule.fields if name in spellings]
+        if not shared_names:
             return {}
         path, columns = self._form.scanner.path_of(files), pinned.struct
         contradicting_texts = [
             F.when(
-                contradicts(F.col(quoted(name)), folder_column(path, spelt[name]), columns[name].dataType),
+                differs_from_folder(
+                    F.col(quoted(name)), folder_column(path, spellings[name]), columns[name].dataType
+                ),
                 F.col(quoted(name)).cast("string"),
             )
-            for name in both
+            for name in shared_names
         ]
         rows = self._form.scan(spark, files, select_columns(columns, [name for name, _ in rule.fields]))
         bad_files: dict[str, BadFile] = {}
         for bad_path, place, value in first_values(rows, path, contradicting_texts):
-            fault = fault_beside_folder(both[place], spelt[both[place]], bad_path, value)
+            fault = folder_conflict_fault(
+                shared_names[place], spellings[shared_names[place]], bad_path, value
+            )
             record = BadRecord.of(fault)
-            bad = bad_records(bad_path, [record], show=self._form.dataflow.show_bad_records)
+            bad = bad_records_error(bad_path, [record], show=self._form.dataflow.show_bad_records)
             bad_files.setdefault(bad_path, bad)
         return bad_files
 
     def _encoding_error(self, path: str, line: int | None) -> BadFile:
         encoding = detect_encoding(self._form.place, path) or "windows-1252"
-        return bad_encoding(path, line, f"encoding: {encoding}", detect_binary(self._form.place, path))
+        return bad_encoding_error(path, line, f"encoding: {encoding}", detect_binary(self._form.place, path))
 
     def _bad_file(self, path: str, items: Sequence[CsvItem]) -> BadFile:
         if items[0].is_open:
-            return open_quote(path, items[0].line, over_lines=self._headers.form(path).over_lines)
+            return open_quote_error(path, items[0].line, over_lines=self._headers.form(path).over_lines)
         records = [BadRecord.of(item.fault, item.text, item.line) for item in items]
-        return bad_records(path, records, show=self._form.dataflow.show_bad_records)
+        return bad_records_error(path, records, show=self._form.dataflow.show_bad_records)
 
     def _find_header_error(self, file: SourceFile, pinned: PinnedSchema) -> BadFile | None:
         """Return the error for a file's header; None if it is as expected."""
@@ -344,13 +350,13 @@ class _RejectedLines:
         self.line_by_line: set[str] = set()
         self._names = fold_names([name for name, _ in rule.fields])
 
-    def add(self, path: str, line: str | None, by_spark: Fault | None) -> None:
+    def add(self, path: str, line: str | None, spark_fault: Fault | None) -> None:
         """Judge a line and note the result.
 
         Args:
             path: of its file.
             line: the text; None if its bytes are no text.
-            by_spark: the fault that Spark found in a value of it; None if there is none.
+            spark_fault: the fault that Spark found in a value of it; None if there is none.
         """
         if line is None:
             self.undecodable.add(path)
@@ -362,8 +368,8 @@ class _RejectedLines:
             self.headers[path] = 1
         elif (item := self.rule.judge(line)) is not None:
             self.items.setdefault(path, []).append(item._replace(text=line))
-        elif by_spark is not None and not self.rule.form.is_skippable(line):
-            self.items.setdefault(path, []).append(CsvItem(None, line, by_spark, False))
+        elif spark_fault is not None and not self.rule.form.is_skippable(line):
+            self.items.setdefault(path, []).append(CsvItem(None, line, spark_fault, False))
         elif not line.strip(SKIPPED_CHARACTERS):
             self.line_by_line.add(path)
 

@@ -13,7 +13,7 @@ from partitions.path.source import SourceFile
 from partitions.records.csv_form import CsvForm
 from partitions.sources.formats import Option
 from resources.connections.places import Place
-from resources.sources.files.failures import bad_header
+from resources.sources.files.failures import bad_header_error
 from resources.sources.files.lines import read_beginning
 
 _HEADERS_KEPT = 10_000
@@ -109,10 +109,10 @@ def has_name_twice(names: Sequence[str]) -> bool:
     return len(set(fold_names(names))) < len(names)
 
 
-def doubled_name_errors(headers: Mapping[str, CsvHeader]) -> dict[str, BadFile]:
+def doubled_header_errors(headers: Mapping[str, CsvHeader]) -> dict[str, BadFile]:
     """Return the error for each file whose header names a column twice, by path."""
     return {
-        path: bad_header(path, (), header.names)
+        path: bad_header_error(path, (), header.names)
         for path, header in headers.items()
         if has_name_twice(header.names)
     }
@@ -129,4 +129,4 @@ def header_error(path: str, expected: Sequence[str], header: CsvHeader, *, may_m
     """
     if fold_names(expected) == fold_names(header.names):
         return None
-    return bad_header(path, expected, header.names, may_merge=may_merge)
+    return bad_header_error(path, expected, header.names, may_merge=may_merge)

@@ -13,7 +13,7 @@ from partitions.schema_merging import with_wider_integers, with_widest_integers
 from partitions.schema_types import Schema
 from resources.sources.files.checked import CheckedFiles
 from resources.sources.files.exact_texts import is_exact
-from resources.sources.files.failures import bad_header
+from resources.sources.files.failures import bad_header_error
 from resources.sources.files.formats.alike import group_for_scans
 from resources.sources.files.formats.csv_headers import (
     CsvHeaders,
@@ -58,14 +58,16 @@ class CsvColumns(FileColumns):
         headers = (
             self._headers.of(files) if self._headers.has_headers else self._headers.numbered_names(files)
         )
-        sound = {path: header for path, header in headers.items() if not has_name_twice(header.names)}
-        if not sound:
+        sound_headers = {path: header for path, header in headers.items() if not has_name_twice(header.names)}
+        if not sound_headers:
             for path, header in headers.items():
-                raise bad_header(path, (), header.names)
+                raise bad_header_error(path, (), header.names)
             return None
-        names = next(iter(sound.values())).names
-        alike = [file for file in files if file.path in sound and sound[file.path].names == names]
-        return struct_of(self._types_of_sample(spark, alike, names))
+        names = next(iter(sound_headers.values())).names
+        files_with_names = [
+            file for file in files if file.path in sound_headers and sound_headers[file.path].names == names
+        ]
+        return struct_of(self._types_of_sample(spark, files_with_names, names))
 
     @override
     def names_of(
@@ -98,8 +100,8 @@ class CsvColumns(FileColumns):
             ):
                 groups.setdefault((separator_of_path(file.path), *header.names), []).append(file)
         columns: dict[str, StructType] = {}
-        for (_, *names), alike in groups.items():
-            for group in self._form.scanner.scan_groups(alike):
+        for (_, *names), files_with_header in groups.items():
+            for group in self._form.scanner.scan_groups(files_with_header):
                 fields = self._types_of_texts(spark, group, names)["fields"]
                 new = [field for field in fields if field["name"].lower() not in pinned_names]
                 columns[group[0].path] = struct_of({"type": "struct", "fields": new})
@@ -142,13 +144,13 @@ class CsvColumns(FileColumns):
         """
         sample = self._types_of_texts(spark, files, names)
         fields = [
-            {**field, "type": type_of_sample(field["type"], of_all["type"])}
-            for field, of_all in zip(first["fields"], sample["fields"], strict=True)
+            {**field, "type": type_of_sample(field["type"], sample_field["type"])}
+            for field, sample_field in zip(first["fields"], sample["fields"], strict=True)
         ]
         schema = {**first, "fields": fields}
         has_text = any(
-            field["type"] in INTEGER_BITS and of_all["type"] == "string"
-            for field, of_all in zip(fields, sample["fields"], strict=True)
+            field["type"] in INTEGER_BITS and sample_field["type"] == "string"
+            for field, sample_field in zip(fields, sample["fields"], strict=True)
         )
         return self._with_wider_integers(spark, files, names, schema) if has_text else schema
 
@@ -167,19 +169,19 @@ class CsvColumns(FileColumns):
         from pyspark.sql import functions as F
 
         wide = with_widest_integers(columns)["fields"]
-        whole = [field["name"] for field in columns["fields"] if field["type"] in INTEGER_BITS]
+        integer_names = [field["name"] for field in columns["fields"] if field["type"] in INTEGER_BITS]
         fits = all_of(
             [
                 F.coalesce(is_exact(F.col(quoted(field["name"])), field["type"], reading), F.lit(True))
                 for field in wide
             ]
         )
-        if not whole:
+        if not integer_names:
             return columns
         rows = self.as_texts(spark, files, [field["name"] for field in wide]).where(fits)
-        texts = [F.col(quoted(name)) for name in whole]
+        texts = [F.col(quoted(name)) for name in integer_names]
         types = types_of_texts(rows, texts, self._form.source.options, reading, several=False)
-        widened = dict(zip(whole, types, strict=True))
+        widened = dict(zip(integer_names, types, strict=True))
         fields = [{**field, "type": widened.get(field["name"], field["type"])} for field in columns["fields"]]
         return {**columns, "fields": fields}
 

@@ -18,7 +18,7 @@ from partitions.path.source import SourceFile
 from partitions.records.judge import Fault
 from partitions.sources.formats import ExcelOptions
 from resources.connections.places import Place
-from resources.sources.files.beside_folders import fault_beside_folder, folder_fields
+from resources.sources.files.beside_folders import folder_conflict_fault, folder_fields
 from resources.sources.files.cells import (
     Cell,
     MisfitError,
@@ -29,7 +29,7 @@ from resources.sources.files.cells import (
     is_blank,
 )
 from resources.sources.files.checked import MOST_NAMED_RECORDS, BadRecord, CheckedFiles
-from resources.sources.files.failures import bad_records, unknown_field, without_known_columns
+from resources.sources.files.failures import bad_records_error, no_known_columns_error, unknown_field_error
 from resources.sources.files.formats.alike import select_columns
 from resources.sources.files.formats.excel_inferring import ExcelColumns
 from resources.sources.files.formats.excel_sheets import ExcelSheets, other_sheets, unnamed_column
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 _STAGED_ENDING = "-0.parquet"
 _BATCH = 10_000
-"""Rows that are converted at once."""
+"""Rows in a batch."""
 
 
 class ExcelFiles(FormatReader):
@@ -122,7 +122,7 @@ class ExcelFiles(FormatReader):
 
     def _bad_file(self, file: SourceFile, bad: _BadRecords) -> BadFile:
         total = f"{bad.total} bad records in all" if bad.total > 1 else None
-        return bad_records(file.path, bad.named, show=self.dataflow.show_bad_records, total=total)
+        return bad_records_error(file.path, bad.named, show=self.dataflow.show_bad_records, total=total)
 
     def _stage(self, file: SourceFile, pinned: PinnedSchema) -> _BadRecords:
         """Write a workbook as Parquet, unless it has bad records, which are returned.
@@ -135,11 +135,11 @@ class ExcelFiles(FormatReader):
             return _BadRecords()
         data = self.schema_of_file(file, pinned).data
         sheet = self._sheets.read(file)
-        spelt = {} if self._options.header_row == 0 else folder_fields(file.path, pinned)
-        with_folders = select_columns(pinned.struct, [*data.names, *spelt])
+        spellings = {} if self._options.header_row == 0 else folder_fields(file.path, pinned)
+        with_folders = select_columns(pinned.struct, [*data.names, *spellings])
         columns = self._columns(file, sheet, with_folders, is_declared=pinned.declared is not None)
         data = select_columns(with_folders, [*data.names, *columns])
-        rows = _SheetRows(file.path, sheet, data, columns, spelt)
+        rows = _SheetRows(file.path, sheet, data, columns, spellings)
         with self.staging.batches(file.path, arrow_schema(data)) as batches:
             self._sheets.note_records(file, sheet, rows.write(batches))
         if not rows.bad.total:
@@ -169,9 +169,11 @@ class ExcelFiles(FormatReader):
                 f"sheet {sheet.name}, row {sheet.header_row} (options.header_row)",
                 other_sheets(sheet),
             )
-            raise without_known_columns(file.path, data.names, unknown, place, hint, is_declared=is_declared)
+            raise no_known_columns_error(file.path, data.names, unknown, place, hint, is_declared=is_declared)
         if unknown and self.rules.is_strict and self.dataflow.unknown_fields != "ignore":
-            raise unknown_field(file.path, unknown, sheet.header_row, self.dataflow, is_declared=is_declared)
+            raise unknown_field_error(
+                file.path, unknown, sheet.header_row, self.dataflow, is_declared=is_declared
+            )
         return columns
 
 
@@ -200,11 +202,11 @@ class _SheetRows:
         sheet: Sheet,
         data: StructType,
         columns: Mapping[str, int],
-        spelt: Mapping[str, str],
+        spellings: Mapping[str, str],
     ) -> None:
         """Store the columns; raise ConfigurationError for a type that no cell can have."""
         self._path, self._sheet, self._schema = path, sheet, data
-        self._spelt = spelt
+        self._spellings = spellings
         self.bad = _BadRecords()
         self._named = {column.number for column in sheet.columns} | set(columns.values())
         self._columns: list[tuple[Any, int | None, Callable[[Cell], Any]]] = []
@@ -245,24 +247,24 @@ class _SheetRows:
                 return None
 
         for record in records:
-            noting(self._check_named, record)
+            noting(self._check_has_name, record)
         schema = arrow_schema(self._schema)
         arrays = [
             pa.array([noting(self._convert, record, *column) for record in records], type_)
             for column, type_ in zip(self._columns, schema.types, strict=True)
         ]
-        in_order = [bad[row] for row in sorted(bad)]
-        self.bad = _BadRecords([*self.bad.named, *in_order][:MOST_NAMED_RECORDS], self.bad.total + len(bad))
+        bad_in_order = [bad[row] for row in sorted(bad)]
+        self.bad = _BadRecords(
+            [*self.bad.named, *bad_in_order][:MOST_NAMED_RECORDS], self.bad.total + len(bad)
+        )
         return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
-    def _check_named(self, record: SheetRecord) -> None:
+    def _check_has_name(self, record: SheetRecord) -> None:
         """Raise _BadCellError if a value is in a column without a name."""
         for number, cell in enumerate(record.cells):
             if cell is not None and not is_blank(cell) and number not in self._named:
                 row = self._sheet.header_row
-                below = (
-                    f"below a name of the header in row {row}" if row else "in the columns of source.schema"
-                )
+                below = f"below a name in header row {row}" if row else "in the columns of source.schema"
                 message = f"expected values {below} only, found {describe_cell(cell)}"
                 hint = "options.header_row can name another row" if row else ""
                 raise self._bad_cell(record, number, Fault(message, hint=hint))
@@ -280,7 +282,7 @@ class _SheetRows:
             return None
         try:
             value = convert(cell)
-            if field.name in self._spelt:
+            if field.name in self._spellings:
                 self._check_beside_folder(record, field.name, number, value, convert)
         except MisfitError as misfit:
             if is_blank(cell):
@@ -295,13 +297,15 @@ class _SheetRows:
         self, record: SheetRecord, column: str, number: int, value: Any, convert: Callable[[Cell], Any]
     ) -> None:
         """Raise _BadCellError if a cell contradicts the folder that names its column."""
-        text = folder_value(self._path, self._spelt[column])
+        text = folder_value(self._path, self._spellings[column])
         if text is None or convert(text) != value:
-            fault = fault_beside_folder(column, self._spelt[column], self._path, None)
+            fault = folder_conflict_fault(column, self._spellings[column], self._path, None)
             raise self._bad_cell(record, number, fault)
 
     def _bad_cell(self, record: SheetRecord, number: int, fault: Fault) -> _BadCellError:
         text = "; ".join("" if cell is None else as_text(cell) for cell in record.cells)
         cell = record.cells[number]
-        of_cell = fault._replace(value=None if cell is None else as_text(cell))
-        return _BadCellError(BadRecord.of(of_cell, text, where=f"{self._sheet.place(record.row, number)}: "))
+        cell_fault = fault._replace(value=None if cell is None else as_text(cell))
+        return _BadCellError(
+            BadRecord.of(cell_fault, text, where=f"{self._sheet.place(record.row, number)}: ")
+        )

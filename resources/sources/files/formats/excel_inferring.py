@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from typing_extensions import override
 
 from partitions.path.source import SourceFile
-from resources.sources.files.cells import inferred_type, is_blank, kind_of_cell
+from resources.sources.files.cells import infer_type, is_blank, kind_of_cell
 from resources.sources.files.checked import CheckedFiles
 from resources.sources.files.formats.excel_sheets import ExcelSheets, unnamed_column
 from resources.sources.files.formats.format import FileColumns, FormatReader
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 _SAMPLE_ROWS = 10_000
-"""Of a file, for its types."""
+"""Records of a file that its types are inferred from."""
 
 
 class ExcelColumns(FileColumns):
@@ -58,7 +58,7 @@ class ExcelColumns(FileColumns):
             return None
         schema = StructType()
         for key, name in names.items():
-            schema = schema.add(name, inferred_type(kinds[key]) or StringType())
+            schema = schema.add(name, infer_type(kinds[key]) or StringType())
         return schema
 
     @override

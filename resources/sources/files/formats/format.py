@@ -21,7 +21,7 @@ from resources.connections.places import Place
 from resources.listing.failures import store_failures
 from resources.sources.files.checked import CheckedFiles
 from resources.sources.files.copies import REWRITTEN_ENDING, FileCopies, Rewrite
-from resources.sources.files.failures import bad_document
+from resources.sources.files.failures import bad_document_error
 from resources.sources.files.formats.schema_rules import SchemaRules
 from resources.sources.files.paths import folder_names
 from resources.sources.files.pinned import PinnedSchema
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructField, StructType
 
 _ENDING = re.compile(r"(?:\.\w+){0,2}$", re.ASCII)
-"""How a name ends, by which Spark unpacks."""
+"""The ending of a name, by which Spark decompresses."""
 
 CORRUPT = "_corrupt_record"
 """The column of a scan for the text of a record that does not parse."""
@@ -284,7 +284,7 @@ class FileColumns(ABC):
                 bad = find_bad_file(error, copies)
                 if bad is None:
                     raise
-                raise bad_document(copies[bad.path].path, bad.why) from error
+                raise bad_document_error(copies[bad.path].path, bad.why) from error
 
     def with_empty_texts(
         self, spark: SparkSession, files: Sequence[SourceFile], schema: Schema

@@ -66,12 +66,12 @@ class _Json(FormatReader):
                 TextOptions.of(self.source.options),
             )
             names = first_record_names(read_beginning(self.place, group[0].path, json_encoding(self.source)))
-            by_spark: list[SparkJudge] = []
+            judges: list[SparkJudge] = []
             if rule.pattern.schema is not None:
-                by_spark.append(OwnForms.of(rule.pattern.schema, self.own_options))
+                judges.append(OwnForms.of(rule.pattern.schema, self.own_options))
                 path = self.scanner.path_of(group)
-                by_spark.append(FolderFields.of(group, pinned, path, self.own_options))
-            checked = self._check_alike(spark, group, rule, names, by_spark)
+                judges.append(FolderFields.of(group, pinned, path, self.own_options))
+            checked = self._check_alike(spark, group, rule, names, judges)
             bad_files |= checked.bad_files
             records += checked.bad_records
             unknown |= checked.unknown
@@ -85,7 +85,7 @@ class _Json(FormatReader):
         files: Sequence[SourceFile],
         rule: JsonRule,
         names: MemberOrder | None,
-        by_spark: Sequence[SparkJudge],
+        judges: Sequence[SparkJudge],
     ) -> CheckedFiles:
         """Check files that are read in one scan."""
         raise NotImplementedError
@@ -140,7 +140,7 @@ class NdjsonFiles(_Json):
         files: Sequence[SourceFile],
         rule: JsonRule,
         names: MemberOrder | None,
-        by_spark: Sequence[SparkJudge],
+        judges: Sequence[SparkJudge],
     ) -> CheckedFiles:
         rows = lines_of(spark, self.scanner, files, self.own_options)
         most = self.dataflow.max_bad_records
@@ -154,7 +154,7 @@ class NdjsonFiles(_Json):
             most,
             lambda texts: LineNumbers(self.place, texts, json_encoding(self.source)),
             partial(undecodable, self),
-            by_spark,
+            judges,
         )
 
 
@@ -183,7 +183,7 @@ class JsonFiles(_Json):
         files: Sequence[SourceFile],
         rule: JsonRule,
         names: MemberOrder | None,
-        by_spark: Sequence[SparkJudge],
+        judges: Sequence[SparkJudge],
     ) -> CheckedFiles:
         rows = lines_of(spark, self.scanner, files, self.own_options, wholetext="true")
         path = self.scanner.path_of(files)
@@ -195,5 +195,5 @@ class JsonFiles(_Json):
             files,
             lambda name: read_text(self.place, name, json_encoding(self.source)),
             partial(undecodable, self),
-            by_spark,
+            judges,
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from partitions.errors import BadFile
 from partitions.records.options import non_utf8_encoding
 from partitions.sources import FilesSource
-from resources.sources.files.failures import bad_encoding
+from resources.sources.files.failures import bad_encoding_error
 from resources.sources.files.formats.format import FormatReader
 from resources.sources.files.lines import detect_binary, detect_encoding, find_undecodable_line
 
@@ -24,7 +24,7 @@ def undecodable(form: FormatReader, path: str) -> BadFile | None:
         return None
     encoding, binary = detect_encoding(form.place, path), detect_binary(form.place, path)
     if form.READS_DOCUMENTS:
-        return bad_encoding(path, line, f"encoding: {encoding or 'windows-1252'}", binary)
-    return bad_encoding(
+        return bad_encoding_error(path, line, f"encoding: {encoding or 'windows-1252'}", binary)
+    return bad_encoding_error(
         path, line, 'encoding: windows-1252, lineSep: "\\n"' if encoding is None else None, binary
     )

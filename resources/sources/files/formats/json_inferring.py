@@ -20,7 +20,7 @@ from partitions.schema_policy import defers_types
 from partitions.schema_types import Schema
 from partitions.untyped_columns import without_values
 from resources.sources.files.checked import CheckedFiles
-from resources.sources.files.failures import bad_document, bad_records, names_in_two_cases
+from resources.sources.files.failures import bad_document_error, bad_records_error, names_in_two_cases_error
 from resources.sources.files.formats.format import CORRUPT, FileColumns, FormatReader
 from resources.sources.files.formats.json_bytes import json_encoding, undecodable
 from resources.sources.files.formats.variants import (
@@ -41,10 +41,10 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 _LOOKED_AT = 10_000
-"""Records of a sample whose texts say whether a column holds times."""
+"""Records of a sample that are tested for times."""
 
 _EMPTY_TEXT = r'[:\[,]\s*""'
-"""Where a value that is an empty text may stand."""
+"""A place where a value may be an empty text."""
 
 _IN_TWO_CASES = re.compile(r"\[COLUMN_ALREADY_EXISTS\]")
 
@@ -131,7 +131,7 @@ class JsonColumns(FileColumns):
             BadFile: such a record is part of a document, or was staged.
         """
         deep, _ = self._inspect(spark, files)
-        # Rows that were staged have no copies: these would lie where they lie.
+        # Copies of staged rows would overwrite them: both lie in the staging folder.
         is_staged = self._form.place.url.startswith(self._form.staging.place.url)
         if self._form.READS_DOCUMENTS or is_staged:
             for file in files:
@@ -190,19 +190,19 @@ class JsonColumns(FileColumns):
         from pyspark.sql import functions as F
 
         if self._inspected is None or self._inspected[0] != tuple(files):
-            whole = {"wholetext": "true"} if self._form.READS_DOCUMENTS else {}
+            text_options = {"wholetext": "true"} if self._form.READS_DOCUMENTS else {}
             texts = [
-                lines_of(spark, self._form.scanner, group, self._form.own_options, **whole).select(
+                lines_of(spark, self._form.scanner, group, self._form.own_options, **text_options).select(
                     self._form.scanner.path_of(group).alias("path"), TEXT
                 )
                 for group in self._form.scanner.scan_groups(files)
             ]
             text = F.col(TEXT)
             record = F.try_parse_json(F.ltrim(text, F.lit("\ufeff")))
-            looked = reduce(lambda rows, more: rows.union(more), texts).withColumn(
+            inspected_texts = reduce(lambda rows, more: rows.union(more), texts).withColumn(
                 "is_deep", is_deeper(text, MOST_LEVELS)
             )
-            (row,) = looked.agg(
+            (row,) = inspected_texts.agg(
                 F.collect_set(F.when(F.col("is_deep"), F.col("path"))).alias("deep"),
                 F.schema_of_variant_agg(F.when(text.rlike(_EMPTY_TEXT) & ~F.col("is_deep"), record)).alias(
                     "shape"
@@ -223,7 +223,7 @@ class JsonColumns(FileColumns):
             (1, MOST_LEVELS + 1),
         )
         where = "" if self._form.READS_DOCUMENTS else f"line {number}: "
-        return bad_document(
+        return bad_document_error(
             path,
             f"{where}expected objects and arrays at most {MOST_LEVELS} levels deep where types are inferred, found {levels}:"
             " declare source.schema, with the field that holds them as string or variant",
@@ -264,23 +264,23 @@ class JsonColumns(FileColumns):
             BadFile: a file spells a name in two ways, or an object of it has a name twice.
         """
         if len(files) == 1:
-            spelt = find_case_conflict_in_records(
+            two_spellings = find_case_conflict_in_records(
                 read_text(self._form.place, files[0].path, json_encoding(self._form.source))
             )
-            if spelt is None:
+            if two_spellings is None:
                 self._refuse_unreadable(spark, files)
                 raise error
-            raise names_in_two_cases(files[0].path, *spelt) from error
+            raise names_in_two_cases_error(files[0].path, *two_spellings) from error
         spellings: dict[str, str] = {}
-        alike: list[SourceFile] = []
+        files_spelled_alike: list[SourceFile] = []
         for file in files:
             names = self._infer_columns(spark, [file]).names
             if all(spellings.get(name.casefold(), name) == name for name in names):
                 spellings |= {name.casefold(): name for name in names}
-                alike.append(file)
-        if len(alike) == len(files):
+                files_spelled_alike.append(file)
+        if len(files_spelled_alike) == len(files):
             raise error
-        return alike
+        return files_spelled_alike
 
     def _refuse_unreadable(self, spark: SparkSession, files: Sequence[SourceFile]) -> None:
         """Raise BadFile for the first file without a readable record."""
@@ -293,15 +293,17 @@ class JsonColumns(FileColumns):
                 rule.judge_document(text) if self._form.READS_DOCUMENTS else (None, rule.judge_lines(text))
             )
             if fault is not None:
-                raise bad_document(file.path, fault.reason)
+                raise bad_document_error(file.path, fault.reason)
             if items:
-                raise bad_records(file.path, bad_records_of(items), show=self._form.dataflow.show_bad_records)
+                raise bad_records_error(
+                    file.path, bad_records_of(items), show=self._form.dataflow.show_bad_records
+                )
             if file.path in self._inspect(spark, files).deep:
                 raise self._depth_error(file.path)
-            if (spelt := find_case_conflict_in_records(text)) is not None:
-                raise names_in_two_cases(file.path, *spelt)
+            if (two_spellings := find_case_conflict_in_records(text)) is not None:
+                raise names_in_two_cases_error(file.path, *two_spellings)
             if (why := _why_none_reads(text, documents=self._form.READS_DOCUMENTS)) is not None:
-                raise bad_document(file.path, why)
+                raise bad_document_error(file.path, why)
 
     def _with_times(
         self, spark: SparkSession, files: Sequence[SourceFile], inferred: StructType
@@ -312,11 +314,11 @@ class JsonColumns(FileColumns):
         """
         from pyspark.sql.types import StructField, StructType
 
-        named = self._form.dataflow.column.columns if self._form.dataflow.kind == "column" else ()
+        watermark_columns = self._form.dataflow.column.columns if self._form.dataflow.kind == "column" else ()
         texts = [
             column
             for column in inferred.fields
-            if column.name in named and column.dataType.simpleString() == "string"
+            if column.name in watermark_columns and column.dataType.simpleString() == "string"
         ]
         if not texts:
             return inferred

@@ -71,9 +71,9 @@ class ParquetFiles(TypedFiles):
         footers = self._footers.read(files)
         bad = [bad_footer(path, footer) for path, footer in footers.items()]
         bad_files = {error.path: error for error in bad if error is not None}
-        sound = [file for file in files if file.path not in bad_files]
+        sound_files = [file for file in files if file.path not in bad_files]
         types = {path: footer.types for path, footer in footers.items()}
-        unknown = self._unknown_fields(sound, pinned)
+        unknown = self._unknown_fields(sound_files, pinned)
         return self._check_sound(spark, files, bad_files, types, unknown, pinned)
 
     def _note_nanoseconds(self, data: StructType, nanoseconds: Mapping[FieldPath, bool]) -> None:

@@ -14,7 +14,7 @@ from partitions.errors import BadFile
 from partitions.path.source import SourceFile
 from resources.sources.files.checked import CheckedFiles
 from resources.sources.files.converting import struct_of_own_types
-from resources.sources.files.failures import bad_document, doubled_names, unreadable_type
+from resources.sources.files.failures import bad_document_error, doubled_names_error, unreadable_type_error
 from resources.sources.files.footers import Footer, FooterCache
 from resources.sources.files.formats.format import FormatReader
 from resources.sources.files.formats.merging import merge_schemas, nullable
@@ -52,11 +52,11 @@ class ParquetColumns(TypedColumns):
         footers = self._footers.read(files)
         bad = [bad_footer(file.path, footers[file.path]) for file in files if file.path in footers]
         refused = {error.path: error for error in bad if error is not None}
-        sound = [file for file in files if file.path not in refused]
-        for error in () if sound else refused.values():
+        sound_files = [file for file in files if file.path not in refused]
+        for error in () if sound_files else refused.values():
             raise error
-        firsts = self.first_by_columns(sound)
-        unread = [file for file in sound if file.path not in footers]
+        firsts = self.first_by_columns(sound_files)
+        unread = [file for file in sound_files if file.path not in footers]
         has_nanoseconds = any(footers[file.path].nanoseconds for file in firsts.values())
         with temporary_settings(spark, _NANOSECONDS if has_nanoseconds else {}):
             schemas = [self._columns_of(spark, file) for file in [*firsts.values(), *unread]]
@@ -73,11 +73,11 @@ class ParquetColumns(TypedColumns):
             schema = nullable(self._form.scan(spark, [file], None).schema)
             for field in schema.fields:  # Spark writes them as numbers, and tells itself what they were
                 if "interval" in field.dataType.simpleString():
-                    raise unreadable_type(file.path, field.name, "an interval, which no table holds")
+                    raise unreadable_type_error(file.path, field.name, "an interval, which no table can hold")
             return schema if footer is None else restore_times(schema, footer.nanoseconds)
-        strange = next((name for name, data_type in footer.types.items() if data_type is None), None)
-        if strange is not None:
-            raise unreadable_type(file.path, strange, "another one than Spark's")
+        unknown_column = next((name for name, data_type in footer.types.items() if data_type is None), None)
+        if unknown_column is not None:
+            raise unreadable_type_error(file.path, unknown_column, "another one than Spark's")
         return struct_of_own_types(footer.types)
 
     @override
@@ -126,9 +126,9 @@ class ParquetColumns(TypedColumns):
 def bad_footer(path: str, footer: Footer) -> BadFile | None:
     """Return why a file cannot be loaded, judged by its footer alone; None if it can."""
     if footer.fault is not None:
-        return bad_document(path, footer.fault)
+        return bad_document_error(path, footer.fault)
     if footer.doubled_names is not None:
-        return doubled_names(path, *footer.doubled_names)
+        return doubled_names_error(path, *footer.doubled_names)
     for column, data_type in footer.unreadable.items():
-        return unreadable_type(path, column, data_type)
+        return unreadable_type_error(path, column, data_type)
     return None

@@ -25,7 +25,7 @@ READERS: Mapping[str, type[FormatReader]] = {
     "xml": XmlFiles,
     "excel": ExcelFiles,
 }
-"""By the word that a user writes."""
+"""By format name."""
 
 
 def packages_of(dataflow: Dataflow) -> tuple[str, ...]:

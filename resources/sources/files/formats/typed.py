@@ -12,7 +12,7 @@ from partitions.records.conversions import paths_without_value
 from partitions.records.forms import Type
 from partitions.untyped_columns import typed_fields, with_untyped_values
 from resources.connections.places import Place
-from resources.sources.files.beside_folders import contradicting_files
+from resources.sources.files.beside_folders import files_with_folder_conflicts
 from resources.sources.files.checked import CheckedFiles, UnknownFields
 from resources.sources.files.footers import FieldPath, dotted_name, find_unknown_columns
 from resources.sources.files.formats.format import FileColumns, FormatReader
@@ -49,7 +49,7 @@ class TypedFiles(FormatReader):
     def _note_cut_times(self, names: Iterable[str]) -> None:
         """Note that times of these columns lose their nanoseconds; nothing without columns."""
         if columns := ", ".join(sorted(names)):
-            remark = f"times with nanoseconds are loaded as microseconds, and what lies beyond is cut off: {columns}"
+            remark = f"times with nanoseconds are cut to microseconds: {columns}"
             self._remarks[remark] = None
 
     def _check_sound(
@@ -73,15 +73,15 @@ class TypedFiles(FormatReader):
         """
         bad = dict(bad_files)
         if not self.rules.rescues and self.dataflow.unknown_fields != "ignore":
-            sound = [file for file in files if file.path not in bad]
-            bad |= files_with_untyped_values(self, spark, sound, types, pinned)
+            sound_files = [file for file in files if file.path not in bad]
+            bad |= files_with_untyped_values(self, spark, sound_files, types, pinned)
         if not self.rules.rescues:
-            sound = [file for file in files if file.path not in bad]
-            bad |= files_with_other_types(self, sound, types, pinned)
+            sound_files = [file for file in files if file.path not in bad]
+            bad |= files_with_other_types(self, sound_files, types, pinned)
             show = self.dataflow.show_bad_records
-            for check in (inexact_files, contradicting_files):
-                sound = [file for file in files if file.path not in bad]
-                bad |= check(self, spark, sound, pinned, show=show)
+            for check in (inexact_files, files_with_folder_conflicts):
+                sound_files = [file for file in files if file.path not in bad]
+                bad |= check(self, spark, sound_files, pinned, show=show)
         return CheckedFiles(
             bad, unknown={path: UnknownFields(names) for path, names in unknown.items() if names}
         )

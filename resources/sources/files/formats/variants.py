@@ -15,7 +15,7 @@ from partitions.errors import SchemaError
 from partitions.path.source import SourceFile
 from partitions.schema_merging import new_fields, with_widest_integers
 from partitions.schema_types import Schema
-from resources.sources.files.fields import RECORD, find_names_at_top
+from resources.sources.files.fields import RECORD, find_top_level_names
 from resources.sources.files.formats.alike import group_for_scans
 from resources.sources.files.formats.format import CORRUPT, FormatReader
 from resources.sources.files.pinned import PinnedSchema
@@ -41,7 +41,7 @@ def names_in_records(
     """Return the names, of a given list, that any record of a file has: case-folded, by path."""
     names_by_path: dict[str, frozenset[str]] = {}
     for records, path in _as_variants(form, spark, files):
-        names_by_path |= find_names_at_top(records, path, names)
+        names_by_path |= find_top_level_names(records, path, names)
     return names_by_path
 
 
@@ -54,10 +54,10 @@ def _as_variants(
     schema = StructType([StructField(RECORD, VariantType()), StructField(CORRUPT, StringType())])
     options = {
         "singleVariantColumn": RECORD,
-        "mode": "PERMISSIVE",  # what does not parse is told when it is loaded
+        "mode": "PERMISSIVE",  # the load reports records that do not parse
         "columnNameOfCorruptRecord": CORRUPT,
     }
-    # A name that is there twice is no reason to look away: the reader takes its last value. The look for such names must not see this setting.
+    # Accept a name that occurs twice: the reader takes its last value. The check for such names must run without this setting.
     with temporary_settings(spark, {"spark.sql.variant.allowDuplicateKeys": "true"}):
         for group in form.scanner.scan_groups([file for file in files if file.size > 0]):
             yield form.scan(spark, group, schema, **options), form.scanner.path_of(group)
@@ -76,27 +76,31 @@ def columns_of_records(
     """
     columns: dict[str, StructType] = {}
     for group in form.scanner.scan_groups(files):
-        of_records = infer_columns(form, spark, group)
+        record_schema = infer_columns(form, spark, group)
         pinned_columns = json.loads(pinned.columns)
         columns[group[0].path] = struct_of(
-            _with_attributes(new_fields(pinned_columns, of_records), of_records, prefix)
+            _with_attributes(new_fields(pinned_columns, record_schema), record_schema, prefix)
         )
     return columns
 
 
-def _with_attributes(schema: Schema, of_records: Schema, prefix: str) -> Schema:
+def _with_attributes(schema: Schema, record_schema: Schema, prefix: str) -> Schema:
     """Return the schema with objects for simple columns whose elements have attributes.
 
     Schema evolution then reports the change, instead of dropping the attributes.
     """
-    types = {field["name"]: field["type"] for field in of_records["fields"]}
+    types = {field["name"]: field["type"] for field in record_schema["fields"]}
 
     def type_of(field: Mapping[str, Any]) -> Any:
-        became = types.get(field["name"])
-        item = became["elementType"] if isinstance(became, dict) and became["type"] == "array" else became
+        record_type = types.get(field["name"])
+        item = (
+            record_type["elementType"]
+            if isinstance(record_type, dict) and record_type["type"] == "array"
+            else record_type
+        )
         inner = item["fields"] if isinstance(item, dict) and item["type"] == "struct" else []
         has_attributes = prefix and any(part["name"].startswith(prefix) for part in inner)
-        return became if isinstance(field["type"], str) and has_attributes else field["type"]
+        return record_type if isinstance(field["type"], str) and has_attributes else field["type"]
 
     return {**schema, "fields": [{**field, "type": type_of(field)} for field in schema["fields"]]}
 
@@ -114,11 +118,15 @@ def wider_numbers(
     wider: dict[str, DataType] = {}
     for group, data in group_for_scans(form, [file for file in files if file.size > 0], pinned):
         wide = struct_of(with_widest_integers(data.jsonValue()))
-        pairs = [(was, now) for was, now in zip(data.fields, wide.fields, strict=True) if was != now]
+        pairs = [
+            (pinned_field, wide_field)
+            for pinned_field, wide_field in zip(data.fields, wide.fields, strict=True)
+            if pinned_field != wide_field
+        ]
         if not pairs:
             continue
         corrupt = StructField(CORRUPT, StringType())
-        read = form.scan_rows(
+        rows = form.scan_rows(
             spark,
             group,
             StructType([*wide.fields, corrupt]),
@@ -128,13 +136,17 @@ def wider_numbers(
         are_lost = [
             F.bool_or(
                 ~F.expr(
-                    f"{quoted(now.name)} <=> cast(try_cast({quoted(now.name)} AS {was.dataType.simpleString()}) AS {now.dataType.simpleString()})"
+                    f"{quoted(wide_field.name)} <=> cast(try_cast({quoted(wide_field.name)} AS {pinned_field.dataType.simpleString()}) AS {wide_field.dataType.simpleString()})"
                 )
             ).alias(f"c{number}")
-            for number, (was, now) in enumerate(pairs)
+            for number, (pinned_field, wide_field) in enumerate(pairs)
         ]
-        (row,) = read.agg(*are_lost).collect()
-        wider |= {now.name: now.dataType for number, (_, now) in enumerate(pairs) if row[number]}
+        (row,) = rows.agg(*are_lost).collect()
+        wider |= {
+            wide_field.name: wide_field.dataType
+            for number, (_, wide_field) in enumerate(pairs)
+            if row[number]
+        }
     if not wider:
         return None
     return StructType(
@@ -159,12 +171,12 @@ def infer_columns(form: FormatReader, spark: SparkSession, files: Sequence[Sourc
     try:
         columns: dict[str, Any] = form.columns.infer_by_spark(spark, files, **options).jsonValue()
     except Exception as error:
-        if (twice := _TWICE.search(str(error))) is None:
+        if (match := _TWICE.search(str(error))) is None:
             raise
         raise SchemaError(
-            f"column {twice[1]}: expected a name of its own, found others that differ from it in upper and lower case only",
+            f"column {match[1]}: expected a name of its own, found others that differ from it in upper and lower case only",
             reason="incompatible_schema",
-            field=twice[1],
+            field=match[1],
         ) from error
     schema = {**columns, "fields": [field for field in columns["fields"] if field["name"] != CORRUPT]}
     return form.columns.with_empty_texts(spark, files, schema) or schema

@@ -61,8 +61,8 @@ class XmlFiles(FormatReader):
         """
         is_chosen = bool(with_lower_names(self.source.options).get(_TRIMS.lower()))
         # Only the older parser reads a document without a declaration in the encoding that options name.
-        of_encoding = {_OLD_PARSER: True} if non_utf8_encoding(self.source.options) else {}
-        return of_encoding if is_chosen else {_TRIMS: infer, **of_encoding}
+        parser_options = {_OLD_PARSER: True} if non_utf8_encoding(self.source.options) else {}
+        return parser_options if is_chosen else {_TRIMS: infer, **parser_options}
 
     def scan_key(self, path: str) -> str:
         """Return the key that separates scans: files with texts that need a conversion get their own."""

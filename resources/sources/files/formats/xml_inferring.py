@@ -10,7 +10,7 @@ from typing_extensions import override
 from partitions.path.source import SourceFile
 from partitions.records.forms import TextOptions
 from resources.sources.files.checked import CheckedFiles
-from resources.sources.files.failures import bad_records, names_in_two_cases
+from resources.sources.files.failures import bad_records_error, names_in_two_cases_error
 from resources.sources.files.fields import spelt_in_two_cases
 from resources.sources.files.formats.format import CORRUPT, FileColumns, FormatReader
 from resources.sources.files.formats.variants import (
@@ -35,16 +35,16 @@ if TYPE_CHECKING:
 class XmlColumns(FileColumns):
     """A finder of the columns of XML records."""
 
-    def __init__(self, form: FormatReader, looks: DocumentCache, options: XmlOptions) -> None:
+    def __init__(self, form: FormatReader, documents: DocumentCache, options: XmlOptions) -> None:
         """Store the parts; read nothing.
 
         Args:
             form: the format's reader.
-            looks: the parsed documents.
+            documents: the parsed documents.
             options: of the source.
         """
         super().__init__(form)
-        self._documents, self._options = looks, options
+        self._documents, self._options = documents, options
 
     def infer(self, spark: SparkSession, files: Sequence[SourceFile]) -> StructType | None:
         """Return the columns of the first file with records, with types that hold their texts in all files.
@@ -61,15 +61,15 @@ class XmlColumns(FileColumns):
             texts = StructType([field for field in schema.fields if field.name != CORRUPT])
             if texts.fields:
                 if (spellings := spelt_in_two_cases(texts)) is not None:
-                    raise names_in_two_cases(file.path, *spellings, None, may_be_ignored=False)
+                    raise names_in_two_cases_error(file.path, *spellings, None, may_be_ignored=False)
                 types = self._types_of_leaves(spark, [file], texts)
                 if len(files) > 1:
                     sample = self._types_of_leaves(spark, files, texts)
                     types = {path: type_of_sample(types[path], sample[path]) for path in types}
                 return struct_of(with_types(texts.jsonValue(), (), types))
-            broken = self._documents.document(file).broken
+            broken = self._documents.document(file).error
             if broken is not None:
-                raise bad_records(
+                raise bad_records_error(
                     file.path, [broken_record(broken)], show=self._form.dataflow.show_bad_records
                 )
         self._documents.note_missing_tag(files)

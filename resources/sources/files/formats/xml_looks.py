@@ -40,7 +40,7 @@ class DocumentCache:
 
     def forget_others(self, files: Collection[SourceFile]) -> None:
         """Drop the documents of all other files."""
-        self._documents = {file: look for file, look in self._documents.items() if file in files}
+        self._documents = {file: document for file, document in self._documents.items() if file in files}
 
     def note_missing_tag(self, files: Sequence[SourceFile]) -> None:
         """Warn about files without a record: Spark reports no error for a wrong ``rowTag``."""
@@ -62,5 +62,5 @@ class DocumentCache:
 
 def broken_record(broken: BrokenXmlError) -> BadRecord:
     """Return a broken document as a bad record, at the place of the fault."""
-    why = broken.why if broken.is_xml else f"expected XML, found text that is none ({broken.why})"
+    why = broken.why if broken.is_xml else f"expected XML, found text that is not XML ({broken.why})"
     return BadRecord("", why, broken.line)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from partitions.errors import BadFile
 from partitions.path.source import SourceFile
 from partitions.records.forms import TextOptions
-from resources.sources.files.beside_folders import fault_beside_folder, folder_fields
+from resources.sources.files.beside_folders import folder_conflict_fault, folder_fields
 from resources.sources.files.checked import (
     MOST_NAMED_RECORDS,
     BadRecord,
@@ -20,7 +20,7 @@ from resources.sources.files.checked import (
     sort_by_file,
 )
 from resources.sources.files.elements import BrokenXmlError, Element, read_elements
-from resources.sources.files.failures import names_in_two_cases
+from resources.sources.files.failures import names_in_two_cases_error
 from resources.sources.files.fields import spelt_in_two_cases
 from resources.sources.files.formats.alike import group_for_scans, select_columns
 from resources.sources.files.formats.format import CORRUPT, FormatReader
@@ -44,15 +44,15 @@ class XmlCheck:
         converted: the files with texts that Spark's reader does not take as they stand.
     """
 
-    def __init__(self, form: FormatReader, looks: DocumentCache, options: XmlOptions) -> None:
+    def __init__(self, form: FormatReader, documents: DocumentCache, options: XmlOptions) -> None:
         """Store the parts; check nothing.
 
         Args:
             form: the format's reader.
-            looks: the parsed documents.
+            documents: the parsed documents.
             options: of the source.
         """
-        self._form, self._documents, self._options = form, looks, options
+        self._form, self._documents, self._options = form, documents, options
         self.converted: set[str] = set()
 
     def check(self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema) -> CheckedFiles:
@@ -61,47 +61,51 @@ class XmlCheck:
         Files without records give a warning.
         """
         self._documents.forget_others(files)
-        looks = {file.path: self._documents.document(file) for file in files}
+        documents_by_path = {file.path: self._documents.document(file) for file in files}
         strays = {
-            name: self._options.name_rules.strays(look.names, pinned.struct) for name, look in looks.items()
+            name: self._options.name_rules.strays(document.names, pinned.struct)
+            for name, document in documents_by_path.items()
         }
         is_checked = self._form.dataflow.unknown_fields != "ignore"
-        with_nils = {name for name, stray in strays.items() if stray.nils and is_checked}
+        paths_with_nils = {name for name, stray in strays.items() if stray.nils and is_checked}
         records: list[tuple[str, BadRecord]] = []
         counts: dict[str, int] = {}
         empty: list[SourceFile] = []
         for group, schema in group_for_scans(self._form, files, pinned):
             reading = TextOptions.of(self._form.source.options, inferred=pinned.declared is None)
-            spelt = folder_fields(group[0].path, pinned)
+            spellings = folder_fields(group[0].path, pinned)
             rule = XmlRule(
-                select_columns(pinned.struct, [*schema.names, *spelt]),
+                select_columns(pinned.struct, [*schema.names, *spellings]),
                 reading,
                 *self._options.names,
                 self._form.own_options,
-                takes_nil=not with_nils,
+                takes_nil=not paths_with_nils,
                 must_know_some=not is_checked and not self._form.rules.rescues,
             )
-            answers = self._spark_verdicts(spark, group, schema, rule, spelt, pinned)
+            verdicts = self._spark_verdicts(spark, group, schema, rule, spellings, pinned)
             self.converted -= {file.path for file in group}
-            self.converted |= {name for name, row in answers.items() if row["is_converted"]}
-            empty += [file for file in group if file.path not in answers]
+            self.converted |= {name for name, row in verdicts.items() if row["is_converted"]}
+            empty += [file for file in group if file.path not in verdicts]
             for file in group:
-                answer, broken = answers.get(file.path), looks[file.path].broken
-                is_suspect = file.path in with_nils or (answer is not None and answer["is_bad"])
-                of_file, count = self._judge(spark, file, rule) if is_suspect else ([], 0)
-                if not of_file and broken is not None:
-                    of_file = [broken_record(broken)]
-                elif not of_file and answer is not None:
-                    of_file = _beside_folder(file.path, answer, spelt)
-                records += [(file.path, record) for record in of_file]
+                verdict, broken = verdicts.get(file.path), documents_by_path[file.path].error
+                is_suspect = file.path in paths_with_nils or (verdict is not None and verdict["is_bad"])
+                file_records, count = self._judge(spark, file, rule) if is_suspect else ([], 0)
+                if not file_records and broken is not None:
+                    file_records = [broken_record(broken)]
+                elif not file_records and verdict is not None:
+                    file_records = _beside_folder(file.path, verdict, spellings)
+                records += [(file.path, record) for record in file_records]
                 counts |= {file.path: count} if count else {}
         self._documents.note_missing_tag(empty)
         lacking = {
             name: UnknownFields(stray.names)
             for name, stray in strays.items()
-            if stray.names and is_checked and looks[name].broken is None
+            if stray.names and is_checked and documents_by_path[name].error is None
         }
-        names = {path: (look.names, strays[path].names if is_checked else ()) for path, look in looks.items()}
+        names = {
+            path: (document.names, strays[path].names if is_checked else ())
+            for path, document in documents_by_path.items()
+        }
         bad_files = self._in_two_cases(names, pinned)
         return CheckedFiles(bad_files, sort_by_file(records, files), counts, unknown=lacking)
 
@@ -115,12 +119,12 @@ class XmlCheck:
             pinned: the schema.
         """
         bad_files: dict[str, BadFile] = {}
-        for path, (of_elements, unknown) in names.items():
+        for path, (element_names, unknown) in names.items():
             spellings = spelt_in_two_cases(
                 pinned.struct, unknown
-            ) or self._options.name_rules.spelt_in_two_cases(of_elements, pinned.struct)
+            ) or self._options.name_rules.spelt_in_two_cases(element_names, pinned.struct)
             if spellings is not None:
-                bad_files[path] = names_in_two_cases(path, *spellings, None, may_be_ignored=False)
+                bad_files[path] = names_in_two_cases_error(path, *spellings, None, may_be_ignored=False)
         return bad_files
 
     def _spark_verdicts(
@@ -129,7 +133,7 @@ class XmlCheck:
         files: Sequence[SourceFile],
         schema: StructType,
         rule: XmlRule,
-        spelt: Mapping[str, str],
+        spellings: Mapping[str, str],
         pinned: PinnedSchema,
     ) -> Mapping[str, Row]:
         """Return Spark's verdict on the texts of each file in one scan, by path.
@@ -141,7 +145,7 @@ class XmlCheck:
             files: the files of one scan.
             schema: of their records.
             rule: of the records.
-            spelt: the folders' spelling of columns that folders also name.
+            spellings: the folders' spelling of columns that folders also name.
             pinned: the schema.
         """
         from pyspark.sql import functions as F
@@ -152,17 +156,19 @@ class XmlCheck:
         is_bad = F.bool_or(rule.is_bad() | F.col(quoted(CORRUPT)).isNotNull()).alias("is_bad")
         is_converted = F.bool_or(rule.is_converted()).alias("is_converted")
         # Spark refuses to read corrupt records alone.
-        some = F.count(quoted(schema.fieldNames()[0])).alias("some")
+        record_count = F.count(quoted(schema.fieldNames()[0])).alias("some")
         contradicting_texts = [
             F.first(
                 self._contradicting_text(
-                    rule.texts(name), folder_column(path, spelt[name]), pinned.struct[name].dataType
+                    rule.texts(name), folder_column(path, spellings[name]), pinned.struct[name].dataType
                 ),
                 ignorenulls=True,
             ).alias(f"other{place}")
-            for place, name in enumerate(spelt)
+            for place, name in enumerate(spellings)
         ]
-        judged = rows.groupBy(path.alias("path")).agg(is_bad, is_converted, some, *contradicting_texts)
+        judged = rows.groupBy(path.alias("path")).agg(
+            is_bad, is_converted, record_count, *contradicting_texts
+        )
         return {row["path"]: row for row in judged.collect()}
 
     def _contradicting_text(self, texts: Column, folder: Column, data_type: DataType) -> Column:
@@ -218,11 +224,11 @@ class XmlCheck:
         return {name: frozenset(row[place]) for place, name in enumerate(texts)}
 
 
-def _beside_folder(path: str, answer: Row, spelt: Mapping[str, str]) -> list[BadRecord]:
+def _beside_folder(path: str, verdict: Row, spellings: Mapping[str, str]) -> list[BadRecord]:
     """Return the first value of a file that contradicts the folder, as a bad record."""
-    for place, name in enumerate(spelt):
-        if (value := answer[f"other{place}"]) is not None:
-            fault = fault_beside_folder(name, spelt[name], path, value)
+    for place, name in enumerate(spellings):
+        if (value := verdict[f"other{place}"]) is not None:
+            fault = folder_conflict_fault(name, spellings[name], path, value)
             return [BadRecord.of(fault)]
     return []
 

@@ -332,14 +332,14 @@ ANY_BYTES: dict[str, tuple[str, bytes, str]] = {
     "doubled names": ("a.ndjson", b'{"id":1,"id":2}', 'the name "id" occurs twice in an object'),
     "empty": ("a.csv", b"", "it is empty"),
     "blank lines": ("a.csv", b"\n\n \n"[:2], "it holds blank lines alone"),
-    "no text": ("a.csv", bytes(range(256)), "its byte 129 is no UTF-8"),
+    "no text": ("a.csv", bytes(range(256)), "byte 129 is not UTF-8"),
     "UTF-16 lines": ("a.ndjson", '{"id":1}'.encode("utf-16"), "it is UTF-16"),
-    "torn archive": ("a.csv.gz", gzip.compress(random.Random(1).randbytes(9999))[:5000], "it does not read: its compressed bytes end too early"),
-    "no archive": ("a.csv.gz", b"id\n1\n", "it does not read: its bytes are none that gzip has packed"),
-    "torn zst": ("a.ndjson.zst", b"\x28\xb5\x2f\xfdxxxx", "it does not read"),
-    "no Parquet": ("a.parquet", b"id\n1\n", "its bytes are none of a file of parquet"),
-    "no workbook": ("a.xlsx", b"id\n1\n", "its bytes are none of a file of excel"),
-    "no element": ("a.xml", b"<r/>", "it has no element inside of its root"),
+    "torn archive": ("a.csv.gz", gzip.compress(random.Random(1).randbytes(9999))[:5000], "it cannot be read: its compressed bytes end too early"),
+    "no archive": ("a.csv.gz", b"id\n1\n", "it cannot be read: it is not a gzip file"),
+    "torn zst": ("a.ndjson.zst", b"\x28\xb5\x2f\xfdxxxx", "it cannot be read"),
+    "no Parquet": ("a.parquet", b"id\n1\n", "its first bytes are not those of the format parquet"),
+    "no workbook": ("a.xlsx", b"id\n1\n", "its first bytes are not those of the format excel"),
+    "no element": ("a.xml", b"<r/>", "it has no element inside its root"),
 }  # fmt: skip
 
 
@@ -390,7 +390,10 @@ def test_files_beside_the_folders_of_datasets_are_told_of_and_join_none(tmp_path
         0,
         ["customers", "orders"],
     )
-    assert "passed over 'prices.csv': files beside the folders of datasets belong to none of them" in output
+    assert (
+        "passed over 'prices.csv': these files lie beside the folders of datasets and belong to none of them"
+        in output
+    )
     assert "passed over '.hidden.csv': names that start with _ or . belong to no source" in output
 
 

@@ -92,7 +92,7 @@ def _header(*pairs: tuple[bytes, bytes]) -> bytes:
         (_header((b"x", b"{}")), "expected a schema as JSON in its header, found none"),
         (
             _header((b"avro.codec", b"lzo"), (b"avro.schema", b"{}")),
-            "expected blocks packed by one of null, deflate, snappy, bzip2, xz, zstandard, found lzo",
+            "expected blocks compressed with one of null, deflate, snappy, bzip2, xz, zstandard, found lzo",
         ),
     ],
 )

@@ -29,7 +29,7 @@ from pyspark.sql.types import (
 )
 from pyspark.sql.types import BooleanType as Flag
 
-from resources.sources.files.cells import MisfitError, converter, inferred_type, kind_of_cell
+from resources.sources.files.cells import MisfitError, converter, infer_type, kind_of_cell
 
 DAY, MOMENT = date(2026, 1, 2), datetime.fromisoformat("2026-01-02T03:04:05.678")
 
@@ -117,15 +117,15 @@ def test_a_cell_that_a_column_cannot_hold_without_a_loss_is_refused(kind: DataTy
 @pytest.mark.parametrize(
     ("kind", "cell", "reason"),
     [
-        (LongType(), 2.0**53, "a number of more digits than a workbook holds exactly"),
-        (StringType(), 2.0**53, "a number of more digits than a workbook holds exactly"),
-        (DecimalType(20, 0), 2.0**53, "a number of more digits than a workbook holds exactly"),
-        (DecimalType(20, 4), 123456789012.3456, "a number of more digits than a workbook holds exactly"),
-        (DecimalType(20, 3), 123456789012.3456, "a number of more digits than a workbook holds exactly"),
+        (LongType(), 2.0**53, "a number with more digits than a workbook stores exactly"),
+        (StringType(), 2.0**53, "a number with more digits than a workbook stores exactly"),
+        (DecimalType(20, 0), 2.0**53, "a number with more digits than a workbook stores exactly"),
+        (DecimalType(20, 4), 123456789012.3456, "a number with more digits than a workbook stores exactly"),
+        (DecimalType(20, 3), 123456789012.3456, "a number with more digits than a workbook stores exactly"),
         (DoubleType(), math.inf, "a number beyond the range of a workbook"),
         (StringType(), math.nan, "a number beyond the range of a workbook"),
-        (DateType(), date(1900, 2, 28), "28 February 1900, or a 29th, which no calendar has"),
-        (StringType(), datetime.fromisoformat("1900-02-28T12:00"), "28 February 1900, or a 29th"),
+        (DateType(), date(1900, 2, 28), "28 February 1900, or the 29th, which never existed"),
+        (StringType(), datetime.fromisoformat("1900-02-28T12:00"), "28 February 1900, or the 29th"),
     ],
 )
 def test_a_cell_that_may_mean_another_value_is_refused(kind: DataType, cell: Any, reason: str) -> None:
@@ -156,7 +156,7 @@ def test_no_cell_can_be_of_a_nested_type(kind: DataType) -> None:
     ],
 )
 def test_a_type_is_inferred_that_holds_all_cells(cells: list[Any], kind: DataType | None) -> None:
-    assert inferred_type({kind_of_cell(cell) for cell in cells}) == kind
+    assert infer_type({kind_of_cell(cell) for cell in cells}) == kind
 
 
 _CELLS = (
@@ -173,7 +173,7 @@ _CELLS = (
 
 @given(st.lists(_CELLS, min_size=1))
 def test_each_cell_fits_the_type_that_is_inferred_from_it_and_others(cells: list[Any]) -> None:
-    kind = inferred_type({kind_of_cell(cell) for cell in cells})
+    kind = infer_type({kind_of_cell(cell) for cell in cells})
     assert kind is not None
     for cell in cells:
         assert _convert(kind, cell) is not None

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from resources.sources.files.changed_schema import change_without_spark
+from resources.sources.files.changed_schema import find_change_without_spark
 from resources.sources.files.pinned import PinnedSchema
 
 _COLUMNS = {
@@ -47,7 +47,7 @@ _PINNED = PinnedSchema(
 def test_a_declared_schema_that_differs_from_the_pinned_one_is_told(
     declared: str, differences: str | None
 ) -> None:
-    error = change_without_spark(declared, _PINNED, "flow")
+    error = find_change_without_spark(declared, _PINNED, "flow")
     if differences is None:
         assert error is None
     else:

@@ -101,7 +101,7 @@ def test_lines_are_told_apart_as_the_options_say(tmp_path: Path) -> None:
 
 
 def test_a_file_that_does_not_hold_a_bad_line_any_more_is_bad(tmp_path: Path) -> None:
-    with pytest.raises(BadFile, match=r"file a\.csv, expected the 2 bad lines that were told in it, found 1"):
+    with pytest.raises(BadFile, match=r"file a\.csv, expected the 2 bad lines of the first check, found 1"):
         copied(tmp_path, b"a\nbad\n", {"bad", "worse"})
 
 

@@ -139,8 +139,8 @@ SMALL = "<rows><row/></rows>"
         (SMALL.encode("utf-16"), "a.xml", None),
         ('<?xml version="1.0" encoding="Shift_JIS"?><r>あ</r>'.encode("shift_jis"), "a.xml", None),
         ('<?xml version="1.0" encoding="Shift_JIS"?><r>あ'.encode("shift_jis"), "a.xml", (1, "it ends too early")),
-        ('<?xml version="1.0" encoding="windows-1252"?>\n<r>\x81</r>'.encode("latin-1"), "a.xml", (1, "bytes that are no windows-1252")),
-        ('<?xml version="1.0" encoding="x-none"?><r/>', "a.xml", (1, "in the encoding x-none, which is not known here")),
+        ('<?xml version="1.0" encoding="windows-1252"?>\n<r>\x81</r>'.encode("latin-1"), "a.xml", (1, "bytes that are not windows-1252")),
+        ('<?xml version="1.0" encoding="x-none"?><r/>', "a.xml", (1, "its encoding x-none is not supported")),
         ("<r>\xe9</r>".encode("latin-1"), "a.xml", (1, "not well-formed (invalid token)")),
         (gzip.compress(SMALL.encode(), mtime=0), "a.xml.gz", None),
         (SMALL[:-7], "a.xml", (1, "it ends too early")),
@@ -160,7 +160,7 @@ def test_the_end_of_a_document_is_proved(
 ) -> None:
     content = data.encode() if isinstance(data, str) else data
     (tmp_path / name).write_bytes(content)
-    error = parse_document(Place(str(tmp_path)), name, ROW).broken
+    error = parse_document(Place(str(tmp_path)), name, ROW).error
     assert (error and (error.line, error.why)) == broken
 
 
@@ -168,19 +168,19 @@ def test_the_end_of_a_document_is_proved(
     ("declared", "content", "broken"),
     [
         ('<!ENTITY e "x">', "<row>&amp; &#65; <![CDATA[&e;]]><!-- &e; --></row>", None),
-        ('<!ENTITY e "x">', "<row>&e;</row>", "found &e;, which stands for what the document type says"),
-        ('<!ENTITY e "<row/>">', "&e;<row/>", "found &e;, which stands for what the document type says"),
+        ('<!ENTITY e "x">', "<row>&e;</row>", "found &e;, which only the document type defines"),
+        ('<!ENTITY e "<row/>">', "&e;<row/>", "found &e;, which only the document type defines"),
         ('<!ATTLIST row k CDATA "x">', '<row k="y"/>', None),
         ('<!ATTLIST row k CDATA #IMPLIED>', "<row/>", None),
         ('<!ATTLIST r k CDATA "x">', "<row/>", None),
-        ('<!ATTLIST row k CDATA "x">', "<row/>", "found row without k, for which the document type has a value"),
+        ('<!ATTLIST row k CDATA "x">', "<row/>", "found row without k, whose value only the document type defines"),
     ],
 )  # fmt: skip
 def test_what_only_the_document_type_tells_breaks_the_document(
     tmp_path: Path, declared: str, content: str, broken: str | None
 ) -> None:
     (tmp_path / "a.xml").write_text(f"<!DOCTYPE r [{declared}]><r>{content}</r>")
-    error = parse_document(Place(str(tmp_path)), "a.xml", ROW).broken
+    error = parse_document(Place(str(tmp_path)), "a.xml", ROW).error
     assert (error is None) == (broken is None)
     assert broken is None or (error is not None and broken in error.why)
 
@@ -206,7 +206,7 @@ def test_strays_between_records_break_the_document_by_their_line(
     tmp_path: Path, document: str, line: int | None
 ) -> None:
     (tmp_path / "a.xml").write_text(document)
-    error = parse_document(Place(str(tmp_path)), "a.xml", ROW).broken
+    error = parse_document(Place(str(tmp_path)), "a.xml", ROW).error
     assert (error and error.line) == line
     assert error is None or error.why.startswith(
         ("expected elements row, found ", "expected one encoding, found ")
@@ -218,9 +218,9 @@ def test_the_encoding_that_the_definition_names_is_that_of_the_document(tmp_path
     (tmp_path / "a.xml").write_bytes(content)
     place = Place(str(tmp_path))
     form = XmlForm("row", encoding="ISO-8859-1")
-    assert parse_document(place, "a.xml", form).broken is None
+    assert parse_document(place, "a.xml", form).error is None
     assert [element.text for element in read_elements(place, "a.xml", form)] == ["é"]
-    assert parse_document(place, "a.xml", ROW).broken is not None
+    assert parse_document(place, "a.xml", ROW).error is not None
 
 
 @pytest.mark.parametrize(
@@ -282,4 +282,4 @@ def test_a_document_of_a_bucket_is_looked_through_and_one_that_is_gone_has_no_na
     bucket.store.put("b.xml.gz", gzip.compress(text.encode()))
     looks = [parse_document(bucket, name, ROW) for name in ("day=1/a é.xml", "b.xml.gz", "gone.xml")]
     assert [list(look.names.children) for look in looks] == [["id"], ["id"], []]
-    assert [look.broken and look.broken.why for look in looks] == [None, "it ends too early", None]
+    assert [look.error and look.error.why for look in looks] == [None, "it ends too early", None]

@@ -81,7 +81,7 @@ def test_the_first_day_of_the_calendar_from_1904_is_a_day_and_a_time_alone_is_no
 def test_a_number_that_is_shown_as_a_date_and_is_none_makes_the_file_bad(
     tmp_path: Path, number: float, form: str, is_1904: bool, found: str
 ) -> None:
-    with pytest.raises(BadFile, match=re.escape(f"sheet Sheet, B2: expected {found}. Mend")):
+    with pytest.raises(BadFile, match=re.escape(f"sheet Sheet, B2: expected {found}. Fix")):
         _read(tmp_path, numbers((1, form), (number, form), is_1904=is_1904))
     assert _rows(_read(tmp_path, numbers((-1, "0"), (-1.5, "[h]:mm")))) == [(2, [-1, timedelta(hours=-36)])]
 
