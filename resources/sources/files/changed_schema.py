@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 
 from partitions.ddl import Column, parse_ddl
 from partitions.errors import SchemaError
-from partitions.schema_types import shown
+from partitions.schema_types import type_text
 from resources.sources.files.failures import schema_mismatch_error
 from resources.sources.files.pinned import PinnedSchema
 
@@ -53,7 +53,7 @@ def find_change_without_spark(declared: str, pinned: PinnedSchema, dataflow: str
     """
     if declared == pinned.declared:
         return None
-    pinned_types = {field["name"]: shown(field["type"]) for field in json.loads(pinned.columns)["fields"]}
+    pinned_types = {field["name"]: type_text(field["type"]) for field in json.loads(pinned.columns)["fields"]}
     declared_types = {
         column.name: _shown_as(column, pinned_types.get(column.name)) for column in parse_ddl(declared)
     }

@@ -140,7 +140,7 @@ class _JudgedLines:
     """The lines that were judged so far.
 
     Attributes:
-        most_of_file: the bad lines of a file that stay in memory; others are only counted.
+        most_of_file: the bad lines of a file that stay in memory; others are only pluralize.
         bad_files: by path.
         bad: lines with a fault, by the path of their file.
         unknown: the first line of each file with unknown fields and no fault.

@@ -165,7 +165,7 @@ def _too_many_bad_records(
     """
     show, most = dataflow.show_bad_records, dataflow.max_bad_records
     number = checked.counts.get(path, len(records))
-    count_text = f"{'at least ' if checked.is_cut else ''}{counted(number, 'bad record')} in all"
+    count_text = f"{'at least ' if checked.is_cut else ''}{pluralize(number, 'bad record')} in all"
     other_paths = later_paths if dataflow.on_bad_file == "stop" else ()
     if not most:
         total = count_text if number > 1 else None

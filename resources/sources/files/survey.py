@@ -192,7 +192,7 @@ def survey(place: Place) -> Survey:
 def _describe_loose_files(paths: Sequence[str]) -> Iterator[str]:
     """Yield a line that names the files beside the folders of datasets, if there are any."""
     if paths:
-        names = ", ".join(f"'{in_quotes(path)[1:-1]}'" for path in paths[:_MOST_NAMED])
+        names = ", ".join(f"'{quote_name(path)[1:-1]}'" for path in paths[:_MOST_NAMED])
         suffix = f" and {len(paths) - _MOST_NAMED:,} more" if len(paths) > _MOST_NAMED else ""
         yield (
             f"passed over {names}{suffix}: these files lie beside the folders of datasets and belong to none of them. Move files of one kind into a folder"
@@ -363,7 +363,7 @@ def _read_head(place: Place, path: str) -> bytes:
     except Exception as error:  # noqa: BLE001 - bytes of any kind meet the readers of several libraries
         if fault := describe_archive_fault(error):
             raise UnclearColumns(f"it cannot be read: {fault}") from None
-        raise UnclearColumns(f"it cannot be read: {in_one_line(str(error))[:200]}") from None
+        raise UnclearColumns(f"it cannot be read: {shorten_to_line(str(error))[:200]}") from None
     if not data:
         raise UnclearColumns("it is empty", "empty")
     return data

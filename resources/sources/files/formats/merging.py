@@ -26,7 +26,7 @@ def merge_schemas(schemas: Iterable[StructType]) -> StructType:
             if isinstance(earlier.dataType, NullType):
                 fields[field.name.lower()] = StructField(earlier.name, field.dataType, True, field.metadata)
             elif earlier.dataType != field.dataType:
-                merged_data_type = merged_type(earlier.dataType.jsonValue(), field.dataType.jsonValue())
+                merged_data_type = merge_types(earlier.dataType.jsonValue(), field.dataType.jsonValue())
                 merged_field = {**earlier.jsonValue(), "type": merged_data_type}
                 fields[field.name.lower()] = StructField.fromJson(merged_field)
     return StructType(list(fields.values()))
