@@ -182,7 +182,7 @@ def _table(run: RunContext[SliceT], entry: Entry | None, intent: Intent, load: L
     if entry is None or entry.pinned is None or entry.pinned == intent.pinned:
         return run.table
     had_untyped = PinnedSchema.of(run.log.get_schema(entry.pinned)).has_untyped
-    return run.table.taking_columns("merge") if had_untyped else run.table
+    return run.table.with_schema_mode("merge") if had_untyped else run.table
 
 
 def _reduced(rows: DataFrame, planned: Load, load: Load) -> DataFrame:

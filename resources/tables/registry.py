@@ -34,7 +34,7 @@ def open_table(
         partition_by: columns that a new table is partitioned by.
         schema_mode: how the table's columns change if rows have other columns.
     """
-    return FORMATS[table_format](place, partition_by).taking_columns(schema_mode)
+    return FORMATS[table_format](place, partition_by).with_schema_mode(schema_mode)
 
 
 def refuse_other_formats(table_format: str, place: Place) -> None:

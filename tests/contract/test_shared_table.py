@@ -86,7 +86,7 @@ def test_each_dataflow_sees_and_counts_its_own_rows(subject: Subject) -> None:
     subject.load(B, 1, (2, "z"))
     assert [subject.table(name).contents.count_rows() for name in (A, B, "c")] == [2, 1, 0]
     assert [subject.table(name).contents.has_data() for name in (A, B, "c")] == [True, True, False]
-    assert [subject.table(name).contents.texts("unit") for name in (A, B)] == [{"x", "y"}, {"z"}]
+    assert [subject.table(name).contents.distinct_texts("unit") for name in (A, B)] == [{"x", "y"}, {"z"}]
     assert [subject.table(name).contents.highest_values(["id"]) for name in (A, B, "c")] == [
         {"id": 9},
         {"id": 2},

@@ -209,7 +209,7 @@ def test_a_table_that_is_not_there_has_nothing(subject: Subject) -> None:
         table.contents.columns(),
         table.contents.schema(),
         table.contents.count_rows(),
-        table.contents.texts("unit"),
+        table.contents.distinct_texts("unit"),
     ) == ([], None, 0, set())
     assert table.contents.count_bytes() == 0
     for read in (table.contents.newest_version, lambda: table.contents.distinct_rows(["id"])):
@@ -671,8 +671,8 @@ def test_care_changes_no_row_and_keeps_what_was_recorded(subject: Subject) -> No
         subject.load(number, (number, "a"))
     recorded, table = _recorded(subject, 2), subject.table
     if isinstance(table.maintenance, CanOptimize):
-        assert table.maintenance.optimize(lambda: subject.spark, ()).removed == 3
-    assert table.maintenance.vacuum(lambda: subject.spark).deleted == 0
+        assert table.maintenance.optimize(lambda: subject.spark, ()).files_removed == 3
+    assert table.maintenance.vacuum(lambda: subject.spark).files_deleted == 0
     head = subject.table.head(recorded, APP)
     assert (head.has_recorded, head.emptied_by, head.missing_files, head.highest_tag) == (True, None, (), 3)
     assert subject.ids == [1, 2, 3]
@@ -706,6 +706,6 @@ def test_distinct_rows_are_sorted_with_null_first_and_never_cut_short(subject: S
         {"unit": "a", "id": 1},
         {"unit": "b", "id": 2},
     ]
-    assert subject.table.contents.texts("unit") == {"a", "b"}
+    assert subject.table.contents.distinct_texts("unit") == {"a", "b"}
     with pytest.raises(SourceError, match="at most 2 distinct rows"):
         subject.table.contents.distinct_rows(["id"], most=2)

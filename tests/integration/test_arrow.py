@@ -66,13 +66,13 @@ def _written(folder: Path, kind: type[DeltaLakeTable], rows: Callable[[list[Give
             )
         )
     commits = DeltaLog(Place(str(folder))).commits(None)
-    parts = [(one.version, one.tags, one.partial, one.operation) for one in commits]
+    parts = [(one.version, one.tags, one.is_partial, one.operation) for one in commits]
     return [
         *told,
         *parts,
         target.contents.count_rows(),
         target.contents.columns(),
-        sorted(target.contents.texts("_source_file")),
+        sorted(target.contents.distinct_texts("_source_file")),
     ]
 
 

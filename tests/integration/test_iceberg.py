@@ -613,7 +613,7 @@ def test_vacuum_leaves_named_and_young_snapshots_and_needed_files(lake: Lake) ->
     young.write_text("x")
     last = lake.recorded(3)
     there = [path for path in lake.folder.rglob("*") if path.is_file()]
-    deleted = lake.table.maintenance.vacuum(lambda: lake.spark).deleted
+    deleted = lake.table.maintenance.vacuum(lambda: lake.spark).files_deleted
     assert deleted == len([path for path in there if not path.exists()]) > 0
     metadata = lake.table._catalog.newest()
     assert metadata is not None
@@ -633,10 +633,10 @@ def test_a_retention_of_the_table_is_kept_but_never_below_a_day(lake: Lake) -> N
         lake.load(number, (number, "a"))
     lake.age(2)
     lake.load(3, (3, "a"))
-    assert lake.table.maintenance.vacuum(lambda: lake.spark).deleted == 0
+    assert lake.table.maintenance.vacuum(lambda: lake.spark).files_deleted == 0
     lake.sql("ALTER TABLE {t} SET TBLPROPERTIES ('history.expire.max-snapshot-age-ms' = '60000')")
     lake.load(4, (4, "a"))
-    assert lake.table.maintenance.vacuum(lambda: lake.spark).deleted > 0
+    assert lake.table.maintenance.vacuum(lambda: lake.spark).files_deleted > 0
     metadata = lake.table._catalog.newest()
     assert metadata is not None
     left = {snapshot.version for snapshot in metadata.snapshots.values()}
@@ -656,7 +656,7 @@ def test_fields_inside_of_arrays_and_maps_come_with_their_rows(lake: Lake, name:
         (2, [(2**40, "y")], {"a": (0.5, date(2024, 1, 1))}, Decimal("12345678.25")),
     )
     for number, (row, columns) in enumerate(zip(rows, ddl, strict=True), 1):
-        table = lake.table.taking_columns("merge")
+        table = lake.table.with_schema_mode("merge")
         frame = lake.spark.createDataFrame([row], columns)
         tag, base = Tag(APP, number, f"app {number}"), table.tip(APP).version
         table.write(frame, LOADS[name], tag, str(number), base=base)
@@ -666,7 +666,7 @@ def test_fields_inside_of_arrays_and_maps_come_with_their_rows(lake: Lake, name:
     ]
     first = lake.table.contents.read(lake.spark, str(lake.recorded(1).version))
     assert first.schema["points"].dataType.simpleString() == "array<struct<x:int>>"
-    lake.load(2, (2, "zombie"), table=lake.table.taking_columns("merge"))
+    lake.load(2, (2, "zombie"), table=lake.table.with_schema_mode("merge"))
     assert lake.table.contents.columns() == ["id", "points", "named", "price"]
 
 
@@ -678,7 +678,7 @@ def test_versions_of_rows_get_new_columns(lake: Lake) -> None:
         (2, "id long, since long, fact string", (1, 2**40, "b")),
         (3, "since int, id long", (3, 2)),
     ):
-        table = lake.table.taking_columns("merge")
+        table = lake.table.with_schema_mode("merge")
         frame, base = lake.spark.createDataFrame([row], ddl), table.tip(APP).version
         table.write(frame, load, Tag(APP, number, "owner"), str(number), base=base)
     rows = lake.table.contents.read(lake.spark, lake.table.contents.newest_version())
@@ -694,7 +694,7 @@ def test_a_row_that_does_not_fit_is_not_converted_in_mode_rescue(lake: Lake) -> 
     from partitions.errors import RowsRefused
 
     lake.load(1, (1, "a"))
-    table = lake.table.taking_columns("rescue")
+    table = lake.table.with_schema_mode("rescue")
     frame = lake.spark.createDataFrame([("2", "b", "{}")], "id string, unit string, _rescued_data string")
     with pytest.raises(RowsRefused, match="expected type bigint, found column id of type string"):
         table.write(frame, Append(), Tag(APP, 2, "owner"), "2", base=table.tip(APP).version)

@@ -85,7 +85,7 @@ def test_texts_beyond_basic_letters_are_found_by_bounds(lake: Lake) -> None:
     assert (lake.own, lake.ids) == ([True] * 4, [2, 3, 4, 9])
 
 
-_NO_PLAIN_TYPE = "has a type, or needs values, that plain files do not tell"
+_NO_PLAIN_TYPE = "is required, or has a type that plain files do not hold"
 _OTHER_COLUMNS = "the rows have other columns or types than the table"
 
 

@@ -374,14 +374,14 @@ def test_files_of_a_parquet_table_are_copied_and_versions_stay(parquet: ParquetL
     assert [parquet.rows(number) for number in (1, 2, 3)] == versions
     table = ParquetTable(parquet.place)
     assert [row["id"] for row in table.contents.distinct_rows(["id"])] == [2, 4, 5]
-    assert table.contents.texts("unit") == {unit for _, unit in versions[-1]}
+    assert table.contents.distinct_texts("unit") == {unit for _, unit in versions[-1]}
     head = table.head(None, "app")
     assert (head.missing_files, head.foreign_files, head.highest_tag) == ((), (), 3)
     puts = [conditional for path, conditional in parquet.record.puts if "/_strandline/0" in path]
     assert puts == [True] * 3
     later = datetime.now(UTC) + timedelta(days=8)
     maintenance = ParquetMaintenance(CommitLog(parquet.place), Placement.of(parquet.place), later)
-    care = [maintenance.vacuum(lambda: parquet.spark).deleted for _ in range(2)]
+    care = [maintenance.vacuum(lambda: parquet.spark).files_deleted for _ in range(2)]
     assert (care, parquet.plain_rows) == ([2, 0], versions[-1])
 
 

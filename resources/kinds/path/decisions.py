@@ -83,7 +83,7 @@ class PathRules(StateRules):
 
     def watermark_from_rows(self) -> str | None:
         """The largest path that a row came from, with scope partition that of each partition."""
-        paths = self._table.contents.texts(SOURCE_FILE)
+        paths = self._table.contents.distinct_texts(SOURCE_FILE)
         return serialise(adopted_watermark(self._definition, paths)) if paths else None
 
     def replaces_reloaded_rows(self) -> bool:
@@ -101,7 +101,7 @@ class PathRules(StateRules):
             )
         paths = {ingested.path for ingested in IngestedFiles(self._log, name, entry).all()}
         if entry.era:  # what was loaded before a reset is not known any more, and its rows may be there
-            paths |= self._table.contents.texts(SOURCE_FILE)
+            paths |= self._table.contents.distinct_texts(SOURCE_FILE)
         return serialise(upper_bound(self._definition, PathState.of(entry.state()), paths))
 
     def check_rewind(self) -> None:
@@ -163,7 +163,7 @@ class PathRules(StateRules):
             if known is None or _is_doubtful(known.get(file.path), base, beyond=beyond)
         ]
         asks_rows = bool(doubtful or quarantined or known is None or beyond)
-        loaded = self._table.contents.texts(SOURCE_FILE) if asks_rows else set()
+        loaded = self._table.contents.distinct_texts(SOURCE_FILE) if asks_rows else set()
         rows_tell = SOURCE_FILE in self._table.contents.columns()
         since = base.since if base else last.since if last else None
         taken = self._with_rows(doubtful, loaded, since) if rows_tell else doubtful if known is None else []
@@ -188,7 +188,7 @@ class PathRules(StateRules):
     def without_rows(self, last: Entry | None) -> tuple[Quarantine, int]:
         """Compare the quarantine with the files that the table's rows name."""
         quarantined = self._in_quarantine(last)
-        loaded = self._table.contents.texts(SOURCE_FILE) if quarantined else set()
+        loaded = self._table.contents.distinct_texts(SOURCE_FILE) if quarantined else set()
         aside = tuple(each for each in quarantined if each.file.path not in loaded)
         return Quarantine(aside), len(quarantined) - len(aside)
 

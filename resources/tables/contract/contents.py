@@ -58,7 +58,7 @@ class TableContents(Protocol):
         """
         ...
 
-    def texts(self, column: str) -> set[str]:
+    def distinct_texts(self, column: str) -> set[str]:
         """Return the distinct texts of a column; none if there is no such column. Reads the column's data."""
         ...
 

@@ -53,7 +53,7 @@ class Table(Protocol):
         """Return the newest commit and the highest number under the dataflow's tag, without a comparison."""
         ...
 
-    def taking_columns(self, mode: SchemaMode) -> Table:
+    def with_schema_mode(self, mode: SchemaMode) -> Table:
         """Return the same table, whose writes change its columns as the mode says.
 
         ``partitions.evolution`` has the rules. In mode merge rows may lack columns and have narrower types; in mode rescue the table only gains

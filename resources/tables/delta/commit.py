@@ -30,7 +30,7 @@ class DeltaCommit:
         metadata: user metadata of the commit.
         tags: txn versions by app id.
         metrics: counts in the commit.
-        partial: whether an overwrite replaced rows by a predicate or single partitions. False if it
+        is_partial: whether an overwrite replaced rows by a predicate or single partitions. False if it
             replaced the whole table, as every overwrite of an unpartitioned table without a predicate
             does.
         operation: name that the writer gave the operation.
@@ -44,7 +44,7 @@ class DeltaCommit:
     metadata: str | None = None
     tags: dict[str, int] = field(default_factory=dict)
     metrics: dict[str, str] = field(default_factory=dict)
-    partial: bool = False
+    is_partial: bool = False
     operation: str = ""
     parameters: dict[str, Any] = field(default_factory=dict)
     configuration: dict[str, str] | None = None
@@ -146,7 +146,7 @@ class DeltaCommit:
             app_id is None or app_id in self.tags or "dataflow" in self.strandline_metadata
         ):
             return False  # a dataflow that shares the table leaves the rows of others
-        overwrites = str(self.parameters.get("mode")).lower() == "overwrite" and not self.partial
+        overwrites = str(self.parameters.get("mode")).lower() == "overwrite" and not self.is_partial
         overwrites = (
             overwrites or str(self.parameters.get("outputMode")).lower() == "complete"
         )  # of a streaming query
@@ -154,23 +154,23 @@ class DeltaCommit:
 
     def as_tagged(self, app_id: str) -> TaggedCommit:
         """Return the commit as one under a dataflow's tag, which it must carry."""
-        removed = self._removed
+        removed = self._removed_rows
         return TaggedCommit(
             self.strandline_metadata.get("owner"),
             self.version,
-            self._written,
+            self._written_rows,
             self._count("numOutputBytes") + self._count("numTargetBytesAdded"),
             bool(self.strandline_metadata.get("gives_up")),
             removed,
             self.tags[app_id],
-            uncounted=removed is None and self.partial,
+            uncounted=removed is None and self.is_partial,
             file=self.file,
             follows=self.version - 1 if self.version else None,
             committed_by=self.strandline_metadata.get("committed_by"),
         )
 
     @property
-    def _written(self) -> int:
+    def _written_rows(self) -> int:
         """Number of rows that the commit wrote, without copied ones.
 
         A MERGE counts rows under its own names, and writes an updated row again.
@@ -180,7 +180,7 @@ class DeltaCommit:
         return self._count("numOutputRows") - self._count("numCopiedRows")
 
     @property
-    def _removed(self) -> int | None:
+    def _removed_rows(self) -> int | None:
         """Number of rows that the commit deleted; None if it removed all rows.
 
         A commit that removes files without counting rows removed all of them.

@@ -96,7 +96,7 @@ class DeltaContents(TableContents, TellsSpans):
         condition = all_of((self.share.rows, EVERYTHING if rows is None else rows))
         return highest_values(self.log, columns, None if version is None else int(version), condition)
 
-    def texts(self, column: str) -> set[str]:
+    def distinct_texts(self, column: str) -> set[str]:
         """Return the distinct texts of a column."""
         if column not in self.columns() or self.share.is_of_others:
             return set()

@@ -63,7 +63,10 @@ class DeltaMaintenance(TableMaintenance, CanOptimize, TellsWrongStatistics):
             return MaintenanceResult()
         paths_before = _paths(table)
         result = _join_files(log, table, session, cluster_by)
-        return replace(result, statistics=_correct_after_join(log, paths_before if result.added else None))
+        return replace(
+            result,
+            statistics_corrected=_correct_after_join(log, paths_before if result.files_added else None),
+        )
 
     def vacuum(self, session: Callable[[], SparkSession]) -> MaintenanceResult:
         """Delete files that no version within the table's retention needs, and unreferenced older files.
@@ -85,7 +88,7 @@ class DeltaMaintenance(TableMaintenance, CanOptimize, TellsWrongStatistics):
             )
         # Delta does not report how many files it deletes, and deltalake also names files that were deleted long ago.
         deleted = len(paths_before - log.files_outside_log())
-        return MaintenanceResult(deleted=deleted, statistics=correct_statistics(log))
+        return MaintenanceResult(files_deleted=deleted, statistics_corrected=correct_statistics(log))
 
     def wrong_statistics(self) -> WrongStatistics:
         """Return the files whose bounds leave rows out, according to their footers. Starts no Spark."""
@@ -105,9 +108,9 @@ def _join_files(
     elif _can_deltalake_maintain(log, table) and not needs_spark_to_join(table):
         metrics: dict[str, Any] = _run_or_fail(log, "optimized", table.optimize.compact)
         result = MaintenanceResult(
-            added=int(metrics["numFilesAdded"]), removed=int(metrics["numFilesRemoved"])
+            files_added=int(metrics["numFilesAdded"]), files_removed=int(metrics["numFilesRemoved"])
         )
-        if result.removed:
+        if result.files_removed:
             table.update_incremental()
             _run_or_fail(log, "optimized", table.create_checkpoint)
         return result
@@ -115,7 +118,9 @@ def _join_files(
         log, "optimized", lambda: session().sql(f"OPTIMIZE delta.{quoted(log.place.spark_url)}").collect()
     )
     metrics = rows[0]["metrics"]
-    return MaintenanceResult(added=int(metrics["numFilesAdded"]), removed=int(metrics["numFilesRemoved"]))
+    return MaintenanceResult(
+        files_added=int(metrics["numFilesAdded"]), files_removed=int(metrics["numFilesRemoved"])
+    )
 
 
 def _correct_after_join(log: DeltaLog, paths_before: Sequence[str] | None) -> int:

@@ -94,7 +94,7 @@ class DeltaLakeTable(Table):
             self._place, self._partition_by, dataflow=dataflow, schema_mode=self._schema_mode
         )
 
-    def taking_columns(self, mode: SchemaMode) -> DeltaLakeTable:
+    def with_schema_mode(self, mode: SchemaMode) -> DeltaLakeTable:
         """Return the same table, whose writes change its columns as the mode says."""
         return DeltaLakeTable(self._place, self._partition_by, dataflow=self._dataflow, schema_mode=mode)
 

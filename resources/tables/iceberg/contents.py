@@ -114,7 +114,7 @@ class IcebergContents(TableContents, TellsSpans, TellsNextColumns):
         condition = all_of((self.share.rows(metadata), EVERYTHING if rows is None else rows))
         return highest_values(metadata, _snapshot(metadata, version), columns, condition)
 
-    def texts(self, column: str) -> set[str]:
+    def distinct_texts(self, column: str) -> set[str]:
         """Return the distinct texts of a column."""
         if column not in self.columns():
             return set()

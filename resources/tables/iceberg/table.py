@@ -73,7 +73,7 @@ class IcebergTable(Table):
         """Return the table as one of its dataflows sees it."""
         return IcebergTable(self._place, self._partition_by, dataflow=dataflow, schema_mode=self._schema_mode)
 
-    def taking_columns(self, mode: SchemaMode) -> IcebergTable:
+    def with_schema_mode(self, mode: SchemaMode) -> IcebergTable:
         """Return the same table, whose writes change its columns as the mode says."""
         return IcebergTable(self._place, self._partition_by, dataflow=self._dataflow, schema_mode=mode)
 

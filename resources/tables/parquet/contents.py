@@ -85,7 +85,7 @@ class ParquetContents(TableContents):
             lambda version_rows: version_rows.highest(columns, rows), version, existing_only=version is None
         )
 
-    def texts(self, column: str) -> set[str]:
+    def distinct_texts(self, column: str) -> set[str]:
         """Return the distinct texts of a column in the files that exist."""
         if column not in self.columns():
             return set()
@@ -104,7 +104,7 @@ class ParquetContents(TableContents):
 
     def file_maxima(self, version: Version, column: str) -> list[tuple[Any, int]]:
         """Return each file's highest value from the lists."""
-        return self._query(lambda version_rows: version_rows.maxima(column), version)
+        return self._query(lambda version_rows: version_rows.file_maxima(column), version)
 
     def newest_version(self) -> Version:
         """Return the newest version. Starts no Spark."""
@@ -169,7 +169,7 @@ class ParquetContents(TableContents):
         for attempt in range(_ATTEMPTS):
             snapshot = self._snapshot(self.newest_version() if version is None else version)
             if existing_only and attempt == _ATTEMPTS - 1:
-                missing = set(check_files(self.log, self.placement).missing)
+                missing = set(check_files(self.log, self.placement).missing_paths)
                 files = {path: file for path, file in snapshot.files.items() if path not in missing}
                 snapshot = replace(snapshot, files=files)
             places = {

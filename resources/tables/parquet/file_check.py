@@ -16,15 +16,15 @@ class FileCheck:
     """The result of a check.
 
     Attributes:
-        missing: paths of files that are part of the table and exist nowhere.
-        foreign: paths of files that no list names, and that plain readers take for the table's.
-        stray: paths of Strandline's files that are no longer part of the table: late copies by a process
+        missing_paths: paths of files that are part of the table and exist nowhere.
+        foreign_paths: paths of files that no list names, and that plain readers take for the table's.
+        stray_paths: paths of Strandline's files that are no longer part of the table: late copies by a process
             that was believed dead.
     """
 
-    missing: tuple[str, ...] = ()
-    foreign: tuple[str, ...] = ()
-    stray: tuple[str, ...] = ()
+    missing_paths: tuple[str, ...] = ()
+    foreign_paths: tuple[str, ...] = ()
+    stray_paths: tuple[str, ...] = ()
 
 
 def check_files(log: CommitLog, placement: Placement) -> FileCheck:

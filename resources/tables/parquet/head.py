@@ -54,7 +54,7 @@ def adoptable_state(log: CommitLog, file_check: FileCheck, app_id: str | None) -
 
     See :class:`resources.tables.contract.adopting.CanAdopt`.
     """
-    missing, beyond = set(file_check.missing), False
+    missing, beyond = set(file_check.missing_paths), False
     for version in reversed(log.versions()):
         commit = log.read(version)
         is_lost = bool(missing)
@@ -71,8 +71,8 @@ def adoptable_state(log: CommitLog, file_check: FileCheck, app_id: str | None) -
 
 
 def _with_file_check(head: TableHead, snapshot: TableSnapshot, file_check: FileCheck) -> TableHead:
-    missing = tuple(path for path in file_check.missing if path in snapshot.files)
-    return replace(head, missing_files=missing, foreign_files=file_check.foreign)
+    missing = tuple(path for path in file_check.missing_paths if path in snapshot.files)
+    return replace(head, missing_files=missing, foreign_files=file_check.foreign_paths)
 
 
 def _has_recorded_commit(log: CommitLog, newest: CommitList, since: object, owner: str | None) -> bool:

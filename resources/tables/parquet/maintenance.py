@@ -56,7 +56,7 @@ class ParquetMaintenance(TableMaintenance):
         }
         unneeded = [path for path in self.placement.removed_files.paths() if path not in needed_paths]
         self.placement.removed_files.delete(unneeded)
-        return MaintenanceResult(deleted=len(unneeded))
+        return MaintenanceResult(files_deleted=len(unneeded))
 
 
 def _version_at(versions: Sequence[int], time_of: Callable[[int], datetime], since: datetime) -> int:

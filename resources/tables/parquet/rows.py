@@ -91,7 +91,7 @@ class VersionRows:
         order = pc.sort_indices(merged, sort_keys=[(name, "ascending", "at_start") for name in columns])
         return iter(merged.take(order).to_pylist())
 
-    def maxima(self, column: str) -> list[tuple[Any, int]]:
+    def file_maxima(self, column: str) -> list[tuple[Any, int]]:
         """Return each file's highest value from the list.
 
         See :meth:`resources.tables.contract.contents.TableContents.file_maxima`.

@@ -44,7 +44,7 @@ class ParquetTable(Table, FollowsUp):
         self._placement = Placement.of(place)
         self._file_check: FileCheck | None = None
 
-    def taking_columns(self, mode: SchemaMode) -> ParquetTable:
+    def with_schema_mode(self, mode: SchemaMode) -> ParquetTable:
         """Return the same table, whose writes change its columns as the mode says."""
         return ParquetTable(self._place, self._partition_by, schema_mode=mode)
 
@@ -92,9 +92,9 @@ class ParquetTable(Table, FollowsUp):
             return
         self._placement.finish(snapshot.newest)
         self._placement.staging.drop_leftovers(snapshot)
-        if self._file_check is not None and self._file_check.stray:
+        if self._file_check is not None and self._file_check.stray_paths:
             self._placement.removed_files.set_aside(
-                path for path in self._file_check.stray if path not in snapshot.files
+                path for path in self._file_check.stray_paths if path not in snapshot.files
             )
 
     def exists(self) -> bool:
@@ -141,5 +141,7 @@ class ParquetTable(Table, FollowsUp):
         return isinstance(error, RowsRefused) and error.code == OUTSIDE
 
     def _commit(self, tag: Tag, state: str) -> ParquetCommit:
-        lost_paths = frozenset(self._file_check.missing) if self._file_check is not None else frozenset()
+        lost_paths = (
+            frozenset(self._file_check.missing_paths) if self._file_check is not None else frozenset()
+        )
         return ParquetCommit(self._log, self._placement, tag, state, lost_paths, self._schema_mode)
