@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Observation
 
 _PATIENCE = 20.0
-"""Seconds for an answer that is there when the write is over; one of a write that was skipped never comes."""
+"""Seconds to wait for the values, which exist when the write is over; a skipped write has none."""
 
 
 def observed_values(observation: Observation) -> dict[str, Any]:
@@ -20,7 +20,7 @@ def observed_values(observation: Observation) -> dict[str, Any]:
     A Connect server waits only a tenth of a second for them (Spark 4.1). So on a busy server they may be
     missing, and each caller has another way.
     """
-    # Whatever fails here, the rows are written, and the caller knows what to do without the answer.
+    # Whatever fails here, the rows are written, and the caller can do without the values.
     with suppress(Exception):
         return dict(in_background(lambda: observation.get, "observation").result(_PATIENCE) or {})
     return {}

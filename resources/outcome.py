@@ -35,12 +35,12 @@ class Step(StrEnum):
 
 
 _MOST_EPOCHS = 100
-"""That are told one by one, the last ones."""
+"""The most epochs, or batches, in the JSON form: the last ones."""
 
 _STATUS_BY_EXIT: dict[int, Status] = {3: "held", 4: "blocked"}
 
 Observer = Callable[[Step, str], None]
-"""Hears of each step, with a line for people."""
+"""Called after each step, with a line for people."""
 
 
 @dataclass(frozen=True)

@@ -29,14 +29,14 @@ DELTA_PACKAGE = "io.delta:delta-spark_4.1_2.13:4.4.0"
 HADOOP_AWS_PACKAGE = "org.apache.hadoop:hadoop-aws:3.4.2"
 """Only if an S3 path is used: its SDK bundle is 640 MB."""
 COMMITTERS_PACKAGE = "org.apache.spark:spark-hadoop-cloud_2.13:4.1.1"
-"""Beside it: by this Spark writes files to S3 without renaming them, which there is a copy. The newest of 4.1 there is."""
+"""Needed with S3: Spark then writes files without renaming them, which would be a copy there. The newest release for 4.1."""
 
 POSTGRESQL_PACKAGE = "org.postgresql:postgresql:42.7.8"
 MARIADB_PACKAGE = "org.mariadb.jdbc:mariadb-java-client:3.5.6"
-"""Drivers, only if a database of that kind is read."""
+"""Drivers, only if such a database is read."""
 
 AVRO_PACKAGE = "org.apache.spark:spark-avro_2.13:4.1.1"
-"""Only if Avro files are read. The newest of 4.1 there is; tried with pyspark 4.1.4."""
+"""Only if Avro files are read. The newest release for 4.1; tried with pyspark 4.1.4."""
 
 ICEBERG_PACKAGE = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0"
 """Only if an Iceberg table is written or read."""
@@ -54,14 +54,14 @@ JAR_EXCLUDES = (
     "org.eclipse.jetty:jetty-util",
     "org.eclipse.jetty:jetty-util-ajax",
 )
-"""Delta asks for the first two, and Spark ships the same ones; the committers ask for what other clouds need."""
+"""Delta depends on the first two, which Spark ships; the committers depend on jars for other clouds."""
 
 PACKAGES_KEY = "spark.strandline.packages"
-"""The setting that names a session's packages, whichever way they came (see :func:`jar_settings`)."""
+"""The setting that names a session's packages, however they were loaded (see :func:`jar_settings`)."""
 
 OLDEST_JAVA, NEWEST_JAVA = 17, 21
 
-# Where packages put Java when they do not put it on PATH.
+# Where installers put Java if they do not put it on PATH.
 _JAVA_HOMES = (
     "/usr/lib/jvm/*",
     "/Library/Java/JavaVirtualMachines/*/Contents/Home",
@@ -104,7 +104,7 @@ def _probe(binary: str, on_path: bool = False) -> Java | None:
         answer = subprocess.run([binary, "-version"], capture_output=True, text=True, timeout=30, check=True)
     except (OSError, subprocess.SubprocessError):
         return None
-    # JAVA_TOOL_OPTIONS and its like announce themselves first.
+    # JAVA_TOOL_OPTIONS and similar variables print "Picked up" lines first.
     text = "\n".join(line for line in answer.stderr.splitlines() if "Picked up" not in line)
     version = re.search(r'version "([^"]+)"', text)
     return Java(Path(binary).resolve().parent.parent, text, version[1], on_path) if version else None

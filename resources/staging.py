@@ -31,18 +31,18 @@ if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
 FOLDER = "_staging"
-"""Of the lake. No layer has a name that begins with an underscore."""
+"""The folder in the lake. No layer's name starts with an underscore."""
 
 _HOLDER = "holder.json"
 _ABANDONED = timedelta(days=1)
-"""A folder of another machine, whose processes cannot be seen, is left over if nothing came into it for so long."""
+"""A folder of another machine, whose processes are invisible here, counts as left over if nothing was written for so long."""
 _LINES_BYTES = 8 * 2**20
-"""Of a file of lines before it is packed, at most: Spark reads a packed file in one task."""
+"""The most bytes of a file of lines before compression: Spark reads a compressed file in one task."""
 _FIRST_LINES_BYTES = 2 * 2**20
-"""Of the first files, so that few lines keep several tasks busy, too; later ones hold a quarter of what is before them."""
+"""The bytes of the first files, so that even few lines keep several tasks busy; later files hold a quarter of all before them."""
 _PACKED_AT_ONCE = 256 * 2**10
 _GZIP = 16 + zlib.MAX_WBITS
-"""What zlib calls gzip."""
+"""The ``wbits`` with which zlib writes gzip."""
 _ROW_GROUP_BYTES = 32 * 2**20
 _UPLOAD_BYTES = 8 * 2**20
 

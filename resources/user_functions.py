@@ -13,7 +13,7 @@ from typing import Any
 from partitions.errors import ConfigurationError
 
 USERS_ERRORS = (Exception, SystemExit)
-"""What code of a user may raise. ``sys.exit`` of a script that became a function must not end a run without a word, with an exit code of its own."""
+"""Errors that user code may raise. ``sys.exit`` in a script that became a function must not end a run silently with its own exit code."""
 
 _SHORTEST_HIDDEN = 4
 

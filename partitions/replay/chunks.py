@@ -17,7 +17,7 @@ from partitions.replay.bounds import ReplayBound, typed_bounds
 from partitions.watermark import compare_values
 
 MOST_CHUNKS = 100_000
-"""Of one replay: each is a commit, and takes some tenths of a second at least."""
+"""The most chunks of one replay: each is a commit, which takes some tenths of a second at least."""
 
 
 @dataclass(frozen=True)
@@ -182,4 +182,4 @@ _NEXT: Mapping[str, Callable[[date, int], date]] = {
 }
 
 UNITS = (_STEP, *_NEXT)
-"""Of a chunk's length."""
+"""The units of a chunk's length."""

@@ -17,7 +17,7 @@ from partitions.window.state import WindowState
 from partitions.window.work_unit import WorkUnit
 
 _MOST_RANGES = 100
-"""Of one condition; the files of shorter ones are named."""
+"""The most ranges of one condition; files of shorter ranges are named one by one."""
 
 
 def promoted_files(

@@ -41,7 +41,7 @@ class Trigger(Model):
         if isinstance(values, dict) and "continuous" in values:
             raise ValueError(
                 "Continuous processing does not support EventTimeWatermark operations. Expected {available_now: true}: each run"
-                " loads what there is, and a sensor or a schedule starts it"
+                " loads all new rows, and a sensor or a schedule starts it"
             )
         return values
 
@@ -54,7 +54,7 @@ class StreamCheckpoint(Model):
     """
 
     interval_secs: ClassVar[int] = 60
-    """Of no meaning here: a batch cannot be halved."""
+    """Unused: a batch cannot be halved."""
 
     interval_files: Annotated[int, Field(ge=1, strict=True)] | None = None
 

@@ -25,7 +25,7 @@ from partitions.stream.refusals import file_refusals
 from partitions.target import Target
 
 _LOADS = {"append": "append", "update": "merge_upsert", "complete": "overwrite"}
-"""By output mode: the load that keeps what Spark means by its rows."""
+"""By output mode: the load that keeps the meaning of Spark's rows."""
 
 
 def _source_refusals(source: SourceDefinition) -> Iterator[Refusal]:

@@ -20,13 +20,13 @@ _SAME = {
     "byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint", "real": "float",
     "dec": "decimal", "numeric": "decimal", "character": "char", "timestamp_ltz": "timestamp",
 }  # fmt: skip
-"""Names of types that mean another's."""
+"""Synonyms of type names."""
 
 _SOURCES_OF_A_JOIN = 2
-"""Sources of a join."""
+"""The number of sources of a join."""
 
 _ONE_SIDED = ("right", "full")
-"""Joins whose rows may have no event time: that of the first source."""
+"""Joins whose rows may lack the event time, which comes from the first source."""
 
 
 def refusals(source: SourceDefinition, event_time: str, operators: Sequence[Operator]) -> Iterator[Refusal]:

@@ -43,7 +43,7 @@ def check_buffer(
     if operators:
         reasons.append((waiting - for_splits, f"for {_held_open(operators)}"))
     causes = ", ".join(f"{rows:,} {why}" for rows, why in sorted(reasons, reverse=True) if rows)
-    remedy = "Mend the split, remove it, or" if for_splits * 2 >= waiting else "Make it shorter, or"
+    remedy = "Repair the split, remove it, or" if for_splits * 2 >= waiting else "Make it shorter, or"
     raise StrandlineError(
         f"dataflow {dataflow}: {pluralize(waiting, 'row')} would wait after epoch {epoch}: {causes}. That is more than"
         f" watermark.buffer.max_rows, {most:,}. Nothing of this epoch was committed. {remedy} raise the limit",

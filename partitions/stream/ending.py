@@ -19,7 +19,7 @@ from partitions.stream.ticks import HIGHEST
 from partitions.stream.windows import Hop
 
 FLUSHED, CLOSED = "flush", "close_after"
-"""Why rows leave without input: by a decision; or since no input came for long."""
+"""Why rows leave without input: a decision, or a time without input."""
 
 
 def draining_watermark(state: StreamState, operators: Sequence[Operator]) -> EventTime | None:
@@ -74,7 +74,7 @@ def closes_at(
         return None
     ahead = state.carry is not None and state.carry.waiting
     if not ahead and draining_watermark(state, operators) == state.value:
-        return None  # a row at the last time that there is
+        return None  # The row is at the last possible event time: no watermark lets it out.
     try:
         return state.heard_at + close_after
     except OverflowError:

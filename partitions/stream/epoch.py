@@ -31,7 +31,7 @@ def open_epoch(state: StreamState, splits: SplitOptions, with_rows: Iterable[str
     watermarks = assign_watermarks(before, names, splits.scaling, state.value) if changed else before
     idle = {name: state.splits[name].idle if name in kept_splits else 0 for name in watermarks}
     opened_state = _with(state, splits, watermarks, idle)
-    # In mode split rows are judged by the global watermark of the epoch before, not by one that rises as a name is undeclared.
+    # In mode split, the global watermark of the epoch before judges rows, even if it rises because a name is no longer declared.
     return opened_state if splits.scaling == "unit" else replace(opened_state, value=state.value)
 
 

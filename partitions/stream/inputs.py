@@ -249,7 +249,7 @@ class NoInput:
 
 
 Input = Versions | Files | NoInput
-"""What an epoch reads."""
+"""The input of an epoch."""
 
 
 def input_of(plain: Mapping[str, Any]) -> Input:

@@ -13,7 +13,7 @@ from partitions.plan import pluralize
 from partitions.stream.splits import split_in_words
 
 OnLateRows = Literal["divert", "drop", "fail"]
-"""What becomes of rows below their split's watermark: a table of their own, nothing, or the end of the run."""
+"""What happens to rows below their split's watermark: a side table, removal, or the failure of the run."""
 
 
 def are_diverted(policy: OnLateRows, late: int) -> bool:

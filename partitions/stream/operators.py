@@ -61,7 +61,7 @@ class SessionWindows(Model):
 
 
 EPOCH = "_epoch"
-"""The column with the number of the epoch that a row came with, or left the buffer in."""
+"""The column with the number of a row's epoch: the one that read it, or that let it out of the buffer."""
 
 RowOffset = Annotated[int, Field(strict=True)]
 _KEYS: dict[Function, tuple[str, ...]] = {
@@ -238,10 +238,10 @@ Operator = Annotated[
     | OverWindow,
     Field(discriminator="type"),
 ]
-"""What a stream of either engine does."""
+"""An operator of a stream, of either engine."""
 
 SplitsOperator = Aggregate | OverWindow
-"""What a stream over splits does."""
+"""An operator of a stream over splits."""
 
 
 def window_lengths(window: Windows) -> Iterator[tuple[str, timedelta | int]]:

@@ -42,7 +42,7 @@ def plan(
         operators: of the stream.
     """
     without = _without_input(definition, state, inputs, held_back, operators, now)
-    # A decision lets out what waits once the input that is there is read: else the rows of that would be late.
+    # A decision lets waiting rows out only after the present input: otherwise the rows of that input would be late.
     all_inputs = [*inputs, *([without] if without else [])]
     planned = all_inputs[: definition.max_slices]
     slices = tuple(
@@ -72,14 +72,14 @@ def _why(state: StreamState, slices: Sequence[EpochSlice], *, leaves: bool) -> s
     why = (
         f"{pluralize(files, 'file')} of new input in {pluralize(len(slices), 'epoch')}"
         if files
-        else "what waits leaves without new input"
+        else "waiting rows leave without new input"
         if leaves
-        else "the first epoch notes what is there, and reads what comes after it (source.from: latest)"
+        else "the first epoch records the present position, and later ones read what comes after it (source.from: latest)"
         if slices
         else "there is no new input"
     )
     if files and leaves:
-        why += ", then what waits leaves"
+        why += ", then waiting rows leave"
     if state.open_from is not None:
         why += f"; windows are open from {_in_words(state.open_from)} on, and {pluralize(state.buffered, 'row')} buffered"
     return why
@@ -112,9 +112,9 @@ def _skips(definition: StreamWatermark, state: StreamState) -> Sequence[Skip]:
         for name, split in splits.items()
         if definition.idle == "exclude" and split.idle >= definition.idle_after
     ]
-    skips = [Skip(f"split {name}", "awaited, it had no row yet") for name in awaited if name not in idle]
+    skips = [Skip(f"split {name}", "awaited: it had no row yet") for name in awaited if name not in idle]
     skips += [
-        Skip(f"split {name}", f"idle, no rows for {pluralize(splits[name].idle, 'epoch')}") for name in idle
+        Skip(f"split {name}", f"idle: no rows for {pluralize(splits[name].idle, 'epoch')}") for name in idle
     ]
     awake = {name: split.watermark for name, split in splits.items() if name not in idle}
     if state.buffered and state.value is not None and state.value in awake.values():

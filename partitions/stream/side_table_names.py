@@ -9,7 +9,7 @@ from partitions.stream.definition import StreamWatermark
 from partitions.stream.operators import EPOCH, OverWindow, splits_operator
 
 LATE, QUARANTINE, BUFFER, CARRY = "late", "quarantine", "buffer", "over"
-"""Short names: late rows, rows that no event time tells, rows that wait, and rows that later ones look back to."""
+"""Short names of the tables: late rows, quarantined rows, waiting rows, and rows that later rows look back to."""
 
 
 def side_tables(dataflow: Dataflow) -> Mapping[str, tuple[str, tuple[str, ...]]]:
@@ -20,8 +20,8 @@ def side_tables(dataflow: Dataflow) -> Mapping[str, tuple[str, tuple[str, ...]]]
     watermark = dataflow.watermark
     if not isinstance(watermark, StreamWatermark) or watermark.engine != "splits":
         return {}
-    # also without divert: rows that an abandoned number, or a life before a reset, left there make room
+    # Even without divert: rows of an abandoned number, or from before a reset, are deleted there.
     names = [LATE, QUARANTINE, BUFFER]
     names += [CARRY] if isinstance(splits_operator(dataflow.operators), OverWindow) else []
-    # Of the buffer several epochs are read at once, in one read of files.
+    # The buffer is not partitioned, since one read takes the files of several epochs.
     return {name: (f"{dataflow.table}__{name}", (EPOCH,) if name == CARRY else ()) for name in names}

@@ -9,10 +9,10 @@ from partitions.stream.event_time import EventTime, Span
 _ZERO = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 LOWEST, HIGHEST = -(2**63), 2**63 - 1
-"""What a column of 64 bits holds."""
+"""The range of a 64-bit column."""
 FIRST_TIME = (datetime.min.replace(tzinfo=UTC) - _ZERO) // _MICROSECOND
 LAST_TIME = (datetime.max.replace(tzinfo=UTC) - _ZERO) // _MICROSECOND
-"""The first and the last timestamp that an event time can be: of year 1 and year 9999."""
+"""The first and the last possible timestamp of an event time: in year 1 and year 9999."""
 
 
 def ticks(at: EventTime) -> int:

@@ -19,7 +19,7 @@ from partitions.window.calendar_grid import Grain
 from partitions.window.definition import NOW, WindowWatermark
 
 _FIRST_YEAR = 1970
-"""Dagster counts ticks from the epoch on."""
+"""Dagster counts ticks from the Unix epoch."""
 
 _PROBE = datetime(
     2026, 1, 15, 12, tzinfo=UTC

@@ -12,13 +12,13 @@ from pydantic import Field
 from partitions.model import Model
 
 MOST_KEYS = 10_000
-"""Keys of one dimension that Dagster and its UI bear."""
+"""The most keys of one dimension that Dagster and its UI can handle."""
 
 MANY = (
     "Set dagster_units: {buckets: 64}, and Dagster shows buckets of units; or ledger: Dagster then shows the windows alone."
     " The ledger shows every unit"
 )
-"""What to do with more."""
+"""The remedy for more keys."""
 
 
 class Buckets(Model):
@@ -28,4 +28,4 @@ class Buckets(Model):
 
 
 DagsterUnits = Literal["auto", "partitions", "ledger"] | Buckets
-"""Where units show: as a dimension of Dagster's partitions, each for itself or in buckets, or in the ledger only."""
+"""Where Dagster shows units: as partitions, in buckets of partitions, or in the ledger only."""

@@ -92,7 +92,7 @@ Period = Annotated[Duration, BeforeValidator(_iso_period)]
 
 
 NOW, WATERMARK = "-", "watermark"
-"""What ``to`` may be beside an instant: now, and the global watermark of the stream whose table is read."""
+"""Values of ``to`` that are no instant: now, and the global watermark of the stream whose table is read."""
 
 
 class Range(Model):

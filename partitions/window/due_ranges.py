@@ -20,10 +20,10 @@ from partitions.window.windows import Windows
 from partitions.window.work_outcomes import Failure
 
 Reason = Literal["new", "grace", "failed", "forced", "rest"]
-"""Why a work unit runs; ``rest`` is what an old window held, no window holds now, and is deleted with the old one."""
+"""Why a work unit runs; ``rest`` is time of an old window that no current window holds, deleted with the old window."""
 
 MarkedRange = tuple[int, int, Reason]
-"""Windows ``[first, after)`` that are due whatever the cutoffs say."""
+"""Windows ``[first, after)`` that are due regardless of the cutoffs."""
 
 
 class DueRange(NamedTuple):
@@ -104,7 +104,7 @@ class DueFinder:
         for interval in intervals:
             first, after = firsts.get(interval[0], -1), afters.get(interval[1], -1)
             if first < reached or after < first or len(interval) > 2:
-                # The last interval may well end with an open window; if others lie otherwise, all have to be compared.
+                # The last interval often ends with an open window. If others differ from the grid, all must be compared.
                 loaded: list[LoadedRange] = [*self._windows.of(interval)] if interval is intervals[-1] else []
                 loaded.sort(key=lambda loaded_range: loaded_range[:2])
                 if not loaded or loaded[0][0] < reached:
@@ -185,7 +185,7 @@ class DueFinder:
             for index in self._open(unit)
             if self.cutoffs.read_again(self.windows.ends[index], self.windows.ends[index], grows=True)
         ]
-        # A mark is (first, after, reason), so the one before may reach in.
+        # The mark before the first one may still overlap.
         inside = marks[max(bisect_left(marks, (first,)) - 1, 0) : bisect_left(marks, (after,))]
         for start, end, reason in (
             overlay_marks(overlay_marks(tail, grown), inside) if inside or grown else tail

@@ -14,7 +14,7 @@ from partitions.window.state import WindowState
 from partitions.window.work_outcomes import DeferredUnits
 
 AHEAD = HOUR
-"""How far a high may lie above now: the clocks of several machines differ."""
+"""How far a high may lie above now, since the clocks of machines differ."""
 
 
 def find_early_start(state: WindowState, now: datetime, history: Iterable[tuple[int, int]]) -> int | None:
@@ -34,7 +34,7 @@ def find_early_start(state: WindowState, now: datetime, history: Iterable[tuple[
     )
     if is_recorded:
         return None
-    # The first that ran ahead knows what time it was, unless its machine did not; then the one before it; then how far that had come.
+    # The first entry that ran ahead tells the time, unless its clock was wrong, too; then the entry before; then that entry's high.
     times: list[int] = []
     for time, highest in history:
         times.insert(0, time)

@@ -16,7 +16,7 @@ from partitions.window.work_unit import describe_unit
 from partitions.window.workload import Workload
 
 _SHOWN = 200
-"""Skips that a plan tells one by one; what is beyond is counted."""
+"""The most skips and warnings of a kind that a plan lists."""
 
 
 @dataclass(frozen=True)
@@ -68,16 +68,15 @@ class Explanation:
         windows = self.load.windows
         if requested_ranges and windows and not any(windows.touching(*range_) for range_ in requested_ranges):
             span = self._span(windows.starts[0], windows.ends[-1])
-            return f"no window intersects what was asked for: there are the windows of {span}"
-        chosen = " of what was asked for" if self.load.part else ""
-        return f"no work unit{chosen} is due"
+            return f"no window intersects the requested range: the windows cover {span}"
+        return f"no {'requested ' if self.load.part else ''}work unit is due"
 
     def skips(self) -> Iterator[Skip]:
         """Yield the skips with their reasons: the first of them, then a note that there are more."""
         all_skips = self._skips()
         yield from islice(all_skips, _SHOWN)
         if next(all_skips, None) is not None:
-            yield Skip("more", f"only the first {_SHOWN} are listed; the others are skipped for such reasons")
+            yield Skip("more", f"only the first {_SHOWN} are listed; the others have similar reasons")
 
     def _skips(self) -> Iterator[Skip]:
         """Yield future windows, removed units, work for later runs, and loaded windows."""
@@ -85,10 +84,10 @@ class Explanation:
             to = self.load.definition.time_range.end(self.load.now)
             if to > milliseconds(self.load.now):
                 span = f"[{self._at(floor_minute(self.load.now))}, {self._at(to)})"
-                yield Skip(span, "future: windows are planned when their time has come")
+                yield Skip(span, "future: a window is planned once its time has come")
         removed_units = set(self.load.state.units) - set(self.load.units) - {NO_UNIT}
         yield from (
-            Skip(describe_unit(unit), "gone: the units no longer hold it; what was loaded of it stays known")
+            Skip(describe_unit(unit), "gone: it is no longer a unit; the state keeps what was loaded")
             for unit in sorted(removed_units)
         )
         yield from self._left_for_later()
@@ -101,13 +100,13 @@ class Explanation:
             if group not in self.load.taken_groups:
                 yield Skip(
                     self._label(group.bound.first, group.bound.after, self.load.units[group.place]),
-                    "left for a later run: read in one commit, since they share windows as they were cut before",
+                    "left for a later run: these windows share old windows, so one commit must read them all",
                 )
         for place, bound, missing in self.load.groups.waiting:
             missing_spans = ", ".join(self._span(*part) for part in missing)
             yield Skip(
                 self._label(bound.first, bound.after, self.load.units[place]),
-                f"waits for windows that hold {missing_spans}: the rows of windows as they were cut before stay until then",
+                f"waits for windows that cover {missing_spans}: the rows of the old windows stay until then",
             )
         for first, after, (_, place) in self.load.selector.left_out:
             label = self._label(first, after, self.load.units[place])
@@ -133,7 +132,7 @@ class Explanation:
         """Yield warnings that do not stop the run."""
         if self.load.definition.time_entry is None:
             if self.load.definition.window != "none":
-                yield "window has no meaning: the definition has no datetime entry, so each run reads every unit as a whole"
+                yield "window has no effect: without a datetime entry each run reads every unit as a whole"
             return
         yield from self._ahead()
         yield from self._old_windows()
@@ -144,7 +143,7 @@ class Explanation:
             )
         skipped = ((unit, range_) for unit, ranges in self.load.state.skipped.items() for range_ in ranges)
         for unit, (start, end) in islice(skipped, _SHOWN):
-            yield f"a gap that abstinence has left unread: {self._span(start, end)}{_of_unit(unit)}"
+            yield f"abstinence has left a gap unread: {self._span(start, end)}{_of_unit(unit)}"
 
     def _ahead(self) -> Iterator[str]:
         """Yield a warning for each stretch that was loaded before its end."""
@@ -152,8 +151,8 @@ class Explanation:
         for (start, end), unit_names in islice(units.items(), _SHOWN):
             owner = _of_unit(unit_names[0]) if len(unit_names) == 1 else f" of {len(unit_names):,} units"
             yield (
-                f"{self._span(start, end)}{owner} was loaded before its time, by a clock that ran ahead, or --now: each window of it is read again"
-                " once it is over. To read them as they grow, go back to the state before (state rewind)"
+                f"{self._span(start, end)}{owner} was loaded before its end, by a clock that ran ahead, or by --now. Each of its windows is read again"
+                " once it is over. To read them as they grow, restore the earlier state (state rewind)"
             )
 
     def _old_windows(self) -> Iterator[str]:
@@ -161,14 +160,14 @@ class Explanation:
         count = sum(len(bound.old) for unit in self.load.units for bound in self.load.groups.bounds(unit))
         if count:
             yield (
-                f"{pluralize(count, 'window')} of a unit {'is' if count == 1 else 'are'} in the table as they were cut before: the commit that"
-                " reads over one again deletes all of its rows, and reads all that it held"
+                f"{pluralize(count, 'window')} of a unit {'is' if count == 1 else 'are'} in the table as an earlier definition cut them. The commit that"
+                " reads a part of such a window again deletes all its rows, and reads all its time"
             )
         for place, bound, missing in self.load.groups.waiting[:_SHOWN]:
             missing_spans = ", ".join(self._span(*part) for part in missing)
             yield (
-                f"{self._label(bound.first, bound.after, self.load.units[place])} waits for windows that hold {missing_spans}, which windows as they were cut"
-                " before have loaded, and no window holds now. If none ever will, put `from` or `to` back, or load the table again"
+                f"{self._label(bound.first, bound.after, self.load.units[place])} waits for windows that cover {missing_spans}: old windows loaded it, and no window"
+                " covers it now. If none ever will, restore `from` or `to`, or reload the table"
                 " (state reset --replace)"
             )
 

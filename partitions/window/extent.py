@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 Unit = Mapping[str, Any]
-"""One member of a list of ids: names to values. ``{}`` is the one unit of a definition without units."""
+"""One unit: names to values. ``{}`` is the one unit of a definition without units."""
 
 
 @dataclass(frozen=True)

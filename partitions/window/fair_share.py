@@ -54,7 +54,7 @@ class UnitDueRange(NamedTuple):
 
 
 Candidate = tuple[int, int, DueRange]
-"""A work unit: the index of its window, the place of its unit, and what it is due by."""
+"""A work unit: the index of its window, the place of its unit, and its due range."""
 
 
 @dataclass(frozen=True)
@@ -199,7 +199,7 @@ class _EarliestWorkUnits:
         self._most = most
         self._count, self._limit = 0, 2 * most
         self.after: int | None = None
-        """No window from this index on can be among them."""
+        """No window from this index on is among them; None: there is no such limit yet."""
 
     def offer(self, part: UnitDueRange) -> None:
         if self.after is not None:

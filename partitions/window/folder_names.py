@@ -24,15 +24,15 @@ _FINEST: dict[Grain, Field] = {
     "daily": "day",
     "hourly": "hour",
 }
-"""The finest field that tells windows apart."""
+"""The finest date field that windows of a grain differ in."""
 
 _LONGEST_REPEAT = 24
-"""Hours by which the clocks of a zone are put back at most: where the date line was moved."""
+"""The most hours by which the clocks of a zone were ever put back: where the date line moved."""
 
 _FIRST_OF_TWO_DIGITS, _AFTER_TWO_DIGITS = (
     milliseconds(datetime(year, 1, 1, tzinfo=UTC)) for year in (1970, 2069)
 )
-"""A year of two digits is one of 1970 to 2068 to all who read it, in any zone."""
+"""All parsers read a two-digit year as one of 1970 to 2068, in any zone."""
 
 _MOST_COMPARED = 10_000
 _FAR = datetime(HORIZON, 1, 1, tzinfo=UTC)
@@ -143,7 +143,7 @@ def unsaid_start(watermark: WindowWatermark, wording: BoundFormat) -> datetime |
     """
     for stretch in _stretches(watermark):
         changes = [milliseconds(change.at) for change in offset_changes(watermark.zone)]
-        # The first two windows, and the first one behind each change: all others begin at the fields of one of them.
+        # The first two windows, and the first one after each clock change: all others start with the same fields as one of them.
         after = [stretch.start + 1, *(at for at in changes if stretch.start < at < stretch.end)]
         bounds = {stretch.start, *(_first_bound(stretch, at) for at in after)}
         starts = (as_datetime(bound, watermark.zone) for bound in sorted(bounds) if bound <= stretch.end)

@@ -18,7 +18,7 @@ from partitions.window.window_intervals import WindowInterval
 from partitions.window.windows import Windows
 
 LoadedRange = tuple[int, int, int | None]
-"""Windows ``[first, after)`` that have a high: their end, or the third if only a part is loaded."""
+"""Windows ``[first, after)`` with a high: their end, or the third member if it differs from the end."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class LoadedWindows:
         """Yield the planned windows that an interval applies to."""
         windows, high, coinciding = self.windows, interval[1], self._coincide(interval)
         for first, last in coinciding.ranges:
-            # Only the last may be loaded in part; and one that now cuts short may have been loaded further than now.
+            # Only the last may be partly loaded; and a window that now cuts short may be loaded beyond now.
             odd = high < windows.ends[last - 1] or last - 1 in windows.cut
             if last - odd > first:
                 yield first, last - odd, None
@@ -134,7 +134,7 @@ class MatchingWindows:
 
 
 def _merge_highs(loaded: Sequence[LoadedRange], windows: Windows) -> list[LoadedRange]:
-    """Return one answer per window, if several intervals know it; ``known`` is ascending."""
+    """Merge ranges that overlap: of several highs of a window the highest counts; ``loaded`` is ascending."""
     merged: list[LoadedRange] = []
     edges = sorted({edge for first, after, _ in loaded for edge in (first, after)})
     number, active = 0, list[LoadedRange]()
@@ -144,7 +144,7 @@ def _merge_highs(loaded: Sequence[LoadedRange], windows: Windows) -> list[Loaded
             number += 1
         active = [answer for answer in active if answer[1] > first]
         if active:
-            # Of several windows at once all answers are their ends.
+            # A range of several windows is fully loaded, so its high is its end.
             ends = [windows.ends[first] if high is None else high for _, _, high in active]
             whole = max(ends) == windows.ends[first] and first not in windows.cut
             merged.append((first, after, None if whole else max(ends)))

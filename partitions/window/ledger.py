@@ -20,11 +20,11 @@ from partitions.window.windows import Windows
 from partitions.window.work_outcomes import Failure
 
 NEVER = "never loaded"
-GROWS = "not loaded yet: the window goes on"
+GROWS = "not loaded yet: the window is still growing"
 LEFT_OUT = "left out by the cap on work units: it waits for a later run"
-EARLY = "loaded before its time, by a clock that ran ahead: read again once it is over"
-OLD = "loaded by windows as they were cut before: waits to be read again"
-ABSTINENT = "never read: it lies in an abstinent period"
+EARLY = "loaded before its end, by a clock that ran ahead: read again once it is over"
+OLD = "loaded by windows that an earlier definition cut: waits to be read again"
+ABSTINENT = "never read: abstinence skipped it"
 
 
 class Gap(NamedTuple):
@@ -227,7 +227,7 @@ class _LedgerBuilder:
 
 def _failure_in_words(failure: Failure) -> str:
     times = "once" if failure.attempts == 1 else f"{failure.attempts} times"
-    return f"failed {times}: {failure.error or 'without saying why'}"
+    return f"failed {times}: {failure.error or 'no reason given'}"
 
 
 def _joined(gaps: Iterable[tuple[int, int, str]]) -> list[Gap]:

@@ -80,8 +80,8 @@ def _without_windows(state: WindowState, before: WindowState | None) -> WindowSt
 def _check_timed(*states: WindowState | None) -> None:
     if any(not intervals for state in states if state is not None for intervals in state.units.values()):
         raise ConfigurationError(
-            "the rows that are in the table were loaded without windows, so nothing tells which of them a window replaces: they would be"
-            " there twice. Empty the table and load it again: strandline state reset NAME --replace --reason TEXT"
+            "the table's rows were loaded without windows, so a window cannot tell which of them it replaces: they would be duplicated."
+            " Reload the table: strandline state reset NAME --replace --reason TEXT"
         )
 
 
@@ -105,7 +105,7 @@ class _Migration:
         covered = self._covered(unit)
         again = []
         for first, after, high in self._unit_due.loaded_ranges(unit):
-            # It was loaded as a shorter one, and not all that follows it was.
+            # It was loaded as a shorter window, and the rest of its time is not all loaded.
             if (
                 high is not None
                 and high < self.windows.ends[first]

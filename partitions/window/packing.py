@@ -48,7 +48,7 @@ class SlicePacker:
     def _portions(self) -> Iterator[tuple[WorkUnit, ...]]:
         """Yield the work units of each slice that holds no group."""
         budget = self.load.budget
-        # A commit that deletes anything deletes the rows of all its work units, so these are read as a whole there.
+        # A commit with deletes deletes the rows of all its work units, so all of them must be read as a whole.
         kinds: dict[tuple[bool, bool], list[WorkUnit]] = {
             (a, b): [] for a in (False, True) for b in (False, True)
         }

@@ -14,7 +14,7 @@ from partitions.instants import as_datetime, milliseconds
 from partitions.sentinels import canonical
 from partitions.window.units import identity, unit_of
 
-# | parts the dimensions of a key, and , [ ] are refused beside it; ... means a range; ends that are blank get lost in forms.
+# | separates the dimensions of a key; Dagster refuses , [ ]; ... means a range; forms drop blanks at the ends.
 _ESCAPED = re.compile(r"[%|,\[\]]|\.{3,}|^ +| +$")
 
 
@@ -30,7 +30,7 @@ def unit_key(unit: str, fields: Sequence[str]) -> str:
     value = unit_of(unit).get(fields[0]) if len(fields) == 1 else None
     if not isinstance(value, str) or not value:
         return _escape(unit)
-    # What begins like JSON would read as JSON.
+    # A text that starts like JSON would be parsed as JSON.
     return _escape(value) if value[0] != "{" else "%7B" + _escape(value[1:])
 
 
@@ -123,12 +123,12 @@ def _printable(character: str) -> str:
 
 
 def _percent(character: str) -> str:
-    # quote() lets dots be.
+    # quote() does not escape dots.
     return "%2E" if character == "." else quote(character, safe="", errors="surrogatepass")
 
 
 BETWEEN = "|"
-"""Between the unit and the window in a key: Dagster orders the dimensions by name."""
+"""Separates the unit and the window in a key; Dagster orders the dimensions by name."""
 
 
 def key_of_both(unit: str | None, window: str | None) -> str | None:

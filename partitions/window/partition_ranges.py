@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 START_TAG, END_TAG = "dagster/asset_partition_range_start", "dagster/asset_partition_range_end"
-"""Tags that ask one run for a range of partitions, both ends inclusive; of two dimensions for the cross product of two ranges."""
+"""Tags that request a range of partitions, both ends inclusive; with two dimensions the cross product of two ranges."""
 
 
 class PartitionRange(NamedTuple):

@@ -71,7 +71,7 @@ def _planned_index(partitions: Partitioning, key: str, windows: Windows) -> int:
     if index is None:
         raise _request_error(
             partitions,
-            f"{_existing(partitions, windows)} (a window is there once it has begun; with partial: false once it is whole)",
+            f"{_existing(partitions, windows)} (a window exists once it has begun; with partial: false once it is whole)",
             f"the partition {key}, which is none of them now",
         )
     return index

@@ -35,10 +35,10 @@ from partitions.window.work_outcomes import TimeBound
 from partitions.window.work_unit import WorkUnit
 
 _FEW = 100
-"""Listed units that are partitions without being asked for."""
+"""The most listed units that are partitions by default."""
 
 MOST_PARTITIONS = 500
-"""Partitions of one run, at most: Dagster stores four events for each of them, two of these before the run starts."""
+"""The most partitions of one run: Dagster stores four events for each of them, two of these before the run starts."""
 
 UnitDimension = Literal["static", "dynamic", "buckets"]
 

@@ -24,7 +24,7 @@ from partitions.unit_values import WORDS, ValueType, fit_value
 from partitions.window.extent import Extent, Unit
 
 Range = tuple[int | None, int | None]
-"""Epoch milliseconds, half-open; None has no end on that side."""
+"""Epoch milliseconds, half-open; None: no bound on that side."""
 
 _ALL_TIMES: Range = (None, None)
 
@@ -89,7 +89,7 @@ def split_disjoint(extents: Iterable[Extent]) -> list[Extent]:
         for unit in extent.units:
             identity = canonical(dict(unit))
             if identity in reached and reached[identity] is None:
-                continue  # everything of this unit is there
+                continue  # the rest of this unit's time is covered
             lowest = [ms for ms in (extent.lower, reached.get(identity)) if ms is not None]
             rest = Extent(max(lowest, default=None), extent.upper, (unit,))
             if not _is_empty(rest):
@@ -211,7 +211,7 @@ def _merge_ranges(ranges: Iterable[Range]) -> tuple[Range, ...]:
             else range_
         )
         touch = merged and _sort_key(range_)[0] <= _sort_key(merged[-1])[1]
-        # All times are not all rows: a row without a time is in neither.
+        # Joined ranges must not become "all times": that would include rows without a time.
         if touch and (both != _ALL_TIMES or _ALL_TIMES in (merged[-1], range_)):
             merged[-1] = both
         else:

@@ -33,7 +33,7 @@ class Axis(NamedTuple):
 
 
 NO_DIMENSION = Axis(lambda value: 0, lambda place: None)
-"""A dimension that is not there."""
+"""The axis of a dimension that does not exist."""
 
 
 class Rectangle(NamedTuple):
@@ -85,7 +85,7 @@ def _join_runs(cells: Iterable[Cell]) -> Iterator[Rectangle]:
 
 
 Corner = tuple[str | None, str | None]
-"""The keys of a row and a column; None for a dimension that is not there."""
+"""The keys of a row and a column; None for a dimension that does not exist."""
 
 
 def rectangle_cover(

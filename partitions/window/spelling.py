@@ -19,7 +19,7 @@ from partitions.unit_values import ValueType, fit_value
 from partitions.window.units import unit_of
 
 Value = Hashable
-"""What two spellings of a unit have in common."""
+"""A unit's value: equal for all its spellings."""
 
 
 def unit_value(
@@ -85,7 +85,7 @@ def may_have_equal_units(units: Sequence[str], state_units: Collection[str], zon
 
 
 _MOST_COMPARED = 10_000
-"""Units that are all known already; more are not compared with each other: a source that has so many gives each once."""
+"""The most units, all in the state already, that are compared with each other: a source with more lists each only once."""
 
 
 def loose_spelling(identity: str, zone: tzinfo) -> str:

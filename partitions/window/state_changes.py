@@ -11,7 +11,7 @@ from partitions.window.window_intervals import WindowIntervals
 from partitions.window.work_outcomes import DeferredUnits, Failure, LoadedUnit, TimeBound
 
 _MOST_LETTERS = 500
-"""Letters of an error that a state keeps: every failed work unit has one."""
+"""The most letters of an error that the state keeps, since every failed work unit has one."""
 
 
 class StateChanges:

@@ -19,10 +19,10 @@ Composite = dict[Grain, tuple[str, str]]
 """Grains and their sub-ranges, from and to."""
 
 MOST_WINDOWS = 1_000_000
-"""More windows than any dataflow has; a definition that has more is a mistake (hours since the year 1)."""
+"""More windows than any dataflow needs; a definition with more is a mistake, such as hours since the year 1."""
 
 _RECENT = 2020
-"""Windows that count from now lie after this year."""
+"""Bounds that count from now lie after this year."""
 
 _SHORTEST = {"hourly": DAY / 24, "daily": DAY * 0.9}
 

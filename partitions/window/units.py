@@ -22,7 +22,7 @@ from partitions.window.extent import Unit
 from partitions.window.secondary_input import SecondaryInput
 
 MOST_UNITS = 100_000
-"""Different units of a definition."""
+"""The most distinct units of a definition."""
 
 NO_UNIT = canonical({})
 """The identity of the one unit of a definition without units."""
@@ -72,9 +72,7 @@ def parse_units(value: Any) -> tuple[Any, ...]:
         for unit in units:
             distinct_units.setdefault(canonical(unit), unit)
     except InvalidWatermarkValue as error:
-        raise ConfigurationError(
-            f"expected units that can be stored, found another: {error.message}"
-        ) from error
+        raise ConfigurationError(f"expected units that can be stored: {error.message}") from error
     return tuple(distinct_units.values())
 
 
@@ -166,6 +164,6 @@ def check_min_units(units: Sequence[str], min_units: int, dataflow: str) -> None
     if count < min_units:
         raise PlanError(
             f"dataflow {dataflow}: watermark.min_units: expected at least {min_units} units, found {count}. Nothing was planned:"
-            " look whether the secondary input is complete, or lower min_units",
+            " check that the secondary input is complete, or lower min_units",
             code="below_min_units",
         )

@@ -41,11 +41,11 @@ def _wakes(definition: WindowWatermark, state: WindowState, work: WorkUnit, cuto
     failure = state.failed.get(work.unit, {}).get(work.start)
     if (failure is not None and failure.attempts) or work.reason == "forced":
         return True
-    if work.end is None:  # without time every run leaves some out, and no run ends that
+    if work.end is None:  # without windows every unit is always due
         return work.unit not in state.units
     if work.reason == "grace":
-        # Only what the cap has left out is due behind the cutoff. Within the grace it is due with or without that, and in each run
-        # what has the lowest high goes first: waking for it would read the same again and again.
+        # Behind the cutoff, only windows that the cap left out are due. Windows within the grace are always due, and each run takes
+        # the lowest high first: waking for them would read the same windows again and again.
         return cutoff is not None and work.end <= cutoff
     grows_by_the_minute = work.open and definition.time_range.to_floor == "minute"
     return not grows_by_the_minute

@@ -34,8 +34,8 @@ class WindowIntervals:
         """
         self.items = list(intervals)
         self._grid = grid
-        # Intervals of one definition lie apart, and the nearest below is the only one that can hold an instant; after a change of
-        # grids, or if ``from`` moves, all have to be looked at.
+        # Intervals of one definition do not overlap, so only the nearest below can hold an instant. After a change of grids, or
+        # if ``from`` moves, all must be searched.
         self._apart = all(low[1] <= high[0] for low, high in pairwise(self.items))
 
     def grid(self, interval: WindowInterval) -> Grid:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from dagster import DagsterInstance
 
 _BUDGET, _PATIENCE = 25.0, 15.0
-"""Seconds of a scan, and of one dataflow that does not answer; the next scan goes on where this one stopped. Dagster ends a tick after 60."""
+"""Seconds of a scan, and of one dataflow that does not answer; the next scan resumes where this one stopped. Dagster ends a tick after 60."""
 
 
 @dataclass(frozen=True)
@@ -162,6 +162,6 @@ class AlertEvaluator:
             return answer.result()
         except StrandlineError:
             return None
-        except Exception as error:  # noqa: BLE001 - of one dataflow: people are told of the others
+        except Exception as error:  # noqa: BLE001 - a fault of one dataflow must not hide alerts of the others
             warn(f"{dataflow.name} cannot be judged: {type(error).__name__}: {shorten_to_line(str(error))}")
             return None

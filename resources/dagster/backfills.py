@@ -21,10 +21,10 @@ from resources.replay.kind import ReplayKind
 from resources.replay.options import ChosenPartitions
 
 _BACKFILLS = ("dagster/root_backfill_id", "dagster/backfill")
-"""Tags that name the backfill that a user has launched: of a retry the first one."""
+"""Tags that name the backfill that a user launched; a retry has the tag of the first one."""
 
 _ROOT_RUN = "dagster/root_run_id"
-"""The tag of a run again: which run was the first."""
+"""The tag of a retried run: the first run."""
 
 
 def backfill_of(

@@ -50,15 +50,15 @@ if TYPE_CHECKING:
 
 
 HOLDER_TAG = "strandline/holder"
-"""On every run that began to load: its process."""
+"""The tag of every run that started to load: its process."""
 
 
 PLAN_TAG = "strandline/plan"
-"""On runs that a plan has asked for: a run over partitions without it reads them whatever the cutoffs say."""
+"""The tag of runs that a plan requested: a run over partitions without it ignores the cutoffs."""
 
 
 _OF_A_PARTITION = ("rows", "work_units")
-"""What both a run and each of its partitions show."""
+"""Metadata of both a run and each of its partitions."""
 
 
 @dataclass
@@ -151,8 +151,8 @@ class TableIOManager(IOManager):
         )
         events.report_dead_runs()
         events.report_loaded()
-        # What was committed is there, so it is materialised, and the step fails right after it. The output of a run over partitions
-        # would stand for all of them, so it is not given if one of them has failed.
+        # Committed rows are in the table, so they are materialised, and the step fails right after. The output of a run over
+        # partitions would stand for all of them, so it is not yielded if one of them failed.
         if outcome.error is not None and (load.keys is not None or not outcome.committed):
             context.log_event(AssetObservation(events.table, metadata=load.metadata))
             load.on_stored()
@@ -271,7 +271,7 @@ class WatermarkIOManager(IOManager):
             )
         newest, own_entry = self._platform.log.newest(obj.dataflow.name), obj.outcome.newest
         if (newest and newest.id) != (own_entry and own_entry.id):
-            # Another run may go on right after this one; its entry stands, and this run's is in the history.
+            # Another run may continue right after this one; its entry is valid, and this run's entry is in the history.
             context.log.warning(
                 "entry %s was appended by another run meanwhile", newest.number if newest else 0
             )
@@ -329,6 +329,6 @@ def _number(outcome: Outcome) -> int:
 def dagster_failure(error: StrandlineError) -> Failure:
     """Return an error as Dagster shows it, with the same text as on the command line."""
     metadata: dict[str, Any] = {"code": error.code, "exit_code": error.exit_code}
-    # One by one: a list would be hidden behind a click.
+    # Separate entries: Dagster's UI hides a list behind a click.
     metadata |= {f"choice {number}": choice for number, choice in enumerate(error.choices, 1)}
     return Failure(description=error.message, metadata=metadata, allow_retries=error.transient)

@@ -78,8 +78,8 @@ class PartitionEvents:
         try:
             unreported = find_unreported(instance, log, dataflow.name, run_id, before)
             materialisations = list(self._loaded_by_dead_runs(unreported))
-        except Exception as error:  # noqa: BLE001 - the rows are there, and so is what this run has done
-            context.log.warning("what runs that died have loaded is not shown yet: %s", error)
+        except Exception as error:  # noqa: BLE001 - rows and entries are safe; only their display is missing
+            context.log.warning("loads of runs that died are not shown yet: %s", error)
             return
         for record in materialisations:
             context.log_event(record)
@@ -101,7 +101,7 @@ class PartitionEvents:
                     partitions.materialisation(asset, key, {**metadata, **by})
                     for asset in (self.table, AssetKey(["watermark", dataflow.name]))
                 ]
-                # Dagster takes any key for such an event, and shows none of another definition.
+                # Dagster accepts any key here, but never shows keys of an older definition.
                 with partition_loading_context(dynamic_partitions_store=context.instance):
                     is_current = partitions.definition.has_partition_key(str(of_both[0].partition))
                 if is_current and key not in failed:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _IN_FLIGHT = ("running", "queued")
 _OVERLAP, _HOLDS = timedelta(minutes=5), timedelta(hours=1)
-"""How far clocks of machines with runs may be apart, and how long it holds what one question has told, in case that they are further apart."""
+"""How far the clocks of machines may differ, and how long the result of a query is trusted, in case they differ more."""
 
 
 class SuccessfulRuns:
@@ -194,7 +194,7 @@ class RunHistory:
                 or (error and str(error.message).strip())
                 or (event and event.message)
             )
-        return str(message or f"run {run.run_id} ended as {run.status.value.lower()}, and did not say why")
+        return str(message or f"run {run.run_id} ended as {run.status.value.lower()} without giving a reason")
 
 
 def _process_is_gone(run: DagsterRun) -> bool:
@@ -207,7 +207,7 @@ def _process_is_gone(run: DagsterRun) -> bool:
 def _dead_attempt(
     dataflow: str, started_at: str, work: str, noted: Attempt | None, run_id: str | None
 ) -> Attempt:
-    message = f"the process that began {work} at {time_text(started_at)} is gone (killed?); the next run finishes what it left"
+    message = f"the process of {work}, started at {time_text(started_at)}, is gone (killed?); the next run finishes its work"
     error = {"code": "died", "message": message, "choices": [f"strandline run {dataflow}"]}
     return Attempt(started_at, "died", error, (noted.failing_since if noted else None) or started_at, run_id)
 

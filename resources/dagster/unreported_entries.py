@@ -17,7 +17,7 @@ from resources.watermarks.entry import LOADS, Entry
 from resources.watermarks.log import WatermarkLog
 
 DATAFLOW_TAG = "strandline/dataflow"
-"""On every run that loads a dataflow: its name."""
+"""The tag of every run that loads a dataflow: its name."""
 
 _STATUSES = [
     DagsterRunStatus.STARTED,
@@ -26,7 +26,7 @@ _STATUSES = [
     DagsterRunStatus.FAILURE,
 ]
 _RUNS, _ENTRIES = 20, 200
-"""Runs that one look judges, and entries that it compares with them, at most."""
+"""The most runs that one call checks, and the most entries that it compares with them."""
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ _UNDECIDED = ("held", "skipped")
 _MOST_SAID = 200
 
 _SAMPLE = re.compile(r"'[^']*'|(?<![\w:.,-])\d[\d,]*(?![\w:.-])")
-"""What changes in a warning from run to run: how many, and such as which."""
+"""The parts of a warning that change from run to run: counts and examples."""
 
 
 @dataclass(frozen=True)

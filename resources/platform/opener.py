@@ -71,8 +71,8 @@ class Opener(Stores):
         if make_replay is None:
             replayable = {kind.name for kind in self.kinds.values() if kind.replay is not None}
             raise ConfigurationError(
-                f"dataflow {dataflow.name}: expected a watermark of type {', '.join(sorted(replayable))}, found {dataflow.kind}: what a stream has merged is"
-                f" not read apart again. Load it anew: strandline state reset {dataflow.name} --replace --reason TEXT"
+                f"dataflow {dataflow.name}: expected a watermark of type {', '.join(sorted(replayable))}, found {dataflow.kind}: merged rows of a stream"
+                f" cannot be read again in parts. Reload it: strandline state reset {dataflow.name} --replace --reason TEXT"
             )
         return make_replay(self, dataflow, options, now)
 
@@ -108,7 +108,7 @@ class Opener(Stores):
             return None
         keys = ", ".join(dataflow.target.merge_keys)
         return (
-            f"the next run that has rows is the first by merge_keys: {keys}, and stops if several rows of table {dataflow.table} have the same"
+            f"the next run that has rows is the first by merge_keys: {keys}, and stops if rows of table {dataflow.table} share a key"
             " (keys_not_unique)"
         )
 

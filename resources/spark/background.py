@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 AWAKE_SECONDS = 60.0
-"""Between two questions that keep a session from ending; a server ends one by default that was not used for an hour."""
+"""Seconds between two calls that keep a session alive; by default a server ends one after an idle hour."""
 
 
 @contextmanager

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 _opened: dict[tuple[str, str], str] = {}
-"""By Spark and by bucket: the store that this process has told it of, or has heard of."""
+"""The store of each Spark and bucket, as far as this process knows it."""
 
 
 def stores_of(places: Iterable[Place]) -> dict[str, str]:
@@ -52,8 +52,8 @@ def check_stores(session: SparkSession, remote: str | None, stores: Mapping[str,
             _opened[key] = _store_on_server(session, bucket, store) if remote else store
         if _opened[key] != store:
             raise ConfigurationError(
-                f"bucket {bucket} of {store}: this Spark has opened a bucket of this name in {_opened[key]}, and cannot open both. Load the two by"
-                " Sparks of their own: a Connect server for each, or `strandline run` for one dataflow at a time; or rename a bucket"
+                f"bucket {bucket} of {store}: this Spark has opened a bucket of this name in {_opened[key]}, and cannot open both. Use a separate"
+                " Spark for each: a Connect server, or `strandline run` for one dataflow at a time; or rename a bucket"
             )
 
 
@@ -61,7 +61,7 @@ def _store_on_server(session: SparkSession, bucket: str, store: str) -> str:
     """Return the store of a bucket name on a Connect server, and record the given one if there is none."""
     prefix = f"strandline_{_short_hash(bucket)}_"
     own_view = f"{prefix}{_short_hash(store)}"
-    # A server may lack global views, or not let them be listed: what it writes is looked for in any case.
+    # A server may lack global views, or forbid to list them; then each write is still checked afterwards.
     with suppress(Exception):
         names = {
             row["viewName"] for row in session.sql(f"SHOW VIEWS IN global_temp LIKE '{prefix}*'").collect()

@@ -17,17 +17,18 @@ if TYPE_CHECKING:
     from resources.spark.retries import Outage
 
 _remote_sessions: list[SparkSession] = []
-"""Every remote session of this process. One that is collected shuts a pool down that all of them share, and waits for it; when
-that happens while another one submits to the pool, the process stands still for ever (pyspark 4.1)."""
+"""Every remote session of this process, so that none is garbage-collected. A collected session shuts down a pool that all
+sessions share, and waits for it. If another session submits to the pool at that moment, the process hangs (pyspark 4.1)."""
 _sharing: WeakSet[SparkConnectSession] = WeakSet()
-"""Sessions that use the Java code that their server has compiled for the queries of others."""
+"""Sessions that share the compiled Java code of their server."""
 _SHARED_CODE = {
     "spark.sql.artifact.isolation.enabled": "false",
     "spark.sql.artifact.isolation.alwaysApplyClassloader": "false",
 }
-"""With both a session has no classes of its own, so that it takes compiled code from others."""
+"""With both settings a session has no classes of its own, so it can share compiled code."""
 _CONNECTING = ("grpc.min_reconnect_backoff_ms", 5_000)
-"""How long an attempt to connect may take, by gRPC's name for it. Its own 20 s leave a server that takes connections and says nothing 40 s."""
+"""How long an attempt to connect may take, as a gRPC option. With gRPC's own 20 s, a server that accepts connections but never answers
+would take 40 s."""
 
 
 def has_shared_code(session: SparkSession) -> bool:

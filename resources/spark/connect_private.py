@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 TRIED_WITH = "4.1"
-"""The minor version of pyspark whose internals these are."""
+"""The minor version of pyspark that these internals were tried with."""
 
 
 def set_many(session: SparkConnectSession, settings: Mapping[str, str]) -> None:
@@ -68,7 +68,7 @@ def local_checkpoint(rows: DataFrame) -> DataFrame:
 
     session = cast("SparkConnectSession", rows.sparkSession)
     plan = cast("SparkConnectDataFrame", rows)._plan
-    # pyspark looks for kept rows in the thread's session, not in that of the rows.
+    # pyspark looks for checkpointed rows in the thread's session, not in the session of the rows.
     make_active(session)
     command = Checkpoint(child=plan, local=True, eager=True).command(session.client)
     _, answer, _ = session.client.execute_command(command, plan.observations)

@@ -56,14 +56,14 @@ _ICEBERG_SQL = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtension
 _OF_A_SESSION = {
     TIME_ZONE: "UTC",
     ANSI: "true",
-    # Spark's own default has no bounds of instants in its files, by which readers pass over those that they need not read.
+    # Spark's default type writes no statistics of timestamps, by which readers skip files.
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-    "spark.sql.legacy.javaCharsets": "true",  # else Spark reads a few encodings only, and windows-1252 is none of them
-    # Else Spark puts settings for ${…} in every text that it parses: names of files and columns, and values in conditions.
+    "spark.sql.legacy.javaCharsets": "true",  # otherwise Spark reads only a few encodings, without windows-1252
+    # Otherwise Spark replaces ${…} in every text that it parses: names of files and columns, and values in conditions.
     "spark.sql.variable.substitute": "false",
 }
-# Of a short run most CPU time goes into Java's second compiler, for code that runs once or twice. It sets in ten times later
-# here: 26,000 rows of 150 files take 19 CPU-seconds with the start of Spark, not 27; 2 million rows take what they took.
+# A short run spends most CPU time in Java's second compiler, for code that runs once or twice. With these thresholds it starts ten
+# times later: 26,000 rows of 150 files take 19 CPU-seconds with the start of Spark, not 27; 2 million rows take as long as before.
 _SHORT_RUNS = (
     "-XX:+IgnoreUnrecognizedVMOptions",
     "-XX:+UseParallelGC",
@@ -147,19 +147,19 @@ class SparkEngine:
         defaults = {
             "spark.app.name": "strandline",
             "spark.master": self.master,
-            "spark.log.level": "FATAL",  # what fails is told by our own errors, once
+            "spark.log.level": "FATAL",  # our own errors report each failure once
             "spark.sql.extensions": ",".join(
                 (_DELTA_SQL, *((_ICEBERG_SQL,) if ICEBERG_PACKAGE in self.packages else ()))
             ),
             "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-            # Names with a colon, such as ISO times, break Hadoop's checksumming local file system.
+            # File names with a colon, such as ISO times, break Hadoop's checksumming local file system.
             "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
             "spark.databricks.delta.snapshotPartitions": "2",
             **_OF_A_SESSION,
             "spark.ui.enabled": "false",
-            # A text of each plan is made for the UI, too long to be made for no reader: a tenth of what a small write costs its driver.
+            # Spark writes a text of each plan for the UI, which nobody reads here: a tenth of a small write's time on the driver.
             "spark.sql.ui.explainMode": "simple",
-            # Of all queries together Spark keeps 100 pieces of compiled code: two merges by turns would compile each of theirs again.
+            # By default Spark keeps compiled code of 100 pieces for all queries: two alternating merges would compile theirs every time.
             "spark.sql.codegen.cache.maxEntries": "2000",
             "spark.ui.showConsoleProgress": "false",
         }
@@ -170,13 +170,13 @@ class SparkEngine:
                 "spark.driver.memory": "2g",
                 "spark.sql.shuffle.partitions": cores,
                 "spark.driver.extraJavaOptions": " ".join(_SHORT_RUNS),
-                # Otherwise one task a file looks whether it is there: seconds for a thousand files.
+                # Otherwise Spark checks with one task per file whether it exists: seconds for a thousand files.
                 "spark.sql.sources.parallelPartitionDiscovery.parallelism": str(4 * (os.cpu_count() or 2)),
             }
         user_settings = {key: value for key, value in self.conf.items() if key != "spark.jars.packages"}
         own_jars = (
             "spark.jars" in user_settings
-        )  # Spark takes either list, so theirs must go with coordinates
+        )  # Spark takes only one list: jars of the user must go with coordinates
         settings = defaults | jar_settings(None if own_jars else self.cache, self.packages) | user_settings
         if not self.commits_to_s3:
             return settings
@@ -200,7 +200,7 @@ class SparkEngine:
             current = base.conf.get(key, None)
             if not _includes(key, current, settings[key]):
                 raise ConfigurationError(
-                    f"Spark runs in this process already with {key}={current!r}, and {settings[key]!r} is asked for:"
+                    f"Spark runs in this process already with {key}={current!r}, and {settings[key]!r} is requested:"
                     " a static setting cannot change while it runs. Use another process, or the same setting"
                 )
         if (
@@ -239,11 +239,11 @@ class SparkEngine:
         variables = java_environment()
         if self.master.startswith("local") and "SPARK_LOCAL_IP" not in os.environ:
             variables["SPARK_LOCAL_IP"] = (
-                "127.0.0.1"  # else Spark does not start if the host's name does not resolve
+                "127.0.0.1"  # otherwise Spark does not start if the host's name does not resolve
             )
         if "PYSPARK_PYTHON" not in os.environ:
-            # Of Spark's processes for Python code (streams, functions of the user). pyspark reads the setting only in what spark-submit starts, and takes
-            # the first python3 of the PATH else.
+            # For Spark's Python processes (streams, user functions). pyspark reads the setting only in processes of spark-submit, and otherwise
+            # takes the first python3 of the PATH.
             python = self.conf.get("spark.pyspark.python") or (
                 self.master.startswith("local") and sys.executable
             )

@@ -21,7 +21,7 @@ class EngineLost(SparkUnavailable):
     def of(cls, dataflow: str, doing: str, reason: str) -> EngineLost:
         """Return the error for a dataflow, with what it was doing."""
         return cls(
-            f"dataflow {dataflow}: the Spark engine was lost while {doing}: {reason.rstrip(' .')}. Nothing is lost or given up: the next run finishes"
-            " what was begun. `strandline dev` starts its engine again by itself; see that yours runs",
+            f"dataflow {dataflow}: the Spark engine was lost while {doing}: {reason.rstrip(' .')}. No data is lost: the next run finishes"
+            " the open slice. `strandline dev` restarts its engine by itself; check that yours runs",
             choices=(f"strandline run {dataflow}", "strandline doctor"),
         )

@@ -15,8 +15,8 @@ _CAUSE = re.compile(r"^Caused by: (?:[\w.$]+\.)?([\w$]+): (.+)$", re.MULTILINE)
 
 _STATE = re.compile(r"SQLSTATE: ([0-9A-Z]{5})")
 _OF_VALUES = ("21", "22", "P0", "23505")
-"""How the states of SQL begin that say of a query that it cannot compute a value: too many rows, a value out of range or of no such type, an error that it
-raises itself, a key of a map that is there twice."""
+"""Prefixes of SQLSTATEs of queries that cannot compute a value: too many rows, a value out of range or of another type, a raised
+error, a duplicate key of a map."""
 
 
 def fails_on_values(error: Exception) -> bool:

@@ -20,7 +20,7 @@ from resources.spark.advice import without_advice
 from resources.spark_runtime import ICEBERG_PACKAGE
 
 SHOW = "STRANDLINE_DEBUG"
-"""The variable that, set to 1, leaves Java its own place to print to: the terminal."""
+"""The environment variable that, set to 1, lets Java print to the terminal."""
 
 _DYING_SECONDS = 0.2
 _TAIL_BYTES = 64 * 1024
@@ -52,7 +52,7 @@ def start_java(settings: Mapping[str, str]) -> None:
     if _output is None:
         _output = tempfile.TemporaryFile(prefix="strandline-java-")  # noqa: SIM115 - open as long as Java is
     gateway = launch_gateway(conf, {"stdout": _output, "stderr": subprocess.STDOUT})  # type: ignore[no-untyped-call]
-    # Java has the jars that are named here and those that it has fetched; named once more, the former would be all that executors get.
+    # Java has the named jars and the fetched ones. If they were named again here, executors would get only the named ones.
     rest = {key: value for key, value in settings.items() if key != "spark.jars"}
     SparkContext(conf=SparkConf(loadDefaults=False).setAll(list(rest.items())), gateway=gateway)
 
@@ -72,7 +72,7 @@ def describe_java_end() -> str | None:
     if process is None:
         return None
     try:
-        code: int = process.wait(_DYING_SECONDS)  # what was killed just now may still be on its way out
+        code: int = process.wait(_DYING_SECONDS)  # a process that was just killed may not have ended yet
     except subprocess.TimeoutExpired:
         return None
     why = ", as the system does when memory runs out" if code == -signal.SIGKILL else ""
@@ -123,14 +123,14 @@ def error_line(error: Exception) -> str:
 
 
 _GONE = ("RetriesExceeded", "Py4JNetworkError")
-"""Errors of the way to an engine; told by name, since only the one that is in use is imported."""
+"""Errors of the connection to an engine, by name, since only the library in use is imported."""
 
 _SILENT = ("UNAVAILABLE", "DEADLINE_EXCEEDED", "CANCELLED")
-"""Status codes of an RPC that got no answer. Each of Spark's own errors comes as an RPC that failed, too, with another code."""
+"""Status codes of an RPC without an answer. Spark's own errors are failed RPCs, too, with other codes."""
 
 
 _LACKS_ICEBERG = re.compile(r"ClassNotFoundException: org\.apache\.iceberg\.[\w.$]+")
-"""What Spark says of a catalog of Iceberg's if it was started without Iceberg's runtime."""
+"""Spark's message for an Iceberg catalog if it was started without Iceberg's runtime."""
 
 
 def missing_iceberg(error: BaseException, server: str | None = None) -> str | None:

@@ -100,5 +100,5 @@ def _is_of(group: int, process: psutil.Process) -> bool:
     try:
         belongs = os.getpgid(process.pid) == group
         return belongs and process.status() not in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)
-    except (ProcessLookupError, PermissionError, psutil.Error):  # it is gone, or somebody else's
+    except (ProcessLookupError, PermissionError, psutil.Error):  # it has ended, or belongs to another user
         return False

@@ -13,13 +13,13 @@ from dataclasses import dataclass, field
 from pyspark.sql.connect.client.retries import DefaultPolicy, RetryPolicyState
 
 SECONDS = 18.0
-"""From the first call without an answer until a server is taken for gone. `strandline dev` has started its server again by then; a run that meets a dead
-one ends in half a minute, with all that it does before and after."""
+"""Seconds from the first unanswered call until a server counts as gone. `strandline dev` has restarted its server by then; a run that
+meets a dead one ends in half a minute altogether."""
 
 _TRIES, _LONGEST_WAIT = 11, 2_000
-"""How often one call is tried again, and milliseconds between two tries: about as long in all."""
+"""The most retries of one call, and the most milliseconds between two: together about as long."""
 _FORGOTTEN_AFTER = 60.0
-"""Seconds without a call that fails, after which one that fails is the first of another outage."""
+"""Seconds without a failed call, after which the next failed call starts another outage."""
 
 _outages: dict[str, Outage] = {}
 _lock = threading.Lock()

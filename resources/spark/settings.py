@@ -16,18 +16,18 @@ if TYPE_CHECKING:
 
 
 TIME_ZONE = "spark.sql.session.timeZone"
-"""Is UTC in all sessions: times are read, written and compared in it, and those of partitions named."""
+"""UTC in all sessions: times are read, written, compared and formatted in partition names in it."""
 ANSI = "spark.sql.ansi.enabled"
-"""Is true in all sessions: without it a value that does not fit its type becomes another one, or NULL, in silence."""
+"""True in all sessions: otherwise a value that does not fit its type silently becomes another one, or NULL."""
 SMALL = 8 * 2**20
 """Bytes of source files below which compiling a query takes longer than running it."""
 BYTES_PER_ROW = 100
-"""A guess, to choose between two ways to run a small query."""
-# Java code is made and compiled for each query, Delta's own included: the one that looks for a tag is another after every
-# commit. On a warm server that took 0.6 of the 1.3 s of a small write.
+"""An estimate, to choose between two ways to run a small query."""
+# Spark generates and compiles Java code for each query, including Delta's own: its query for a tag differs after every commit.
+# On a warm server that took 0.6 of the 1.3 s of a small write.
 _INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 _original_settings: WeakKeyDictionary[SparkSession, dict[str, str | None]] = WeakKeyDictionary()
-"""What a session had of these settings before they were changed; None: nothing."""
+"""The values of these settings before they were changed; None: unset."""
 
 
 def tune(session: SparkSession, size: int | None) -> bool:

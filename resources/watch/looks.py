@@ -12,7 +12,7 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 _THREADS, _PATIENCE = 8, 1.0
-"""Sources that are looked at beside each other, and the seconds that a call waits for them."""
+"""The number of sources that are polled at once, and the seconds that a call waits for them."""
 
 
 class SourcePoller(Generic[Item, Result]):

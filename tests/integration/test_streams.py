@@ -102,7 +102,7 @@ def test_a_full_buffer_stops_the_run_and_names_the_slowest_split(make_stream: An
     error = stream.feed.fail()
     assert error.code == "buffer_full"
     assert "3 rows would wait after epoch 1: 3 for split a, the slowest. That is more" in error.message
-    assert "Mend the split" in error.message
+    assert "Repair the split" in error.message
     assert stream.feed.entries == []
 
 

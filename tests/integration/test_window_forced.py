@@ -78,7 +78,7 @@ def test_a_forced_range_of_no_window_names_those_there_are(tmp_path: Path, engin
     answer = made.feed.cli("run", NAME, "--now", "2020-01-05", "--force", "2019-01-01..2019-02-01")
     assert (answer.code, answer.json[0]["status"]) == (0, "nothing")
     assert (
-        "no window intersects what was asked for: there are the windows of"
+        "no window intersects the requested range: the windows cover"
         " [2020-01-01T00:00:00+00:00, 2020-01-03T00:00:00+00:00)" in answer.err
     )
 

@@ -46,7 +46,7 @@ def test_folders_under_another_zone_are_there_once(make_feed: MakeFeed, load: st
     assert feed.run(now=instant(NOW)).error is None
     feed.define(watermark={"timezone": "-05:00"})
     told = accept(feed, NOW)
-    assert "5 windows of a unit are in the table as they were cut before" in told
+    assert "5 windows of a unit are in the table as an earlier definition cut them" in told
     assert "5 of these work units were loaded before; each commit deletes what it reads of them" in told
     assert "a second time" not in told
     feed.put("2020-01-03/y.ndjson", 33)
@@ -169,7 +169,7 @@ def test_what_a_fast_clock_loaded_is_read_again_in_time(tmp_path: Path, engine: 
     assert made.feed.ids == [1, 2, 3, 4, 5]
     made.table.put(event(50, "2020-01-05T12:00"), event(6, "2020-01-06"))
     answer = made.feed.cli("plan", NAME, "--now", "2020-01-06T12:00")
-    assert "was loaded before its time" in answer.json[0]["warnings"][0]
+    assert "was loaded before its end" in answer.json[0]["warnings"][0]
     made.run("2020-01-06T12:00")
     assert made.feed.ids == [1, 2, 3, 4, 5, 50], "what makes room is there once, also under load: append"
     made.run("2020-01-07T12:00")

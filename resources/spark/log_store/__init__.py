@@ -16,7 +16,7 @@ CLASS = "strandline.ConditionalPutLogStore"
 
 SETTING = "spark.delta.logStore.s3a.impl"
 FOR_ALL_SCHEMES = "spark.delta.logStore.class"
-"""Delta refuses to start with both."""
+"""Delta refuses to start with both settings."""
 
 
 def log_store_settings(conf: Mapping[str, str]) -> dict[str, str]:

@@ -37,5 +37,5 @@ def test_the_error_of_a_full_buffer_names_the_slowest_split() -> None:
         check_buffer("clicks", 2, (), state, waiting=3, count_for_splits=lambda: 3, most=2)
     assert raised.value.message == (
         "dataflow clicks: 3 rows would wait after epoch 2: 3 for split a, the slowest. That is more than watermark.buffer.max_rows, 2."
-        " Nothing of this epoch was committed. Mend the split, remove it, or raise the limit"
+        " Nothing of this epoch was committed. Repair the split, remove it, or raise the limit"
     )

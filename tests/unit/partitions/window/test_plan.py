@@ -93,7 +93,7 @@ def test_windows_to_come_are_skips_and_the_one_that_holds_now_is_open() -> None:
     assert [(skip.subject, skip.why) for skip in made.skips] == [
         (
             "[2020-02-02T06:00:00+00:00, 2020-02-10T00:00:00+00:00)",
-            "future: windows are planned when their time has come",
+            "future: a window is planned once its time has come",
         )
     ]
 
@@ -113,7 +113,7 @@ def test_a_unit_that_is_gone_and_what_is_loaded_are_skips() -> None:
     state = _after(_plan(definition, WindowState(), "2020-02-03", units=("a", "b")), WindowState())
     made = _plan(definition, state, "2020-02-04", units=("a",))
     assert [(skip.subject, skip.why) for skip in made.skips] == [
-        ("id b", "gone: the units no longer hold it; what was loaded of it stays known"),
+        ("id b", "gone: it is no longer a unit; the state keeps what was loaded"),
         ("[2020-02-01T00:00:00+00:00, 2020-02-03T00:00:00+00:00) of id a", "2 windows loaded"),
     ]
 

@@ -331,7 +331,7 @@ def test_a_folder_waits_for_the_windows_that_hold_the_rest_of_an_old_one() -> No
     made = plan(table.definition, table.state, (A,), now, dataflow="flow", number=0, whole=True, ranged=False)
     assert made.slices == ()
     assert (
-        "waits for windows that hold [2020-01-06T00:00:00+06:00, 2020-01-06T06:00:00+06:00)"
+        "waits for windows that cover [2020-01-06T00:00:00+06:00, 2020-01-06T06:00:00+06:00)"
         in made.skips[0].why
     )
     table.run(now + timedelta(days=1))
