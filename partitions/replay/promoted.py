@@ -1,4 +1,4 @@
-"""The files and windows that a promote swaps (docs/reference/replay.md, Aside).
+"""The files and windows that a promote swaps (docs/reference/replay.md, Isolated files and windows).
 
 They are those of the replay, except what the live dataflow has loaded since or will still load.
 """

@@ -1,4 +1,4 @@
-"""The rows that a promote swaps (docs/reference/replay.md, Aside).
+"""The rows that a promote swaps (docs/reference/replay.md, What a promote does).
 
 They are the rows of the replayed range, except those that the live dataflow has loaded since.
 """

@@ -117,7 +117,7 @@ def test_a_run_that_leaves_epochs_for_the_next_one_makes_no_split_idle() -> None
 def test_awaited_and_idle_splits_are_skips() -> None:
     state = StreamState({"a": Split(10, 0), "b": Split(10, 5), "c": Split(None, 1)}, 10)
     found = planned([], state, splits=["a", "c", "d"])
-    assert [(skip.subject, skip.why.partition(",")[0]) for skip in found.skips] == [
+    assert [(skip.subject, skip.why.partition(":")[0]) for skip in found.skips] == [
         ("split c", "awaited"),
         ("split d", "awaited"),
         ("split b", "idle"),

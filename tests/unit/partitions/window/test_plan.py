@@ -294,7 +294,7 @@ def test_what_abstinence_leaves_unread_is_warned_of() -> None:
     made = _plan(definition, state, "2020-02-01T09:00:00")
     assert _reads(_works(made)) == [("02-01T00:00", "02-01T09:00", "02-01T08:00", "new")]
     assert list(_plan(definition, _after(made, state), "2020-02-01T09:00:00").warnings) == [
-        "a gap that abstinence has left unread: [2020-02-01T06:00:00+00:00, 2020-02-01T08:00:00+00:00)"
+        "abstinence has left a gap unread: [2020-02-01T06:00:00+00:00, 2020-02-01T08:00:00+00:00)"
     ]
 
 
