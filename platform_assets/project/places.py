@@ -96,7 +96,7 @@ def check_database(checked: Checked[Any], path: Key, connection: Key) -> None:
     try:
         Database.parse(checked.text(*path) or "")
     except AddressError as error:
-        checked.refuse(path, error.found, error.expected)
+        checked.refuse(path, error.actual, error.expected)
     if checked.text(*connection) is not None:
         checked.refuse(
             connection,

@@ -16,7 +16,7 @@ from urllib.parse import parse_qsl, quote, quote_plus, urlencode, urlsplit
 
 from partitions.errors import ConfigurationError
 
-WANTED = "https://host/path or http://host:port/path, without user, query or fragment"
+EXPECTED_ADDRESS = "https://host/path or http://host:port/path, without user, query or fragment"
 
 _BASE = re.compile(r"https?://[A-Za-z0-9._\[\]:-]+(/[^\s?#@]*)?")
 _HOST = re.compile(r"[A-Za-z0-9._-]+(:\d+)?|\[[0-9A-Fa-f:]+\](:\d+)?")
@@ -35,7 +35,7 @@ ClientAuth = Literal["basic", "body"]
 
 
 @dataclass
-class GivenToken:
+class AccessToken:
     """The token that an API's authorization server has given last; all who ask the API use it.
 
     Attributes:
@@ -102,7 +102,7 @@ class ApiConnection:
     timeout: timedelta = timedelta(seconds=60)
     retry_for: timedelta = timedelta(minutes=5)
     hidden: frozenset[str] = frozenset()
-    given: GivenToken = field(default_factory=GivenToken, init=False, repr=False, compare=False)
+    access_token: AccessToken = field(default_factory=AccessToken, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Refuse what no request can be made of.
@@ -111,7 +111,7 @@ class ApiConnection:
             ConfigurationError: which repeats no value: it may be a secret.
         """
         if not _BASE.fullmatch(self.base_url):
-            raise ConfigurationError(f"base_url: expected {WANTED}, found another form")
+            raise ConfigurationError(f"base_url: expected {EXPECTED_ADDRESS}, found another form")
         for host in self.hosts:
             if not _HOST.fullmatch(host):
                 raise ConfigurationError("hosts: expected names such as files.shop.example or host:8080")
@@ -146,7 +146,7 @@ class ApiConnection:
                 f"{missing[0]}: expected token_url, client_id and client_secret together, found no {missing[0]}"
             )
         if not _BASE.fullmatch(self.token_url or ""):
-            raise ConfigurationError(f"token_url: expected {WANTED}, found another form")
+            raise ConfigurationError(f"token_url: expected {EXPECTED_ADDRESS}, found another form")
         named = {name.lower() for name in self.headers}
         if self.token or self.user is not None or "authorization" in named:
             raise ConfigurationError(
@@ -180,12 +180,12 @@ class ApiConnection:
 
     def trusts(self, url: str) -> bool:
         """Whether credentials may go to an address: that of ``base_url``, or of ``hosts`` with the same scheme."""
-        own, other = _origin(self.base_url), _origin(url)
-        if own is None or other is None:
+        own, target = _origin(self.base_url), _origin(url)
+        if own is None or target is None:
             return False
-        return other == own or other in {_origin(f"{own[0]}://{host}") for host in self.hosts}
+        return target == own or target in {_origin(f"{own[0]}://{host}") for host in self.hosts}
 
-    def shown(self, url: str) -> str:
+    def redact_url(self, url: str) -> str:
         """An address for people: without user, fragment and the values of secrets."""
         parts = urlsplit(url)
         host = parts.netloc.rpartition("@")[2]
@@ -209,7 +209,13 @@ class ApiConnection:
         # Of "Bearer x" the word tells nothing, and an answer may quote x alone.
         values += [part for value in values for part in value.split()]
         values += [value for name, value in self.token_params.items() if self._hides(name)]
-        secrets = (self.password, self.token, self.client_secret, self.given.text, *self.given.earlier)
+        secrets = (
+            self.password,
+            self.token,
+            self.client_secret,
+            self.access_token.text,
+            *self.access_token.earlier,
+        )
         values += [value for value in secrets if value is not None]
         if self.user is not None:
             values.append(self._basic)

@@ -46,7 +46,7 @@ class RestCatalogServer:
     @property
     def options(self) -> dict[str, str]:
         """Settings of a client, secrets among them: Iceberg's libraries in Java and Python have the same words."""
-        given = {
+        settings = {
             "uri": self.uri,
             "warehouse": self.warehouse,
             "token": self.token,
@@ -54,7 +54,7 @@ class RestCatalogServer:
             "oauth2-server-uri": self.oauth2_server_uri,
             "scope": self.scope,
         }
-        return {name: value for name, value in given.items() if value is not None}
+        return {name: value for name, value in settings.items() if value is not None}
 
     def hide(self, text: str) -> str:
         """Return a text without the secrets."""

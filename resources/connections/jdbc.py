@@ -17,7 +17,7 @@ from resources.spark_runtime import MARIADB_PACKAGE, POSTGRESQL_PACKAGE
 System = Literal["postgresql", "mariadb"]
 TlsMode = Literal["trust", "verify-ca", "verify-full"]
 
-WANTED = "jdbc:postgresql://host:port/database or jdbc:mariadb://host:port/database"
+EXPECTED_URL = "jdbc:postgresql://host:port/database or jdbc:mariadb://host:port/database"
 
 _URL = re.compile(r"jdbc:(postgresql|mariadb|mysql):((?:[a-z]+:)?)//([^/?#\s]*)/([^?#\s]*)(?:\?(\S*))?")
 _SYSTEMS: dict[str, System] = {"postgresql": "postgresql", "mariadb": "mariadb", "mysql": "mariadb"}
@@ -84,14 +84,14 @@ class JdbcConnection:
     Attributes:
         system: whose SQL it speaks; MySQL's is MariaDB's.
         url: without user, password and other secrets.
-        shown: the address for people.
+        display_url: the address for people.
         user: None if the database wants none.
         secrets: options that must not be shown, the password among them.
     """
 
     system: System
     url: str = field(repr=False)
-    shown: str
+    display_url: str
     user: str | None = None
     secrets: tuple[tuple[str, str], ...] = field(default=(), repr=False)
 
@@ -104,12 +104,12 @@ class JdbcConnection:
         """
         match = _URL.fullmatch(url)
         if match is None or "@" in match[3]:
-            raise ConfigurationError(f"expected {WANTED}, found a URL of another form")
+            raise ConfigurationError(f"expected {EXPECTED_URL}, found a URL of another form")
         system, mode, hosts, database = _SYSTEMS[match[1]], match[2], match[3], match[4]
         spelled = {name.lower(): name for name in _SECRETS[system]}
-        kept, secrets, users = list[str](), dict[str, str](), list[str]()
-        for each in filter(None, (match[5] or "").split("&")):
-            name, _, value = each.partition("=")
+        other_parameters, secrets, users = list[str](), dict[str, str](), list[str]()
+        for parameter in filter(None, (match[5] or "").split("&")):
+            name, _, value = parameter.partition("=")
             if name.lower() in spelled:
                 secrets[spelled[name.lower()]] = unquote_plus(value)
             elif name.lower() == "user":
@@ -119,19 +119,19 @@ class JdbcConnection:
                     f"expected of secrets in the URL those that the driver knows: {', '.join(_SECRETS[system])}, found the parameter {name}"
                 )
             else:
-                kept.append(each)
+                other_parameters.append(parameter)
         if system == "mariadb":
-            _check_tls(kept)
+            _check_tls(other_parameters)
             # Spark knows the dialect by the scheme jdbc:mysql only, and quotes columns as texts by any other.
-            kept.append("permitMysqlScheme")
-        given = secrets | ({"password": password} if password is not None else {})
+            other_parameters.append("permitMysqlScheme")
+        all_secrets = secrets | ({"password": password} if password is not None else {})
         address = f"jdbc:{'mysql' if system == 'mariadb' else system}:{mode}//{hosts}/{database}"
         return cls(
             system,
-            f"{address}?{'&'.join(kept)}" if kept else address,
+            f"{address}?{'&'.join(other_parameters)}" if other_parameters else address,
             f"{match[1]}://{hosts}/{database}",
             user if user is not None else (users[-1] if users else None),
-            tuple(sorted(given.items())),
+            tuple(sorted(all_secrets.items())),
         )
 
     @property
@@ -148,18 +148,19 @@ class JdbcConnection:
     @property
     def _driver_url(self) -> str:
         address, _, query = self.url.partition("?")
-        said = query.split("&") if query else []
-        names = {each.partition("=")[0] for each in said}
+        parameters = query.split("&") if query else []
+        names = {parameter.partition("=")[0] for parameter in parameters}
         usual = [f"{name}={value}" for name, value in _PARAMETERS[self.system].items() if name not in names]
-        return f"{address}?{'&'.join([*said, *usual])}"
+        return f"{address}?{'&'.join([*parameters, *usual])}"
 
     @property
     def libpq(self) -> dict[str, str]:
         """The same address in libpq's words, as far as both know them."""
-        hosts, _, database = self.shown.partition("://")[2].partition("/")
-        servers = [_server(each) for each in hosts.split(",")]
+        hosts, _, database = self.display_url.partition("://")[2].partition("/")
+        servers = [_server(parameter) for parameter in hosts.split(",")]
         parameters = {
-            name: unquote_plus(value) for name, _, value in (each.partition("=") for each in self._said)
+            name: unquote_plus(value)
+            for name, _, value in (parameter.partition("=") for parameter in self._parameters)
         }
         schema = re.sub(r"([\\\s])", r"\\\1", parameters.get("currentSchema", ""))
         options = [parameters.get("options", ""), f"-c search_path={schema}" if schema else ""]
@@ -178,28 +179,28 @@ class JdbcConnection:
     @property
     def session_variables(self) -> str | None:
         """What MariaDB's driver sets when a session begins, behind SET; None if the URL says nothing of it."""
-        return _lowered(self._said).get("sessionvariables", "").replace(";", ",") or None
+        return _lowered(self._parameters).get("sessionvariables", "").replace(";", ",") or None
 
     @property
-    def _said(self) -> Sequence[str]:
+    def _parameters(self) -> Sequence[str]:
         """The parameters of the URL. PostgreSQL's driver takes their values for escaped, MariaDB's as they are."""
         return self.url.partition("?")[2].split("&")
 
     @property
     def mysql(self) -> tuple[list[tuple[str, int]], dict[str, Any]]:
         """The servers in their order, and the rest of the address in PyMySQL's words, as far as both know them."""
-        hosts, _, database = self.shown.partition("://")[2].partition("/")
-        servers = [_server(each, "3306") for each in hosts.split(",")]
+        hosts, _, database = self.display_url.partition("://")[2].partition("/")
+        servers = [_server(server, "3306") for server in hosts.split(",")]
         password = dict(self.secrets).get("password")
-        given = {"database": unquote(database), "user": self.user, "password": password}
+        settings = {"database": unquote(database), "user": self.user, "password": password}
         return [(host, int(port)) for host, port in servers], {
-            name: value for name, value in given.items() if value is not None
+            name: value for name, value in settings.items() if value is not None
         }
 
     @property
     def mysql_tls(self) -> tuple[TlsMode | None, str | None]:
         """How MariaDB's driver speaks TLS, if it does, and the file of the authorities that it trusts."""
-        parameters = _lowered(self._said)
+        parameters = _lowered(self._parameters)
         return _tls_mode(parameters), parameters.get("serversslcert")
 
     def hide(self, text: str) -> str:
@@ -211,12 +212,12 @@ class JdbcConnection:
 
     def __str__(self) -> str:
         """The address, which holds no secret."""
-        return self.shown
+        return self.display_url
 
 
 def _lowered(parameters: Sequence[str]) -> dict[str, str]:
     """Parameters as MariaDB's driver reads them: whatever the case of their names."""
-    return {name.lower(): value for name, _, value in (each.partition("=") for each in parameters)}
+    return {name.lower(): value for name, _, value in (parameter.partition("=") for parameter in parameters)}
 
 
 def _tls_mode(parameters: Mapping[str, str]) -> TlsMode | None:
@@ -229,13 +230,13 @@ def _tls_mode(parameters: Mapping[str, str]) -> TlsMode | None:
     return "verify-ca" if parameters.get("disablesslhostnameverification") == "true" else "verify-full"
 
 
-def _check_tls(given: Sequence[str]) -> None:
+def _check_tls(url_parameters: Sequence[str]) -> None:
     """Refuse what Spark's driver and Python's do not both take.
 
     Raises:
         ConfigurationError: another ``sslMode``, or certificates in a form that only Java reads.
     """
-    parameters = _lowered(given)
+    parameters = _lowered(url_parameters)
     mode = parameters.get("sslmode", "disable")
     if mode.lower() not in _TLS_MODES:
         raise ConfigurationError(

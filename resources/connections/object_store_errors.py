@@ -50,12 +50,12 @@ class StoreFailure:
     """One failure.
 
     Attributes:
-        what: what happened, and the cause.
+        summary: the event and its cause.
         todo: what to do about it.
     """
 
     kind: StoreErrorKind
-    what: str
+    summary: str
     todo: str
 
     @property
@@ -65,7 +65,7 @@ class StoreFailure:
 
     def __str__(self) -> str:
         """Both."""
-        return f"{self.what}. {self.todo}"
+        return f"{self.summary}. {self.todo}"
 
 
 def store_failure(place: object, error: Exception) -> StoreFailure:
@@ -75,7 +75,7 @@ def store_failure(place: object, error: Exception) -> StoreFailure:
         match[1] if (match := pattern.search(text)) else "" for pattern in (_STATUS, _CODE, _MESSAGE)
     )
     status = status or _status_of(error, code)
-    said = _said(error, status, code, message)
+    cause = _cause_of(error, status, code, message)
     if type(error).__name__ == "InvalidPathError" or isinstance(error, ValueError):
         name = match[1] if (match := _PATH.search(text)) else shorten_to_line(text)
         return StoreFailure(
@@ -84,22 +84,22 @@ def store_failure(place: object, error: Exception) -> StoreFailure:
             "Expected names without control characters and without empty, . or .. components; rename or remove the object",
         )
     if _NO_CREDENTIALS.search(text):
-        return _denied(f"found no credentials ({said})")
+        return _denied(f"found no credentials ({cause})")
     if status in ("401", "403") or _DENIED.search(code):
-        return _denied(said)
+        return _denied(cause)
     if isinstance(error, FileNotFoundError) or status == "404":
-        wanted = "an object" if code == "NoSuchKey" else "a bucket"
+        missing_thing = "an object" if code == "NoSuchKey" else "a bucket"
         todo = (
             "It was there a moment ago: try again" if code == "NoSuchKey" else "Make it, or correct the name"
         )
-        return StoreFailure(StoreErrorKind.MISSING, f"expected {wanted}, found none ({said})", todo)
+        return StoreFailure(StoreErrorKind.MISSING, f"expected {missing_thing}, found none ({cause})", todo)
     if status.startswith(("3", "4")) and status not in _BUSY:
         return StoreFailure(
-            StoreErrorKind.REFUSED, f"the store refuses ({said})", "Check endpoint and region"
+            StoreErrorKind.REFUSED, f"the store refuses ({cause})", "Check endpoint and region"
         )
     return StoreFailure(
         StoreErrorKind.UNREACHABLE,
-        f"no usable answer{_endpoint(place)} ({said})",
+        f"no usable answer{_endpoint(place)} ({cause})",
         _AGAIN,
     )
 
@@ -112,20 +112,20 @@ def spark_failure(text: str) -> tuple[str, StoreFailure] | None:
     place = _S3A_PLACE.search(text)
     where = f"s3://{place[1].rstrip('.')}" if place else "the store"
     if answered is None:
-        said = shorten_to_line(silent[0] if silent else "").rstrip(".")
-        return where, StoreFailure(StoreErrorKind.UNREACHABLE, f"no usable answer ({said})", _AGAIN)
-    said, status = f"HTTP {answered[2]}: {shorten_to_line(answered[1]).rstrip('.')}", answered[2]
+        cause = shorten_to_line(silent[0] if silent else "").rstrip(".")
+        return where, StoreFailure(StoreErrorKind.UNREACHABLE, f"no usable answer ({cause})", _AGAIN)
+    cause, status = f"HTTP {answered[2]}: {shorten_to_line(answered[1]).rstrip('.')}", answered[2]
     if status in ("401", "403"):
-        return where, _denied(said)
+        return where, _denied(cause)
     if "NoSuchBucket" in text:
         return where, StoreFailure(
-            StoreErrorKind.MISSING, f"expected a bucket, found none ({said})", _CORRECT
+            StoreErrorKind.MISSING, f"expected a bucket, found none ({cause})", _CORRECT
         )
     if status.startswith("4") and status not in _BUSY:
         return where, StoreFailure(
-            StoreErrorKind.REFUSED, f"the store refuses ({said})", "Check endpoint and region"
+            StoreErrorKind.REFUSED, f"the store refuses ({cause})", "Check endpoint and region"
         )
-    return where, StoreFailure(StoreErrorKind.UNREACHABLE, f"no usable answer ({said})", _AGAIN)
+    return where, StoreFailure(StoreErrorKind.UNREACHABLE, f"no usable answer ({cause})", _AGAIN)
 
 
 def is_missing_bucket(error: Exception) -> bool:
@@ -133,10 +133,10 @@ def is_missing_bucket(error: Exception) -> bool:
     return "NoSuchBucket" in str(error)
 
 
-def _denied(said: str) -> StoreFailure:
+def _denied(cause: str) -> StoreFailure:
     return StoreFailure(
         StoreErrorKind.DENIED,
-        f"not allowed to list, read or write ({said})",
+        f"not allowed to list, read or write ({cause})",
         "Check key, secret and policy, of its connection in platform.yaml or of the AWS_* variables",
     )
 
@@ -153,7 +153,7 @@ def _status_of(error: Exception, code: str) -> str:
     return "404" if code == "NoSuchBucket" else ""
 
 
-def _said(error: Exception, status: str, code: str, message: str) -> str:
+def _cause_of(error: Exception, status: str, code: str, message: str) -> str:
     """The cause: what the store answered, or else why there was no answer."""
     text = str(error)
     answered = [f"HTTP {status}" if status else "", code]

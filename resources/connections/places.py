@@ -91,15 +91,15 @@ class Place:
         Raises:
             ConfigurationError: for an unknown scheme, a URL without a bucket, a prefix that no key can have.
         """
-        scheme, found, rest = text.partition("://")
-        if not found:
+        scheme, separator, rest = text.partition("://")
+        if not separator:
             return cls(os.path.abspath(base / Path(text).expanduser()))  # noqa: PTH100 - Path keeps the ".."
         if scheme == "file":
             return cls(str(Path(unquote(urlsplit(text).path)).absolute()))
         bucket, _, prefix = rest.partition("/")
         if scheme not in _SCHEMES or not _BUCKET.fullmatch(bucket):
             expected = ", ".join(
-                f"{known}://bucket/prefix" for known in _SCHEMES
+                f"{scheme_name}://bucket/prefix" for scheme_name in _SCHEMES
             )  # the text itself may hold a password
             raise ConfigurationError(
                 f"expected a folder or {expected}; found scheme {scheme!r}, or a bucket of another form"
@@ -162,13 +162,13 @@ class Place:
     @property
     def pyiceberg_options(self) -> dict[str, str]:
         """Credentials in pyiceberg's words."""
-        found = self.connection or S3Connection()
+        connection = self.connection or S3Connection()
         options = {
-            "s3.endpoint": found.endpoint,
-            "s3.region": found.region,
-            "s3.access-key-id": found.access_key_id,
-            "s3.secret-access-key": found.secret_access_key,
-            "s3.session-token": found.session_token,
+            "s3.endpoint": connection.endpoint,
+            "s3.region": connection.region,
+            "s3.access-key-id": connection.access_key_id,
+            "s3.secret-access-key": connection.secret_access_key,
+            "s3.session-token": connection.session_token,
         }
         return {key: value for key, value in options.items() if value is not None}
 
@@ -198,16 +198,16 @@ class Place:
         """S3A's settings of this bucket alone, credentials among them, without the ``spark.hadoop.`` in front."""
         if self.bucket is None:
             return {}
-        found, bucket = self.connection or S3Connection(), f"fs.s3a.bucket.{self.bucket}."
+        connection, bucket = self.connection or S3Connection(), f"fs.s3a.bucket.{self.bucket}."
         options = {
             # Its buffer on disk wants the checksumming local file system, which cannot have names with a colon.
             "fast.upload.buffer": "bytebuffer",
-            "endpoint": found.endpoint,
-            "endpoint.region": found.region,
-            "access.key": found.access_key_id,
-            "secret.key": found.secret_access_key,
-            "session.token": found.session_token,
-            "path.style.access": "true" if found.endpoint else None,
+            "endpoint": connection.endpoint,
+            "endpoint.region": connection.region,
+            "access.key": connection.access_key_id,
+            "secret.key": connection.secret_access_key,
+            "session.token": connection.session_token,
+            "path.style.access": "true" if connection.endpoint else None,
         }
         return {bucket + key: value for key, value in options.items() if value is not None}
 

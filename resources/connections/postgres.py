@@ -12,7 +12,7 @@ from partitions.errors import ConfigurationError
 SCHEMES = ("postgresql", "postgres")
 """What an address of a database starts with."""
 
-WANTED = "postgresql://host/database"
+EXPECTED_ADDRESS = "postgresql://host/database"
 
 _SCHEMA = "strandline"
 _LONGEST_NAME = 63
@@ -24,14 +24,14 @@ class AddressError(ConfigurationError):
     """An address that cannot be taken. Does not repeat it: it may hold a password.
 
     Attributes:
-        found: in words.
+        actual: the offending part, in words.
         expected: in words.
     """
 
-    def __init__(self, found: str, expected: str = WANTED) -> None:
+    def __init__(self, actual: str, expected: str = EXPECTED_ADDRESS) -> None:
         """Keep the parts that an error of a project file is made of."""
-        super().__init__(f"expected {expected}, found {found}")
-        self.found, self.expected = found, expected
+        super().__init__(f"expected {expected}, found {actual}")
+        self.actual, self.expected = actual, expected
 
 
 @dataclass(frozen=True)
@@ -41,13 +41,13 @@ class Database:
     Attributes:
         url: libpq's, without our own parameter ``schema``. What it leaves out comes from the PG* variables.
         schema: of this project alone, so that several can share a database.
-        shown: the address for people, without user and password.
+        display_url: the address for people, without user and password.
         passwords: as they stand in the address, and as they read.
     """
 
     url: str = field(repr=False)
     schema: str
-    shown: str
+    display_url: str
     passwords: tuple[str, ...] = field(default=(), repr=False)
 
     @classmethod
@@ -63,14 +63,14 @@ class Database:
             raise AddressError(
                 "an address of another form; the letters / ? @ of a password are written %2F %3F %40"
             )
-        named = [(each.partition("=")[0], each) for each in query.split("&") if each]
-        schemas = [each.partition("=")[2] for name, each in named if name == "schema"]
+        named = [(parameter.partition("=")[0], parameter) for parameter in query.split("&") if parameter]
+        schemas = [parameter.partition("=")[2] for name, parameter in named if name == "schema"]
         schema = _schema(unquote(schemas[-1])) if schemas else _SCHEMA
-        kept = "&".join(each for name, each in named if name != "schema")
-        url = f"{scheme}://{address}?{kept}" if kept else f"{scheme}://{address}"
+        other_parameters = "&".join(parameter for name, parameter in named if name != "schema")
+        url = f"{scheme}://{address}?{other_parameters}" if other_parameters else f"{scheme}://{address}"
         fields = _fields(url)
-        shown = _shown(fields) + (f"?schema={quote(schema, safe='')}" if schemas else "")
-        return cls(url, schema, shown, _passwords(fields, address))
+        display_url = _display_url(fields) + (f"?schema={quote(schema, safe='')}" if schemas else "")
+        return cls(url, schema, display_url, _passwords(fields, address))
 
     def hide(self, text: str) -> str:
         """A text with the passwords of the address replaced, whatever library put them there."""
@@ -80,13 +80,13 @@ class Database:
 
     def __str__(self) -> str:
         """The address without user and password."""
-        return self.shown
+        return self.display_url
 
 
 def is_database(text: str) -> bool:
     """Whether an address is that of a database, right or wrong."""
-    scheme, found, _ = text.partition("://")
-    return bool(found) and scheme in SCHEMES
+    scheme, separator, _ = text.partition("://")
+    return bool(separator) and scheme in SCHEMES
 
 
 def _fields(url: str) -> dict[str, str]:
@@ -108,7 +108,7 @@ def _fields(url: str) -> dict[str, str]:
     return fields
 
 
-def _shown(fields: dict[str, str]) -> str:
+def _display_url(fields: dict[str, str]) -> str:
     hosts = [
         f"[{host}]" if ":" in host else quote(host, safe="") for host in fields.get("host", "").split(",")
     ]
@@ -122,7 +122,11 @@ def _passwords(fields: dict[str, str], address: str) -> tuple[str, ...]:
     """The longest first, so that none is hidden in part."""
     written = address.rpartition("@")[0].partition(":")[2]
     passwords = {written, fields.get("password", ""), fields.get("sslpassword", "")}
-    return tuple(sorted((each for each in passwords if len(each) >= _SHORTEST_HIDDEN), key=len, reverse=True))
+    return tuple(
+        sorted(
+            (password for password in passwords if len(password) >= _SHORTEST_HIDDEN), key=len, reverse=True
+        )
+    )
 
 
 def _schema(name: str) -> str:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import pyarrow.compute as pc
 
 
-def expression(predicate: Predicate, schema: pa.Schema) -> pc.Expression:
+def arrow_expression(predicate: Predicate, schema: pa.Schema) -> pc.Expression:
     """Return what exactly the predicate's rows meet. NULL is as in SQL, text is compared by bytes.
 
     Args:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import datetime
 from decimal import Decimal
 
-from resources.dialects.dialect import Words, clock
+from resources.dialects.dialect import SqlSyntax, clock
 
 
-class DataFusion(Words):
+class DataFusion(SqlSyntax):
     """Literals of Arrow's types: those of plain SQL have other units, and lose digits."""
 
     def __init__(self, read_columns: frozenset[str] = frozenset()) -> None:

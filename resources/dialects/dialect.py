@@ -13,7 +13,7 @@ from partitions.sql_text import LexicalRules
 from partitions.unit_values import ValueType
 
 
-class Words(ABC):
+class SqlSyntax(ABC):
     """Names, literals and comparisons; what ``resources.dialects.predicates`` needs."""
 
     @abstractmethod
@@ -67,17 +67,17 @@ class Words(ABC):
         return f"{self.name(column)} IN ({', '.join(map(self.literal, values))})"
 
 
-class Dialect(Words):
+class Dialect(SqlSyntax):
     """The words of a database that is asked by queries.
 
     Attributes:
-        reading: how it reads quotes and comments of a user's query.
+        lexical_rules: how it reads quotes and comments of a user's query.
         clock: a query of its clock.
         text_type: in which a cast keeps any value as it is.
         moment_says_offset: whether :meth:`moment` gives the offset, too, and columns with instants take notice of it.
     """
 
-    reading: ClassVar[LexicalRules]
+    lexical_rules: ClassVar[LexicalRules]
     clock: ClassVar[str]
     text_type: ClassVar[str]
     moment_says_offset: ClassVar[bool] = True
@@ -86,7 +86,7 @@ class Dialect(Words):
     def known_columns(self, parts: Sequence[str]) -> str:
         """Return a query about a table that is no view: rows of a column's name, whether an index begins with it, and whether it is never NULL."""
 
-    def spread(self, parts: Sequence[str], column: str, kind: ValueType) -> str | None:
+    def histogram(self, parts: Sequence[str], column: str, kind: ValueType) -> str | None:
         """Return a query of the histogram of a column of a table: rows of how many rows lie between two bounds, and a bound, ascending.
 
         No row if its statistics are old, or say nothing of most rows. None if the database keeps none.
@@ -129,7 +129,7 @@ class Dialect(Words):
         """What stands for ``{start}`` and ``{end}`` without a form; ``value`` is local, with its offset."""
 
     @abstractmethod
-    def sent(self, column: str, type_: ColumnType, keys: Sequence[str] = ()) -> str:
+    def transfer_expression(self, column: str, type_: ColumnType, keys: Sequence[str] = ()) -> str:
         """Return a column under its own name, in the form that its driver and Spark pass on exactly.
 
         A time's text is ISO 8601 without an offset, an instant's in UTC: Java's classes for times go through the zone of the machine, where some

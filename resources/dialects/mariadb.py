@@ -18,7 +18,7 @@ from resources.dialects.dialect import Dialect, clock
 class MariaDB(Dialect):
     """Names in backticks; texts in hexadecimal if a quote or a backslash would depend on sql_mode."""
 
-    reading = sql_text.MARIADB
+    lexical_rules = sql_text.MARIADB
     clock = "SELECT UTC_TIMESTAMP(6)"
     text_type = "CHAR"
     moment_says_offset = False
@@ -87,7 +87,7 @@ class MariaDB(Dialect):
         return f"'{value.replace(tzinfo=None).isoformat(sep=' ', timespec='milliseconds')}'"
 
     @override
-    def sent(self, column: str, type_: ColumnType, keys: Sequence[str] = ()) -> str:
+    def transfer_expression(self, column: str, type_: ColumnType, keys: Sequence[str] = ()) -> str:
         """Return times and texts as text: Spark fills up a CHAR with blanks. A float's text has six digits, its double has all."""
         name = self.name(column)
         match type_.form:

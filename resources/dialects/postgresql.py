@@ -32,7 +32,7 @@ _DATABASE = "(SELECT oid FROM pg_database WHERE datname = current_database())"
 class PostgreSQL(Dialect):
     """Names in double quotes, so that they are what they are; texts without a type, so that they fit uuid and enum, too."""
 
-    reading = sql_text.POSTGRESQL
+    lexical_rules = sql_text.POSTGRESQL
     clock = "SELECT clock_timestamp()"
     text_type = "text"
 
@@ -81,7 +81,7 @@ class PostgreSQL(Dialect):
             WHERE a.attrelid = to_regclass({self.text(self.relation(parts))}) AND a.attnum > 0 AND NOT a.attisdropped
             GROUP BY a.attname, a.attnotnull"""  # noqa: S608 - the name is a literal
 
-    def spread(self, parts: Sequence[str], column: str, kind: ValueType) -> str | None:
+    def histogram(self, parts: Sequence[str], column: str, kind: ValueType) -> str | None:
         """From the statistics of ANALYZE, if less than a tenth of the rows was changed since, and less than a tenth holds some frequent values.
 
         Frequent values are no part of the histogram. Infinity is left out.
@@ -182,7 +182,7 @@ class PostgreSQL(Dialect):
 
     def for_driver(self, query: str) -> str:
         """With the operator ``?`` doubled: the driver takes a single one for a parameter."""
-        return sql_text.replace_in_code(query, "?", "??", self.reading)
+        return sql_text.replace_in_code(query, "?", "??", self.lexical_rules)
 
     def finite(self, column: str, kind: ValueType) -> Sequence[str]:
         """Neither infinite, nor NaN, which is above all, nor of a year with five digits or before the first."""
@@ -200,7 +200,7 @@ class PostgreSQL(Dialect):
         """Return JSON: it holds any dimensions."""
         return (f"to_json({self.name(column)}) AS {self.name(column)} (JSON text)",)
 
-    def sent(self, column: str, type_: ColumnType, keys: Sequence[str] = ()) -> str:
+    def transfer_expression(self, column: str, type_: ColumnType, keys: Sequence[str] = ()) -> str:
         """Return most types as they are: an instant in microseconds, an array as JSON of texts if it has the dimensions of its type.
 
         NaN, infinity and times that Spark does not know are refused by a cast of a note, which fails: these columns are many, and Spark has nothing
@@ -247,10 +247,10 @@ class PostgreSQL(Dialect):
 def _microseconds(name: str, note: str) -> str:
     """Since the epoch. Before PostgreSQL 14 the seconds are a double, whose microseconds are exact in some centuries only."""
     near = f"{name} >= '1800-01-01' AND {name} < '2200-01-01'"
-    known = f"{name} >= '0001-01-01' AND {name} < '10000-01-01'"
+    in_range = f"{name} >= '0001-01-01' AND {name} < '10000-01-01'"
     far = f"extract(epoch FROM date_trunc('second', {name}))::bigint * 1000000 + extract(microseconds FROM {name})::bigint % 1000000"
     return (
-        f"CASE WHEN {near} THEN (extract(epoch FROM {name}) * 1000000)::bigint WHEN {known} THEN {far}"
+        f"CASE WHEN {near} THEN (extract(epoch FROM {name}) * 1000000)::bigint WHEN {in_range} THEN {far}"
         f" WHEN {name} IS NOT NULL THEN CAST({note} AS bigint) END"
     )
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from partitions.predicate import Among, AnyOf, Between, HasValue, Predicate
-from resources.dialects.dialect import Words
+from resources.dialects.dialect import SqlSyntax
 
 
-def sql(predicate: Predicate, dialect: Words) -> str:
+def predicate_sql(predicate: Predicate, dialect: SqlSyntax) -> str:
     """Return the condition that exactly the predicate's rows meet, in a dialect of SQL.
 
     It stands for itself behind WHERE; put parentheses around it beside other conditions.
@@ -16,7 +16,7 @@ def sql(predicate: Predicate, dialect: Words) -> str:
     return _conjunct(predicate, dialect)
 
 
-def _conjunct(predicate: Predicate, dialect: Words) -> str:
+def _conjunct(predicate: Predicate, dialect: SqlSyntax) -> str:
     """Return a condition that needs no parentheses beside AND."""
     match predicate:
         case Among():
@@ -37,7 +37,7 @@ def _either(conditions: list[str]) -> str:
     return f"({' OR '.join(f'({condition})' for condition in conditions)})"
 
 
-def _among(predicate: Among, dialect: Words) -> str:
+def _among(predicate: Among, dialect: SqlSyntax) -> str:
     values = [value for value in predicate.values if value is not None]
     conditions = [dialect.among(predicate.column, values)] if values else []
     if None in predicate.values:
@@ -45,7 +45,7 @@ def _among(predicate: Among, dialect: Words) -> str:
     return _either(conditions)
 
 
-def _between(predicate: Between, dialect: Words) -> str:
+def _between(predicate: Between, dialect: SqlSyntax) -> str:
     lower, upper = predicate.lower_inclusive, predicate.upper_inclusive
     bounds = [(">=" if lower else ">", predicate.lower), ("<=" if upper else "<", predicate.upper)]
     return " AND ".join(

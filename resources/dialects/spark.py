@@ -5,13 +5,13 @@ from __future__ import annotations
 from datetime import datetime
 from decimal import Decimal
 
-from resources.dialects.dialect import Words, clock
+from resources.dialects.dialect import SqlSyntax, clock
 from resources.sql import literal, quoted
 
 _LARGEST = 2**63 - 1
 
 
-class SparkSql(Words):
+class SparkSql(SqlSyntax):
     """Literals whose types no setting of the session changes."""
 
     def name(self, column: str) -> str:

@@ -23,11 +23,11 @@ class Budget:
 
     def start(self) -> Callable[[int], bool]:
         """Begin to measure; the result says of a count of pages whether the budget is used up."""
-        begun = self.clock()
+        started_at = self.clock()
 
         def used_up(pages: int) -> bool:
             return (self.pages is not None and pages >= self.pages) or (
-                self.seconds is not None and self.clock() - begun >= self.seconds
+                self.seconds is not None and self.clock() - started_at >= self.seconds
             )
 
         return used_up

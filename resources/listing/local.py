@@ -37,13 +37,13 @@ class _Content(NamedTuple):
     Attributes:
         folders: paths, those of hidden ones left out.
         files: paths with a right ending that are not hidden.
-        others: paths of what holds something and is neither; hidden folders end in a slash.
+        other_paths: paths of what holds something and is neither; hidden folders end in a slash.
         parent_ids: that of its folders.
     """
 
     folders: list[str]
     files: list[str]
-    others: list[str]
+    other_paths: list[str]
     parent_ids: frozenset[tuple[int, int]]
 
 
@@ -67,25 +67,27 @@ def list_local(
     Raises:
         SourceError: as ``resources.listing.list_above`` says.
     """
-    done = resume[1:] if resume and resume.startswith("/") else None  # another token is no truth: start again
+    last_listed = (
+        resume[1:] if resume and resume.startswith("/") else None
+    )  # another token is no truth: start again
     step, fresh = ListingStep(position, endings, budget), 0
     waiting = [_Folder("")]
     while waiting:
         folder = waiting.pop()
         content = _open(root, folder, endings)
         step.calls += 1
-        inner = [path for path in content.folders if position.may_hold(path) and _to_list(path, done)]
+        inner = [path for path in content.folders if position.may_hold(path) and _to_list(path, last_listed)]
         waiting += [
             _Folder(path, content.parent_ids) for path in sorted(inner, reverse=True) if _is_text(path)
         ]
         step.root_files |= not folder.path and bool(content.files)
-        if done is not None and _on_the_way(folder.path, done):
+        if last_listed is not None and _on_the_way(folder.path, last_listed):
             continue  # opened again only for the folders in it
         fresh += 1
         step.files += [
             file for path in content.files if position.is_above(path) and (file := _take(root, path, step))
         ]
-        _skip(step, [path for path in inner if not _is_text(path)], content.others)
+        _skip(step, [path for path in inner if not _is_text(path)], content.other_paths)
         if waiting and step.used_up(fresh):
             return step.listing(resume=f"/{folder.path}")
     return step.listing()
@@ -104,11 +106,11 @@ def _take(root: Path, path: str, step: ListingStep) -> SourceFile | None:
     return None
 
 
-def _skip(step: ListingStep, folders: Sequence[str], others: Sequence[str]) -> None:
+def _skip(step: ListingStep, folders: Sequence[str], other_paths: Sequence[str]) -> None:
     """Note what else lies above the position: folders that cannot be opened by name, and what is no file of the source."""
     for path in folders:
         step.skipped.take_unreadable(f"{path}/", _NOT_TEXT)
-    for path in others:
+    for path in other_paths:
         if step.position.may_hold(path[:-1]) if path.endswith("/") else step.position.is_above(path):
             step.skipped.take(path)
 
@@ -131,7 +133,7 @@ def stat_local(root: Path, paths: Sequence[str]) -> dict[str, SourceFile]:
 def _open(root: Path, folder: _Folder, endings: tuple[str, ...]) -> _Content:
     folders: list[str] = []
     files: list[str] = []
-    others: list[str] = []
+    other_paths: list[str] = []
     where = root / folder.path
     try:
         identity = (status := where.stat()).st_dev, status.st_ino
@@ -143,16 +145,16 @@ def _open(root: Path, folder: _Folder, endings: tuple[str, ...]) -> _Content:
             for entry in entries:
                 path = f"{folder.path}/{entry.name}" if folder.path else entry.name
                 if is_hidden_name(entry.name):
-                    others += [f"{path}/"] if _is_folder(entry) else [path] if _is_filled(entry) else []
+                    other_paths += [f"{path}/"] if _is_folder(entry) else [path] if _is_filled(entry) else []
                 elif _is_folder(entry):
                     folders.append(path)
                 elif entry.name.endswith(endings):
                     files.append(path)
                 elif _is_filled(entry):
-                    others.append(path)
+                    other_paths.append(path)
     except OSError as error:
         raise folder_failure(folder.path, str(root), error) from error
-    return _Content(folders, files, others, parent_ids)
+    return _Content(folders, files, other_paths, parent_ids)
 
 
 def _is_folder(entry: os.DirEntry[str]) -> bool:
@@ -184,13 +186,15 @@ def _stat(root: Path, path: str) -> SourceFile | None:
     return SourceFile(path, status.st_size, str(status.st_mtime_ns), status.st_mtime_ns // 1_000_000)
 
 
-def _to_list(folder: str, done: str | None) -> bool:
+def _to_list(folder: str, last_listed: str | None) -> bool:
     """Whether a folder was not listed by the steps before, or holds folders that were not."""
-    return done is None or folder.split("/") > done.split("/") or _on_the_way(folder, done)
+    return (
+        last_listed is None or folder.split("/") > last_listed.split("/") or _on_the_way(folder, last_listed)
+    )
 
 
-def _on_the_way(folder: str, done: str) -> bool:
-    return not folder or folder == done or done.startswith(f"{folder}/")
+def _on_the_way(folder: str, last_listed: str) -> bool:
+    return not folder or folder == last_listed or last_listed.startswith(f"{folder}/")
 
 
 def _is_text(path: str) -> bool:

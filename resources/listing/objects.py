@@ -25,7 +25,7 @@ from partitions.path.source import SourceFile
 from resources.connections.places import Place
 from resources.listing.budget import Budget
 from resources.listing.failures import store_failures
-from resources.listing.pages import Listed, Page, beside, pages
+from resources.listing.pages import ListedObject, ListPage, list_folder, list_pages
 from resources.listing.step import Listing, ListingStep
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def list_objects(
     with store_failures(place):
         store = place.store
     step = ListingStep(position, endings, budget)
-    walk = _Walk(store, place, step)
+    walk = _KeyWalk(store, place, step)
     if not place.ordered:
         walk.all()
         return step.listing()
@@ -66,7 +66,7 @@ def list_objects(
     return step.listing()
 
 
-class _Walk:
+class _KeyWalk:
     """The way of one step through a store's keys."""
 
     def __init__(self, store: ObjectStore, place: Place, step: ListingStep) -> None:
@@ -74,21 +74,21 @@ class _Walk:
         self._place = place
         self._step = step
         self._position = step.position
-        self._beside: dict[str, Page] = {}
+        self._beside: dict[str, ListPage] = {}
 
     def all(self) -> None:
         """Take every page, whatever its order."""
-        for page in pages(self._store, self._place, ""):
+        for page in list_pages(self._store, self._place, ""):
             self._step.calls += page.calls
             self._take(page)
 
     def page_by_page(self, resume: str | None) -> Iterator[str]:
         """Take page by page what lies in the position's span; after each page but the last, yield the key to go on from."""
         after, until = self._position.span()
-        offset: str | None = _begin(after, resume)
+        offset: str | None = _start_key(after, resume)
         while offset is not None:
             opened, offset = offset, None
-            for page in pages(self._store, self._place, opened, endings=self._step.endings):
+            for page in list_pages(self._store, self._place, opened, endings=self._step.endings):
                 self._step.calls += page.calls
                 self._take(page)
                 if not page.more:
@@ -104,7 +104,7 @@ class _Walk:
                 if offset is not None:
                     break
 
-    def _take(self, page: Page) -> None:
+    def _take(self, page: ListPage) -> None:
         for key, fault in page.faults.items():
             if self._position.is_above(key):
                 self._step.skipped.take_unreadable(key, fault)
@@ -118,7 +118,7 @@ class _Walk:
             if (above or root) and not self._is_marker(meta):
                 self._step.root_files |= root
                 if above:
-                    self._step.files.append(listed(meta))
+                    self._step.files.append(to_source_file(meta))
 
     def _list_beside(self, key: str, target: str) -> None:
         """Find what a jump over closed partitions passes: files that lie beside them, and folders that are none of them."""
@@ -126,7 +126,7 @@ class _Walk:
         if folder is None:
             return
         if folder not in self._beside:
-            self._beside[folder] = content = beside(self._store, self._place, folder)
+            self._beside[folder] = content = list_folder(self._store, self._place, folder)
             self._step.calls += content.calls
         content = self._beside[folder]
         passed = [meta for meta in content.objects if _between(meta["path"], key, target)]
@@ -140,26 +140,26 @@ class _Walk:
 
     def _walk_through(self, folder: str) -> None:
         """Take all that a folder holds."""
-        for page in pages(self._store, self._place, "", folder):
+        for page in list_pages(self._store, self._place, "", folder):
             self._step.calls += page.calls
             self._take(page)
 
-    def _is_marker(self, meta: ObjectMeta | Listed) -> bool:
+    def _is_marker(self, meta: ObjectMeta | ListedObject) -> bool:
         """Whether this key stands for a folder: obstore drops the slash at its end."""
-        return meta["size"] == 0 and head(self._store, self._place, meta["path"]) is None
+        return meta["size"] == 0 and head_object(self._store, self._place, meta["path"]) is None
 
 
-def _begin(after: str, resume: str | None) -> str:
+def _start_key(after: str, resume: str | None) -> str:
     """The key to start after: where the steps before came to, or the start of the span.
 
     A token of another form is no truth, only a short cut: start again. The span has moved if the prefixes of a cold
     start did, at midnight; then only a key that every store lists after the new start is one to go on from.
     """
     try:
-        begun, key = json.loads(resume or "")
+        span_start, key = json.loads(resume or "")
     except (TypeError, ValueError):
         return after
-    return str(key) if begun == after or is_past(key, after) else after
+    return str(key) if span_start == after or is_past(key, after) else after
 
 
 def _between(path: str, key: str, target: str) -> bool:
@@ -168,16 +168,16 @@ def _between(path: str, key: str, target: str) -> bool:
     return after and (path <= target or path.split("/") <= target.split("/"))
 
 
-def head(store: ObjectStore, place: Place, path: str) -> SourceFile | None:
+def head_object(store: ObjectStore, place: Place, path: str) -> SourceFile | None:
     """The object as it is now; None if there is none."""
     with store_failures(place):
         try:
-            return listed(store.head(path))
+            return to_source_file(store.head(path))
         except FileNotFoundError:
             return None
 
 
-def listed(meta: ObjectMeta | Listed) -> SourceFile:
+def to_source_file(meta: ObjectMeta | ListedObject) -> SourceFile:
     """The file as one of ours.
 
     If a store has no etag, its time counts, in whole seconds: HEAD tells no more. Quotes are left out: Azure writes

@@ -29,7 +29,7 @@ _REPLACED = "\ufffd"
 """What a store writes for a character that XML cannot hold."""
 
 
-class Listed(TypedDict):
+class ListedObject(TypedDict):
     """An object as a LIST call shows it."""
 
     path: str
@@ -39,7 +39,7 @@ class Listed(TypedDict):
 
 
 @dataclass(frozen=True)
-class Page:
+class ListPage:
     """What one LIST call shows.
 
     Attributes:
@@ -51,7 +51,7 @@ class Page:
         calls: LIST calls that it took.
     """
 
-    objects: Sequence[ObjectMeta | Listed]
+    objects: Sequence[ObjectMeta | ListedObject]
     more: bool
     reached: str
     faults: Mapping[str, str]
@@ -59,9 +59,9 @@ class Page:
     calls: int = 1
 
 
-def pages(
+def list_pages(
     store: ObjectStore, place: Place, offset: str, folder: str = "", endings: tuple[str, ...] = ()
-) -> Iterator[Page]:
+) -> Iterator[ListPage]:
     """Yield keys after an offset, or of a folder, page by page; each page is one LIST call, and there is one at least, be it empty.
 
     Raises:
@@ -84,7 +84,7 @@ def pages(
         offset = page.reached
 
 
-def beside(store: ObjectStore, place: Place, folder: str) -> Page:
+def list_folder(store: ObjectStore, place: Place, folder: str) -> ListPage:
     """List what lies in one folder, without what its folders hold."""
     try:
         with store_failures(place):
@@ -92,29 +92,29 @@ def beside(store: ObjectStore, place: Place, folder: str) -> Page:
         objects, folders = content["objects"], content["common_prefixes"]
         if not any(_REPLACED in path for path in [*folders, *(meta["path"] for meta in objects)]):
             calls = max(1, -(-(len(objects) + len(folders)) // PAGE))
-            return Page(objects, False, "", {}, folders, calls)
+            return ListPage(objects, False, "", {}, folders, calls)
     except SourceError as error:
         if error.code != "source_bad_name" or place.bucket is None:
             raise
-    page, within = _any_page(place, "", folder, delimiter="/"), list[Page]()
+    page, folder_pages = _any_page(place, "", folder, delimiter="/"), list[ListPage]()
     while True:
-        within.append(page)
+        folder_pages.append(page)
         if not page.more:
             break
         page = _any_page(place, page.reached, folder, delimiter="/")
-    return Page(
-        [meta for each in within for meta in each.objects],
+    return ListPage(
+        [meta for page_ in folder_pages for meta in page_.objects],
         False,
         "",
-        {key: fault for each in within for key, fault in each.faults.items()},
-        [path for each in within for path in each.folders],
-        sum(each.calls for each in within),
+        {key: fault for page_ in folder_pages for key, fault in page_.faults.items()},
+        [path for page_ in folder_pages for path in page_.folders],
+        sum(page_.calls for page_ in folder_pages),
     )
 
 
 def _plain_pages(
     store: ObjectStore, place: Place, offset: str, folder: str, endings: tuple[str, ...]
-) -> Iterator[Page]:
+) -> Iterator[ListPage]:
     """Yield pages of obstore's.
 
     Raises:
@@ -132,7 +132,7 @@ def _plain_pages(
             first and not offset and _begins_with_a_slash(store, place, folder, metas)
         ):
             raise SourceError(f"{place}: a key cannot be represented", code="source_bad_name")
-        yield Page(metas, len(metas) == PAGE, _reached(metas[-1], endings) if metas else "", {})
+        yield ListPage(metas, len(metas) == PAGE, _reached(metas[-1], endings) if metas else "", {})
         if len(metas) < PAGE:
             return
         first = False
@@ -160,7 +160,7 @@ def _reached(last: ObjectMeta, endings: tuple[str, ...]) -> str:
     return path if last["size"] or (endings and path.endswith(endings)) else key_before(path)
 
 
-def _any_page(place: Place, offset: str, folder: str, delimiter: str = "") -> Page:
+def _any_page(place: Place, offset: str, folder: str, delimiter: str = "") -> ListPage:
     """Ask S3 for a page, whatever its keys are."""
     from botocore.exceptions import BotoCoreError, ClientError
 
@@ -179,7 +179,7 @@ def _any_page(place: Place, offset: str, folder: str, delimiter: str = "") -> Pa
         raise SourceUnreachable(
             f"{place}: the store does not list keys that are no paths ({error}). Try again later"
         ) from None
-    objects, faults, key = list[Listed](), dict[str, str](), ""
+    objects, faults, key = list[ListedObject](), dict[str, str](), ""
     for item in answer.get("Contents", ()):
         key = str(item["Key"])[len(root) :]
         if key.endswith("/") and not item["Size"]:
@@ -188,21 +188,21 @@ def _any_page(place: Place, offset: str, folder: str, delimiter: str = "") -> Pa
             faults[key] = f"the key has {fault}, which no path has"
             continue
         objects.append(
-            Listed(
+            ListedObject(
                 path=key,
                 size=int(item["Size"]),
                 last_modified=item["LastModified"],
                 e_tag=item.get("ETag"),
             )
         )
-    folders = [str(each["Prefix"])[len(root) : -1] for each in answer.get("CommonPrefixes", ())]
-    last = max([key, *(f"{each}/" for each in folders)], default="")
+    folders = [str(folder_path["Prefix"])[len(root) : -1] for folder_path in answer.get("CommonPrefixes", ())]
+    last = max([key, *(f"{folder_path}/" for folder_path in folders)], default="")
     reached = key_before(last) if last.endswith("/") and not delimiter else last
     if delimiter and last.endswith("/"):
         reached = f"{last}\U0010ffff"
-    sound = [each for each in folders if fault_of_key(each) is None]
+    sound = [folder_path for folder_path in folders if fault_of_key(folder_path) is None]
     calls = 1 if fault_of_key(offset or "a") else 2  # obstore asked before, unless it cannot start there
-    return Page(objects, bool(answer.get("IsTruncated")), reached, faults, sound, calls)
+    return ListPage(objects, bool(answer.get("IsTruncated")), reached, faults, sound, calls)
 
 
 @cache
@@ -211,16 +211,16 @@ def _client(connection: S3Connection | None) -> Any:
     import boto3
     from botocore.config import Config
 
-    told = connection or S3Connection()
+    settings = connection or S3Connection()
     return boto3.client(
         "s3",
-        endpoint_url=told.endpoint,
-        region_name=told.region,
-        aws_access_key_id=told.access_key_id,
-        aws_secret_access_key=told.secret_access_key,
-        aws_session_token=told.session_token,
+        endpoint_url=settings.endpoint,
+        region_name=settings.region,
+        aws_access_key_id=settings.access_key_id,
+        aws_secret_access_key=settings.secret_access_key,
+        aws_session_token=settings.session_token,
         config=Config(
-            s3={"addressing_style": "path" if told.endpoint else "auto"},
+            s3={"addressing_style": "path" if settings.endpoint else "auto"},
             connect_timeout=5,
             read_timeout=20,
             retries={"total_max_attempts": 4, "mode": "standard"},

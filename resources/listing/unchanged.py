@@ -12,8 +12,8 @@ from partitions.path.order import key_before
 from partitions.path.source import SourceFile, in_pair_order
 from resources.connections.places import Place
 from resources.listing.failures import store_failures
-from resources.listing.objects import head, listed
-from resources.listing.pages import PAGE, pages
+from resources.listing.objects import head_object, to_source_file
+from resources.listing.pages import PAGE, list_pages
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
@@ -47,23 +47,23 @@ def stat_objects(place: Place, paths: Sequence[str]) -> dict[str, SourceFile]:
     now = _by_listing(store, place, sorted(paths)) if place.ordered else {}
     unseen = [path for path in paths if path not in now]
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        asked = pool.map(lambda path: head(store, place, path), unseen)
-        return now | {path: file for path, file in zip(unseen, asked, strict=True) if file is not None}
+        single_files = pool.map(lambda path: head_object(store, place, path), unseen)
+        return now | {path: file for path, file in zip(unseen, single_files, strict=True) if file is not None}
 
 
 def _by_listing(store: ObjectStore, place: Place, keys: Sequence[str]) -> dict[str, SourceFile]:
-    wanted, seen = set(keys), dict[str, SourceFile]()
+    key_set, files = set(keys), dict[str, SourceFile]()
     index, calls = 0, len(keys) // PAGE + 2
     while index < len(keys) and calls:
-        page = next(pages(store, place, key_before(keys[index])))
+        page = next(list_pages(store, place, key_before(keys[index])))
         calls -= 1
-        seen |= {meta["path"]: listed(meta) for meta in page.objects if meta["path"] in wanted}
+        files |= {meta["path"]: to_source_file(meta) for meta in page.objects if meta["path"] in key_set}
         if not page.more:
             break
         index += 1
         while index < len(keys) and keys[index] <= page.reached:
             index += 1
-    return seen
+    return files
 
 
 def require_unchanged(then: SourceFile, now: SourceFile | None) -> None:

@@ -18,7 +18,7 @@ from partitions.loads import Append, LackingColumn, Load, ReplaceAll, ReplaceKey
 from partitions.predicate import NOTHING, columns_of
 from partitions.supported import FORMATS
 from partitions.table_types import VARIANT, first_unsupported_column
-from resources.dialects.predicates import sql
+from resources.dialects.predicates import predicate_sql
 from resources.dialects.spark import SPARK
 from resources.kinds.contract.reading import TellsLacking
 from resources.kinds.contract.slices import SliceT
@@ -226,10 +226,10 @@ def _coming(run: RunContext[SliceT], rows: DataFrame, load: Load) -> DataFrame:
     if not {name.casefold() for name in columns_of(load.later)} <= table_columns:
         return rows  # which bring the columns: no row of the table has a value there
     later_rows = run.table.contents.read(run.spark, run.table.contents.newest_version(), load.later).where(
-        sql(load.later, SPARK)
+        predicate_sql(load.later, SPARK)
     )
     if load.own != NOTHING:
-        later_rows = later_rows.where(f"NOT coalesce({sql(load.own, SPARK)}, false)")
+        later_rows = later_rows.where(f"NOT coalesce({predicate_sql(load.own, SPARK)}, false)")
     return drop_shared_keys(rows, later_rows, load.keys, load.order)
 
 

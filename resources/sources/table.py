@@ -17,7 +17,7 @@ from partitions.sources import TableSource
 from partitions.unit_values import ValueType
 from partitions.window.extent import Extent
 from partitions.window.predicates import merge_extents
-from resources.dialects.predicates import sql
+from resources.dialects.predicates import predicate_sql
 from resources.dialects.spark import SPARK
 from resources.sources.conditions import table_rows
 from resources.sources.schema import PinsColumns, kind_of, pinned_struct, plain, strict
@@ -99,7 +99,7 @@ class TableRows(PinsColumns):
             asked = table_rows(
                 part, schema, window=source.window_column, units=source.unit_columns, zone=self._zone
             )
-            condition = sql(asked, SPARK)
+            condition = predicate_sql(asked, SPARK)
             # Two units may be one value of the column: what an earlier part holds is not read again.
             apart = [f"NOT coalesce({clause}, false)" for clause in earlier]
             rows = self._table.contents.read(spark, at, asked).where(" AND ".join([f"({condition})", *apart]))
@@ -157,7 +157,7 @@ class TableRows(PinsColumns):
     def read_rows(self, spark: SparkSession, parts: Sequence[Predicate], pinned: str) -> DataFrame:
         """Read the parts at once: Spark cuts the files among its tasks by itself."""
         asked = any_of(parts) if parts else NOTHING
-        rows = self._table.contents.read(spark, self.version(), asked).where(sql(asked, SPARK))
+        rows = self._table.contents.read(spark, self.version(), asked).where(predicate_sql(asked, SPARK))
         return strict(rows, pinned_struct(pinned))
 
     @property
@@ -175,7 +175,7 @@ class TableRows(PinsColumns):
         return plain(self._no_rows(spark, self.version()).schema)
 
     def _no_rows(self, spark: SparkSession, version: Version) -> DataFrame:
-        return self._table.contents.read(spark, version, NOTHING).where(sql(NOTHING, SPARK))
+        return self._table.contents.read(spark, version, NOTHING).where(predicate_sql(NOTHING, SPARK))
 
 
 def _parts(extents: Sequence[Extent]) -> list[list[Extent]]:

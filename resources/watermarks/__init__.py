@@ -1,1 +1,4 @@
-"""The watermark log and what stands on it: blobs below, the numbered log, provider and manager above (docs/explanation/watermarks.md)."""
+"""The watermark log and its users: blobs below, the numbered log, provider and manager above.
+
+See docs/explanation/watermarks.md.
+"""

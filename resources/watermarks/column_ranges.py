@@ -1,4 +1,4 @@
-"""The list of what a slice of a column watermark reads, as an intent names it."""
+"""The stored list of a column slice's ranges, which its intent names."""
 
 from __future__ import annotations
 

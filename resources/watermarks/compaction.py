@@ -1,7 +1,8 @@
-"""Keeps the log of a dataflow short (docs/explanation/watermarks.md, Retention).
+"""Keep the log of a dataflow short (docs/explanation/watermarks.md, Retention).
 
-Entries beyond the policy go, with their intents; what was ingested by them stays in the record of ingested files. The floor
-is raised before the first of them is deleted, so that their numbers stay taken. Whatever dies here, the next one continues.
+Entries beyond the policy are deleted with their intents; the record of ingested files keeps what they
+loaded. The floor rises before the first deletion, so their numbers stay used. If the process dies here,
+the next one continues.
 """
 
 from __future__ import annotations
@@ -21,12 +22,12 @@ _AT_ONCE = 200
 
 @dataclass(frozen=True)
 class RetentionPolicy:
-    """How much of the log stays: an entry goes when it is beyond both.
+    """How much of the log stays; an entry is deleted when it exceeds both limits.
 
     Attributes:
-        entries: the newest so many.
-        age: and those that were appended in the last so long.
-        merge_every: lists of ingested files that are kept apart before they are merged.
+        entries: number of newest entries to keep.
+        age: age up to which entries are kept.
+        merge_every: number of lists of ingested files that stay separate before they are merged.
     """
 
     entries: int = 1000
@@ -39,7 +40,7 @@ def compact_log(
 ) -> None:
     """Merge the lists of ingested files, and delete entries beyond the policy.
 
-    Never the newest entry, never an open intent, never an entry whose list of files is not merged yet.
+    The newest entry, an open intent, and entries whose list of files is not merged yet always stay.
     """
     if newest is None:
         return
@@ -60,13 +61,13 @@ def compact_log(
 
 
 def _snapshot(log: WatermarkLog, dataflow: str, retained: list[int]) -> int:
-    """The oldest entry that what is kept is read with."""
+    """Return the oldest entry that the retained entries are read with."""
     oldest = log.entry(dataflow, min(retained))
     return oldest.snapshot or oldest.number
 
 
 def _older(log: WatermarkLog, dataflow: str, numbers: list[int], limit: datetime) -> list[int]:
-    """The first of these entries, which are in order, up to one that is too young to go."""
+    """Return the first of these ascending entries, up to one that is too young to delete."""
     floor, removable = log.floor(dataflow), []
     for number in numbers:
         if number > floor and datetime.fromisoformat(log.entry(dataflow, number).time) > limit:

@@ -1,4 +1,7 @@
-"""Ranges of ingested files: what is remembered of a file, as sorted Parquet between two paths (docs/explanation/adr/0008-what-was-ingested-is-lists-merged-into-sorted-ranges.md)."""
+"""Ranges of ingested files, as sorted Parquet between two paths.
+
+See docs/explanation/adr/0008-what-was-ingested-is-lists-merged-into-sorted-ranges.md.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +18,11 @@ UNPROCESSED = "unprocessed"
 
 
 class IngestedFile(NamedTuple):
-    """A file as it is remembered.
+    """The record of a file.
 
     Attributes:
-        number: of the last entry that dealt with it.
-        reason: why it was passed over, or ``UNPROCESSED``; None if it was loaded.
+        number: number of the last entry that handled it.
+        reason: why it was skipped, or ``UNPROCESSED``; None if it was loaded.
     """
 
     path: str
@@ -32,7 +35,7 @@ class IngestedFile(NamedTuple):
 
 @dataclass(frozen=True)
 class FileRange:
-    """One Parquet file: all that is known between two paths, both inclusive, in UTF-8 order of the paths."""
+    """A Parquet file with all records between two paths, both inclusive, in UTF-8 order of the paths."""
 
     name: str
     first: str
@@ -41,7 +44,7 @@ class FileRange:
 
 
 def files_in(table: pa.Table, paths: Sequence[str] | None = None) -> Iterator[IngestedFile]:
-    """Return the files of a range, in its order; only those of some paths, if these are given."""
+    """Return the files of a range, in order; only those with one of ``paths``, unless it is None."""
     if paths is not None:
         import pyarrow as pa
         import pyarrow.compute as pc

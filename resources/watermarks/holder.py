@@ -1,7 +1,7 @@
-"""Who holds an intent, and whether it lives (docs/explanation/protocol.md, Two runs).
+"""Find who holds an intent, and whether that process lives (docs/explanation/protocol.md, Two runs).
 
-Safety never depends on the answer: two runs that finish one intent commit it once. It only decides between waiting,
-giving way, and recovering at once.
+Safety never depends on the answer: two runs that finish one intent commit it once. It only decides between
+waiting, giving way, and recovering at once.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ RunIsLive = Callable[[str], bool | None]
 
 
 def current_holder(run_id: str | None) -> Holder:
-    """The holder that this process is."""
+    """Return this process as a holder."""
     return Holder(host=_host(), pid=os.getpid(), started=_own_start(os.getpid()), run_id=run_id)
 
 
@@ -37,15 +37,16 @@ def mark_active(intent_id: str) -> None:
 
 
 def mark_inactive(intent_id: str) -> None:
-    """Note that it no longer does, whatever became of it."""
+    """Note that this process has stopped working on an intent, whatever the outcome."""
     with _guard:
         _active.discard(intent_id)
 
 
 def is_alive(holder: Holder, intent_id: str, run_is_live: RunIsLive) -> bool | None:
-    """Whether the holder still works on the intent; None if nothing here can tell.
+    """Return whether the holder still works on the intent; None if this process cannot tell.
 
-    That Dagster takes a run on another machine to be in flight tells nothing: of a machine that is gone it does so for ever.
+    A run that Dagster reports as in flight on another machine proves nothing: Dagster reports that for
+    ever if the machine is gone.
     """
     if holder == current_holder(holder.run_id):
         with _guard:
@@ -57,7 +58,7 @@ def is_alive(holder: Holder, intent_id: str, run_is_live: RunIsLive) -> bool | N
 
 
 def process_is_alive(holder: Holder) -> bool | None:
-    """Whether the holder's process lives; None if it is one of another machine."""
+    """Return whether the holder's process lives; None if it runs on another machine."""
     if holder.host != _host():
         return None
     started = _started(holder.pid)
@@ -65,12 +66,12 @@ def process_is_alive(holder: Holder) -> bool | None:
 
 
 def host_name(holder: Holder) -> str:
-    """The holder's machine, for people."""
+    """Return the holder's machine, for people."""
     return holder.host.partition("/")[0]
 
 
 def _host() -> str:
-    """Host name, boot and process namespace: a pid means something only if all three agree."""
+    """Return host name, boot and process namespace: a pid is only comparable if all three agree."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()[:8]
         space = Path("/proc/self/ns/pid").readlink().name
@@ -80,7 +81,7 @@ def _host() -> str:
 
 
 def _started(pid: int) -> int | None:
-    """Return when a process started, in clock ticks since boot; None if it does not exist or is a zombie."""
+    """Return the start of a process in clock ticks since boot; None if it does not exist or is a zombie."""
     import psutil  # not before somebody holds an intent: `plan` must be quick
 
     try:

@@ -1,7 +1,7 @@
-"""Lists that belong to entries and intents. Each is stored with its kind, version and columns.
+"""Lists that belong to entries and intents, stored with their kind, version and columns.
 
-A reader asks for the kind that it knows and gets rows of exactly these columns. Whatever else is stored stops it: a row's meaning is
-never guessed from its length.
+A reader asks for a kind and gets rows of exactly these columns. Anything else stops it: it never guesses a
+row's meaning from its length.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from partitions.errors import CorruptWatermark, NeedsDecision
 
 @dataclass(frozen=True)
 class ListKind:
-    """What the rows of a list mean.
+    """The meaning of a list's rows.
 
     Attributes:
         name: stored with the list.
-        version: raised with every change of ``columns`` or of what stands in ``head``.
-        columns: of each row, in order.
+        version: raised with every change of ``columns`` or of the contents of ``head``.
+        columns: columns of each row, in order.
     """
 
     name: str
@@ -46,9 +46,9 @@ class StoredList:
     """A list as it is stored.
 
     Attributes:
-        kind: what the rows mean.
-        rows: one value for each column.
-        head: what holds for the list as a whole.
+        kind: the meaning of the rows.
+        rows: one value per column.
+        head: values of the list as a whole.
     """
 
     kind: ListKind
@@ -63,7 +63,7 @@ class StoredList:
             raise ValueError(f"a list of {self.kind.name}: expected rows of {width} values, found {len(odd)}")
 
     def to_bytes(self) -> bytes:
-        """As gzipped JSON."""
+        """Return it as gzipped JSON."""
         kind = self.kind
         stored = {
             "list": kind.name,
@@ -76,11 +76,11 @@ class StoredList:
 
 
 def read_list(kind: ListKind, data: bytes | None, key: str) -> StoredList:
-    """Read a list of a kind.
+    """Parse a list of a kind.
 
     Raises:
-        NeedsDecision: code ``newer_state``: the list is of a version or has columns that this one does not know.
-        CorruptWatermark: it is gone, does not read, or is of another kind.
+        NeedsDecision: code ``newer_state``: its version or its columns are unknown here.
+        CorruptWatermark: it is missing, does not read, or has another kind.
     """
     try:
         stored = json.loads(gzip.decompress(data)) if data is not None else None
@@ -108,7 +108,7 @@ def _corrupt(key: str, fault: str) -> CorruptWatermark:
 
 
 def corrupt_object_error(label: str, dataflow: str, fault: str) -> CorruptWatermark:
-    """The error for an object beside the entries that is gone or does not read, with the commands that lead on without it."""
+    """Return the error for a missing or unreadable object beside the entries, with the commands that help."""
     return CorruptWatermark(
         f"{label}: {fault}. Without it nobody can say what it held. Restore the object from a backup; or run `state adopt` to take"
         " the state that the table tells, or `state reset --replace` to reload the table",

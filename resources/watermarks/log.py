@@ -1,13 +1,15 @@
 """The numbered log of one dataflow's watermark (docs/explanation/watermarks.md, The log).
 
-Names of entries count down (``9999999990-0000000009.json``), so the newest is the first of a listing: reading the state
-costs one listing and one read, however long the history is. Layout below the store's root, a folder a dataflow::
+Names of entries count down (``9999999990-0000000009.json``), so the newest is the first of a listing:
+reading the state costs one listing and one read, however long the history is. Below the store's root each
+dataflow has a folder with::
 
     entries/…json   intents/…json   files/…json.gz   schemas/…ddl   floor/…   leases/…
     quarantine/…json.gz   observed/…json.gz   ingested/…json, …parquet   notes/…json
 
-A used number stays taken: before old entries are deleted the *floor* is raised above them, and whoever has put an entry
-looks at it. So a writer that slept through all that cannot bring a deleted number back.
+A used number stays used: the *floor* rises above old entries before they are deleted, and every writer of
+an entry checks it afterwards. So a writer that slept through a deletion cannot bring a deleted number
+back.
 """
 
 from __future__ import annotations
@@ -29,14 +31,14 @@ class WatermarkLog(StoredObjects):
     """Entries and intents, and the objects that they refer to, over any :class:`Blobs`."""
 
     def rehearsal(self) -> WatermarkLog:
-        """The same log, of which nothing that is written is kept."""
+        """Return the same log, whose writes stay in memory."""
         return WatermarkLog(DryRunBlobs(self._blobs))
 
     def newest(self, dataflow: str) -> Entry | None:
-        """The newest entry, or None for a dataflow without any.
+        """Return the newest entry, or None for a dataflow without any.
 
         Raises:
-            CorruptWatermark: if it does not read; an older entry is never taken in its place.
+            CorruptWatermark: it does not read; an older entry never replaces it.
         """
         names = self._blobs.first(f"{folder_of(dataflow)}/entries", 1)
         return self.entry(dataflow, _number(dataflow, names[0])) if names else None
@@ -45,10 +47,11 @@ class WatermarkLog(StoredObjects):
         """Append ``entry`` after the entry of number ``expected`` (0: there is none).
 
         Returns:
-            the entry as it stands in the log: another run that finished the same intent may have put it.
+            the entry as the log holds it: another run that finished the same intent may have written it.
 
         Raises:
-            Conflict: if another writer has taken the number, or has gone on from ``expected`` in another way.
+            Conflict: another writer has taken the number, or has continued from ``expected`` in another
+            way.
         """
         if entry.number <= expected or entry.previous != expected:
             raise ProviderError(
@@ -68,13 +71,13 @@ class WatermarkLog(StoredObjects):
         return entry
 
     def _stored(self, dataflow: str, entry: Entry) -> Entry:
-        """The entry as it is stored."""
+        """Return the entry as it is stored."""
         if entry.snapshot is None or entry.snapshot == entry.number:
             return entry
         return snapshots.keep_changes_only(entry, self.entry(dataflow, entry.snapshot))
 
     def _stands(self, dataflow: str, entry: Entry, key: str) -> bool:
-        """Whether an entry that was just put belongs to the log; one that does not is ignored by all readers, or removed."""
+        """Return whether a new entry belongs to the log; readers ignore any other, or it is removed here."""
         floor = self.floor(dataflow)
         if entry.number <= floor:
             return False
@@ -89,12 +92,12 @@ class WatermarkLog(StoredObjects):
         return not above or self.entry(dataflow, above[-1]).previous == entry.number
 
     def floor(self, dataflow: str) -> int:
-        """All numbers up to this one were used and deleted; 0 if none was."""
+        """Return the number up to which all numbers were used and deleted; 0 if there is none."""
         names = self._blobs.first(f"{folder_of(dataflow)}/floor", 1)
         return _number(dataflow, names[0]) if names else 0
 
     def raise_floor(self, dataflow: str, number: int) -> None:
-        """Say that all numbers up to this one are about to be deleted. It never falls."""
+        """Raise the floor to a number, before all entries up to it are deleted. It never falls."""
         self._blobs.put_if_absent(f"{folder_of(dataflow)}/floor/{descending_name(number)}", b"")
 
     def delete_entries(self, dataflow: str, numbers: Iterable[int]) -> None:
@@ -105,7 +108,7 @@ class WatermarkLog(StoredObjects):
         self.delete(dataflow, "floor", floors[1:])
 
     def history(self, dataflow: str, limit: int = 1000) -> Iterator[Entry]:
-        """The entries, newest first; one that a sleeping writer put beside the chain is no part of it."""
+        """Yield the entries, newest first, without entries that a late writer put beside the chain."""
         floor, expected = self.floor(dataflow), None
         for number in self._numbers(dataflow, limit):
             if number <= floor or (expected is not None and number > expected):
@@ -117,43 +120,45 @@ class WatermarkLog(StoredObjects):
             yield entry
 
     def find(self, dataflow: str, number: int) -> Entry | None:
-        """The entry of a number; None if there is none, or no more."""
+        """Return the entry of a number; None if it does not exist, or was deleted."""
         if number <= self.floor(dataflow) or number not in self._numbers(dataflow, _ALL):
             return None
         return self.entry(dataflow, number)
 
     def numbers(self, dataflow: str) -> list[int]:
-        """The numbers of all entries, falling."""
+        """Return the numbers of all entries, descending."""
         return self._numbers(dataflow, _ALL)
 
     def _numbers(self, dataflow: str, limit: int) -> list[int]:
-        """The numbers of the newest entries, falling."""
+        """Return the numbers of the newest entries, descending."""
         return [
             _number(dataflow, name) for name in self._blobs.first(f"{folder_of(dataflow)}/entries", limit)
         ]
 
     def intent(self, dataflow: str, number: int) -> Intent | None:
-        """The intent of a number, if one was put."""
+        """Return the intent of a number, if there is one."""
         key = f"{folder_of(dataflow)}/intents/{number:010d}.json"
         data = self._blobs.get(key)
         return None if data is None else read_record(Intent, data, f"intent {number} of {dataflow} ({key})")
 
     def open_intent(self, dataflow: str, newest: Entry | None) -> Intent | None:
-        """The intent of the number after the newest entry, if one was put: what a run or a decision has begun and not finished."""
+        """Return the intent after the newest entry: the unfinished work of a run or a decision; None if there
+        is none.
+        """
         return self.intent(dataflow, newest.number + 1 if newest else 1)
 
     def put_intent(self, intent: Intent) -> Intent:
-        """Put an intent if its number has none; returns the one that holds the number, whosever it is."""
+        """Store an intent if its number has none, and return the intent that holds the number."""
         key = f"{folder_of(intent.dataflow)}/intents/{intent.number:010d}.json"
         if self._blobs.put_if_absent(key, intent.to_bytes()):
             return intent
         return self.intent(intent.dataflow, intent.number) or intent
 
     def entry(self, dataflow: str, number: int) -> Entry:
-        """The entry of a number that is in use.
+        """Return the entry of a number that is in use.
 
         Raises:
-            CorruptWatermark: if it is gone, or does not read.
+            CorruptWatermark: it is missing, or does not read.
         """
         key = f"{folder_of(dataflow)}/{_entry_name(number)}"
         data = self._blobs.get(key)

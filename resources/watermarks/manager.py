@@ -1,4 +1,7 @@
-"""The manager: watermarks as dicts of values, over a provider (docs/explanation/watermarks.md, Log, provider and manager)."""
+"""The manager: watermarks as dicts of values, over a provider.
+
+See docs/explanation/watermarks.md, Log, provider and manager.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from resources.watermarks.provider import WatermarkProvider
 
 
 class WatermarkManager:
-    """Serialises and delegates; what the provider raises comes out as one kind of error."""
+    """Read and save watermarks as values; any failure of the provider becomes a ProviderError."""
 
     def __init__(self, provider: WatermarkProvider) -> None:
         """Use a provider."""
@@ -21,11 +24,13 @@ class WatermarkManager:
         self._saved: dict[str, Watermark] = {}
 
     def get_watermark(self, dataflow_id: str) -> Watermark | None:
-        """The newest watermark; None if there is no entry, or an empty one. A dict of nulls is returned as it is.
+        """Return the newest watermark; None if there is no entry, or an empty one.
+
+        A dict of nulls is returned as it is.
 
         Raises:
-            CorruptWatermark: if the text does not read.
-            ProviderError: whatever the provider raised.
+            CorruptWatermark: the text does not read.
+            ProviderError: the provider failed.
         """
         with _wrapped(dataflow_id):
             text = self._provider.get_watermark(dataflow_id)
@@ -40,14 +45,15 @@ class WatermarkManager:
         job_id: str | None = None,
         dataflow_run_id: str | None = None,
     ) -> None:
-        """Save a watermark as the next entry. No value may be lower than the one that this object last read or saved.
+        """Save a watermark as the next entry. No value may fall below the last one read or saved here.
 
         Raises:
             InvalidWatermarkValue: before anything is written.
             NeedsDecision: code ``would_fall``; nothing is written.
-            ConfigurationError: the dataflow is loaded by runs, which save its watermark themselves; or two values have no common order.
-            Conflict: if another writer saved since this object's provider last read.
-            ProviderError: whatever else the provider raised.
+            ConfigurationError: runs load the dataflow and save its watermark themselves, or two values
+            have no common order.
+            Conflict: another writer saved since this object's provider last read.
+            ProviderError: the provider failed in another way.
         """
         text = serialise(watermark)
         if dataflow_id not in self._saved:

@@ -1,4 +1,4 @@
-"""What the writes of a dataflow saw of their work units, read back from beside the log (docs/reference/windows.md, The simulator)."""
+"""Read the stored observations of a dataflow's work units (docs/reference/windows.md, The simulator)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ALL = 1_000_000
 
 
 def observations(log: WatermarkLog, dataflow: str) -> Iterator[Observation]:
-    """Each time that a work unit was read, as far as the log goes back; in no order."""
+    """Yield each read of a work unit, as far as the log goes back, in no order."""
     for entry in log.history(dataflow, _ALL):
         if entry.work_units and entry.file_list:
             yield from _of(log, dataflow, entry, entry.file_list)

@@ -1,4 +1,7 @@
-"""The provider: raw watermark text by dataflow id, over the log (docs/explanation/watermarks.md, Log, provider and manager)."""
+"""The provider: raw watermark text by dataflow id, over the log.
+
+See docs/explanation/watermarks.md, Log, provider and manager.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +16,10 @@ _CUSTOM = "custom"
 
 
 class WatermarkProvider(Protocol):
-    """Stores raw text and never sees a datetime."""
+    """A store of raw watermark text."""
 
     def get_watermark(self, dataflow_id: str) -> str | None:
-        """The newest text, or None if there is none."""
+        """Return the newest text, or None if there is none."""
         ...
 
     def update_watermark(
@@ -27,7 +30,10 @@ class WatermarkProvider(Protocol):
 
 
 class LogProvider:
-    """A provider over the log. One object is one reader: it remembers the number that it last returned for an id."""
+    """A provider over the log.
+
+    One object is one reader: it remembers the number that it last returned for an id.
+    """
 
     def __init__(self, log: WatermarkLog) -> None:
         """Use a log."""
@@ -35,18 +41,18 @@ class LogProvider:
         self._last_read: dict[str, Entry | None] = {}
 
     def get_watermark(self, dataflow_id: str) -> str | None:
-        """The newest text, or None if there is none."""
+        """Return the newest text, or None if there is none."""
         entry = self._last_read[dataflow_id] = self._log.newest(dataflow_id)
         return None if entry is None else entry.watermark
 
     def update_watermark(
         self, dataflow_id: str, text: str, *, job_id: str | None, dataflow_run_id: str | None
     ) -> None:
-        """Append at the number after the one that this object last returned.
+        """Append a text at the number after the one that this object last returned.
 
         Raises:
-            Conflict: if that number is taken: another writer saved since it was read.
-            ConfigurationError: if runs load the dataflow: their entries say which commit of the table they belong to.
+            Conflict: another writer took that number since it was read.
+            ConfigurationError: runs load the dataflow, and their entries belong to commits of its table.
         """
         if dataflow_id not in self._last_read:
             self.get_watermark(dataflow_id)

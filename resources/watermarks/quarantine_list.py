@@ -1,4 +1,4 @@
-"""The files that were passed over, as an entry names them."""
+"""The stored list of quarantined files, which an entry names."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from resources.watermarks.log import WatermarkLog
 
 
 def read_quarantine(log: WatermarkLog, entry: Entry | None) -> Quarantine:
-    """The files that an entry leaves in quarantine."""
+    """Return the quarantine after an entry."""
     if entry is None or entry.quarantine is None:
         return Quarantine()
     return Quarantine.of(log.get_list(entry.quarantine, QUARANTINED_FILES).rows)

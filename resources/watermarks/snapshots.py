@@ -1,4 +1,7 @@
-"""Long watermarks: an entry keeps what changed since a snapshot, and readers get the whole (docs/explanation/watermarks.md, The log)."""
+"""Store long watermarks as changes since a snapshot (docs/explanation/watermarks.md, The log).
+
+Readers of the log get whole watermarks.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,10 @@ _LONG = 2048
 
 
 def assign_snapshot(entry: Entry) -> Entry:
-    """Return the entry with the number of its snapshot: the one that it continues from, itself, or none for a short watermark."""
+    """Return the entry with the number of its snapshot.
+
+    It is the snapshot that it continues from, the entry itself, or None for a short watermark.
+    """
     start = entry.snapshot
     if len(entry.watermark) < _LONG:
         return entry if start is None else entry.model_copy(update={"snapshot": None})
@@ -24,16 +30,16 @@ def assign_snapshot(entry: Entry) -> Entry:
 
 
 def keep_changes_only(entry: Entry, snapshot: Entry) -> Entry:
-    """Return the entry with what differs from its snapshot's watermark instead of its own."""
+    """Return the entry with the changes since its snapshot instead of its watermark."""
     changes = json_difference(json.loads(snapshot.watermark), json.loads(entry.watermark))
     return entry.model_copy(update={"watermark": "", "changes": changes})
 
 
 def restore_whole(entry: Entry, snapshot: Entry, where: str) -> Entry:
-    """Return the entry as it is handed out; ``where`` is it in words.
+    """Return the entry with its whole watermark; ``where`` describes it in errors.
 
     Raises:
-        CorruptWatermark: if its changes are not of this snapshot.
+        CorruptWatermark: its changes do not belong to this snapshot.
     """
     try:
         watermark = json.dumps(

@@ -1,4 +1,4 @@
-"""The list of the work units of a slice, as an intent names it."""
+"""The stored list of a slice's work units, which its intent names."""
 
 from __future__ import annotations
 
@@ -15,5 +15,5 @@ deferred, and the files of each work unit if it is a folder."""
 
 
 def loaded_units(stored: StoredList) -> Iterator[WorkUnit]:
-    """The work units that a slice loads, without those that it passes over."""
+    """Return the work units that a slice loads, without the failed ones."""
     return (WorkUnit(*row) for *row, error in stored.rows if error is None)

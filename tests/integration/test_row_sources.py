@@ -20,7 +20,7 @@ from partitions.sources import JdbcSource, TableSource
 from partitions.window.extent import Extent, Unit
 from resources.connections.jdbc import JdbcConnection
 from resources.connections.places import Place
-from resources.dialects.predicates import sql
+from resources.dialects.predicates import predicate_sql
 from resources.dialects.spark import SPARK
 from resources.sources.conditions import table_rows
 from resources.sources.jdbc.source import JdbcRows
@@ -137,7 +137,7 @@ def test_a_delete_of_a_delta_table_takes_the_rows_of_its_extents_and_no_others(
 ) -> None:
     before = DeltaTable(lake.url).version()
     frame = spark.read.format("delta").load(lake.spark_url)
-    condition = sql(table_rows(extents, frame.schema, window=column, units=UNITS, zone=ZONE), SPARK)
+    condition = predicate_sql(table_rows(extents, frame.schema, window=column, units=UNITS, zone=ZONE), SPARK)
     frame.limit(0).write.format("delta").mode("overwrite").option("replaceWhere", condition).save(
         lake.spark_url
     )
@@ -160,7 +160,7 @@ def test_a_delta_table_takes_the_rows_that_were_read_for_the_same_extents(
     reader = _jdbc(connection, table=TABLE, window_column=column, unit_columns=UNITS)
     pinned = reader.pin(spark)
     frame = reader.read(spark, extents, pinned)
-    condition = sql(table_rows(extents, frame.schema, window=column, units=UNITS, zone=ZONE), SPARK)
+    condition = predicate_sql(table_rows(extents, frame.schema, window=column, units=UNITS, zone=ZONE), SPARK)
     frame.write.format("delta").mode("overwrite").option("replaceWhere", condition).save(lake.spark_url)
     assert ids_in_lake(Path(lake.url)) == [row.id for row in ROWS]
     assert meant(ROWS, extents, column)

@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 
 from partitions.predicate import NOTHING, AllOf, Among, AnyOf, Between, HasValue, Predicate
 from resources.connections.places import Place
-from resources.dialects.arrow import expression
-from resources.dialects.predicates import sql
+from resources.dialects.arrow import arrow_expression
+from resources.dialects.predicates import predicate_sql
 from resources.dialects.spark import SPARK
 from resources.outcome import Step
 from resources.spark.engine import SparkEngine
@@ -91,7 +91,7 @@ def _assert_same(
     at_version = _newest(folder) if version is None else version
     whole = DeltaLakeTable(place).contents.read(spark, at_version)
     for rows in asked:
-        condition = sql(rows, SPARK)
+        condition = predicate_sql(rows, SPARK)
         found = read_files(DeltaLog(place), spark, at_version, rows)
         assert (found is not None) is from_files, rows
         read = DeltaLakeTable(place).contents.read(spark, at_version, rows).where(condition)
@@ -137,7 +137,11 @@ def test_bounds_that_delta_rs_has_rounded_leave_no_row_out(tmp_path: Path, engin
     _write(folder, _row(1), _row(2))
     _write(folder, _row(3), _row(4))
     rows = Between("long_price", Decimal("1000000000000000002.5"), None)
-    read = DeltaLakeTable(_place(folder)).contents.read(engine.session(), 1, rows).where(sql(rows, SPARK))
+    read = (
+        DeltaLakeTable(_place(folder))
+        .contents.read(engine.session(), 1, rows)
+        .where(predicate_sql(rows, SPARK))
+    )
     assert sorted(row["id"] for row in read.collect()) == [3, 4]
 
 
@@ -395,5 +399,5 @@ def test_no_file_is_left_out_that_holds_a_row(drawn: tuple[str, list[list[Any]],
         table = DeltaTable(str(folder))
         kept = {file["path"] for file in _matching_files(table, rows, ())}
         for path in folder.glob("*.parquet"):
-            held = pq.read_table(path).cast(schema).filter(expression(rows, schema)).num_rows
+            held = pq.read_table(path).cast(schema).filter(arrow_expression(rows, schema)).num_rows
             assert not held or path.name in kept, path.name

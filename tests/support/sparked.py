@@ -16,7 +16,7 @@ import pyarrow as pa
 from partitions.dataflow import Dataflow
 from partitions.evolution import Evolution
 from partitions.loads import Append, Load, Replace
-from resources.dialects.predicates import sql
+from resources.dialects.predicates import predicate_sql
 from resources.dialects.spark import SPARK
 from resources.platform.platform import Platform
 from resources.spark.engine import SparkEngine
@@ -82,7 +82,7 @@ class _HeardWrites(DeltaWrites):
             tag.app_id,
             tag.number,
             "append" if isinstance(load, Append) else "overwrite",
-            sql(load.where, SPARK) if isinstance(load, Replace) else None,
+            predicate_sql(load.where, SPARK) if isinstance(load, Replace) else None,
             json.dumps({"strandline": {"owner": tag.owner, "gives_up": tag.gives_up}}),
             pa.table({"_source_file": pa.array(paths, pa.string())}),
         )

@@ -20,7 +20,7 @@ from partitions.replay.promoted import promoted_files, rows_of_files
 from partitions.request import ReplayFiles
 from partitions.sentinels import serialise
 from partitions.spelling import first_few
-from resources.dialects.predicates import sql
+from resources.dialects.predicates import predicate_sql
 from resources.dialects.spark import SPARK
 from resources.kinds.contract.kind import Kind
 from resources.kinds.path.opening import open_path, path_planning
@@ -143,7 +143,7 @@ class FileReplay(ReplayKind):
             return Among(SOURCE_FILE, tuple(sorted(swapped)))
         within = Between(SOURCE_FILE, min(swapped), max(swapped), upper_inclusive=True)
         live_rows = live.contents.read(rows.sparkSession, live.contents.newest_version(), within).where(
-            sql(within, SPARK)
+            predicate_sql(within, SPARK)
         )
         live_paths = {row[0] for row in live_rows.select(quoted(SOURCE_FILE)).distinct().collect()}
         return rows_of_files(SOURCE_FILE, swapped, live_paths.union(aside))

@@ -15,7 +15,7 @@ from partitions.stream.event_time import EventTime
 from partitions.stream.operators import EPOCH
 from partitions.stream.side_table_names import BUFFER, CARRY
 from partitions.stream.state import Carry, Segment, StreamState
-from resources.dialects.predicates import sql
+from resources.dialects.predicates import predicate_sql
 from resources.dialects.spark import SPARK
 from resources.kinds.stream import judged_rows as R
 from resources.tables.contract.commits import Version
@@ -97,7 +97,7 @@ class Buffer:
         """Return the rows of epochs within times; ``epochs`` says how many there must be of each."""
         table = self.sides[side]
         asked = all_of((Among(EPOCH, tuple(epochs)), times))
-        rows = table.contents.read(spark, self._version(side), asked).where(sql(asked, SPARK))
+        rows = table.contents.read(spark, self._version(side), asked).where(predicate_sql(asked, SPARK))
         return rows.withColumn(R.TIME, R.ticks_of(self.dataflow.stream.event_time, type_name))
 
     def _version(self, side: str) -> Version:

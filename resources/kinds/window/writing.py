@@ -9,7 +9,7 @@ from partitions.dataflow import Dataflow
 from partitions.loads import Append, Load, Order, OrderByColumn, Replace, ReplaceAll, load_for_target
 from partitions.predicate import EVERYTHING, NOTHING, Predicate
 from partitions.window.slices import WindowSlice
-from resources.dialects.predicates import sql
+from resources.dialects.predicates import predicate_sql
 from resources.dialects.spark import SPARK
 from resources.kinds.contract.writing import KeepsStats, StatsReader, WatchesRows, WriteStats, Writing
 from resources.kinds.window.columns import WindowColumns
@@ -65,7 +65,9 @@ class WindowWriting(Writing[WindowSlice], WatchesRows[WindowSlice], KeepsStats):
 
     def observe(self, rows: DataFrame, slice_: WindowSlice) -> tuple[DataFrame, StatsReader]:
         """Rows, and whether they changed, of each work unit."""
-        return observe(rows, slice_.works, lambda work: sql(self.window_columns.where((work,), rows), SPARK))
+        return observe(
+            rows, slice_.works, lambda work: predicate_sql(self.window_columns.where((work,), rows), SPARK)
+        )
 
     def stats_to_rows(self, stats: WriteStats) -> StoredList:
         """Rows and digest of each work unit, for the simulator."""

@@ -26,7 +26,7 @@ from partitions.plan import pluralize
 from partitions.predicate import EVERYTHING, Among, Predicate
 from partitions.sentinels import serialise
 from partitions.target import DATAFLOW_COLUMN
-from resources.dialects.predicates import sql
+from resources.dialects.predicates import predicate_sql
 from resources.dialects.spark import SPARK
 from resources.loop.appending import append_loaded, follow_up
 from resources.loop.context import RunContext
@@ -314,15 +314,15 @@ def _coming(run: RunContext[Any], aside: _Rows, where: Predicate) -> DataFrame:
     from pyspark.sql import functions as F
 
     spark, target = run.spark, run.dataflow.target
-    rows = aside.read(run, where).where(sql(where, SPARK))
+    rows = aside.read(run, where).where(predicate_sql(where, SPARK))
     if target.shared and aside.version is not None:
         rows = rows.withColumn(DATAFLOW_COLUMN, F.lit(run.name))
     if not target.merge_keys or not run.table.exists():
         return rows
     live_rows = run.table.contents.read(spark, run.table.contents.newest_version())
-    live_rows = live_rows.where(f"NOT coalesce({sql(where, SPARK)}, false)")
+    live_rows = live_rows.where(f"NOT coalesce({predicate_sql(where, SPARK)}, false)")
     if target.shared:
-        live_rows = live_rows.where(sql(Among(DATAFLOW_COLUMN, (run.name,)), SPARK))
+        live_rows = live_rows.where(predicate_sql(Among(DATAFLOW_COLUMN, (run.name,)), SPARK))
     return drop_shared_keys(rows, live_rows, target.merge_keys)
 
 

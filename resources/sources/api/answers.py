@@ -92,7 +92,7 @@ class AnswerReader:
         if status == 401 and forget_token(self._connection):
             raise PassingFailure(f"{where}: expected to be let in, found HTTP 401: the token has ended")
         if status < 400:
-            self._connection.given.is_accepted = True
+            self._connection.access_token.is_accepted = True
         if status == 204 or status in ignored:
             return Answer(response.url, "", False, None, response.headers, is_empty=True)
         pause = requested_pause(status, response.headers, datetime.now(UTC))

@@ -179,7 +179,7 @@ class ApiClient:
     def _address(self, page: Asked) -> tuple[str, str]:
         """Where a page is, and what it is in words, for errors."""
         url = page.position.link or self.connection.url(page.request.path)
-        shown = self.connection.shown(self._prepared(page, url).url or url)
+        shown = self.connection.redact_url(self._prepared(page, url).url or url)
         return (
             url,
             f"API {page.request.method} {shown}, {'behind ' if page.is_look else ''}page {page.number}",

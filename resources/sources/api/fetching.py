@@ -200,7 +200,7 @@ class Fetcher:
 
     def shown(self, request: Request) -> str:
         """A request in words, for errors."""
-        return f"API {request.method} {self._connection.shown(self._connection.url(request.path))}"
+        return f"API {request.method} {self._connection.redact_url(self._connection.url(request.path))}"
 
     def records(self, client: ApiClient, request: Request, *, ahead: bool = False) -> Iterator[Sent]:
         """All records of a request.

@@ -29,7 +29,7 @@ from partitions.unit_values import ValueType
 from partitions.window.extent import Extent
 from partitions.window.predicates import WindowColumns, extents_predicate, split_disjoint
 from resources.connections.api import ApiConnection
-from resources.dialects.predicates import sql
+from resources.dialects.predicates import predicate_sql
 from resources.dialects.spark import SPARK
 from resources.sources.api.fetching import Fetcher
 from resources.sources.api.pages import pages
@@ -161,7 +161,7 @@ class ApiRows(RowSource, ReadsAbove, TellsCuts, TellsLacking, ListsRows):
         return [
             (
                 Query(request_for(source, extent, self._zone, kind), extent=extent, kind=kind),
-                sql(extents_predicate([extent], columns), SPARK),
+                predicate_sql(extents_predicate([extent], columns), SPARK),
             )
             for extent in extents
         ]
@@ -265,7 +265,9 @@ class ApiRows(RowSource, ReadsAbove, TellsCuts, TellsLacking, ListsRows):
         for part in parts:
             above, earlier = self._above(part), list[str]()
             for query in above:
-                condition = sql(part if len(above) == 1 or query.range is None else query.range.rows, SPARK)
+                condition = predicate_sql(
+                    part if len(above) == 1 or query.range is None else query.range.rows, SPARK
+                )
                 # A row that two columns make new came with the request of the first.
                 apart = [f"NOT coalesce({clause}, false)" for clause in earlier]
                 asked.append((query, " AND ".join([f"({condition})", *apart])))

@@ -35,7 +35,7 @@ def bearer_token(connection: ApiConnection, session: requests.Session) -> str:
         PassingRefusal: the server does not answer, or is in trouble.
         SourceError: code ``source_denied``: it gives none.
     """
-    given = connection.given
+    given = connection.access_token
     if given.text is None or time.monotonic() >= given.ends:
         text, seconds = _asked_for(connection, session)
         given.replace(text, time.monotonic() + seconds - min(_SECONDS, seconds / 2))
@@ -48,7 +48,7 @@ def forget_token(connection: ApiConnection) -> bool:
 
     Its text is kept, so that no error shows it.
     """
-    given = connection.given
+    given = connection.access_token
     was_accepted = given.is_accepted
     given.ends, given.is_accepted = 0.0, False
     return was_accepted

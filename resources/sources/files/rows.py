@@ -22,7 +22,7 @@ from partitions.loads import LackingColumn
 from partitions.path.listing_positions import FromBeginning
 from partitions.path.source import SourceFile
 from partitions.predicate import NOTHING, Predicate, any_of
-from resources.dialects.predicates import sql
+from resources.dialects.predicates import predicate_sql
 from resources.dialects.spark import SPARK
 from resources.sources.files.source import FileSource
 from resources.sources.highest import as_value, highest_value
@@ -89,7 +89,9 @@ class FileRows(PinsRows, ReadsAbove):
         from pyspark.sql import functions as F
 
         return bool(
-            self._answer(lambda frame: frame.where(sql(rows, SPARK)).select(F.lit(1)).limit(1).collect())
+            self._answer(
+                lambda frame: frame.where(predicate_sql(rows, SPARK)).select(F.lit(1)).limit(1).collect()
+            )
         )
 
     def highest(self, column: str, rows: Predicate) -> Any:
@@ -98,7 +100,9 @@ class FileRows(PinsRows, ReadsAbove):
         def ask(frame: DataFrame) -> Any:
             data_type = dict(frame.dtypes)[column]
             answer_rows = (
-                frame.where(sql(rows, SPARK)).agg(highest_value(column, data_type).alias("highest")).collect()
+                frame.where(predicate_sql(rows, SPARK))
+                .agg(highest_value(column, data_type).alias("highest"))
+                .collect()
             )
             return as_value(answer_rows[0]["highest"], data_type)
 
@@ -117,7 +121,7 @@ class FileRows(PinsRows, ReadsAbove):
         """
         files = self._list_files() if parts else ()
         rows = self._source.read(spark, files, pinned)
-        return rows.where(sql(any_of(parts) if parts else NOTHING, SPARK))
+        return rows.where(predicate_sql(any_of(parts) if parts else NOTHING, SPARK))
 
     def pin(self, spark: SparkSession) -> str | None:
         """Return the declared schema, or one inferred from a bounded sample; None if no file holds a row."""

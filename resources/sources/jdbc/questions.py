@@ -13,7 +13,7 @@ from partitions.predicate import NOTHING, Predicate
 from partitions.sources import JdbcSource
 from partitions.unit_values import ValueType
 from resources.dialects import Dialect
-from resources.dialects.predicates import sql
+from resources.dialects.predicates import predicate_sql
 from resources.sources.jdbc.relation import Relation
 
 _UTF8 = "^([0-7].|(c[2-9a-f]|d.)[89ab].|e0[ab].[89ab].|e[1-9abcef]([89ab].){2}|ed[89].[89ab].|f0[9ab].([89ab].){2}|f[123]([89ab].){3}|f48.([89ab].){2})*$"
@@ -40,12 +40,12 @@ class Questions:
 
     def columns(self) -> str:
         """A query of all columns, and of no row if the database need not look for any."""
-        return f"SELECT * FROM {self._relation.sample()} WHERE {sql(NOTHING, self._dialect)}"  # noqa: S608 - names are quoted, values are literals
+        return f"SELECT * FROM {self._relation.sample()} WHERE {predicate_sql(NOTHING, self._dialect)}"  # noqa: S608 - names are quoted, values are literals
 
     def only(self, columns: Sequence[str]) -> str:
         """Some columns, and no row."""
         names = ", ".join(map(self._dialect.name, columns))
-        return f"SELECT {names} FROM {self._relation.whole()} WHERE {sql(NOTHING, self._dialect)}"  # noqa: S608 - names are quoted, values are literals
+        return f"SELECT {names} FROM {self._relation.whole()} WHERE {predicate_sql(NOTHING, self._dialect)}"  # noqa: S608 - names are quoted, values are literals
 
     def known_columns(self) -> str | None:
         """What the database knows of the table's columns; None for a query, of which it knows nothing."""
@@ -57,22 +57,22 @@ class Questions:
         """What statistics know of a column's values; None for a query, of which there are none."""
         if self._source.query is not None:
             return None
-        return self._dialect.spread(self._source.table_parts, column, kind)
+        return self._dialect.histogram(self._source.table_parts, column, kind)
 
     def some(self, rows: Predicate) -> str:
         """One row of a constant, if there is a row that a predicate means."""
-        return f"SELECT 1 FROM {self._relation.whole()} WHERE {sql(rows, self._dialect)} LIMIT 1"  # noqa: S608 - names are quoted, values are literals
+        return f"SELECT 1 FROM {self._relation.whole()} WHERE {predicate_sql(rows, self._dialect)} LIMIT 1"  # noqa: S608 - names are quoted, values are literals
 
     def count(self, rows: Predicate) -> str:
         """The number of rows that a predicate means."""
-        return f"SELECT count(*) FROM {self._relation.whole()} WHERE {sql(rows, self._dialect)}"  # noqa: S608 - names are quoted, values are literals
+        return f"SELECT count(*) FROM {self._relation.whole()} WHERE {predicate_sql(rows, self._dialect)}"  # noqa: S608 - names are quoted, values are literals
 
     def highest(self, column: str, kind: ValueType, rows: Predicate | None = None) -> str:
         """The highest value of a column that holds what ``kind`` says, in some rows or in all; the highest that Spark knows, and no infinity."""
         name = self._dialect.name(column)
         conditions = [
             *(self._dialect.finite(column, kind) or ()),
-            *([f"({sql(rows, self._dialect)})"] if rows is not None else []),
+            *([f"({predicate_sql(rows, self._dialect)})"] if rows is not None else []),
         ]
         where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
         return f"SELECT max({name}) FROM {self._relation.whole()}{where}"  # noqa: S608 - names are quoted, values are literals
@@ -80,7 +80,7 @@ class Questions:
     def last(self, column: str, rows: Predicate) -> str:
         """The highest value of a column in the rows that a predicate means, texts by their bytes; no row without one."""
         name, order = self._dialect.name(column), self._dialect.ordered(column)
-        some = sql(rows, self._dialect)
+        some = predicate_sql(rows, self._dialect)
         return (
             f"SELECT {name} FROM {self._relation.whole()} WHERE ({some}) AND {name} IS NOT NULL"  # noqa: S608 - names are quoted, values are literals
             f" ORDER BY {order} DESC LIMIT 1"
@@ -90,7 +90,7 @@ class Questions:
         """The value of a column in the row of a number, from 1, of the rows that a predicate means, ordered by it."""
         name = self._dialect.name(column)
         return (
-            f"SELECT {name} FROM {self._relation.whole()} WHERE {sql(rows, self._dialect)}"  # noqa: S608 - names are quoted, values are literals
+            f"SELECT {name} FROM {self._relation.whole()} WHERE {predicate_sql(rows, self._dialect)}"  # noqa: S608 - names are quoted, values are literals
             f" ORDER BY {name} LIMIT 1 OFFSET {number - 1}"
         )
 

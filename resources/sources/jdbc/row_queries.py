@@ -13,7 +13,7 @@ from partitions.sources.database_types import ColumnType
 from partitions.window.extent import Extent
 from partitions.window.predicates import WindowColumns, extents_predicate, split_disjoint
 from resources.dialects import Dialect
-from resources.dialects.predicates import sql
+from resources.dialects.predicates import predicate_sql
 from resources.sources.jdbc.relation import Relation
 from resources.sources.schema import kinds
 from resources.sources.source import NUMBER
@@ -56,7 +56,7 @@ class RowQueries:
 
     def matching(self, rows: Predicate, types: Types) -> str:
         """The rows that a predicate means, in the forms of their columns' types."""
-        return f"SELECT {self._sent(types)} FROM {self._relation.whole()} WHERE {sql(rows, self._dialect)}"  # noqa: S608 - names are quoted, values are literals
+        return f"SELECT {self._sent(types)} FROM {self._relation.whole()} WHERE {predicate_sql(rows, self._dialect)}"  # noqa: S608 - names are quoted, values are literals
 
     def in_parts(self, parts: Sequence[Predicate], types: Types) -> tuple[str, list[str]]:
         """All rows as a table, in the forms of their columns' types, and a condition on it for each part.
@@ -73,7 +73,7 @@ class RowQueries:
             [self._sent(types), *(f"{name(column)} AS {name(alias)}" for column, alias in aliases.items())]
         )
         table = f"(SELECT {names} FROM {self._relation.whole()}) AS parts"  # noqa: S608 - names are quoted
-        return table, [sql(rename_columns(part, aliases), self._dialect) for part in parts]
+        return table, [predicate_sql(rename_columns(part, aliases), self._dialect) for part in parts]
 
     def numbered(self, extents: Sequence[Extent], schema: StructType, types: Types) -> str:
         """The same for extents of one unit each, with the number of each in a column of its own.
@@ -104,9 +104,11 @@ class RowQueries:
             self._zone,
             self._source.placeholders,
         )
-        condition = sql(extents_predicate(extents, columns), self._dialect)
+        condition = predicate_sql(extents_predicate(extents, columns), self._dialect)
         return f"SELECT {self._sent(types)}{more} FROM {relation} WHERE {condition}"  # noqa: S608 - names are quoted, values are literals
 
     def _sent(self, types: Types) -> str:
         keys = [key for key in self._keys if key in types]
-        return ", ".join(self._dialect.sent(name, type_, keys) for name, type_ in types.items())
+        return ", ".join(
+            self._dialect.transfer_expression(name, type_, keys) for name, type_ in types.items()
+        )

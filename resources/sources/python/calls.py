@@ -9,7 +9,7 @@ from partitions.column.predicates import ranges_of
 from partitions.errors import SchemaError
 from partitions.plan import pluralize
 from partitions.predicate import AnyOf, Predicate
-from resources.dialects.arrow import expression
+from resources.dialects.arrow import arrow_expression
 from resources.sources.python.batches import Raw, column_names, row_count
 from resources.sources.python.call import FunctionCaller
 from resources.sources.python.request import RowRequest
@@ -33,8 +33,8 @@ class MeantRows(NamedTuple):
 
     def condition(self, schema: pa.Schema) -> pc.Expression:
         """Of the rows that are meant; all rows have the schema."""
-        is_meant = expression(self.rows, schema)
-        return is_meant & ~expression(AnyOf(self.earlier), schema) if self.earlier else is_meant
+        is_meant = arrow_expression(self.rows, schema)
+        return is_meant & ~arrow_expression(AnyOf(self.earlier), schema) if self.earlier else is_meant
 
 
 class StartedCall(NamedTuple):

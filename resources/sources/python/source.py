@@ -21,8 +21,8 @@ from partitions.sources import PythonSource
 from partitions.unit_values import ValueType
 from partitions.window.extent import Extent
 from partitions.window.predicates import WindowColumns, extents_predicate, split_disjoint
-from resources.dialects.arrow import expression
-from resources.dialects.predicates import sql
+from resources.dialects.arrow import arrow_expression
+from resources.dialects.predicates import predicate_sql
 from resources.dialects.spark import SPARK
 from resources.sources.python.batches import Raw, cast_to, own_type, row_count
 from resources.sources.python.bounded_requests import BoundedRequests
@@ -221,7 +221,7 @@ class PythonRows(RowSource, ReadsAbove, TellsLacking):
         schema, fetched = pinned_struct(pinned), self._fetched
         self._fetched = None
         if fetched is not None and len(parts) == 1 and fetched.begins_like(parts[0]):
-            return spark.read.schema(schema).parquet(*fetched.paths).where(sql(parts[0], SPARK))
+            return spark.read.schema(schema).parquet(*fetched.paths).where(predicate_sql(parts[0], SPARK))
         return self._rows.frame(
             spark, [MeantRows(self._requests.above(part), part) for part in parts], schema
         )
@@ -243,7 +243,7 @@ class PythonRows(RowSource, ReadsAbove, TellsLacking):
             table = cast_to(batch, pa.schema(types.items()), self._schema.zone_name, ignore_unknown=True)
         except SchemaError as error:
             raise self._caller.wrong(error, request) from None
-        return table.filter(expression(rows, table.schema))
+        return table.filter(arrow_expression(rows, table.schema))
 
 
 def _deciding_columns(dataflow: Dataflow, source: PythonSource) -> frozenset[str]:

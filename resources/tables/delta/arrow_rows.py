@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from partitions.errors import SourceError, shorten_to_line
 from partitions.predicate import Predicate
 from resources.connections.places import Place
-from resources.dialects.arrow import expression
+from resources.dialects.arrow import arrow_expression
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -33,7 +33,9 @@ def holds_any(table: DeltaTable, place: Place, rows: Predicate) -> bool:
     """Return whether a table has at least one of these rows."""
     try:
         dataset = _dataset(table)
-        return bool(dataset.scanner(columns=[], filter=expression(rows, dataset.schema)).head(1).num_rows)
+        return bool(
+            dataset.scanner(columns=[], filter=arrow_expression(rows, dataset.schema)).head(1).num_rows
+        )
     except Exception as error:
         raise unreadable_error(place, error) from error
 
@@ -48,7 +50,7 @@ def highest_values(
     try:
         highest: dict[str, Any] = dict.fromkeys(columns)
         dataset = _dataset(table)
-        condition = expression(rows, dataset.schema)
+        condition = arrow_expression(rows, dataset.schema)
         for batch in dataset.scanner(columns=list(columns), filter=condition).to_batches():
             for name in columns:
                 values = batch.column(name)
@@ -91,7 +93,7 @@ def count(table: DeltaTable, place: Place, rows: Predicate) -> int:
     """Return the number of rows that meet a condition."""
     try:
         dataset = _dataset(table)
-        return int(dataset.count_rows(filter=expression(rows, dataset.schema)))
+        return int(dataset.count_rows(filter=arrow_expression(rows, dataset.schema)))
     except Exception as error:
         raise unreadable_error(place, error) from error
 

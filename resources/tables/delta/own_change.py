@@ -14,7 +14,7 @@ from partitions.errors import RowsRefused, TargetError
 from partitions.file_statistics import FileMatch, match_statistics
 from partitions.loads import Append, ByKeys, Load, Replace
 from resources.connections.places import Place
-from resources.dialects.predicates import sql
+from resources.dialects.predicates import predicate_sql
 from resources.dialects.spark import SPARK
 from resources.sql import quoted
 from resources.tables.contract.conflict_retries import NeedsEngine
@@ -207,5 +207,5 @@ def _paths(table: DeltaTable) -> list[str]:
 def _deletion_predicate(load: Replace | ByKeys) -> str:
     """Return which rows are deleted, in the terms of Delta's history."""
     if isinstance(load, Replace):
-        return sql(load.where, SPARK)
+        return predicate_sql(load.where, SPARK)
     return " AND ".join(f"{quoted(key)} <=> slice.{quoted(key)}" for key in load.keys)

@@ -18,7 +18,7 @@ from partitions.errors import SourceError, TargetError
 from partitions.predicate import EVERYTHING, Predicate, columns_of
 from resources.connections.places import Place
 from resources.dialects.datafusion import DATAFUSION, DataFusion
-from resources.dialects.predicates import sql
+from resources.dialects.predicates import predicate_sql
 from resources.tables.column_check import check_columns
 from resources.tables.contract.spans import FileSpan
 from resources.tables.delta import arrow_rows
@@ -198,7 +198,9 @@ def _condition(table: DeltaTable, rows: Predicate) -> str:
         name: count for name, data_type in types.items() if (count := decimal_digits(data_type)) is not None
     }
     long_decimals = frozenset(name for name, data_type in types.items() if is_long_decimal(data_type))
-    return sql(fit_bounds(rows, digits), DataFusion(long_decimals | misread_columns(table, columns_of(rows))))
+    return predicate_sql(
+        fit_bounds(rows, digits), DataFusion(long_decimals | misread_columns(table, columns_of(rows)))
+    )
 
 
 def _scan_count(table: DeltaTable, place: Place, rows: Predicate) -> int:

@@ -15,7 +15,7 @@ from partitions.loads import Append, ByKeys, Load, Replace, ReplaceAll, Scd2, re
 from partitions.predicate import Predicate, columns_of
 from partitions.schema_types import all_nullable, field_names
 from partitions.target import HISTORY_COLUMNS
-from resources.dialects.predicates import sql
+from resources.dialects.predicates import predicate_sql
 from resources.dialects.spark import SPARK
 from resources.spark.process import error_line
 from resources.sql import literal, quoted
@@ -247,7 +247,7 @@ class DeltaWrites:
             writer = writer.option("mergeSchema", "true")
         match load:
             case Replace(where) if not creates_table:
-                writer = writer.mode("overwrite").option("replaceWhere", sql(where, SPARK))
+                writer = writer.mode("overwrite").option("replaceWhere", predicate_sql(where, SPARK))
             case ReplaceAll() if not creates_table:
                 self._enable_features(rows)
                 # Override the session: a dynamic overwrite would keep partitions that are not written.

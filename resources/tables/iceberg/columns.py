@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from partitions.errors import RowsRefused
 from partitions.predicate import EVERYTHING, Predicate
 from partitions.target import COMMIT_COLUMN, ICEBERG_COLUMNS
-from resources.dialects.predicates import sql
+from resources.dialects.predicates import predicate_sql
 from resources.dialects.spark import SPARK
 from resources.spark.frames import with_typed_columns
 from resources.sql import quoted
@@ -100,7 +100,7 @@ def commit_column(value: str, where: Predicate = EVERYTHING) -> Column:
 
     commit = F.lit(value)
     if where != EVERYTHING:
-        inside = F.coalesce(F.expr(sql(where, SPARK)), F.lit(False))
+        inside = F.coalesce(F.expr(predicate_sql(where, SPARK)), F.lit(False))
         commit = F.when(inside, commit).otherwise(F.raise_error(F.lit(_OUTSIDE)).cast("string"))
     return commit
 

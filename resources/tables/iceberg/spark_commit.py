@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from partitions.loads import Append, ByKeys, Load, Replace, ReplaceAll, ReplaceKeys, Scd2, Upsert
 from partitions.predicate import EVERYTHING, NOTHING, Predicate
 from partitions.target import COMMIT_COLUMN
-from resources.dialects.predicates import sql
+from resources.dialects.predicates import predicate_sql
 from resources.dialects.spark import SPARK
 from resources.spark.frames import read_once
 from resources.spark.settings import temporary_settings
@@ -146,7 +146,7 @@ class SparkCommit:
 
 def _delete_rows(session: SparkSession, branch: str, where: Predicate) -> Iterator[None]:
     """Delete rows of a branch in one commit."""
-    session.sql(f"DELETE FROM {branch} WHERE {sql(where, SPARK)}")  # noqa: S608 - names are quoted, values are literals
+    session.sql(f"DELETE FROM {branch} WHERE {predicate_sql(where, SPARK)}")  # noqa: S608 - names are quoted, values are literals
     yield
 
 

@@ -11,7 +11,7 @@ from partitions.errors import SourceError
 from partitions.file_statistics import FileMatch, match_statistics
 from partitions.predicate import EVERYTHING, Predicate, columns_of
 from resources.connections.places import Place
-from resources.dialects.arrow import expression
+from resources.dialects.arrow import arrow_expression
 from resources.tables.column_check import check_columns
 from resources.tables.parquet.columns import arrow_types, column_types
 from resources.tables.parquet.commit_list import ListedFile, TableSnapshot
@@ -143,7 +143,7 @@ class VersionRows:
                 value = partition_value(file.partition.get(name), data_types[name])
                 values[name] = pa.repeat(pa.scalar(value, types[name]), batch.num_rows)
             table = pa.table(values) if values else pa.table({"": batch.column(0)})
-            yield table if rows == EVERYTHING else table.filter(expression(rows, table.schema))
+            yield table if rows == EVERYTHING else table.filter(arrow_expression(rows, table.schema))
 
     def _open(self, file: ListedFile) -> Any:
         return open_file(*self.places[file.path])

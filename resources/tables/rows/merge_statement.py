@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from partitions.loads import ByKeys, Order, ReplaceKeys, Scd2, Upsert
 from partitions.predicate import EVERYTHING, NOTHING, Predicate
-from resources.dialects.predicates import sql
+from resources.dialects.predicates import predicate_sql
 from resources.dialects.spark import SPARK
 from resources.sql import quoted
 from resources.tables.rows.deduplicate import sort_key
@@ -164,7 +164,7 @@ def condition(rows: Predicate) -> Column:
     """
     from pyspark.sql import functions as F
 
-    return F.expr(sql(rows, SPARK))
+    return F.expr(predicate_sql(rows, SPARK))
 
 
 def same_keys(keys: Sequence[str], names: Mapping[str, str]) -> Column:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from partitions.errors import RowsRefused, TargetError
 from partitions.loads import Replace
 from resources.connections.places import Place
-from resources.dialects.predicates import sql
+from resources.dialects.predicates import predicate_sql
 from resources.dialects.spark import SPARK
 from resources.tables.data_files.reading import read_files
 from resources.tables.data_files.written import DataFile, WrittenFile
@@ -25,7 +25,7 @@ def is_outside(load: Replace) -> Column:
     """Return the condition that a row lies outside the rows that a load replaces."""
     from pyspark.sql import functions as F
 
-    return ~F.coalesce(F.expr(sql(load.where, SPARK)), F.lit(False))
+    return ~F.coalesce(F.expr(predicate_sql(load.where, SPARK)), F.lit(False))
 
 
 class Replacement:

@@ -1,7 +1,7 @@
-"""Small named objects with put-if-absent: all that the log asks of a store, and the stores that have it.
+"""Small named objects with put-if-absent: all that the log needs from a store, and the stores.
 
-Belongs here: one module a backend, each the same contract (``tests/contract``). Does not belong here: what the objects
-say. Keys are slash-separated ASCII. Values are written whole or not at all.
+Belongs here: one module per backend, all with the same contract (``tests/contract``). Does not belong
+here: the meaning of the objects. Keys are slash-separated ASCII. Values are written whole or not at all.
 """
 
 from __future__ import annotations
@@ -16,11 +16,13 @@ __all__ = ["Blobs", "open_blobs"]
 
 
 def open_blobs(store: Place | Database, label: str = "watermark store") -> Blobs:
-    """The blobs of a local folder, of an object store with conditional put, or of a database. Opens nothing yet.
+    """Return the blobs of a local folder, an object store with conditional put, or a database.
+
+    It opens nothing yet.
 
     Args:
-        store: where they are.
-        label: a folder or bucket is, for errors.
+        store: the address.
+        label: name of the store in errors.
     """
     if isinstance(store, Database):
         from resources.watermarks.blobs.postgres import PostgresBlobs  # psycopg takes a third of a second

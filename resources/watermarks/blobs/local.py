@@ -12,14 +12,14 @@ from partitions.errors import ProviderError
 
 
 class LocalBlobs:
-    """Blobs as files: a temporary file is written, synced and linked to its name, so a crash leaves no half entry."""
+    """Blobs as files. Each write syncs a temporary file, then links it, so a crash leaves no half entry."""
 
     def __init__(self, root: Path, label: str = "watermark store") -> None:
-        """Use a folder, which is made at the first write.
+        """Use a folder; the first write creates it.
 
         Args:
             root: the folder.
-            label: it is, for errors.
+            label: name of the store in errors.
         """
         self._root, self._label = root, label
 
@@ -73,7 +73,7 @@ class LocalBlobs:
 
     @contextlib.contextmanager
     def _written(self, path: Path, data: bytes) -> Iterator[Path]:
-        """A synced temporary file beside ``path``; the folder is synced after the caller has named it."""
+        """Yield a synced temporary file beside ``path``, and sync the folder after the caller has named it."""
         self._make(path.parent)
         temporary = path.parent / f".{uuid4().hex}.tmp"
         try:

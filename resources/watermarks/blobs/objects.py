@@ -22,7 +22,7 @@ class ObjectBlobs:
 
         Args:
             place: the prefix.
-            label: it is, for errors.
+            label: name of the store in errors.
         """
         self._place, self._label = place, label
 
@@ -31,7 +31,7 @@ class ObjectBlobs:
         return self._place.store
 
     def get(self, key: str) -> bytes | None:
-        """One GET."""
+        """Send one GET."""
         with self._failing("read", key):
             try:
                 return bytes(self._store.get(key).bytes())
@@ -41,7 +41,10 @@ class ObjectBlobs:
                 return None
 
     def put_if_absent(self, key: str, data: bytes) -> bool:
-        """One conditional PUT. A retried PUT whose first try was applied answers "exists": the log reads back."""
+        """Send one conditional PUT.
+
+        A retry after an applied PUT reports that the key exists; the log then reads the entry back.
+        """
         from obstore.exceptions import AlreadyExistsError, PreconditionError
 
         with self._failing("write", key):
@@ -52,12 +55,12 @@ class ObjectBlobs:
             return True
 
     def put(self, key: str, data: bytes) -> None:
-        """One PUT."""
+        """Send one PUT."""
         with self._failing("write", key):
             self._store.put(key, data)
 
     def first(self, folder: str, count: int) -> list[str]:
-        """One LIST, however long the folder is: only its first page is asked for."""
+        """Send one LIST for the first page only, however long the folder is."""
         with self._failing("list", folder):
             page = next(iter(self._store.list(folder, chunk_size=count)), ())
         return [meta["path"].rpartition("/")[2] for meta in page]
@@ -69,7 +72,7 @@ class ObjectBlobs:
         return sorted(prefix.rstrip("/").rpartition("/")[2] for prefix in prefixes)
 
     def delete(self, key: str) -> None:
-        """One DELETE."""
+        """Send one DELETE."""
         with self._failing("delete", key), contextlib.suppress(FileNotFoundError):
             self._store.delete(key)
 

@@ -1,7 +1,7 @@
 """Blobs as rows of a table in PostgreSQL; the primary key (folder, name) makes an insert conditional.
 
-The name of an entry is its number, so for entries the primary key is (dataflow, number). Names sort by byte,
-whatever the database's collation is.
+The name of an entry is its number, so for entries the primary key is (dataflow, number). Names sort by
+byte, whatever the database's collation is.
 """
 
 from __future__ import annotations
@@ -47,33 +47,36 @@ _NO_TABLE = (errors.UndefinedTable, errors.InvalidSchemaName)
 
 
 class PostgresBlobs:
-    """Blobs as rows. The schema and its table are made by the first write that finds none."""
+    """Blobs as rows. The first write creates the schema and the table if they are missing."""
 
     def __init__(self, database: Database, patience: float = PATIENCE) -> None:
-        """Use a schema of a database; nothing is opened yet.
+        """Use a schema of a database, without opening anything yet.
 
         Args:
-            database: where it is.
-            patience: seconds after which a call that fails is not tried again.
+            database: its address.
+            patience: seconds after which a failing call is not retried.
         """
         self._database = database
         self._connections = PostgresPool(database, patience)
 
     def get(self, key: str) -> bytes | None:
-        """One SELECT."""
+        """Run one SELECT."""
         rows = self._rows("read", key, _READ, *_split(key))
         return rows[0][0] if rows else None
 
     def put_if_absent(self, key: str, data: bytes) -> bool:
-        """One INSERT. A repeated one whose first try was applied answers "exists": the log reads back."""
+        """Run one INSERT.
+
+        A retry after an applied INSERT reports that the key exists; the log then reads the entry back.
+        """
         return self._write(key, _PUT_IF_ABSENT, data) == 1
 
     def put(self, key: str, data: bytes) -> None:
-        """One INSERT, or the UPDATE of what is there."""
+        """Run one INSERT, or the UPDATE of an existing row."""
         self._write(key, _PUT_OVER, data)
 
     def first(self, folder: str, count: int) -> list[str]:
-        """One SELECT over the index, however long the folder is."""
+        """Run one SELECT over the index, however long the folder is."""
         return [name for (name,) in self._rows("list", folder, _FIRST, folder, count)]
 
     def folders(self, folder: str) -> list[str]:
@@ -82,11 +85,11 @@ class PostgresBlobs:
         return [name for (name,) in self._rows("list", folder or "the schema", _FOLDERS, prefix, prefix)]
 
     def delete(self, key: str) -> None:
-        """One DELETE."""
+        """Run one DELETE."""
         self._rows("delete", key, _DELETE, *_split(key))
 
     def _rows(self, verb: str, key: str, query: str, *values: Any) -> list[tuple[Any, ...]]:
-        """What a query finds; nothing if the table is not there yet."""
+        """Return the rows of a query; none if the table does not exist yet."""
 
         def act(connection: Connection) -> list[tuple[Any, ...]]:
             try:
@@ -97,7 +100,7 @@ class PostgresBlobs:
         return self._connections.run(f"{verb} {key}", act)
 
     def _write(self, key: str, query: str, data: bytes) -> int:
-        """How many rows a statement wrote; the table is made if it is not there yet."""
+        """Return how many rows a statement wrote; create the table first if it does not exist."""
 
         def act(connection: Connection) -> int:
             values = (*_split(key), data)
@@ -110,7 +113,7 @@ class PostgresBlobs:
         return self._connections.run(f"write {key}", act)
 
     def _make(self, connection: Connection) -> None:
-        """Make what is missing of schema and table; a schema that is there is used as it is."""
+        """Create schema and table if they are missing; an existing schema stays as it is."""
         schema = self._database.schema
         with connection.transaction():
             connection.execute(_ALONE, [schema])

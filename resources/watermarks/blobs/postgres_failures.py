@@ -1,4 +1,4 @@
-"""What a PostgreSQL server's refusals mean: which may pass by themselves, and what to do about the others."""
+"""Classify a PostgreSQL server's failures: which may pass by themselves, and what to do about others."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ _PASSING = ("08", "40", "53", "55", "57", "58")
 
 
 class StandbyError(psycopg.Error):
-    """A standby answered."""
+    """The answer of a standby server."""
 
 
 @dataclass(frozen=True)
 class _PermanentFailure:
-    """Something that stays as it is until an operator changes it.
+    """A failure that lasts until an operator changes something.
 
     Attributes:
-        states: how its SQLSTATE starts.
-        text: what libpq says if it knows no SQLSTATE, which is so for all that goes wrong while it connects.
+        states: prefixes of its SQLSTATE.
+        text: pattern of libpq's message if there is no SQLSTATE, as for any failure to connect.
         advice: what to do; ``{schema}`` is the project's.
     """
 
@@ -62,7 +62,10 @@ _SERVER_MESSAGE = "what the server said stands before this; change that, and cal
 
 
 def is_transient(error: Exception) -> bool:
-    """Whether the same call may succeed in a moment: the server restarts, is full, or dropped the connection."""
+    """Return whether the same call may succeed soon.
+
+    That is so if the server restarts, is full, or dropped the connection.
+    """
     if not isinstance(error, psycopg.Error) or _permanent_failure(error):
         return False
     if error.sqlstate is None:
@@ -71,7 +74,7 @@ def is_transient(error: Exception) -> bool:
 
 
 def provider_error(database: Database, operation: str, error: psycopg.Error) -> ProviderError:
-    """The error for a call that failed for good, with what to do."""
+    """Return the error for a call that failed for good, with what to do."""
     refusal, passing = _permanent_failure(error), is_transient(error)
     kind = ProviderError if passing else ProviderRefused
     advice = (

@@ -1,7 +1,7 @@
-"""Connections to a PostgreSQL server: opened when they are needed, kept while they work, replaced when they broke.
+"""Connections to a PostgreSQL server: opened on demand, reused while they work, replaced when broken.
 
-A call takes a connection of its own, so threads never wait for each other. What may pass by itself (a restart, a dropped
-connection) is tried again; who repeats a statement sees to it that this does no harm.
+Each call takes a connection of its own, so threads never wait for each other. A failure that may pass (a
+restart, a dropped connection) is retried; callers make sure that a repeated statement does no harm.
 """
 
 from __future__ import annotations
@@ -49,20 +49,20 @@ class PostgresPool:
     """Connections of one database. Threads and forked processes may share the object."""
 
     def __init__(self, database: Database, patience: float) -> None:
-        """Use a database; nothing is opened yet.
+        """Use a database, without opening anything yet.
 
         Args:
-            database: where it is.
-            patience: seconds after which a call that fails is not tried again.
+            database: its address.
+            patience: seconds after which a failing call is not retried.
         """
         self._database, self._patience = database, patience
         self._idle: deque[tuple[int, psycopg.Connection]] = deque()
 
     def run(self, operation: str, act: Callable[[psycopg.Connection], T]) -> T:
-        """Let ``act`` use a connection in autocommit, and again with another while what goes wrong may pass.
+        """Run ``act`` on a connection in autocommit, and retry it on another while the failure may pass.
 
         Raises:
-            ProviderError: with ``what`` in it, as ``write flow/entries/…``.
+            ProviderError: its message contains ``operation``, such as ``write flow/entries/…``.
         """
         limits = {"attempts": None, "timeout": self._patience, "wait_max": 2.0, "wait_jitter": 0.2}
         try:
@@ -82,7 +82,7 @@ class PostgresPool:
             self._give_back(connection)
 
     def _idle_connection(self) -> psycopg.Connection | None:
-        """A connection of this process: one that a fork inherited belongs to its parent."""
+        """Return an idle connection of this process: a connection inherited by a fork belongs to its parent."""
         with suppress(IndexError):
             while True:
                 process, connection = self._idle.pop()
@@ -116,10 +116,10 @@ class PostgresPool:
 
 
 class _ConnectionWithTimeout(psycopg.Connection):
-    """Waits for an answer only so long: a server that was frozen keeps its connections open and says nothing."""
+    """A connection that limits the wait for an answer: a frozen server keeps connections open in silence."""
 
     def wait(self, gen: PQGen[RV], *arguments: Any, **named: Any) -> RV:
-        """Wait, as every statement does."""
+        """Wait for an answer, as every statement does."""
         return super().wait(_within(gen, time.monotonic() + _ANSWER_SECONDS), *arguments, **named)
 
 

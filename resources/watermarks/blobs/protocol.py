@@ -1,4 +1,4 @@
-"""What the log asks of a store."""
+"""The contract between the log and a store."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ class Blobs(Protocol):
     """A store of small objects. Every method raises ProviderError when the store fails."""
 
     def get(self, key: str) -> bytes | None:
-        """The value, or None if there is none."""
+        """Return the value, or None if there is none."""
         ...
 
     def put_if_absent(self, key: str, data: bytes) -> bool:
-        """Write durably unless the key exists; False if it does. Of many callers at most one gets True."""
+        """Write durably unless the key exists; return False if it does. At most one caller gets True."""
         ...
 
     def put(self, key: str, data: bytes) -> None:
-        """Write durably, over what is there."""
+        """Write durably, over an existing value."""
         ...
 
     def first(self, folder: str, count: int) -> list[str]:
-        """The first names directly in a folder, in key order; none if the folder does not exist."""
+        """Return the first names directly in a folder, in key order; none if the folder does not exist."""
         ...
 
     def folders(self, folder: str) -> list[str]:
@@ -29,5 +29,5 @@ class Blobs(Protocol):
         ...
 
     def delete(self, key: str) -> None:
-        """Remove the key; nothing happens if it does not exist."""
+        """Remove the key, if it exists."""
         ...

@@ -1,4 +1,4 @@
-"""Blobs of which nothing is kept: what would follow if they were written."""
+"""Blobs for a dry run: writes stay in memory."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from resources.watermarks.blobs.protocol import Blobs
 
 
 class DryRunBlobs:
-    """Another store as it is, and over it what is written here, which stays in memory."""
+    """Another store's blobs, with writes on top that stay in memory."""
 
     def __init__(self, below: Blobs) -> None:
-        """Read from a store that never changes by this."""
+        """Read from a store, which never changes."""
         self._below = below
         self._written: dict[str, bytes | None] = {}
 
     def get(self, key: str) -> bytes | None:
-        """What was written here, else what is below."""
+        """Return the value written here, else the store's."""
         return self._written[key] if key in self._written else self._below.get(key)
 
     def put_if_absent(self, key: str, data: bytes) -> bool:
@@ -29,7 +29,7 @@ class DryRunBlobs:
         self._written[key] = data
 
     def first(self, folder: str, count: int) -> list[str]:
-        """The names of both."""
+        """Return the names of both."""
         new_names = {
             key.rpartition("/")[2]: data
             for key, data in self._written.items()
@@ -46,5 +46,5 @@ class DryRunBlobs:
         return sorted({*self._below.folders(folder), *written})
 
     def delete(self, key: str) -> None:
-        """Only here."""
+        """Delete it in memory only."""
         self._written[key] = None

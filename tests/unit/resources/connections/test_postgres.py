@@ -48,7 +48,7 @@ def test_an_address_is_libpqs_with_a_schema_of_ours(text: str, url: str, schema:
 def test_another_form_is_refused_and_not_repeated(text: str, found: str) -> None:
     with pytest.raises(AddressError) as caught:
         Database.parse(text)
-    assert caught.value.found.startswith(found)
+    assert caught.value.actual.startswith(found)
     assert "same" not in caught.value.message
 
 

@@ -22,8 +22,8 @@ from partitions.sources.database_types import ColumnType
 from partitions.window.extent import Extent
 from partitions.window.predicates import WindowColumns, extents_predicate
 from resources.dialects import DIALECTS
-from resources.dialects.dialect import Words
-from resources.dialects.predicates import sql
+from resources.dialects.dialect import SqlSyntax
+from resources.dialects.predicates import predicate_sql
 from resources.dialects.spark import SPARK
 from resources.sources.jdbc.questions import Questions
 from resources.sources.jdbc.row_queries import RowQueries
@@ -63,7 +63,7 @@ def test_a_value_is_a_literal_of_its_type(value: Any, postgresql: str, mariadb: 
 @pytest.mark.parametrize(
     ("words", "expected"), [(POSTGRESQL, '"a""b`c.d"'), (MARIADB, '`a"b``c.d`'), (SPARK, '`a"b``c.d`')]
 )
-def test_a_name_is_quoted_with_its_quotes_doubled(words: Words, expected: str) -> None:
+def test_a_name_is_quoted_with_its_quotes_doubled(words: SqlSyntax, expected: str) -> None:
     assert words.name('a"b`c.d') == expected
 
 
@@ -232,9 +232,9 @@ def test_plain_literals_are_read_back_as_they_were() -> None:
 
 
 def test_postgresql_tells_texts_apart_by_bytes_in_any_collation() -> None:
-    condition = sql(Among("unit", ("a", "b'")), POSTGRESQL)
+    condition = predicate_sql(Among("unit", ("a", "b'")), POSTGRESQL)
     types = "pg_typeof(\"unit\")::text NOT IN ('text', 'character varying', 'citext')"
     assert condition == (
         f"\"unit\" IN ('a', 'b''') AND ({types} OR \"unit\"::text COLLATE \"C\" IN ('a', 'b'''))"
     )
-    assert sql(Among("unit", (1,)), POSTGRESQL) == '"unit" = 1'
+    assert predicate_sql(Among("unit", (1,)), POSTGRESQL) == '"unit" = 1'

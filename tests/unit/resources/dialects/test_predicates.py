@@ -24,13 +24,13 @@ from partitions.predicate import (
     matches,
 )
 from resources.dialects import DIALECTS
-from resources.dialects.arrow import expression
-from resources.dialects.dialect import Words
-from resources.dialects.predicates import sql
+from resources.dialects.arrow import arrow_expression
+from resources.dialects.dialect import SqlSyntax
+from resources.dialects.predicates import predicate_sql
 from resources.dialects.spark import SPARK
 
 
-class _Sqlite(Words):
+class _Sqlite(SqlSyntax):
     def name(self, column: str) -> str:
         return f'"{column}"'
 
@@ -68,14 +68,14 @@ def test_the_condition_keeps_exactly_the_rows_that_match(predicate: Predicate) -
     database = sqlite3.connect(":memory:")
     database.execute("CREATE TABLE t (a INTEGER, b TEXT)")
     database.executemany("INSERT INTO t VALUES (:a, :b)", ROWS)
-    kept = database.execute(f"SELECT * FROM t WHERE {sql(predicate, _Sqlite())}").fetchall()
+    kept = database.execute(f"SELECT * FROM t WHERE {predicate_sql(predicate, _Sqlite())}").fetchall()
     assert kept == [tuple(row.values()) for row in ROWS if matches(predicate, row)]
 
 
 @given(st.recursive(_leaves(), _branches, max_leaves=8))
 def test_the_expression_of_arrow_keeps_exactly_the_rows_that_match(predicate: Predicate) -> None:
     table = pa.Table.from_pylist(ROWS)
-    kept = table.filter(expression(predicate, table.schema)).to_pylist()
+    kept = table.filter(arrow_expression(predicate, table.schema)).to_pylist()
     assert kept == [row for row in ROWS if matches(predicate, row)]
 
 
@@ -95,7 +95,7 @@ def test_arrow_compares_bytes_microseconds_and_decimals_exactly() -> None:
     third.append(Between("amount", Decimal("0.015"), Decimal("0.03")))
     for between in third:
         table = pa.table(rows)
-        assert table.filter(expression(between, table.schema)).column("word").to_pylist() == ["ä"]
+        assert table.filter(arrow_expression(between, table.schema)).column("word").to_pylist() == ["ä"]
 
 
 @pytest.mark.parametrize("bound", [5, Decimal("5.0000000000000000001"), 10**30, -(10**30), Decimal("1E+37")])
@@ -104,7 +104,7 @@ def test_a_bound_that_a_decimal_column_cannot_hold_is_compared_with_it_in_arrow(
     table = pa.table({"v": pa.array(values, pa.decimal128(38, 18))})
     for predicate in (Between("v", bound, None), Between("v", None, bound), Among("v", (bound, None))):
         expected = [value for value in values if matches(predicate, {"v": value})]
-        assert table.filter(expression(predicate, table.schema)).column("v").to_pylist() == expected
+        assert table.filter(arrow_expression(predicate, table.schema)).column("v").to_pylist() == expected
 
 
 _TIME = Between("at", datetime(2024, 1, 1, tzinfo=UTC), None)
@@ -132,8 +132,8 @@ _TIME = Between("at", datetime(2024, 1, 1, tzinfo=UTC), None)
     ],
 )
 def test_a_predicate_in_the_sql_of_spark(predicate: Predicate, condition: str) -> None:
-    assert sql(predicate, SPARK) == condition
+    assert predicate_sql(predicate, SPARK) == condition
 
 
 def test_mariadb_compares_every_text_of_a_predicate_by_bytes() -> None:
-    assert "AS BINARY) IN (" in sql(AllOf((Among("u", ("a", "b")),)), DIALECTS["mariadb"])
+    assert "AS BINARY) IN (" in predicate_sql(AllOf((Among("u", ("a", "b")),)), DIALECTS["mariadb"])

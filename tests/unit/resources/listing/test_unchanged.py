@@ -95,7 +95,6 @@ class TestKeyedStore:
 class TestSeaweed:
     def test_list_and_head_give_the_same_version(self, bucket: Place) -> None:
         """Else every file that is asked for by HEAD would have changed."""
-        from resources.listing.objects import head
 
         files = _listed(put_objects(bucket, PATHS))
         assert [head(bucket.store, bucket, file.path) for file in files] == list(files)

@@ -771,7 +771,7 @@ def test_a_token_that_was_never_let_in_is_refused_at_once(server: Api) -> None:
 def test_a_token_is_shown_in_no_error_after_it_was_replaced(server: Api) -> None:
     connection = client_of(server)
     for token in ("t0ken-1", "t0ken-2"):
-        connection.given.replace(token, 0.0)
+        connection.access_token.replace(token, 0.0)
     assert connection.hide("t0ken-1, t0ken-2") == "***, ***"
 
 
