@@ -142,9 +142,7 @@ class WatermarkLog(StoredObjects):
         return None if data is None else read_record(Intent, data, f"intent {number} of {dataflow} ({key})")
 
     def open_intent(self, dataflow: str, newest: Entry | None) -> Intent | None:
-        """Return the intent after the newest entry: the unfinished work of a run or a decision; None if there
-        is none.
-        """
+        """Return the intent after the newest entry, the unfinished work of a run or a decision, or None."""
         return self.intent(dataflow, newest.number + 1 if newest else 1)
 
     def put_intent(self, intent: Intent) -> Intent:

@@ -1,4 +1,4 @@
-"""Store objects beside the entries of a log: lists, pinned schemas, leases, notes (docs/reference/state.md).
+"""Objects beside the entries of a log: lists, pinned schemas, leases, notes (docs/reference/state.md).
 
 Each kind has a folder of its own per dataflow.
 """

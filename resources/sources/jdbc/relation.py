@@ -40,7 +40,7 @@ class Relation:
         Raises:
             ConfigurationError: if the query's placeholders stand in what the database reads as quotes or a comment.
         """
-        source.check(dialect.reading)
+        source.check(dialect.lexical_rules)
         self._source, self._dialect, self._zone = source, dialect, zone
 
     def whole(self) -> str:
@@ -69,7 +69,7 @@ class Relation:
         if self._source.query is None:
             return self._dialect.relation(self._source.table_parts)
         text = self._source.template.filled(lambda placeholder: self._literal(placeholder, extent, kind))
-        return f"(\n{strip_end(text, self._dialect.reading)}\n) AS source"
+        return f"(\n{strip_end(text, self._dialect.lexical_rules)}\n) AS source"
 
     def _literal(self, placeholder: Placeholder, extent: Extent, kind: ValueType | None) -> str:
         name = placeholder.unit

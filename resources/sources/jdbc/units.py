@@ -38,7 +38,7 @@ def distinct_rows(
         names = ", ".join(map(dialect.name, columns))
         order = ", ".join(str(number) for number, _ in enumerate(columns, 1))
         rows = (
-            f"(\n{strip_end(source.query, dialect.reading)}\n) AS units"
+            f"(\n{strip_end(source.query, dialect.lexical_rules)}\n) AS units"
             if source.query is not None
             else ".".join(map(dialect.name, source.table_parts))
         )

@@ -12,6 +12,7 @@ from partitions.path.listing_positions import FromBeginning
 from partitions.path.source import SourceFile
 from resources.connections.places import Place
 from resources.listing import check_unchanged, list_above
+from resources.listing.objects import head_object
 from tests.support.keyed import KeyedS3
 from tests.support.proxy import CountingProxy
 from tests.support.seaweed import Seaweed
@@ -97,7 +98,7 @@ class TestSeaweed:
         """Else every file that is asked for by HEAD would have changed."""
 
         files = _listed(put_objects(bucket, PATHS))
-        assert [head(bucket.store, bucket, file.path) for file in files] == list(files)
+        assert [head_object(bucket.store, bucket, file.path) for file in files] == list(files)
 
     def test_the_first_file_in_pair_order_that_changed_is_named(
         self, bucket: Place, seaweed: Seaweed, proxy: CountingProxy
