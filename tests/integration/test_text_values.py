@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import DataType
 
 from partitions.records.csv_form import UNUSED_CHARACTER
-from resources.sources.files.own_forms import data_type_of
+from resources.sources.files.custom_formats import data_type_of
 from resources.sources.files.text_values import parse_text
 
 TEXTS = [

@@ -22,8 +22,8 @@ from resources.sources.files.folders import find_wrong_folders
 from resources.sources.files.formats.format import FormatReader
 from resources.sources.files.pinned import PinnedSchema
 from resources.sources.files.reader import FilesReader
-from resources.sources.files.required import without_required_values
-from resources.sources.files.spark_failures import find_bad_file, why_unreadable
+from resources.sources.files.required import missing_value_errors
+from resources.sources.files.spark_failures import explain_unreadable, find_bad_file
 from resources.spark.process import engine_lost
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ class FileChecker:
         sound_files = [file for file in files if file.path not in bad_paths]
         if not required or not sound_files:
             return {}
-        return without_required_values(
+        return missing_value_errors(
             lambda files_to_read: self._reader.read(
                 spark, files_to_read, pinned, origin=True, bad_texts=checked.bad_texts
             ),
@@ -163,9 +163,9 @@ def find_unreadable_file(
         except StrandlineError:
             continue
         except Exception as own:  # noqa: BLE001 - it is what was looked for
-            why = f"it cannot be read: {why_unreadable(own)}"
+            why = f"it cannot be read: {explain_unreadable(own)}"
             return find_bad_file(own, [file.path], may_rescue=may_rescue) or bad_document_error(
                 file.path, why
             )
-    why = f"it cannot be read: {why_unreadable(error)}"
+    why = f"it cannot be read: {explain_unreadable(error)}"
     return bad_document_error(files[0].path, why) if len(files) == 1 else None

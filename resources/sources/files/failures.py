@@ -116,7 +116,7 @@ def bad_document_error(path: str, why: str) -> BadFile:
     )
 
 
-def names_in_two_cases_error(
+def case_conflict_error(
     path: str, first: str, second: str, line: int | None, *, may_be_ignored: bool = True
 ) -> BadFile:
     """Return the error for two names that differ in case only, which no table can hold.

@@ -18,7 +18,7 @@ RECORD = "record"
 """The column of a scan that holds a whole record, or a whole document, as a variant."""
 
 
-def spelt_in_two_cases(schema: StructType, names: Sequence[str] = ()) -> tuple[str, str] | None:
+def find_case_conflict(schema: StructType, names: Sequence[str] = ()) -> tuple[str, str] | None:
     """Return two dotted names that differ in case only; None if there are none.
 
     Compares the fields of a schema at any depth, and further names.

@@ -13,8 +13,8 @@ from partitions.schema_types import widens
 from resources.sources.files.converting import own_type, survives_conversion
 from resources.sources.files.failures import inexact_value_error, type_mismatch_error
 from resources.sources.files.first_values import first_values
-from resources.sources.files.formats.alike import group_for_scans
 from resources.sources.files.formats.format import FormatReader
+from resources.sources.files.formats.scan_groups import group_for_scans
 from resources.sources.files.pinned import PinnedSchema
 from resources.sql import quoted
 

@@ -31,7 +31,7 @@ _LONGEST_PATTERN = 4_000_000
 
 
 class SparkJudge(Protocol):
-    """Values of JSON records that only Spark can judge."""
+    """A judge of values in JSON records that only Spark can read."""
 
     def values(self, records: Column) -> dict[str, Column]:
         """Return, by name, the first faulty value in an array of records; NULL if there is none.
@@ -126,13 +126,13 @@ def check_lines(
             if line.path not in judged.bad_files and (bad_file := undecodable(line.path)) is not None:
                 judged.bad_files[line.path] = bad_file
             continue
-        judgement = rule.judge(line.text)
-        if judgement.fault is None and line.misread is not None:
-            judgement = Verdict(line.misread)
-        judged.note(line.path, line.text, judgement)
+        verdict = rule.judge(line.text)
+        if verdict.fault is None and line.misread is not None:
+            verdict = Verdict(line.misread)
+        judged.note(line.path, line.text, verdict)
         if is_cut := judged.counts.total() > max(most, MOST_AT_ONCE) and len(judged.bad) == len(files):
             break
-    return judged.checked(files, numbers, is_cut=is_cut)
+    return judged.to_result(files, numbers, is_cut=is_cut)
 
 
 @dataclass
@@ -153,17 +153,17 @@ class _JudgedLines:
     unknown: dict[str, tuple[str, Verdict]] = field(default_factory=dict)
     counts: Counter[str] = field(default_factory=Counter)
 
-    def note(self, path: str, text: str, judgement: Verdict) -> None:
+    def note(self, path: str, text: str, verdict: Verdict) -> None:
         """Add a line of a file."""
-        if judgement.fault is not None:
+        if verdict.fault is not None:
             file_faults = self.bad.setdefault(path, [])
             if len(file_faults) < self.most_of_file:
-                file_faults.append((text, judgement.fault))
+                file_faults.append((text, verdict.fault))
             self.counts[path] += 1
-        elif judgement.unknown:
-            self.unknown.setdefault(path, (text, judgement))
+        elif verdict.unknown:
+            self.unknown.setdefault(path, (text, verdict))
 
-    def checked(
+    def to_result(
         self,
         files: Sequence[SourceFile],
         numbers: Callable[[Sequence[tuple[str, str]]], LineNumbers],
@@ -184,8 +184,8 @@ class _JudgedLines:
         records = [(path, BadRecord.of(fault, text, lines.next(path, text))) for path, text, fault in bad]
         records.sort(key=lambda record: (order[record[0]], record[1].line or 0))
         unknown = {
-            path: UnknownFields(judgement.unknown, lines.next(path, text))
-            for path, (text, judgement) in self.unknown.items()
+            path: UnknownFields(verdict.unknown, lines.next(path, text))
+            for path, (text, verdict) in self.unknown.items()
         }
         return CheckedFiles(
             self.bad_files, bad_records=records, counts=self.counts, is_cut=is_cut, unknown=unknown

@@ -121,7 +121,7 @@ class SchemaPinner:
             raise ConfigurationError(
                 f"source.schema: expected Spark DDL such as 'id long, name string', found {self._source.schema_!r}: {error_line(error)}"
             ) from error
-        if self._source.format in _WITH_NAMES and (key := _key_of_no_text(declared)) is not None:
+        if self._source.format in _WITH_NAMES and (key := _find_non_text_key(declared)) is not None:
             raise ConfigurationError(
                 f"source.schema: expected map<string, …>, since the names in {self._source.format} are texts, found map<{key}, …>"
             )
@@ -176,17 +176,17 @@ def _with_folders_as_text(data: StructType, folders: Collection[str]) -> StructT
     )
 
 
-def _key_of_no_text(data_type: DataType) -> str | None:
+def _find_non_text_key(data_type: DataType) -> str | None:
     """Return the key type of a map, at any depth, whose keys are no texts; None if there is no such map."""
     from pyspark.sql.types import ArrayType, MapType, StringType, StructType
 
     if isinstance(data_type, StructType):
-        return next((key for field in data_type.fields if (key := _key_of_no_text(field.dataType))), None)
+        return next((key for field in data_type.fields if (key := _find_non_text_key(field.dataType))), None)
     if isinstance(data_type, ArrayType):
-        return _key_of_no_text(data_type.elementType)
+        return _find_non_text_key(data_type.elementType)
     if isinstance(data_type, MapType):
         is_text = isinstance(data_type.keyType, StringType)
-        return _key_of_no_text(data_type.valueType) if is_text else data_type.keyType.simpleString()
+        return _find_non_text_key(data_type.valueType) if is_text else data_type.keyType.simpleString()
     return None
 
 

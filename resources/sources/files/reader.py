@@ -15,8 +15,8 @@ from partitions.path.source import SourceFile
 from partitions.schema_merging import RESCUED_DATA
 from partitions.schema_policy import may_take_columns
 from resources.sources.files.converting import convert_value, own_type
-from resources.sources.files.formats.alike import select_columns
 from resources.sources.files.formats.format import FormatReader
+from resources.sources.files.formats.scan_groups import select_columns
 from resources.sources.files.nanoseconds import as_times
 from resources.sources.files.paths import (
     SOURCE_FILE,
@@ -62,7 +62,7 @@ class _ScanKey(NamedTuple):
 
 
 class FilesReader:
-    """Reads files under a root."""
+    """A reader of exact sets of files under a root."""
 
     def __init__(self, form: FormatReader, dataflow: Dataflow) -> None:
         """Store the format's reader and the definition."""
@@ -271,7 +271,7 @@ def _select_columns(
     extra_columns: Sequence[Column],
     folders: Mapping[str, Column],
 ) -> DataFrame:
-    """Select the pinned columns in their order, from the folders or the file; then ``more``.
+    """Select the pinned columns in their order, from the folders or the file; then ``extra_columns``.
 
     ``folders`` is keyed by lower-case name.
     """

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _RECORD, _LACKS = "record", "lacks_{}"
 
 
-def without_required_values(
+def missing_value_errors(
     read: Callable[[Sequence[SourceFile]], DataFrame],
     files: Sequence[SourceFile],
     required: Sequence[str],

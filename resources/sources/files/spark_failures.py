@@ -79,7 +79,7 @@ def find_bad_file(error: Exception, paths: Iterable[str], *, may_rescue: bool = 
         return type_mismatch_error(
             path, column, expected_type.lower(), f"{form}'s type {found_type}", may_rescue=may_rescue
         )
-    why = f"cannot be read: {why_unreadable(error)}"
+    why = f"cannot be read: {explain_unreadable(error)}"
     return BadFile(f"file {path} {why}. Fix or remove it; the watermark stays below it", path=path, why=why)
 
 
@@ -126,7 +126,7 @@ _CLASS = re.compile(r"^(?:\([\w.$]+\) |(?:[\w.$]*\.)?\w*(?:Exception|Error)[\w$]
 _ADDRESS = re.compile(r"\b(?:file|s3a?|gs|abfss?|wasbs?|hdfs):/+\S+")
 
 
-def why_unreadable(error: Exception) -> str:
+def explain_unreadable(error: Exception) -> str:
     """Return why Spark cannot read a file, without Java classes, the file's address, or values."""
     said_by_spark, text = root_cause(error), str(error)
     words = next((words for pattern, words in _WORDS if re.search(pattern, said_by_spark)), None)

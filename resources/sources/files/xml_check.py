@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from partitions.errors import ConfigurationError
 from partitions.records.forms import WHOLE_BITS, TextOptions
 from partitions.records.judge import Fault
+from resources.sources.files.custom_formats import has_custom_format, is_misread
 from resources.sources.files.elements import Element
 from resources.sources.files.exact_texts import is_exact
 from resources.sources.files.fields import is_leaf, item_type
-from resources.sources.files.own_forms import has_own_form, is_misread
 from resources.sources.files.text_values import parse_text, trim
 from resources.sources.files.xml_faults import XmlFaults
 from resources.sql import all_of, any_of, quoted
@@ -98,7 +98,7 @@ class XmlRule:
             wide = self._text_type(field.name, field.dataType)
             for path, texts in leaf_texts(F.col(quoted(field.name)), wide):
                 leaf_type = _type_at(field.dataType, path)
-                if leaf_type is not None and has_own_form(leaf_type.jsonValue(), self._reading):
+                if leaf_type is not None and has_custom_format(leaf_type.jsonValue(), self._reading):
                     bad = F.filter(F.array_compact(texts), _apply_rule(self._is_bad_text, leaf_type, False))
                     columns[".".join((field.name, *path))] = F.transform(bad, trim)
         return columns
@@ -201,7 +201,7 @@ class XmlRule:
 
         bare, kind = trim(text), data_type.jsonValue()
         is_value = F.coalesce(~bare.isin("", self._reading.null), F.lit(False))
-        if not has_own_form(kind, self._reading):
+        if not has_custom_format(kind, self._reading):
             return is_value & F.coalesce(~is_exact(bare, kind, self._reading), F.lit(False))
         return is_value & is_misread(
             lambda kind: bare if isinstance(kind, StringType) else parse_text(bare, kind, self._options),

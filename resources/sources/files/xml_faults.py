@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from partitions.records.forms import TextOptions
 from partitions.records.judge import Fault, fault_of_text, no_known_field_fault, sql_type_name
+from resources.sources.files.custom_formats import misread_fault
 from resources.sources.files.elements import Element
 from resources.sources.files.fields import is_leaf, item_type
-from resources.sources.files.own_forms import misread_fault
 from resources.sources.files.text_values import XML_SPACES
 from resources.sources.files.xml_names import XSI_NIL
 
@@ -62,7 +62,7 @@ class XmlFaults:
         if element.text.strip(XML_SPACES):
             names.append(self._value_tag)
         columns = self._schema.names
-        if not names or any(_is_called(name, column) for name in names for column in columns):
+        if not names or any(_belongs_to_column(name, column) for name in names for column in columns):
             return None
         return element.line, no_known_field_fault(columns, names)
 
@@ -87,7 +87,7 @@ class XmlFaults:
                 if fault is not None:
                     return element.line, fault
                 continue
-            children = [child for child in element.children if _is_called(child.name, field.name)]
+            children = [child for child in element.children if _belongs_to_column(child.name, field.name)]
             if len(children) > 1 and not is_array:
                 spellings = list(dict.fromkeys(child.name for child in children))
                 count = len(children) if len(spellings) == 1 else f"{len(children)} ({', '.join(spellings)})"
@@ -142,7 +142,7 @@ class XmlFaults:
         if name == self._value_tag:
             return [text for text in element.texts if text.strip(XML_SPACES)]
         own = element.attributes.items()
-        return [value for key, value in own if _is_called(key, name.removeprefix(self._prefix))]
+        return [value for key, value in own if _belongs_to_column(key, name.removeprefix(self._prefix))]
 
     def _fault_of_texts(
         self,
@@ -180,6 +180,6 @@ def _is_nil(element: Element) -> bool:
     return element.attributes.get(XSI_NIL, "").strip() in ("true", "1")
 
 
-def _is_called(name: str, column: str) -> bool:
+def _belongs_to_column(name: str, column: str) -> bool:
     """Return whether an element or attribute belongs to a column; Spark ignores case and prefix."""
     return column.casefold() in (name.casefold(), name.rpartition(":")[2].casefold())

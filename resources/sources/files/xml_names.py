@@ -62,7 +62,7 @@ class NameRules:
         self._in_struct(names, schema, "", strays)
         return strays
 
-    def spelt_in_two_cases(self, names: ElementNames, schema: StructType) -> tuple[str, str] | None:
+    def find_case_conflict(self, names: ElementNames, schema: StructType) -> tuple[str, str] | None:
         """Return two dotted names of one column that differ in case only; None if there are none."""
         return next(self._doubled(names, schema, ""), None)
 

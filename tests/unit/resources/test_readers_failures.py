@@ -6,7 +6,7 @@ import pytest
 
 from resources.sources.files.checked import BadRecord
 from resources.sources.files.failures import bad_header_error, bad_records_error, inexact_value_error
-from resources.sources.files.spark_failures import find_bad_file, why_unreadable
+from resources.sources.files.spark_failures import explain_unreadable, find_bad_file
 from resources.spark.failures import root_cause
 
 LONG = "no room left on " + "x" * 400
@@ -195,13 +195,13 @@ def test_a_dataflow_that_may_not_rescue_values_is_not_told_to() -> None:
     ],
 )  # fmt: skip
 def test_why_a_file_does_not_read_is_told_without_a_class_or_an_address(caused: str, words: str) -> None:
-    assert why_unreadable(Exception(f"Job aborted\nCaused by: {caused}\n\tat c.D")) == words
+    assert explain_unreadable(Exception(f"Job aborted\nCaused by: {caused}\n\tat c.D")) == words
     silent = (
         "[FAILED_READ_FILE.NO_HINT] Encountered error while reading file file:///a/b.avro.  SQLSTATE: KD001"
     )
     in_this_process = f"Job aborted\nCaused by: org.apache.spark.SparkException: {silent}\n\tat c.D"
     for text in (silent, in_this_process):
-        assert why_unreadable(Exception(text)) == "it is damaged, or ends too early"
+        assert explain_unreadable(Exception(text)) == "it is damaged, or ends too early"
 
 
 def test_of_a_header_of_many_columns_the_first_ones_are_shown() -> None:

@@ -14,12 +14,12 @@ from partitions.records.options import with_lower_names
 from partitions.sources.formats import Option
 from resources.connections.places import Place
 from resources.sources.files.checked import CheckedFiles
+from resources.sources.files.custom_formats import has_custom_format, is_misread
 from resources.sources.files.exact_texts import is_exact
 from resources.sources.files.formats.csv_check import CsvCheck, options_of_line
 from resources.sources.files.formats.csv_headers import CsvHeaders, fold_names, separator_of_path
 from resources.sources.files.formats.csv_inferring import CsvColumns, text_columns
 from resources.sources.files.formats.format import FormatReader
-from resources.sources.files.own_forms import has_own_form, is_misread
 from resources.sources.files.paths import folder_names
 from resources.sources.files.pinned import PinnedSchema
 from resources.sources.files.scan import Scanner
@@ -95,7 +95,7 @@ class CsvFiles(FormatReader):
         """
         if self.rules.is_strict:
             return {}
-        headers = self._headers.of(files)
+        headers = self._headers.by_path(files)
         if self.rules.rescues:
             return {path: text_columns(header.names) for path, header in headers.items()}
         by_name = {field.name.lower(): field for field in data.fields}
@@ -121,7 +121,7 @@ class CsvFiles(FormatReader):
         text = F.col(quoted(file_field.name))
         reading = TextOptions.of(self.source.options, inferred=self.source.schema_ is None)
         exact = is_exact(text, pinned_field.dataType.jsonValue(), reading)
-        if has_own_form(pinned_field.dataType.jsonValue(), reading):
+        if has_custom_format(pinned_field.dataType.jsonValue(), reading):
             exact &= ~is_misread(
                 lambda data_type: parse_text(text, data_type, self.own_options), pinned_field.dataType
             )
@@ -154,7 +154,7 @@ class CsvFiles(FormatReader):
             lines = self._lines_below_header(whole, form)
         else:
             lines = lines_of(spark, scanner or self.scanner, files, self.own_options)
-            headers = {header.text for header in self._headers.of(files).values()}
+            headers = {header.text for header in self._headers.by_path(files).values()}
             lines = lines.where(~text.isin(*headers)) if headers else lines
         options = {**options_of_line(self, files[0].path), "mode": "FAILFAST", **changes}
         record = F.from_csv(text, F.lit(schema.toDDL()), options).alias("record")

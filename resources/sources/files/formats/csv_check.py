@@ -16,11 +16,11 @@ from partitions.records.csv_lines import CsvItem, CsvRule
 from partitions.records.forms import TextOptions
 from partitions.records.judge import Fault
 from partitions.schema_policy import may_take_columns
-from resources.sources.files.beside_folders import differs_from_folder, folder_conflict_fault, folder_fields
 from resources.sources.files.checked import BadRecord, CheckedFiles, sort_by_file
+from resources.sources.files.custom_formats import data_type_of, has_custom_format, is_misread, misread_fault
 from resources.sources.files.failures import bad_encoding_error, bad_records_error, open_quote_error
 from resources.sources.files.first_values import first_values
-from resources.sources.files.formats.alike import group_for_scans, select_columns
+from resources.sources.files.folder_conflicts import differs_from_folder, folder_conflict_fault, folder_fields
 from resources.sources.files.formats.csv_headers import (
     CsvHeaders,
     doubled_header_errors,
@@ -29,6 +29,7 @@ from resources.sources.files.formats.csv_headers import (
 )
 from resources.sources.files.formats.csv_inferring import CsvColumns
 from resources.sources.files.formats.format import FormatReader
+from resources.sources.files.formats.scan_groups import group_for_scans, select_columns
 from resources.sources.files.lines import (
     LineNumbers,
     detect_binary,
@@ -36,7 +37,6 @@ from resources.sources.files.lines import (
     find_undecodable_line,
     read_text,
 )
-from resources.sources.files.own_forms import data_type_of, has_own_form, is_misread, misread_fault
 from resources.sources.files.paths import folder_column
 from resources.sources.files.pinned import PinnedSchema
 from resources.sources.files.text_lines import MOST_AT_ONCE, TEXT, lines_of
@@ -70,16 +70,16 @@ class CsvCheck:
 
     def check(self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema) -> CheckedFiles:
         """Compare the headers, and check all records against the rule of the schema."""
-        bad_files = {} if self._form.rules.is_strict else doubled_header_errors(self._headers.of(files))
+        bad_files = {} if self._form.rules.is_strict else doubled_header_errors(self._headers.by_path(files))
         records: list[tuple[str, BadRecord]] = []
         sound_files = [file for file in files if file.path not in bad_files]
         for group, schema in group_for_scans(self._form, sound_files, pinned):
-            checked = self._check_alike(spark, group, schema, pinned)
+            checked = self._check_scan(spark, group, schema, pinned)
             bad_files |= checked.bad_files
             records += checked.bad_records
         return CheckedFiles(bad_files, sort_by_file(records, files))
 
-    def _check_alike(
+    def _check_scan(
         self, spark: SparkSession, files: Sequence[SourceFile], schema: StructType, pinned: PinnedSchema
     ) -> CheckedFiles:
         """Check files that are read in one scan."""
@@ -125,9 +125,9 @@ class CsvCheck:
         for row in first_lines if len(first_lines) <= MOST_AT_ONCE else rejected.toLocalIterator():
             faults = (
                 misread_fault(*rule.fields[place], value)
-                if is_own_form
+                if is_custom
                 else folder_conflict_fault(name := rule.fields[place][0], spellings[name], row["path"], value)
-                for number, (place, is_own_form, _) in enumerate(value_faults)
+                for number, (place, is_custom, _) in enumerate(value_faults)
                 if (value := row[f"c{number}"]) is not None
             )
             lines.add(row["path"], row[TEXT], next(faults, None))
@@ -149,7 +149,7 @@ class CsvCheck:
         positions = [
             (place, data_type)
             for place, (_, data_type) in enumerate(rule.fields)
-            if has_own_form(data_type, rule.options)
+            if has_custom_format(data_type, rule.options)
         ]
         values = texts() if positions else ()
         misread_texts: list[tuple[int, Column]] = []

@@ -65,7 +65,7 @@ class CsvHeaders:
             self._line_breaks[path] = form.first_break(text)
         return replace(form, line_break=self._line_breaks[path])
 
-    def of(self, files: Sequence[SourceFile]) -> dict[str, CsvHeader]:
+    def by_path(self, files: Sequence[SourceFile]) -> dict[str, CsvHeader]:
         """Return the headers of the files that have one, by path."""
         if not self.has_headers:
             return {}

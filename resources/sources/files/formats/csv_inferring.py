@@ -14,7 +14,6 @@ from partitions.schema_types import Schema
 from resources.sources.files.checked import CheckedFiles
 from resources.sources.files.exact_texts import is_exact
 from resources.sources.files.failures import bad_header_error
-from resources.sources.files.formats.alike import group_for_scans
 from resources.sources.files.formats.csv_headers import (
     CsvHeaders,
     fold_names,
@@ -22,6 +21,7 @@ from resources.sources.files.formats.csv_headers import (
     separator_of_path,
 )
 from resources.sources.files.formats.format import FileColumns, FormatReader
+from resources.sources.files.formats.scan_groups import group_for_scans
 from resources.sources.files.formats.variants import struct_of
 from resources.sources.files.inferring import type_of_sample, types_of_texts
 from resources.sources.files.pinned import PinnedSchema
@@ -56,7 +56,7 @@ class CsvColumns(FileColumns):
             BadFile: no header is sound.
         """
         headers = (
-            self._headers.of(files) if self._headers.has_headers else self._headers.numbered_names(files)
+            self._headers.by_path(files) if self._headers.has_headers else self._headers.numbered_names(files)
         )
         sound_headers = {path: header for path, header in headers.items() if not has_name_twice(header.names)}
         if not sound_headers:
@@ -76,7 +76,7 @@ class CsvColumns(FileColumns):
         """Return the column names of each file, from its header."""
         return {
             path: frozenset(name.casefold() for name in header.names)
-            for path, header in self._headers.of(files).items()
+            for path, header in self._headers.by_path(files).items()
         }
 
     @override
@@ -90,7 +90,7 @@ class CsvColumns(FileColumns):
         """Return the new columns of files, by headers; only files with new names are read, for their types."""
         pinned_names = set(fold_names(pinned.struct.fieldNames()))
         groups: dict[tuple[str, ...], list[SourceFile]] = {}
-        headers = self._headers.of(files)
+        headers = self._headers.by_path(files)
         for file in files:
             header = headers.get(file.path)
             if (

@@ -18,7 +18,6 @@ from partitions.path.source import SourceFile
 from partitions.records.judge import Fault
 from partitions.sources.formats import ExcelOptions
 from resources.connections.places import Place
-from resources.sources.files.beside_folders import folder_conflict_fault, folder_fields
 from resources.sources.files.cells import (
     Cell,
     MisfitError,
@@ -30,10 +29,11 @@ from resources.sources.files.cells import (
 )
 from resources.sources.files.checked import MOST_NAMED_RECORDS, BadRecord, CheckedFiles
 from resources.sources.files.failures import bad_records_error, no_known_columns_error, unknown_field_error
-from resources.sources.files.formats.alike import select_columns
+from resources.sources.files.folder_conflicts import folder_conflict_fault, folder_fields
 from resources.sources.files.formats.excel_inferring import ExcelColumns
 from resources.sources.files.formats.excel_sheets import ExcelSheets, other_sheets, unnamed_column
 from resources.sources.files.formats.format import FormatReader
+from resources.sources.files.formats.scan_groups import select_columns
 from resources.sources.files.paths import folder_names
 from resources.sources.files.pinned import PinnedSchema
 from resources.sources.files.scan import Scanner, StagedScanner
@@ -283,7 +283,7 @@ class _SheetRows:
         try:
             value = convert(cell)
             if field.name in self._spellings:
-                self._check_beside_folder(record, field.name, number, value, convert)
+                self._check_folder_conflict(record, field.name, number, value, convert)
         except MisfitError as misfit:
             if is_blank(cell):
                 return None
@@ -293,7 +293,7 @@ class _SheetRows:
         message = f"field {field.name}: expected {field.dataType.simpleString()}, found {reason}"
         raise self._bad_cell(record, number, Fault(message))
 
-    def _check_beside_folder(
+    def _check_folder_conflict(
         self, record: SheetRecord, column: str, number: int, value: Any, convert: Callable[[Cell], Any]
     ) -> None:
         """Raise _BadCellError if a cell contradicts the folder that names its column."""

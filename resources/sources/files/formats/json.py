@@ -17,20 +17,20 @@ from partitions.records.json_lines import JsonRule
 from partitions.records.options import lenient_options, non_utf8_encoding, without_encoding
 from partitions.sources.formats import Option
 from resources.connections.places import Place
-from resources.sources.files.beside_folders import FolderFields
 from resources.sources.files.checked import BadRecord, CheckedFiles, UnknownFields, sort_by_file
 from resources.sources.files.copies import Rewrite, write_in_utf8, write_records_as_lines
-from resources.sources.files.formats.alike import group_for_scans
+from resources.sources.files.custom_formats import CustomFormats
+from resources.sources.files.folder_conflicts import FolderFields
 from resources.sources.files.formats.format import FormatReader
-from resources.sources.files.formats.json_bytes import json_encoding, undecodable
+from resources.sources.files.formats.json_bytes import find_decoding_error, json_encoding
 from resources.sources.files.formats.json_inferring import JsonColumns
+from resources.sources.files.formats.scan_groups import group_for_scans
 from resources.sources.files.json_check import (
     SparkJudge,
     check_documents,
     check_lines,
 )
 from resources.sources.files.lines import PACKED_ENDINGS, LineNumbers, read_beginning, read_text
-from resources.sources.files.own_forms import OwnForms
 from resources.sources.files.pinned import PinnedSchema
 from resources.sources.files.rescuing import FolderValue, rescued_records
 from resources.sources.files.scan import Scanner
@@ -68,10 +68,10 @@ class _Json(FormatReader):
             names = first_record_names(read_beginning(self.place, group[0].path, json_encoding(self.source)))
             judges: list[SparkJudge] = []
             if rule.pattern.schema is not None:
-                judges.append(OwnForms.of(rule.pattern.schema, self.own_options))
+                judges.append(CustomFormats.of(rule.pattern.schema, self.own_options))
                 path = self.scanner.path_of(group)
                 judges.append(FolderFields.of(group, pinned, path, self.own_options))
-            checked = self._check_alike(spark, group, rule, names, judges)
+            checked = self._check_scan(spark, group, rule, names, judges)
             bad_files |= checked.bad_files
             records += checked.bad_records
             unknown |= checked.unknown
@@ -79,7 +79,7 @@ class _Json(FormatReader):
             is_cut |= checked.is_cut
         return CheckedFiles(bad_files, sort_by_file(records, files), counts, is_cut, unknown)
 
-    def _check_alike(
+    def _check_scan(
         self,
         spark: SparkSession,
         files: Sequence[SourceFile],
@@ -121,7 +121,7 @@ class _Json(FormatReader):
     @override
     def find_exact_error(self, spark: SparkSession, file: SourceFile, pinned: PinnedSchema) -> BadFile | None:
         """Return the error for bytes that are not UTF-8, which fail anywhere in Spark's parser."""
-        return undecodable(self, file.path)
+        return find_decoding_error(self, file.path)
 
 
 def _with_folder_fields(schema: Mapping[str, Any], pinned: PinnedSchema) -> Mapping[str, Any]:
@@ -134,7 +134,7 @@ def _with_folder_fields(schema: Mapping[str, Any], pinned: PinnedSchema) -> Mapp
 class NdjsonFiles(_Json):
     """A reader of files with one object a line."""
 
-    def _check_alike(
+    def _check_scan(
         self,
         spark: SparkSession,
         files: Sequence[SourceFile],
@@ -153,7 +153,7 @@ class NdjsonFiles(_Json):
             files,
             most,
             lambda texts: LineNumbers(self.place, texts, json_encoding(self.source)),
-            partial(undecodable, self),
+            partial(find_decoding_error, self),
             judges,
         )
 
@@ -177,7 +177,7 @@ class JsonFiles(_Json):
             return write_records_as_lines
         return write_in_utf8 if path.endswith(PACKED_ENDINGS) else super().rewrite_of(path)
 
-    def _check_alike(
+    def _check_scan(
         self,
         spark: SparkSession,
         files: Sequence[SourceFile],
@@ -194,6 +194,6 @@ class JsonFiles(_Json):
             names,
             files,
             lambda name: read_text(self.place, name, json_encoding(self.source)),
-            partial(undecodable, self),
+            partial(find_decoding_error, self),
             judges,
         )

@@ -15,7 +15,7 @@ def json_encoding(source: FilesSource) -> str:
     return non_utf8_encoding(source.options) or "utf-8"
 
 
-def undecodable(form: FormatReader, path: str) -> BadFile | None:
+def find_decoding_error(form: FormatReader, path: str) -> BadFile | None:
     """Return the error for a file that should be UTF-8 and is not, with its first bad line; else None."""
     if json_encoding(form.source) != "utf-8":
         return None

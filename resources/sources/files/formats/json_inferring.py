@@ -20,9 +20,9 @@ from partitions.schema_policy import defers_types
 from partitions.schema_types import Schema
 from partitions.untyped_columns import without_values
 from resources.sources.files.checked import CheckedFiles
-from resources.sources.files.failures import bad_document_error, bad_records_error, names_in_two_cases_error
+from resources.sources.files.failures import bad_document_error, bad_records_error, case_conflict_error
 from resources.sources.files.formats.format import CORRUPT, FileColumns, FormatReader
-from resources.sources.files.formats.json_bytes import json_encoding, undecodable
+from resources.sources.files.formats.json_bytes import find_decoding_error, json_encoding
 from resources.sources.files.formats.variants import (
     infer_columns,
     names_in_records,
@@ -239,7 +239,12 @@ class JsonColumns(FileColumns):
         except Exception as error:
             if "JsonParseException" in str(error):  # of bytes that are no text, whatever the mode
                 bad = next(
-                    (bad for file in files if (bad := undecodable(self._form, file.path)) is not None), None
+                    (
+                        bad
+                        for file in files
+                        if (bad := find_decoding_error(self._form, file.path)) is not None
+                    ),
+                    None,
                 )
                 if bad is not None:
                     raise bad from error
@@ -270,7 +275,7 @@ class JsonColumns(FileColumns):
             if two_spellings is None:
                 self._refuse_unreadable(spark, files)
                 raise error
-            raise names_in_two_cases_error(files[0].path, *two_spellings) from error
+            raise case_conflict_error(files[0].path, *two_spellings) from error
         spellings: dict[str, str] = {}
         files_spelled_alike: list[SourceFile] = []
         for file in files:
@@ -286,7 +291,7 @@ class JsonColumns(FileColumns):
         """Raise BadFile for the first file without a readable record."""
         rule = JsonRule.of(None, True)
         for file in files:
-            if (bad := undecodable(self._form, file.path)) is not None:
+            if (bad := find_decoding_error(self._form, file.path)) is not None:
                 raise bad
             text = read_text(self._form.place, file.path, json_encoding(self._form.source))
             fault, items = (
@@ -301,8 +306,8 @@ class JsonColumns(FileColumns):
             if file.path in self._inspect(spark, files).deep:
                 raise self._depth_error(file.path)
             if (two_spellings := find_case_conflict_in_records(text)) is not None:
-                raise names_in_two_cases_error(file.path, *two_spellings)
-            if (why := _why_none_reads(text, documents=self._form.READS_DOCUMENTS)) is not None:
+                raise case_conflict_error(file.path, *two_spellings)
+            if (why := _explain_no_fields(text, documents=self._form.READS_DOCUMENTS)) is not None:
                 raise bad_document_error(file.path, why)
 
     def _with_times(
@@ -333,7 +338,7 @@ class JsonColumns(FileColumns):
         )
 
 
-def _why_none_reads(text: str, *, documents: bool) -> str | None:
+def _explain_no_fields(text: str, *, documents: bool) -> str | None:
     """Return why Spark finds no field in valid JSON; None if there simply is none."""
     try:
         types = types_of_document(text) if documents else types_of_lines(text)

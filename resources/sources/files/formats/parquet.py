@@ -14,7 +14,7 @@ from resources.connections.places import Place
 from resources.sources.files.checked import CheckedFiles
 from resources.sources.files.converting import convert_value, own_type, with_own_types
 from resources.sources.files.footers import FieldPath, Footer, FooterCache, dotted_name, field_paths
-from resources.sources.files.formats.parquet_inferring import ParquetColumns, bad_footer
+from resources.sources.files.formats.parquet_inferring import ParquetColumns, footer_error
 from resources.sources.files.formats.typed import TypedFiles, unknown_names
 from resources.sources.files.nanoseconds import as_numbers, as_times
 from resources.sources.files.pinned import PinnedSchema
@@ -69,7 +69,7 @@ class ParquetFiles(TypedFiles):
     def check(self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema) -> CheckedFiles:
         """Check the footers; read values only of files whose types differ from the pinned ones."""
         footers = self._footers.read(files)
-        bad = [bad_footer(path, footer) for path, footer in footers.items()]
+        bad = [footer_error(path, footer) for path, footer in footers.items()]
         bad_files = {error.path: error for error in bad if error is not None}
         sound_files = [file for file in files if file.path not in bad_files]
         types = {path: footer.types for path, footer in footers.items()}

@@ -50,7 +50,7 @@ class ParquetColumns(TypedColumns):
     def _merged_columns(self, spark: SparkSession, files: Sequence[SourceFile]) -> StructType:
         """Return the merged columns that Spark infers; nanoseconds need a setting, and become times."""
         footers = self._footers.read(files)
-        bad = [bad_footer(file.path, footers[file.path]) for file in files if file.path in footers]
+        bad = [footer_error(file.path, footers[file.path]) for file in files if file.path in footers]
         refused = {error.path: error for error in bad if error is not None}
         sound_files = [file for file in files if file.path not in refused]
         for error in () if sound_files else refused.values():
@@ -105,7 +105,7 @@ class ParquetColumns(TypedColumns):
 
     def _is_unreadable(self, file: SourceFile) -> bool:
         footer = self._footers.read([file]).get(file.path)
-        return footer is not None and bad_footer(file.path, footer) is not None
+        return footer is not None and footer_error(file.path, footer) is not None
 
     def first_by_columns(self, files: Sequence[SourceFile]) -> dict[str, SourceFile]:
         """Return the first file of each set of columns, by the columns as text."""
@@ -123,7 +123,7 @@ class ParquetColumns(TypedColumns):
         return self._types_of(groups, lambda _, file: self._merged_columns(spark, [file]))
 
 
-def bad_footer(path: str, footer: Footer) -> BadFile | None:
+def footer_error(path: str, footer: Footer) -> BadFile | None:
     """Return why a file cannot be loaded, judged by its footer alone; None if it can."""
     if footer.fault is not None:
         return bad_document_error(path, footer.fault)

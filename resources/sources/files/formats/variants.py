@@ -16,8 +16,8 @@ from partitions.path.source import SourceFile
 from partitions.schema_merging import new_fields, with_widest_integers
 from partitions.schema_types import Schema
 from resources.sources.files.fields import RECORD, find_top_level_names
-from resources.sources.files.formats.alike import group_for_scans
 from resources.sources.files.formats.format import CORRUPT, FormatReader
+from resources.sources.files.formats.scan_groups import group_for_scans
 from resources.sources.files.pinned import PinnedSchema
 from resources.spark.settings import temporary_settings
 from resources.sql import quoted

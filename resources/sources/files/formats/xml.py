@@ -15,8 +15,8 @@ from partitions.sources.formats import Option
 from resources.connections.places import Place
 from resources.sources.files.checked import CheckedFiles
 from resources.sources.files.formats.format import FormatReader
+from resources.sources.files.formats.xml_documents import DocumentCache
 from resources.sources.files.formats.xml_inferring import XmlColumns
-from resources.sources.files.formats.xml_looks import DocumentCache
 from resources.sources.files.formats.xml_options import XmlOptions
 from resources.sources.files.formats.xml_record_check import XmlCheck
 from resources.sources.files.pinned import PinnedSchema

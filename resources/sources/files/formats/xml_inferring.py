@@ -10,8 +10,8 @@ from typing_extensions import override
 from partitions.path.source import SourceFile
 from partitions.records.forms import TextOptions
 from resources.sources.files.checked import CheckedFiles
-from resources.sources.files.failures import bad_records_error, names_in_two_cases_error
-from resources.sources.files.fields import spelt_in_two_cases
+from resources.sources.files.failures import bad_records_error, case_conflict_error
+from resources.sources.files.fields import find_case_conflict
 from resources.sources.files.formats.format import CORRUPT, FileColumns, FormatReader
 from resources.sources.files.formats.variants import (
     case_sensitive_names,
@@ -19,7 +19,7 @@ from resources.sources.files.formats.variants import (
     struct_of,
     wider_numbers,
 )
-from resources.sources.files.formats.xml_looks import DocumentCache, broken_record
+from resources.sources.files.formats.xml_documents import DocumentCache, broken_record
 from resources.sources.files.formats.xml_options import XmlOptions
 from resources.sources.files.inferring import type_of_sample, types_of_texts
 from resources.sources.files.pinned import PinnedSchema
@@ -60,8 +60,8 @@ class XmlColumns(FileColumns):
                 schema = self.infer_by_spark(spark, [file], **options)
             texts = StructType([field for field in schema.fields if field.name != CORRUPT])
             if texts.fields:
-                if (spellings := spelt_in_two_cases(texts)) is not None:
-                    raise names_in_two_cases_error(file.path, *spellings, None, may_be_ignored=False)
+                if (spellings := find_case_conflict(texts)) is not None:
+                    raise case_conflict_error(file.path, *spellings, None, may_be_ignored=False)
                 types = self._types_of_leaves(spark, [file], texts)
                 if len(files) > 1:
                     sample = self._types_of_leaves(spark, files, texts)

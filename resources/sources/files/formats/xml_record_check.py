@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from partitions.errors import BadFile
 from partitions.path.source import SourceFile
 from partitions.records.forms import TextOptions
-from resources.sources.files.beside_folders import folder_conflict_fault, folder_fields
 from resources.sources.files.checked import (
     MOST_NAMED_RECORDS,
     BadRecord,
@@ -20,11 +19,12 @@ from resources.sources.files.checked import (
     sort_by_file,
 )
 from resources.sources.files.elements import BrokenXmlError, Element, read_elements
-from resources.sources.files.failures import names_in_two_cases_error
-from resources.sources.files.fields import spelt_in_two_cases
-from resources.sources.files.formats.alike import group_for_scans, select_columns
+from resources.sources.files.failures import case_conflict_error
+from resources.sources.files.fields import find_case_conflict
+from resources.sources.files.folder_conflicts import folder_conflict_fault, folder_fields
 from resources.sources.files.formats.format import CORRUPT, FormatReader
-from resources.sources.files.formats.xml_looks import DocumentCache, broken_record
+from resources.sources.files.formats.scan_groups import group_for_scans, select_columns
+from resources.sources.files.formats.xml_documents import DocumentCache, broken_record
 from resources.sources.files.formats.xml_options import XmlOptions
 from resources.sources.files.paths import folder_column
 from resources.sources.files.pinned import PinnedSchema
@@ -93,7 +93,7 @@ class XmlCheck:
                 if not file_records and broken is not None:
                     file_records = [broken_record(broken)]
                 elif not file_records and verdict is not None:
-                    file_records = _beside_folder(file.path, verdict, spellings)
+                    file_records = _find_folder_conflict(file.path, verdict, spellings)
                 records += [(file.path, record) for record in file_records]
                 counts |= {file.path: count} if count else {}
         self._documents.note_missing_tag(empty)
@@ -106,10 +106,10 @@ class XmlCheck:
             path: (document.names, strays[path].names if is_checked else ())
             for path, document in documents_by_path.items()
         }
-        bad_files = self._in_two_cases(names, pinned)
+        bad_files = self._find_case_conflicts(names, pinned)
         return CheckedFiles(bad_files, sort_by_file(records, files), counts, unknown=lacking)
 
-    def _in_two_cases(
+    def _find_case_conflicts(
         self, names: Mapping[str, tuple[Any, Sequence[str]]], pinned: PinnedSchema
     ) -> dict[str, BadFile]:
         """Return the files with two names that differ in case only, by path.
@@ -120,11 +120,11 @@ class XmlCheck:
         """
         bad_files: dict[str, BadFile] = {}
         for path, (element_names, unknown) in names.items():
-            spellings = spelt_in_two_cases(
+            spellings = find_case_conflict(
                 pinned.struct, unknown
-            ) or self._options.name_rules.spelt_in_two_cases(element_names, pinned.struct)
+            ) or self._options.name_rules.find_case_conflict(element_names, pinned.struct)
             if spellings is not None:
-                bad_files[path] = names_in_two_cases_error(path, *spellings, None, may_be_ignored=False)
+                bad_files[path] = case_conflict_error(path, *spellings, None, may_be_ignored=False)
         return bad_files
 
     def _spark_verdicts(
@@ -224,7 +224,7 @@ class XmlCheck:
         return {name: frozenset(row[place]) for place, name in enumerate(texts)}
 
 
-def _beside_folder(path: str, verdict: Row, spellings: Mapping[str, str]) -> list[BadRecord]:
+def _find_folder_conflict(path: str, verdict: Row, spellings: Mapping[str, str]) -> list[BadRecord]:
     """Return the first value of a file that contradicts the folder, as a bad record."""
     for place, name in enumerate(spellings):
         if (value := verdict[f"other{place}"]) is not None:

@@ -261,7 +261,7 @@ def test_two_spellings_of_a_column_in_one_file_are_told(
 ) -> None:
     (tmp_path / "a.xml").write_text(f"<rows>{records}</rows>")
     look = parse_document(Place(str(tmp_path)), "a.xml", ROW)
-    assert RULES.spelt_in_two_cases(look.names, SCHEMA) == doubled
+    assert RULES.find_case_conflict(look.names, SCHEMA) == doubled
 
 
 def test_a_document_of_hundreds_of_columns_takes_linear_time(tmp_path: Path) -> None:

@@ -23,12 +23,12 @@ _GROUPED = r"^[^0-9]*+(?:[0-9]++|[0-9]{1,3}(?:[^0-9][0-9]{2,3})*[^0-9][0-9]{3})(
 """An optional sign, digits that may be grouped, and an optional fraction."""
 
 
-def has_own_form(data_type: Type, reading: TextOptions) -> bool:
+def has_custom_format(data_type: Type, reading: TextOptions) -> bool:
     """Return whether options name the format of a type, or of a type inside it."""
     if not isinstance(data_type, str):
         inner = [field["type"] for field in data_type.get("fields", ())]
         inner += [data_type[part] for part in ("elementType", "valueType") if part in data_type]
-        return any(has_own_form(part, reading) for part in inner)
+        return any(has_custom_format(part, reading) for part in inner)
     if DECIMAL.fullmatch(data_type):
         return reading.own_numbers
     return (
@@ -37,7 +37,7 @@ def has_own_form(data_type: Type, reading: TextOptions) -> bool:
 
 
 @dataclass(frozen=True)
-class OwnForms:
+class CustomFormats:
     """The JSON columns whose values have a format that options name.
 
     Attributes:
@@ -49,11 +49,11 @@ class OwnForms:
     options: Mapping[str, str]
 
     @classmethod
-    def of(cls, schema: Mapping[str, Any] | None, options: Mapping[str, str]) -> OwnForms:
+    def of(cls, schema: Mapping[str, Any] | None, options: Mapping[str, str]) -> CustomFormats:
         """Return the columns of a schema in Spark's JSON form; none without a schema."""
         reading, fields = TextOptions.of(options), () if schema is None else schema["fields"]
         return cls(
-            {field["name"]: field["type"] for field in fields if has_own_form(field["type"], reading)},
+            {field["name"]: field["type"] for field in fields if has_custom_format(field["type"], reading)},
             options,
         )
 
@@ -112,7 +112,7 @@ def is_misread(read: Callable[[DataType], Column], data_type: DataType) -> Colum
     from pyspark.sql.types import StringType
 
     value, json_type = read(data_type), data_type.jsonValue()
-    wide_type = data_type_of(_wide(json_type))
+    wide_type = data_type_of(_widen_decimals(json_type))
     fits = value.isNotNull()
     if wide_type != data_type:  # a decimal with a smaller scale would be rounded
         texts = [F.to_json(F.struct(wide.alias("c"))) for wide in (value.cast(wide_type), read(wide_type))]
@@ -161,14 +161,18 @@ def misread_fault(name: str, data_type: Type, value: str | None) -> Fault:
     return Fault(f"field {name}: {why}", value)
 
 
-def _wide(json_type: Type) -> Type:
+def _widen_decimals(json_type: Type) -> Type:
     """Return the type with decimals of the largest possible scale."""
     if not isinstance(json_type, str):
         wide = dict(json_type)
         if "fields" in json_type:
-            wide["fields"] = [{**field, "type": _wide(field["type"])} for field in json_type["fields"]]
+            wide["fields"] = [
+                {**field, "type": _widen_decimals(field["type"])} for field in json_type["fields"]
+            ]
         return wide | {
-            part: _wide(json_type[part]) for part in ("elementType", "valueType") if part in json_type
+            part: _widen_decimals(json_type[part])
+            for part in ("elementType", "valueType")
+            if part in json_type
         }
     match = DECIMAL.fullmatch(json_type)
     if match is None:

@@ -17,11 +17,11 @@ from partitions.records.conversions import conversion
 from partitions.records.judge import Fault
 from resources.sources.files.checked import BadRecord
 from resources.sources.files.converting import convert_value, own_type, survives_conversion
+from resources.sources.files.custom_formats import read_field
 from resources.sources.files.failures import bad_document_error, describe_record
 from resources.sources.files.first_values import first_values
 from resources.sources.files.formats.format import FormatReader
 from resources.sources.files.nanoseconds import as_times
-from resources.sources.files.own_forms import read_field
 from resources.sources.files.paths import folder_column, folder_names, is_value_of_folder
 from resources.sources.files.pinned import PinnedSchema
 from resources.sql import quoted

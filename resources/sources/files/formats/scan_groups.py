@@ -1,4 +1,4 @@
-"""Group files into scans: files with the same columns, and with whatever else their format requires."""
+"""Group files into scans: files with the same columns and the same format-specific key."""
 
 from __future__ import annotations
 
