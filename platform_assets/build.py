@@ -169,7 +169,7 @@ def _resources(
     partitions: Mapping[str, WindowAssetPartitions],
 ) -> dict[str, Any]:
     return {
-        TABLE_MANAGER: IOManagerDefinition(_tables(flows, platform, options, partitions)),  # type: ignore[arg-type]  # Dagster takes generators, too
+        TABLE_MANAGER: IOManagerDefinition(_table_manager(flows, platform, options, partitions)),  # type: ignore[arg-type]  # Dagster takes generators, too
         WATERMARK_MANAGER: WatermarkIOManager(
             platform, lambda flow, entry: _watermark_and_picture(platform, options, flow, entry)
         ),
@@ -183,12 +183,13 @@ def _resources(
     }
 
 
-def _tables(
+def _table_manager(
     flows: Sequence[Dataflow],
     platform: Platform,
     options: RunOptions,
     partitions: Mapping[str, WindowAssetPartitions],
 ) -> Callable[[InitResourceContext], Iterator[TableIOManager]]:
+    """Return the function with which Dagster opens the table manager of a run."""
     by_name = {flow.name: flow for flow in flows}
 
     def describe(outcome: Outcome, place: Place) -> dict[str, Any]:
@@ -203,12 +204,12 @@ def _tables(
                 size = platform.table(flow).contents.count_bytes()
         return table_metadata(flow, outcome, place, columns, size)
 
-    def manager(context: InitResourceContext) -> Iterator[TableIOManager]:
+    def open_manager(context: InitResourceContext) -> Iterator[TableIOManager]:
         resources = platform.loading(platform.loads or dataflows_loaded_by(context.run, flows))
         with closing(TableIOManager(resources, options, describe, chunks_metadata, partitions)) as tables:
             yield tables
 
-    return manager
+    return open_manager
 
 
 def dataflows_loaded_by(run: DagsterRun | None, flows: Sequence[Dataflow]) -> list[Dataflow]:

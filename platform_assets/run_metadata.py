@@ -1,4 +1,4 @@
-"""The metadata of a run's materialisation (docs/reference/dagster.md). The run itself measured every number."""
+"""The metadata of a run's materialisation, with numbers that the run itself measured."""
 
 from __future__ import annotations
 

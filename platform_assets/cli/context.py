@@ -144,11 +144,11 @@ def shared_options(command: Command) -> Command:
 
 
 def _option(flag: str, name: str, **settings: Any) -> Callable[[Any], Any]:
-    def keep(context: click.Context, parameter: click.Parameter, value: Any) -> None:
+    def store_value(context: click.Context, parameter: click.Parameter, value: Any) -> None:
         if value not in (None, False):
             setattr(context.ensure_object(Context), str(parameter.name), value)
 
-    return click.option(flag, name, callback=keep, expose_value=False, is_eager=True, **settings)
+    return click.option(flag, name, callback=store_value, expose_value=False, is_eager=True, **settings)
 
 
 class _Instant(click.ParamType[datetime]):

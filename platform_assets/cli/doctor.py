@@ -126,7 +126,7 @@ def _checks(context: Context, no_spark: bool) -> Iterator[PartCheck]:
         "dagster", lambda: _check_dagster(project.folder), "check DAGSTER_HOME and its dagster.yaml"
     )
     if not no_spark:
-        yield from _spark_and_commits(project)
+        yield from _check_spark_and_commits(project)
 
 
 def _check_sources(project: Project) -> Iterator[PartCheck]:
@@ -146,14 +146,14 @@ def _check_sources(project: Project) -> Iterator[PartCheck]:
             )
 
 
-def _spark_and_commits(project: Project) -> Iterator[PartCheck]:
+def _check_spark_and_commits(project: Project) -> Iterator[PartCheck]:
     """Start Spark, and check commits to S3 if the lake is there."""
-    spark = _run_check("spark", lambda: _check_spark(_engine(project)), _GET_JARS)
+    spark = _run_check("spark", lambda: _check_spark(_engine_of_project(project)), _GET_JARS)
     yield spark
     if spark.ok and _is_on_s3(project):
         yield _run_check(
             "commits to S3",
-            lambda: _check_log_store(_engine(project)),
+            lambda: _check_log_store(_engine_of_project(project)),
             "start Spark with these settings, see docs/how-to/s3.md",
         )
 
@@ -246,7 +246,7 @@ def _is_on_s3(project: Project) -> bool:
     return False
 
 
-def _engine(project: Project) -> SparkEngine:
+def _engine_of_project(project: Project) -> SparkEngine:
     """Return the engine of runs, for all valid places; the check of a place reports an invalid one."""
     places: list[Place | JdbcConnection | ApiConnection | UserCode] = []
     find_places: list[Callable[[], Place | JdbcConnection | ApiConnection | UserCode]] = [

@@ -69,7 +69,7 @@ def command(context: Context, names: tuple[str, ...]) -> int:
                 entry_kinds[flow.name] = entry.kind
             return {
                 **_identity(flow),
-                **_state(entry, now),
+                **_state_columns(entry, now),
                 "last_attempt": attempt.as_json() if attempt else None,
                 "waiting": waiting.of(flow, entry),
                 **late_and_quarantined_files(log, entry, _late_files(log, flow, entry, now)),
@@ -88,7 +88,7 @@ def _identity(flow: Dataflow) -> dict[str, Any]:
     return {"dataflow": flow.name, "kind": flow.kind, "target": flow.table}
 
 
-def _state(entry: Entry | None, now: datetime) -> dict[str, Any]:
+def _state_columns(entry: Entry | None, now: datetime) -> dict[str, Any]:
     entry_document = entry.as_json(short=True) if entry else {}
     return {
         "state_number": entry.number if entry else 0,
@@ -186,15 +186,15 @@ def _row(document: dict[str, Any], entry_kind: str | None, now: datetime) -> tup
         "-" if document["state_number"] is None else str(document["state_number"]),
         in_words(entry_kind, watermark) if watermark else "-",
         "-" if lag is None else format_duration(lag),
-        _waits(document),
-        "unknown" if "error" in document else _attempt(document["last_attempt"], now),
+        _waiting_in_words(document),
+        "unknown" if "error" in document else _attempt_in_words(document["last_attempt"], now),
         _ago(document["last_run"], now) if document["last_run"] else "-",
         str(document["late"]["count"] or "-"),
         str(document["quarantined"]["count"] or "-"),
     )
 
 
-def _waits(document: dict[str, Any]) -> str:
+def _waiting_in_words(document: dict[str, Any]) -> str:
     """Return the new data at the source and the number of buffered rows, in words."""
     new = PROFILES[document["kind"]].waiting_in_words(document["waiting"]) or "unknown"
     return f"{new}, {pluralize(document['buffered'], 'row')} buffered" if document["buffered"] else new
@@ -204,7 +204,7 @@ def _longest_word(cells: Sequence[str]) -> int:
     return min(_LONGEST, max((len(word) for cell in cells for word in cell.split()), default=0))
 
 
-def _attempt(attempt: dict[str, Any] | None, now: datetime) -> str:
+def _attempt_in_words(attempt: dict[str, Any] | None, now: datetime) -> str:
     if attempt is None:
         return "none"
     status, since = attempt["status"], attempt["failing_since"]

@@ -34,7 +34,7 @@ COMMANDS = {
     "ledger": "Show what is covered and missing, unit by unit.",
     "simulate": "Show what each grace would have caught and read again.",
     "state": "Show the state of a dataflow, or decide about it.",
-    "rename": "Give a dataflow another name; its state goes along, its table stays.",
+    "rename": "Rename a dataflow together with its state; its table stays.",
     "splits": "Remove or merge splits of a stream.",
     "stream": "Flush the buffered rows of a stream whose input has ended.",
     "schema": "Show the schema, or infer it again.",

@@ -1,4 +1,4 @@
-"""``strandline promote``: puts an isolated replay's rows in place of the live ones (docs/reference/replay.md)."""
+"""``strandline promote``: puts an isolated replay's rows in place of the live ones."""
 
 from __future__ import annotations
 

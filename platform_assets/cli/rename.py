@@ -1,4 +1,4 @@
-"""``strandline rename``: give a dataflow another name, with its state (docs/how-to/move-the-state.md)."""
+"""``strandline rename``: gives a dataflow another name, with its state."""
 
 from __future__ import annotations
 
@@ -24,45 +24,45 @@ from resources.watermarks.copying import copy_log, delete_log
 @click.argument("new")
 @shared_options
 def command(context: Context, old: str, new: str) -> None:
-    """Rename the dataflow OLD to NEW: its file and its state. The table keeps its name, which the file says from then on.
+    """Rename the dataflow OLD to NEW: its file and its state. The table keeps its name.
 
-    A rename that was stopped half-way is finished by the same command.
+    NEW's file then names the table. A rename that was stopped half-way is finished by the same command.
     """
-    file, renamed = (context.project.folder / DATAFLOWS / f"{name}.yaml" for name in (old, new))
+    old_file, new_file = (context.project.folder / DATAFLOWS / f"{name}.yaml" for name in (old, new))
     if not NAME.fullmatch(new) or new == old:
         raise ConfigurationError(
             f"expected a new name of small letters, digits and _, that begins with a letter; found {new}"
         )
-    if not file.exists() and renamed.exists():
+    if not old_file.exists() and new_file.exists():
         (flow,) = context.dataflows([new])  # stopped after its file was renamed
     else:
         (flow,) = context.dataflows([old])
-    if file.exists() and renamed.exists():
+    if old_file.exists() and new_file.exists():
         raise ConfigurationError(f"expected no dataflow {new} yet, found {DATAFLOWS}/{new}.yaml")
     platform = build_platform(context.project)
     _check_renamable(platform, flow, old)
     blobs = open_blobs(context.project.state)
     number = copy_log(blobs, blobs, old, new).number
-    if file.exists():
-        _replace(file, with_table(file.read_text(), flow.table))
-        file.rename(renamed)
+    if old_file.exists():
+        _write_atomically(old_file, with_table(old_file.read_text(), flow.table))
+        old_file.rename(new_file)
     delete_log(blobs, old)
     document = {"from": old, "to": new, "number": number, "table": flow.table}
     context.emit(
         document,
         lambda: click.echo(
-            f"{old} is {new} now: {DATAFLOWS}/{new}.yaml, state {number}; its table is {flow.table} as before. In Dagster it is a new asset:"
-            f" turn on its sensors, and reload the code location"
+            f"renamed {old} to {new}: {DATAFLOWS}/{new}.yaml, state {number}; the table is still {flow.table}. In Dagster it is a new asset:"
+            f" reload the code location, and turn on its sensors"
         ),
     )
 
 
 def _check_renamable(platform: Platform, flow: Dataflow, old: str) -> None:
-    """Raise if something under way, or in the table, has the old name.
+    """Raise an error if an open slice, or rows of a table, have the old name.
 
     Raises:
-        Held: a slice or decision is not finished.
-        ConfigurationError: rows of a shared table, or a replay, have the old name.
+        Held: if a slice or decision is not finished.
+        ConfigurationError: if rows of a shared table, or a replay, have the old name.
     """
     log = platform.log
     if log.open_intent(old, log.newest(old)) is not None:
@@ -80,8 +80,8 @@ def _check_renamable(platform: Platform, flow: Dataflow, old: str) -> None:
         )
 
 
-def _replace(file: Path, text: str) -> None:
-    """Write a file whole or not at all."""
+def _write_atomically(file: Path, text: str) -> None:
+    """Write a file completely or not at all."""
     temporary = file.with_name(f".{file.name}.tmp")
     temporary.write_text(text)
     temporary.replace(file)

@@ -1,4 +1,4 @@
-"""``strandline replay``: reads a range again, in place or into an isolated table (docs/reference/replay.md)."""
+"""``strandline replay``: reads a range again, in place or into an isolated table."""
 
 from __future__ import annotations
 

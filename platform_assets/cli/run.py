@@ -42,7 +42,7 @@ def command(
     flows = context.dataflows(names)
     if not yes:
         _confirm_future_clock(context, flows)
-    requests = _forced(context, flows, force, unit) if force else {}
+    requests = _forced_requests(context, flows, force, unit) if force else {}
     with instance(context.project.folder) as dagster:
         runner = Runner(context.project, flows, dagster, now=context.now, requests=requests)
         return _load(context, runner, flows, everything=everything)
@@ -99,7 +99,9 @@ def _confirm_future_clock(context: Context, flows: Sequence[Dataflow]) -> None:
             confirm("Run anyway?")
 
 
-def _forced(context: Context, flows: Sequence[Dataflow], force: str, unit: str | None) -> dict[str, Request]:
+def _forced_requests(
+    context: Context, flows: Sequence[Dataflow], force: str, unit: str | None
+) -> dict[str, Request]:
     """Return the request of ``--force`` and ``--unit`` for each dataflow."""
     from platform_assets.kinds import require_profile
     from platform_assets.kinds.profile import CanForce

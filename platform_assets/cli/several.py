@@ -1,4 +1,4 @@
-"""Commands over several dataflows: all are tried, and the worst exit code counts (docs/reference/cli.md)."""
+"""Commands over several dataflows: all are tried, and the worst exit code counts."""
 
 from __future__ import annotations
 

@@ -121,10 +121,10 @@ def export(context: Context, name: str) -> None:
 @command.command("copy")
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 @click.option("--to", "address", required=True, metavar="ADDRESS", help=_ADDRESS)
-@click.option("--connection", help="Of platform.yaml: how the bucket of --to is reached.")
+@click.option("--connection", help="Connection in platform.yaml that reaches the bucket of --to.")
 @shared_options
 def copy(context: Context, names: tuple[str, ...], address: str, connection: str | None) -> None:
-    """Copy the state into another store, and read it back. Without names: all of the project's store."""
+    """Copy the state into another store, and verify it. Without names: the whole store."""
     project = context.project
     context.dataflows(names)
     store = project.store(read_address(address, os.environ), connection)
@@ -140,7 +140,7 @@ def copy(context: Context, names: tuple[str, ...], address: str, connection: str
 
     def print_copies() -> None:
         for log in copies:
-            click.echo(_copied(log))
+            click.echo(_copy_in_words(log))
         click.echo(
             f"read back and compared: all {pluralize(len(copies), 'log')} in {store}. Set `state` in platform.yaml to it, and stop what still"
             " runs with the old one"
@@ -149,17 +149,19 @@ def copy(context: Context, names: tuple[str, ...], address: str, connection: str
     context.emit(document, print_copies)
 
 
-def _copied(log: CopiedLog) -> str:
+def _copy_in_words(log: CopiedLog) -> str:
     amounts = f"{pluralize(log.entries, 'entry', 'entries')}, {pluralize(log.objects, 'other object')}"
-    news = f"{log.written:,} written" if log.written else "all there already"
-    return f"{log.dataflow}: state {log.number}, {amounts}; {news}"
+    written = f"{log.written:,} written" if log.written else "all there already"
+    return f"{log.dataflow}: state {log.number}, {amounts}; {written}"
 
 
 def read_address(address: str, environment: Mapping[str, str]) -> str:
-    """Return the address of a store as ``--to`` gives it: itself, or the value of the variable in ``env:NAME``.
+    """Return the address that ``--to`` means: itself, or the value of the variable in ``env:NAME``.
 
     Raises:
-        ConfigurationError: the variable is not set, or the address itself holds a password, which other users of the machine could see.
+        ConfigurationError: if the variable is not set, or the address holds a password, which other users
+        of the machine
+            could see.
     """
     if address.startswith("env:"):
         name = address.removeprefix("env:")

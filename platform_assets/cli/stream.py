@@ -1,4 +1,4 @@
-"""``strandline stream``: flushes the buffer of a stream whose input has ended (docs/reference/streams.md)."""
+"""``strandline stream``: flushes the buffer of a stream whose input has ended."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ class Watch:
         folder = self.context.project.folder
         state = _file_states(folder)
         self._files = ProjectFileStates(state, state)
-        self._looks = SourcePoller(self._find)
+        self._looks = SourcePoller(self._find_work)
         self._use_project(load_project(folder))
 
     @property
@@ -130,7 +130,7 @@ class Watch:
         self._workers.shutdown(cancel_futures=True)  # drops runs that have not begun
         self._collect_runs()
 
-    def _find(self, flow: Dataflow) -> Finding:
+    def _find_work(self, flow: Dataflow) -> Finding:
         """Check one dataflow; return its error as the finding if the check fails."""
         now = datetime.now(UTC)
         try:
@@ -173,10 +173,10 @@ class Watch:
             self._watched[flow.name] = watched.after_nothing(finding)
         elif watched.may_run(finding):
             log, seconds = self._runner.platform.log, finding.time.timestamp()
-            busy = find_run_in_flight(self.instance, log, flow.name, seconds)
-            if busy is not None:
+            in_flight = find_run_in_flight(self.instance, log, flow.name, seconds)
+            if in_flight is not None:
                 # A sensor or a person started it: it loads this work, or the next check finds it again.
-                self._wait_for(flow.name, busy.reason)
+                self._wait_for(flow.name, in_flight.reason)
                 return
             outcome = self._workers.submit(self._runner.run, flow)
             self._under_way[flow.name] = _BackgroundRun(outcome, finding, watched.attempted(finding))
@@ -207,17 +207,19 @@ class Watch:
             except EngineLost:
                 raise
             except Exception as error:  # noqa: BLE001 - Dagster's storage may be locked or full, say
-                self._watched[name] = self._after(name, run, was_held=False, has_read=False)
+                self._watched[name] = self._after_run(name, run, was_held=False, has_read=False)
                 self._say_once(name, _problem(error))
 
     def _record_run(self, name: str, outcome: Outcome, run: _BackgroundRun) -> None:
         has_read = outcome.error is None or bool(outcome.committed)
-        self._watched[name] = self._after(name, run, was_held=outcome.status == "held", has_read=has_read)
+        self._watched[name] = self._after_run(name, run, was_held=outcome.status == "held", has_read=has_read)
         self._print_result(name, outcome)
         if isinstance(outcome.error, EngineLost) and self._runner.platform.spark.remote is None:
             raise outcome.error  # Java is started once in a process
 
-    def _after(self, name: str, run: _BackgroundRun, *, was_held: bool, has_read: bool) -> WatchedDataflow:
+    def _after_run(
+        self, name: str, run: _BackgroundRun, *, was_held: bool, has_read: bool
+    ) -> WatchedDataflow:
         return self._state(name).after_run(run.finding, run.attempt, was_held=was_held, has_read=has_read)
 
     def _print_result(self, name: str, outcome: Outcome) -> None:

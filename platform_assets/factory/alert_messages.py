@@ -1,4 +1,4 @@
-"""The message of an alert scan: in Slack's form for Slack, otherwise plain JSON (docs/how-to/alerts.md)."""
+"""The message of an alert scan: in Slack's form for Slack, otherwise plain JSON."""
 
 from __future__ import annotations
 

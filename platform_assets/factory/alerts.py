@@ -1,4 +1,4 @@
-"""The alerts sensor: at most one message a scan about dataflows that need people (docs/how-to/alerts.md)."""
+"""The alerts sensor: at most one message a scan about dataflows that need people."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Jobs for an operator's decisions and views of a state, launched from the UI (docs/reference/dagster.md).
+"""Jobs for an operator's decisions and views of a state, launched from the UI.
 
 Without ``confirm`` a job only shows the effect of the decision; with it, the entry is appended.
 """
@@ -71,7 +71,7 @@ class SetConfig(DecisionConfig):
 
 
 class FilesBelow(StrEnum):
-    """What files of another root are."""
+    """How files of another root count that lie at or below the watermark."""
 
     late = "late"
     loaded = "loaded"

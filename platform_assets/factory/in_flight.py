@@ -133,7 +133,7 @@ def _judge_run(
         )
     if alive or holder is None:
         return _Verdict(RunInFlight(f"{name} is in flight"))
-    where = f"{name} is in flight on {host_name(holder)} (process {holder.pid}), since {_time(record)}"
+    where = f"{name} is in flight on {host_name(holder)} (process {holder.pid}), since {_start_time_in_words(record)}"
     intent = log.open_intent(dataflow, log.newest(dataflow))
     if intent is None or intent.holder.run_id != run.run_id:
         no_lease = "it holds no number now, so no lease shows whether it is alive; if that machine is gone, mark the run as failed in the UI"
@@ -149,6 +149,6 @@ def _judge_run(
     return _Verdict(None, f"{where}, as Dagster has it, but {no_renewal}")
 
 
-def _time(record: RunRecord) -> str:
+def _start_time_in_words(record: RunRecord) -> str:
     started = record.start_time or record.create_timestamp.timestamp()
     return time_text(datetime.fromtimestamp(started, UTC))

@@ -183,8 +183,8 @@ class SensorShell:
                 next_cursor = cursor.after_nothing(work.resume, work.handled)
                 return _skip(work.why, next_cursor, [*work.events, *evaluations])
             last_reported.forget()  # the run reports it
-            progress = _progress(platform.log, dataflow.name, cursor, work)
-            return _request(dataflow, platform.log, cursor, work, progress, seconds)
+            progress = _newest_progress(platform.log, dataflow.name, cursor, work)
+            return _request_runs(dataflow, platform.log, cursor, work, progress, seconds)
 
         shell, watched = replace(self, interval=self._interval(platform)), {dataflow.name, *upstream}
         return DataflowSensor(shell, dataflow.name, watched, job, evaluate)
@@ -263,7 +263,7 @@ def _runs_to_await(runs: Mapping[str, str], cursor: SensorCursor) -> Mapping[str
     return {run: reason for run, reason in runs.items() if not cursor.awaited or run in cursor.awaited}
 
 
-def _request(
+def _request_runs(
     dataflow: Dataflow, log: WatermarkLog, cursor: SensorCursor, work: Work, progress: str, now: float
 ) -> SensorResult:
     """Return the request for runs, or a skip during the pause after the last attempt."""
@@ -309,7 +309,7 @@ def _skip(reason: str, cursor: SensorCursor, events: Sequence[Any] = ()) -> Sens
     return SensorResult(skip_reason=SkipReason(reason), cursor=cursor.write(), asset_events=events)
 
 
-def _progress(log: WatermarkLog, dataflow: str, cursor: SensorCursor, work: Work) -> str:
+def _newest_progress(log: WatermarkLog, dataflow: str, cursor: SensorCursor, work: Work) -> str:
     """Return the id of the newest entry with progress, or "".
 
     Only entries since the last tick are read; the cursor has the rest.

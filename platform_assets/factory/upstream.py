@@ -72,12 +72,12 @@ def upstream_sensor(
             return find_due_work(tick)
         if not versions or changes == tick.handled:
             return NoWork("no table that it reads has changed", handled=tick.handled)
-        if _are_read(tick.instance, platform.log, dataflow, changes):
+        if _have_been_read(tick.instance, platform.log, dataflow, changes):
             return NoWork("a run has already read these changes of upstream tables", handled=changes)
         work = find_due_work(tick)
         if isinstance(work, NoWork):
             return replace(work, handled=changes)
-        return replace(work, digest=changes, requests=_tagged(work, changes))
+        return replace(work, digest=changes, requests=_with_digest_tag(work, changes))
 
     names = ", ".join(platform.lineage.upstream_tables(dataflow))
     description = f"Requests a run of {dataflow.name} when {names} changes."
@@ -139,12 +139,11 @@ def _has_loaded(entry: Entry) -> bool:
     return entry.why in LOADS and bool(entry.rows or entry.work_units)
 
 
-def _are_read(instance: DagsterInstance, log: WatermarkLog, dataflow: Dataflow, changes: str) -> bool:
+def _have_been_read(instance: DagsterInstance, log: WatermarkLog, dataflow: Dataflow, changes: str) -> bool:
     """Return whether the newest attempt to read some changes has succeeded or loaded something.
 
     The dataflow's other sensors retry the failed part of a run that has loaded something, after their own
-    pauses: a work
-    unit that always fails must not make all others be read again.
+    pauses: a work unit that always fails must not make all others be read again.
     """
     filters = RunsFilter(tags={DATAFLOW_TAG: dataflow.name, CHANGES_TAG: changes})
     runs = [record.dagster_run for record in instance.get_run_records(filters, limit=_RUNS)]
@@ -157,7 +156,9 @@ def _are_read(instance: DagsterInstance, log: WatermarkLog, dataflow: Dataflow, 
     return not failed
 
 
-def _tagged(work: Work, changes: str) -> Callable[[str], list[RunRequest]]:
+def _with_digest_tag(work: Work, changes: str) -> Callable[[str], list[RunRequest]]:
+    """Return the run requests of some work, with the tag by which a later tick finds their runs."""
+
     def requests(attempt: str) -> list[RunRequest]:
         tags = {CHANGES_TAG: changes, _ATTEMPT_TAG: attempt}
         return [

@@ -78,7 +78,7 @@ class Checked(Generic[M]):
 def read_settings(path: Path, environment: Mapping[str, str]) -> Checked[Settings]:
     """Read ``platform.yaml``; a missing file has all defaults."""
     document = _document(path, path.name) if path.exists() else YamlDocument(path.name)
-    return _checked(Checked(document), Settings, environment, {})
+    return _check_file(Checked(document), Settings, environment, {})
 
 
 def read_dataflow(
@@ -99,7 +99,7 @@ def read_dataflow(
     if checked.document.has(("name",)):
         checked.refuse(("name",), "a name", f"no such key: the name is the file's, {path.stem}")
     unwritten = {"name": path.stem}
-    return _checked(checked, Dataflow, environment, unwritten, complete)
+    return _check_file(checked, Dataflow, environment, unwritten, complete)
 
 
 def _document(path: Path, file: str) -> YamlDocument:
@@ -111,7 +111,7 @@ def _document(path: Path, file: str) -> YamlDocument:
         return document
 
 
-def _checked(
+def _check_file(
     checked: Checked[M],
     model: type[M],
     environment: Mapping[str, str],

@@ -1,4 +1,4 @@
-"""Errors in project files: where, what the file has, and what is expected (docs/reference/project-files.md)."""
+"""Errors in project files: where, what the file has, and what is expected."""
 
 from __future__ import annotations
 

@@ -103,10 +103,13 @@ class Project:
         return self.store(place.path, place.connection)
 
     def store(self, address: str, connection: str | None = None) -> Place | Database:
-        """Return where a watermark log is, or may be: a folder, a bucket or a database, by its address and the name of its connection.
+        """Return the place of a watermark log, by its address and its connection's name.
+
+        It is a folder, a bucket or a database.
 
         Raises:
-            ConfigurationError: the address has another form, or the connection is none of an object store.
+            ConfigurationError: if the address has another form, or the connection is not an object
+            store's.
         """
         return Database.parse(address) if is_database(address) else self.place(address, connection)
 

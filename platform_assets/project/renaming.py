@@ -1,4 +1,4 @@
-"""The text of a dataflow's file with its table's name written into it, so that the file can have another name."""
+"""Writes the name of a dataflow's table into its file, so that the file can be renamed."""
 
 from __future__ import annotations
 
@@ -11,19 +11,20 @@ from platform_assets.project.yaml_text import Unreadable, parse
 
 
 def with_table(text: str, table: str) -> str:
-    """Return the YAML text of a dataflow with ``target.table``; all else stays, comments and order included.
+    """Return a dataflow's YAML text with ``target.table``; all else stays, also comments and order.
 
     Raises:
-        ConfigurationError: the text has a form that no line can be put into, such as a target that is an alias.
+        ConfigurationError: if no line can be inserted into the text, such as for a target that is an
+        alias.
     """
-    before = parse(text.encode()).value
-    target = before.get("target")
+    document = parse(text.encode()).value
+    target = document.get("target")
     if isinstance(target, dict) and "table" in target:
         return text
     changed = _insert(text, table)
-    if changed is None or not _reads_as(changed, _expected(before, table)):
+    if changed is None or not _reads_as(changed, _expected(document, table)):
         raise ConfigurationError(
-            f"expected a file into which `table: {table}` can be put below `target`; found another form. Write it there yourself, and rename again"
+            f"expected a file into which `table: {table}` can be inserted below `target`, found another form. Add it yourself, then rename again"
         )
     return changed
 
@@ -41,7 +42,7 @@ def _expected(document: dict[str, Any], table: str) -> dict[str, Any]:
 
 
 def _insert(text: str, table: str) -> str | None:
-    """Return the text with the key in the first place of ``target``; None if that is no mapping of its own."""
+    """Return the text with the key first in ``target``; None if ``target`` is no mapping of its own."""
     root = yaml.compose(text, Loader=yaml.SafeLoader)
     if not isinstance(root, yaml.MappingNode):
         return None

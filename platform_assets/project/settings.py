@@ -264,7 +264,7 @@ class PythonSettings(ConnectionModel):
 
 
 class IcebergRestSettings(ConnectionModel):
-    """A server that knows Iceberg tables, and speaks Iceberg's REST protocol.
+    """A catalog server that speaks Iceberg's REST protocol.
 
     Attributes:
         uri: the base of ``/v1/config``.
@@ -314,7 +314,7 @@ class HistorySettings(Model):
 
 
 class IcebergSettings(Model):
-    """Where Iceberg tables are known.
+    """The catalog of Iceberg tables.
 
     Attributes:
         catalog: ``hadoop``: the folders of the lake; ``jdbc``: a PostgreSQL database; ``rest``: a server.
@@ -326,7 +326,7 @@ class IcebergSettings(Model):
 
 
 class AlertSettings(Model):
-    """Who is told of dataflows that need somebody.
+    """Who gets messages about dataflows that need people.
 
     Attributes:
         webhook: the address, a secret; Slack gets Slack's form, any other host plain JSON.
@@ -344,7 +344,7 @@ def _require_alerts(alerts: Any) -> Any:
 
 
 class SensorSettings(Model):
-    """How often sensors look.
+    """How often sensors tick.
 
     Attributes:
         interval: the least time between two ticks; None: 30 s, a minute for rows above a column. The sweep for late files has its own.

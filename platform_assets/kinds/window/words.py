@@ -19,19 +19,20 @@ def reach_in_words(watermark: Mapping[str, Any]) -> str:
     loaded, failed = watermark["units"], watermark.get("failed", {})
     units = {**loaded, **failed}
     failures = sum(1 for of_unit in failed.values() for failure in of_unit.values() if failure[0])
-    reached = [_reached(loaded.get(unit, ()), failed.get(unit, {})) for unit in units]
+    reached = [_gapless_end(loaded.get(unit, ()), failed.get(unit, {})) for unit in units]
     ends = [run[1] for runs in loaded.values() for run in runs]
     has_units = list(units) != _WITHOUT_UNITS
-    parts = [_up_to(max(ends), reached, has_units)] if ends else []
-    if has_units and not (ends and _behind(max(ends), reached)):
+    parts = [_reach_of_units(max(ends), reached, has_units)] if ends else []
+    if has_units and not (ends and _count_behind(max(ends), reached)):
         parts.append(pluralize(len(units), "unit"))
     parts += [f"{pluralize(failures, 'work unit')} failed"] if failures else []
     return ", ".join(parts) or "none"
 
 
-def _up_to(furthest: int, reached: Sequence[int | None], has_units: bool) -> str:
+def _reach_of_units(furthest: int, reached: Sequence[int | None], has_units: bool) -> str:
+    """Return how far the units are loaded: all of them, and the furthest one."""
     up_to = f"up to {as_datetime(furthest).isoformat()}"
-    behind = _behind(furthest, reached)
+    behind = _count_behind(furthest, reached)
     if not behind:
         return up_to
     ends = [end for end in reached if end is not None]
@@ -44,12 +45,12 @@ def _up_to(furthest: int, reached: Sequence[int | None], has_units: bool) -> str
     return f"{complete}, at most {up_to}{of_units}"
 
 
-def _behind(furthest: int, reached: Sequence[int | None]) -> int:
+def _count_behind(furthest: int, reached: Sequence[int | None]) -> int:
     """Return how many units end before the furthest end."""
     return sum(1 for end in reached if end is None or end < furthest)
 
 
-def _reached(runs: Any, failed: Mapping[str, Any]) -> int | None:
+def _gapless_end(runs: Any, failed: Mapping[str, Any]) -> int | None:
     """Return the end up to which a unit is loaded without gap or failure; None if nothing is."""
     if not runs:
         return None

@@ -40,10 +40,10 @@ def naming_check(dataflow: Dataflow) -> RunCheck:
         asset=table_key(dataflow),
         description="In a sample of the new files, names sort by time.",
     )
-    return RunCheck((spec,), _naming)
+    return RunCheck((spec,), _check_naming)
 
 
-def _naming(dataflow: Dataflow, _: Platform, outcome: Outcome) -> Sequence[AssetCheckResult]:
+def _check_naming(dataflow: Dataflow, _: Platform, outcome: Outcome) -> Sequence[AssetCheckResult]:
     slices = outcome.plan.slices if outcome.plan else ()
     files = [file for slice_ in slices if isinstance(slice_, PathSlice) for file in slice_.files]
     report = naming_report(dataflow.path, files)

@@ -1,4 +1,4 @@
-"""The sensor of new files: it requests one run if a file lies above the watermark (docs/reference/dagster.md)."""
+"""The sensor of new files: it requests one run if a file lies above the watermark."""
 
 from __future__ import annotations
 
