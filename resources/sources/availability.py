@@ -14,7 +14,7 @@ from resources.connections.jdbc import JdbcConnection
 from resources.connections.places import Place
 from resources.dialects import DIALECTS
 from resources.sources.api.client import ApiClient
-from resources.sources.api.pages import pages
+from resources.sources.api.pages import iterate_pages
 from resources.sources.jdbc.client import client
 from resources.sources.jdbc.questions import Questions
 from resources.sources.schema import check_names, named_columns
@@ -49,8 +49,8 @@ def look_at_api(connection: ApiConnection, source: ApiSource) -> str:
         return f"{connection}: not asked (its requests are for windows and units)"
     with ApiClient(connection, int(source.max_page_bytes), retry_for=timedelta(seconds=_SECONDS)) as client:
         strict = source.model_copy(update={"ignore_http_codes": (), "max_records": None})
-        page = next(pages(client, strict, sample_request(source)))
-    return f"{connection}: answers, {pluralize(len(page.document.records), 'record')} on the first page of {source.path}"
+        page = next(iterate_pages(client, strict, sample_request(source)))
+    return f"{connection}: answers, {counted(len(page.document.records), 'record')} on the first page of {source.path}"
 
 
 def look_at_table(place: Place, source: TableSource) -> str:

@@ -1,6 +1,7 @@
-"""One page of an API, fetched: within its time and size, tried again if what failed may pass (docs/reference/apis.md, Failures).
+"""Fetch single pages of an API, with limits on time and size, and with retries.
 
-No text that this module gives away shows a secret: addresses are shown by the connection, and no error of the HTTP library is kept.
+No text from this module contains a secret: the connection masks addresses, and errors of the HTTP library
+are not kept. See docs/reference/apis.md, Failures.
 """
 
 from __future__ import annotations
@@ -24,10 +25,10 @@ from partitions.errors import SourceError, SourceUnreachable
 from resources.background import in_background
 from resources.connections.api import ApiConnection
 from resources.retries import retry_attempts
-from resources.sources.api.answers import Answer, AnswerReader, PassingFailure
-from resources.sources.api.no_answer import why_no_answer
-from resources.sources.api.tokens import PassingRefusal, bearer_token
-from resources.sources.api.unpacking import NotPacked
+from resources.sources.api.answers import Answer, AnswerReader, TransientFailure
+from resources.sources.api.no_answer import describe_connection_failure
+from resources.sources.api.tokens import TransientRefusal, bearer_token
+from resources.sources.api.unpacking import NotCompressed
 
 if TYPE_CHECKING:
     import requests
@@ -36,21 +37,21 @@ T = TypeVar("T")
 
 _CONNECT_SECONDS = 10.0
 _SENDING_SECONDS = 0.001
-"""That a request which is prepared takes to be sent."""
+"""How long sending a prepared request takes."""
 _REDIRECTS = 5
 _MOVED = frozenset({301, 302, 303, 307, 308})
 
 
-class Asked(NamedTuple):
-    """A page that is asked for.
+class PageRequest(NamedTuple):
+    """A page to request.
 
     Attributes:
-        request: which it belongs to.
+        request: the request that it belongs to.
         position: of the page; its parameters are in the request.
         number: of the page, from 1, for errors.
         ignored: statuses that mean that there is nothing.
-        remedy: what to do if it is refused; None: what to do about any page.
-        is_look: whether it is none of the request's pages, and is looked at behind the one of this number.
+        remedy: what to do if it is refused; None: the remedy for any page.
+        is_probe: whether it is not a page of the request, but inspected after the page of this number.
     """
 
     request: Request
@@ -58,26 +59,29 @@ class Asked(NamedTuple):
     number: int
     ignored: Collection[int] = ()
     remedy: str | None = None
-    is_look: bool = False
+    is_probe: bool = False
 
 
 @dataclass(frozen=True)
-class Begun(Generic[T]):
-    """A page that was asked for once, in the background.
+class PrefetchedPage(Generic[T]):
+    """A page that was requested once, in the background.
 
     Attributes:
-        page: which one.
-        read: what is made of its answer.
-        answer: of that.
+        page: the page.
+        read: converts its answer.
+        answer: the future result of ``read``.
     """
 
-    page: Asked
+    page: PageRequest
     read: Callable[[Answer], T]
     answer: Future[T]
 
 
 class ApiClient:
-    """Asks one API, over connections that are kept, one request at a time. Use it as a context."""
+    """A client of one API that keeps connections open and sends one request at a time.
+
+    Use it as a context.
+    """
 
     def __init__(
         self,
@@ -87,108 +91,109 @@ class ApiClient:
         retry_for: timedelta | None = None,
         once: bool = False,
     ) -> None:
-        """Use an API; nothing is opened yet.
+        """Configure the client; nothing is opened yet.
 
         Args:
-            connection: how it is reached.
-            max_page_bytes: of one page, unpacked.
-            retry_for: how long a page is waited for at most, and asked for again if it fails in passing; None: as the connection says.
-            once: ask for no page again.
+            connection: how to reach the API.
+            max_page_bytes: the largest page, uncompressed.
+            retry_for: the longest time for one page, including retries; None: the connection's.
+            once: whether pages are requested without retries.
         """
         import requests
 
-        _be_quiet()
+        _silence_address_logs()
         self.connection = connection
         self._retry_for = min(retry_for or connection.retry_for, connection.retry_for)
         self._attempts = 1 if once else None
         self._timeout = min(retry_for or connection.timeout, connection.timeout)
         self._answers = AnswerReader(connection, max_page_bytes, self._timeout)
         self._session = requests.Session()
-        self._session.headers["Accept-Encoding"] = "gzip, deflate"  # whose ends can be proved
+        self._session.headers["Accept-Encoding"] = "gzip, deflate"  # both mark the end of a body
         self._session.headers.update(connection.sent_headers)
-        # Else a .netrc of the machine would replace what the connection says.
+        # Else a .netrc file of the machine would override the connection.
         self._session.auth = lambda request: request
-        self._under_way: Future[Any] | None = None
+        self._pending: Future[Any] | None = None
 
     def __enter__(self) -> Self:
         """Open nothing yet."""
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        """Wait for the request that is under way, unless the process is to end, and close the connections."""
+        """Wait for the pending request, unless the process is ending, and close the connections."""
         if kind is None or issubclass(kind, Exception):
-            self._let_end()
+            self._await_pending()
         self._session.close()
 
-    def ask(self, page: Asked, read: Callable[[Answer], T]) -> T:
+    def fetch(self, page: PageRequest, read: Callable[[Answer], T]) -> T:
         """Return what ``read`` makes of a page.
 
         Args:
-            page: which one.
-            read: raises DocumentError if the answer does not hold what was expected; if it is broken, it is asked for again.
+            page: the page.
+            read: raises DocumentError for an unexpected answer; a truncated one is requested again.
 
         Raises:
-            SourceError: the API refuses, or answers with something else than expected.
-            SourceUnreachable: it does not answer, or not with a whole page, however often it is asked.
+            SourceError: the API refuses, or sends an unexpected answer.
+            SourceUnreachable: all attempts failed to return a complete page.
         """
-        self._let_end()
-        return self._patiently(page, read)
+        self._await_pending()
+        return self._fetch_with_retries(page, read)
 
-    def begin(self, page: Asked, read: Callable[[Answer], T]) -> Begun[T]:
-        """Ask for a page once, in the background; :meth:`end` returns what ``read`` makes of it. No two requests are under way at the same time.
+    def prefetch(self, page: PageRequest, read: Callable[[Answer], T]) -> PrefetchedPage[T]:
+        """Request a page once, in the background; :meth:`await_prefetched` returns the result.
 
-        It returns once the request is on its way, as a rule: what the caller does next would keep Python from sending it, since threads wait
-        5 ms for each other, and sending takes several turns.
+        Only one request is pending at a time. This usually returns once the request is sent: otherwise the
+        caller's next work would delay sending, since threads wait 5 ms for each other and sending takes
+        several turns.
         """
-        self._let_end()
+        self._await_pending()
         is_prepared = Event()
-        answer = in_background(partial(self._once, page, read, is_prepared.set), "next page of an API")
-        self._under_way = answer
+        answer = in_background(partial(self._fetch_once, page, read, is_prepared.set), "next page of an API")
+        self._pending = answer
         answer.add_done_callback(lambda _: is_prepared.set())
         is_prepared.wait()
         wait([answer], _SENDING_SECONDS)
-        return Begun(page, read, answer)
+        return PrefetchedPage(page, read, answer)
 
-    def end(self, begun: Begun[T]) -> T:
-        """Return what became of a page that was begun. If it failed in passing, that was the first of the attempts at it.
+    def await_prefetched(self, prefetched: PrefetchedPage[T]) -> T:
+        """Return the result of a prefetched page; a transient failure counts as the first attempt.
 
         Raises:
-            SourceError, SourceUnreachable: as :meth:`ask`.
+            SourceError, SourceUnreachable: as :meth:`fetch`.
         """
         try:
-            return begun.answer.result()
-        except PassingFailure as failure:
-            return self._patiently(begun.page, begun.read, failure)
+            return prefetched.answer.result()
+        except TransientFailure as failure:
+            return self._fetch_with_retries(prefetched.page, prefetched.read, failure)
 
-    def refusal(self, page: Asked, error: DocumentError) -> SourceError:
-        """The error of a page that came whole, and does not hold what was expected."""
+    def refusal(self, page: PageRequest, error: DocumentError) -> SourceError:
+        """Return the error for a complete page with unexpected contents."""
         return SourceError(
             f"{self.where(page)}: {self.connection.hide(str(error))}. {error.remedy[0].upper()}{error.remedy[1:]}",
             code="source_answer",
         )
 
-    def where(self, page: Asked) -> str:
-        """Return which page it is, for errors."""
+    def where(self, page: PageRequest) -> str:
+        """Return the request and the page, for errors."""
         return self._address(page)[1]
 
-    def _let_end(self) -> None:
-        if self._under_way is not None:
-            wait([self._under_way])
-            self._under_way = None
+    def _await_pending(self) -> None:
+        if self._pending is not None:
+            wait([self._pending])
+            self._pending = None
 
-    def _address(self, page: Asked) -> tuple[str, str]:
-        """Where a page is, and what it is in words, for errors."""
+    def _address(self, page: PageRequest) -> tuple[str, str]:
+        """Return the address of a page, and its description for errors."""
         url = page.position.link or self.connection.url(page.request.path)
-        shown = self.connection.redact_url(self._prepared(page, url).url or url)
+        displayed_url = self.connection.shown(self._prepared(page, url).url or url)
         return (
             url,
-            f"API {page.request.method} {shown}, {'behind ' if page.is_look else ''}page {page.number}",
+            f"API {page.request.method} {displayed_url}, {'behind ' if page.is_probe else ''}page {page.number}",
         )
 
-    def _patiently(
-        self, page: Asked, read: Callable[[Answer], T], failure: PassingFailure | None = None
+    def _fetch_with_retries(
+        self, page: PageRequest, read: Callable[[Answer], T], failure: TransientFailure | None = None
     ) -> T:
-        tries = retry_attempts(
+        attempts = retry_attempts(
             self._pause,
             attempts=self._attempts,
             timeout=self._retry_for,
@@ -197,34 +202,40 @@ class ApiClient:
             wait_jitter=0.5,
         )
         try:
-            for attempt in tries:
+            for attempt in attempts:
                 with attempt:
                     if failure is not None:
                         first, failure = failure, None
                         raise first
-                    return self._once(page, read)
-        except PassingFailure as error:
-            raise SourceUnreachable(f"{error}{self._what_was_tried(error)}") from None
+                    return self._fetch_once(page, read)
+        except TransientFailure as error:
+            raise SourceUnreachable(f"{error}{self._describe_attempts(error)}") from None
         raise AssertionError("a try either returns or raises")
 
-    def _what_was_tried(self, failure: PassingFailure) -> str:
-        """How long a page was asked for, and what to do."""
+    def _describe_attempts(self, failure: TransientFailure) -> str:
+        """Return how long a page was retried, and what to do."""
         seconds = self._retry_for.total_seconds()
         if failure.pause is not None and failure.pause > seconds:
-            return f", and so for longer than it is asked again ({seconds:g} s). Run again then; or raise retry_for of the connection in platform.yaml"
-        asked = "" if self._attempts else f"; it was asked for {seconds:g} s"
-        return f"{asked}. Check that the API runs and can be reached; the next run asks again"
+            return f", longer than retry_for ({seconds:g} s). Run again after that, or raise retry_for of the connection in platform.yaml"
+        attempt_notice = "" if self._attempts else f"; it was asked for {seconds:g} s"
+        return f"{attempt_notice}. Check that the API runs and can be reached; the next run asks again"
 
     def _pause(self, error: Exception) -> bool | float:
-        """Whether a page is asked for again, and in how many seconds if the API says so. What is longer than the patience is not waited for."""
-        if not isinstance(error, PassingFailure):
+        """Return whether to retry a page, or after how many seconds if the API says so.
+
+        A pause longer than ``retry_for`` is not waited for.
+        """
+        if not isinstance(error, TransientFailure):
             return False
-        if not error.pause:  # at once would be hundreds of times a second
+        if not error.pause:  # a pause of 0 would retry hundreds of times a second
             return True
         return error.pause if error.pause <= self._retry_for.total_seconds() else False
 
-    def _once(
-        self, page: Asked, read: Callable[[Answer], T], before_sending: Callable[[], None] = lambda: None
+    def _fetch_once(
+        self,
+        page: PageRequest,
+        read: Callable[[Answer], T],
+        before_sending: Callable[[], None] = lambda: None,
     ) -> T:
         import requests
         from urllib3.exceptions import HTTPError
@@ -233,44 +244,47 @@ class ApiClient:
         deadline = time.monotonic() + self._timeout.total_seconds()
         try:
             answer = self._answer(page, url, where, deadline, before_sending)
-        except PassingRefusal as refusal:
-            raise PassingFailure(str(refusal)) from None
+        except TransientRefusal as refusal:
+            raise TransientFailure(str(refusal)) from None
         except requests.exceptions.SSLError:
             raise SourceError(
-                f"{where}: expected a certificate that can be trusted, found another, or TLS that does not fit. Correct base_url, or name the"
+                f"{where}: expected a trusted certificate and a supported TLS version, found another. Correct base_url, or name the"
                 " authority's file in the variable REQUESTS_CA_BUNDLE",
                 code="source_tls",
             ) from None
-        except NotPacked as error:
+        except NotCompressed as error:
             raise SourceError(
-                f"{where}: expected a body packed by {error.names}, as its Content-Encoding says, found one that is not. Have the API, or the proxy in"
+                f"{where}: expected a body compressed by {error.names}, as its Content-Encoding says, found one that is not. Have the API, or the proxy in"
                 " front of it, send the header that fits",
                 code="source_answer",
             ) from None
         except (requests.RequestException, HTTPError, OSError) as error:
-            # Their texts quote the address, and may quote headers.
-            raise PassingFailure(
-                f"{where}: expected an answer, found none ({why_no_answer(error)})"
+            # Their messages quote the address, and may quote headers.
+            raise TransientFailure(
+                f"{where}: expected an answer, found none ({describe_connection_failure(error)})"
             ) from None
         try:
             return read(answer)
         except DocumentError as error:
             if error.is_truncated:
-                raise PassingFailure(f"{where}: {self.connection.hide(str(error))}") from None
+                raise TransientFailure(f"{where}: {self.connection.hide(str(error))}") from None
             raise self.refusal(page, error) from None
 
     def _answer(
-        self, page: Asked, url: str, where: str, deadline: float, before_sending: Callable[[], None]
+        self, page: PageRequest, url: str, where: str, deadline: float, before_sending: Callable[[], None]
     ) -> Answer:
         for _ in range(_REDIRECTS + 1):
             prepared = self._prepared(page, url)
             if self.connection.token_url is not None:
                 prepared.headers["Authorization"] = f"Bearer {bearer_token(self.connection, self._session)}"
             settings = self._session.merge_environment_settings(prepared.url or url, {}, True, None, None)
-            left = max(0.001, deadline - time.monotonic())
+            remaining_seconds = max(0.001, deadline - time.monotonic())
             before_sending()
             with self._session.send(
-                prepared, timeout=(min(_CONNECT_SECONDS, left), left), allow_redirects=False, **settings
+                prepared,
+                timeout=(min(_CONNECT_SECONDS, remaining_seconds), remaining_seconds),
+                allow_redirects=False,
+                **settings,
             ) as response:
                 if response.status_code not in _MOVED:
                     return self._answers.read(
@@ -285,21 +299,23 @@ class ApiClient:
             code="source_answer",
         )
 
-    def _prepared(self, page: Asked, url: str) -> requests.PreparedRequest:
+    def _prepared(self, page: PageRequest, url: str) -> requests.PreparedRequest:
         import requests
 
         request, position = page.request, page.position
         self._check_host(url, f"the next link of page {page.number - 1} of {request.method} {request.path}")
         params = {**request.params, **self.connection.params}
-        if position.link:  # an address that was given is whole, but for what lets us in
-            known = {name for name, _ in parse_qsl(urlsplit(url).query, keep_blank_values=True)}
-            params = {name: value for name, value in self.connection.params.items() if name not in known}
+        if position.link:  # a link has all parameters but the connection's credentials
+            present_names = {name for name, _ in parse_qsl(urlsplit(url).query, keep_blank_values=True)}
+            params = {
+                name: value for name, value in self.connection.params.items() if name not in present_names
+            }
         body = None if request.body is None else as_json(request.body)
         headers = {"Accept": "application/json", "User-Agent": "strandline"}
         if body is not None:
             headers["Content-Type"] = "application/json"
-        own = {name.lower() for name in self.connection.headers}
-        headers = {name: value for name, value in headers.items() if name.lower() not in own}
+        connection_headers = {name.lower() for name in self.connection.headers}
+        headers = {name: value for name, value in headers.items() if name.lower() not in connection_headers}
         try:
             return self._session.prepare_request(
                 requests.Request(request.method, url, params=params, data=body, headers=headers)
@@ -315,33 +331,33 @@ class ApiClient:
         location = response.headers.get("Location")
         if not location:
             raise SourceError(
-                f"{where}: expected an address to go on at, found HTTP {response.status_code} without. Correct base_url or path to the address that answers",
+                f"{where}: expected a redirect with an address, found HTTP {response.status_code} without one. Correct base_url or path to the address that answers",
                 code="source_answer",
             )
         target = urljoin(url, location)
         self._check_host(target, f"a redirect of {where}")
         return target
 
-    def _check_host(self, url: str, what: str) -> None:
+    def _check_host(self, url: str, subject: str) -> None:
         if not self.connection.trusts(url):
             parts = urlsplit(url)
             raise SourceError(
-                f"API {self.connection}: expected {what} to stay there, found {parts.scheme}://{parts.hostname}. Nothing was sent to it. If it"
+                f"API {self.connection}: expected {subject} to stay on its host, found {parts.scheme}://{parts.hostname}. Nothing was sent to it. If it"
                 " may get the connection's credentials, name it in `hosts` of the connection",
                 code="source_other_host",
             )
 
 
-class _NoAddresses(logging.Filter):
-    """The library logs each address with its query, which may hold an API key."""
+class _AddressFilter(logging.Filter):
+    """Drop log messages of addresses: their queries may contain an API key."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         return record.levelno >= logging.ERROR
 
 
-_FILTER = _NoAddresses()
+_FILTER = _AddressFilter()
 
 
-def _be_quiet() -> None:
+def _silence_address_logs() -> None:
     for name in ("urllib3.connectionpool", "urllib3.connection"):
         logging.getLogger(name).addFilter(_FILTER)

@@ -1,4 +1,7 @@
-"""Fetch the records of an API page by page, and stage them below the lake (docs/reference/apis.md, All records)."""
+"""Fetch an API's records page by page, and stage them below the lake.
+
+See docs/reference/apis.md, All records.
+"""
 
 from __future__ import annotations
 
@@ -23,71 +26,71 @@ from partitions.unit_values import WORDS, ValueType
 from resources.connections.api import ApiConnection
 from resources.connections.places import Place
 from resources.sources.api.client import ApiClient
-from resources.sources.api.pages import TooManyRecords, pages
-from resources.sources.api.positions import Positions, Sent, StagedRecords
-from resources.sources.api.record_values import Highest, RecordValues, higher, lower
+from resources.sources.api.pages import TooManyRecords, iterate_pages
+from resources.sources.api.positions import LocatedRecord, Positions, StagedRecords
+from resources.sources.api.record_values import HighestValue, RecordValues, higher, lower
 from resources.sources.source import NUMBER
 from resources.staging import Staging
 
 
 @dataclass
-class Fetched:
-    """The rows of one request, staged.
+class StagedRequest:
+    """The staged rows of one request.
 
     Attributes:
-        shown: the request, for errors.
-        number: that tells its rows from those of others.
-        files: relative to the staging's folder.
-        values: the highest value of each column that is watched.
-        names: of the fields of its records.
-        unfit: the first value of such a column that it does not hold, in words; None: there is none.
-        positions: of the records in the answers, by the path of their file.
+        label: the request, for errors.
+        number: distinguishes its rows from those of other requests.
+        files: relative to the staging folder.
+        values: the highest value of each watched column.
+        names: the names of its records' fields.
+        misfit: the first value that a watched column does not hold, in words; None: there is none.
+        positions: of the records in the answers, by file path.
     """
 
-    shown: str
+    label: str
     number: int
     files: Sequence[SourceFile] = ()
     values: dict[str, Any] = field(default_factory=dict)
     names: FieldNames = field(default_factory=FieldNames)
-    unfit: str | None = None
+    misfit: str | None = None
     positions: Positions = field(default_factory=dict)
 
 
-class _Part:
-    """A query that is asked, with what is seen of its records on the way: where it could be cut."""
+class _QueryPart:
+    """A query, and the lowest and highest values seen in its records, between which it can be cut."""
 
     def __init__(self, query: Query, fetcher: Fetcher) -> None:
         self.query, self._fetcher = query, fetcher
         self._lowest: Any = None
         self._highest: Any = None
 
-    def records(self, records: Iterator[Sent]) -> Iterator[Sent]:
-        """The records that belong to the part, of all that the API answers with."""
+    def records(self, records: Iterator[LocatedRecord]) -> Iterator[LocatedRecord]:
+        """Yield the records that belong to the part, of all records that the API returns."""
         fetcher, query = self._fetcher, self.query
         if not fetcher.cuts_queries:
             yield from records
             return
-        for sent in records:
-            value = fetcher.value_in(query, sent.record)
+        for located in records:
+            value = fetcher.value_in(query, located.record)
             self._highest = higher(self._highest, value)
             self._lowest = lower(self._lowest, value)
             if fetcher.belongs_to(query, value):
-                yield sent
+                yield located
 
     def halves(self, error: TooManyRecords) -> tuple[Query, Query]:
-        """Return what to ask instead.
+        """Return the two queries to send instead.
 
         Raises:
-            SourceError: there is nothing smaller.
+            SourceError: the query cannot be halved.
         """
         try:
             return self._fetcher.halves(self.query, self._lowest, self._highest)
         except CannotHalve as why:
-            raise error.not_cut(str(why)) from None
+            raise error.with_reason(str(why)) from None
 
 
 class Fetcher:
-    """Asks an API for the records of queries, and stages them: each query once a slice."""
+    """Fetches the records of queries and stages them, each query once per slice."""
 
     def __init__(
         self,
@@ -97,92 +100,104 @@ class Fetcher:
         staging: Staging,
         values: RecordValues,
     ) -> None:
-        """Use an API; nothing is opened yet."""
+        """Configure the fetcher; nothing is opened yet."""
         self._connection, self._source, self._dataflow, self._staging = connection, source, dataflow, staging
         self._values, self._zone = values, dataflow.zone
-        self._fetched: dict[str, Fetched] = {}
+        self._fetched: dict[str, StagedRequest] = {}
         self._fetched_in: Place | None = None
 
     @property
     def place(self) -> Place:
-        """Where the staged files are."""
+        """The place of the staged files."""
         return self._fetched_in or self._staging.place
 
     @property
     def named_columns(self) -> set[str]:
-        """The columns whose times tell which rows are wanted."""
+        """The columns whose times decide which rows are read."""
         window = {self._source.window_column} if self._source.window_column else set()
         return {*window, *(self._dataflow.column.columns if self._dataflow.kind == "column" else ())}
 
     def client(self, retry_for: timedelta | None = None, *, once: bool = False) -> ApiClient:
-        """Return a connection, which asks a page that fails in passing again until ``retry_for`` is over, or ``once``."""
+        """Return a client that retries transient failures for ``retry_for``, or not at all with ``once``."""
         return ApiClient(self._connection, int(self._source.max_page_bytes), retry_for=retry_for, once=once)
 
-    def fetch(self, query: Query, watched: Sequence[str] = ()) -> Fetched:
-        """The rows of a query, staged, once a slice; those of its parts if the API does not give all of them at once."""
+    def fetch(self, query: Query, watched: Sequence[str] = ()) -> StagedRequest:
+        """Return the staged rows of a query, fetched once per slice.
+
+        A query that reaches the API's record limit is replaced by its halves.
+        """
         self.forget_discarded()
         request = query.request
         cached = self._fetched.get(request.identity)
         if cached is not None and set(watched) <= cached.values.keys():
             return cached
-        fetched = Fetched(self.shown(request), len(self._fetched), values=dict.fromkeys(watched))
-        highest = {name: Highest(self._kind_fetched(query, name)) for name in watched}
-        looks = self._dataflow.unknown_fields == "check"
-        folder, waiting, attempts = f"{NUMBER}={fetched.number}", [query], 0
+        fetched = StagedRequest(self.label(request), len(self._fetched), values=dict.fromkeys(watched))
+        highest = {name: HighestValue(self._kind_before_fetch(query, name)) for name in watched}
+        collects_names = self._dataflow.unknown_fields == "check"
+        folder, pending_queries, attempts = f"{NUMBER}={fetched.number}", [query], 0
         with self.client() as client:
-            while waiting:
-                part = _Part(waiting.pop(), self)
+            while pending_queries:
+                part = _QueryPart(pending_queries.pop(), self)
                 attempts += 1
                 try:
                     with self._staging.lines(f"{folder}/page{attempts}") as lines:
                         staged = StagedRecords(lines)
-                        for sent in part.records(self.records(client, part.query.request, ahead=True)):
-                            staged.write(sent)
-                            if looks:
-                                fetched.names.add(sent.record.value)
-                            for name, seen in highest.items():
+                        for located in part.records(
+                            self.records(client, part.query.request, prefetches=True)
+                        ):
+                            staged.write(located)
+                            if collects_names:
+                                fetched.names.add(located.record.value)
+                            for name, highest_value in highest.items():
                                 try:
-                                    seen.add(self._values.to_column_value(sent.record, name, seen.kind))
+                                    highest_value.add(
+                                        self._values.to_column_value(located.record, name, highest_value.kind)
+                                    )
                                 except ValueError:
-                                    fetched.unfit = fetched.unfit or _unfit(sent, name, seen.kind)
+                                    fetched.misfit = fetched.misfit or _describe_misfit(
+                                        located, name, highest_value.kind
+                                    )
                 except TooManyRecords as error:
-                    waiting += reversed(part.halves(error))
+                    pending_queries += reversed(part.halves(error))
                 else:
                     fetched.files = [*fetched.files, *lines.files]
                     fetched.positions = {**fetched.positions, **staged.positions}
-        fetched.values = {name: seen.value for name, seen in highest.items()}
+        fetched.values = {name: highest_value.value for name, highest_value in highest.items()}
         self._fetched[request.identity] = fetched
         return fetched
 
-    def _kind_fetched(self, query: Query, column: str) -> ValueType | None:
-        """What a column holds, if that is known before its records are: a bound of a number tells not of which numbers."""
+    def _kind_before_fetch(self, query: Query, column: str) -> Kind | None:
+        """Return a column's data type if it is known before its records are.
+
+        A numeric bound does not tell which number type.
+        """
         is_text = (
             query.range is not None and query.range.column == column and isinstance(query.range.lower, str)
         )
         return "text" if is_text else self._values.kind_in(NOTHING, column)
 
     def all_records(self, client: ApiClient, query: Query) -> Iterator[JsonRecord]:
-        """All records of a query, some of them more than once if it had to be cut."""
-        waiting = [query]
-        while waiting:
-            part = _Part(waiting.pop(), self)
+        """Yield all records of a query; some occur more than once if it had to be halved."""
+        pending_queries = [query]
+        while pending_queries:
+            part = _QueryPart(pending_queries.pop(), self)
             try:
-                for sent in part.records(self.records(client, part.query.request)):
-                    yield sent.record
+                for located in part.records(self.records(client, part.query.request)):
+                    yield located.record
             except TooManyRecords as error:
-                waiting += reversed(part.halves(error))
+                pending_queries += reversed(part.halves(error))
 
     @property
     def cuts_queries(self) -> bool:
-        """Whether queries are cut that have as many records as the API gives at most."""
+        """Whether queries are halved when they reach the API's record limit."""
         return self._source.max_records is not None
 
     def halves(self, query: Query, lowest: Any, highest: Any) -> tuple[Query, Query]:
-        """Return the two parts of a query; raise CannotHalve if it has none."""
+        """Return the two halves of a query; raise CannotHalve if there are none."""
         return query.halves(self._source, self._zone, lowest, highest)
 
     def value_in(self, query: Query, record: JsonRecord) -> Any:
-        """Return the value of a record that tells which part of a query it belongs to."""
+        """Return the value that decides which part of a query a record belongs to."""
         column = query.column or (query.range.column if query.range is not None else None)
         if column is None:
             return None
@@ -198,40 +213,41 @@ class Fetcher:
         """Return whether a record with this value belongs to a part."""
         return query.column is None or query.contains(value, self._zone)
 
-    def shown(self, request: Request) -> str:
-        """A request in words, for errors."""
-        return f"API {request.method} {self._connection.redact_url(self._connection.url(request.path))}"
+    def label(self, request: Request) -> str:
+        """Return a request in words, for errors."""
+        return f"API {request.method} {self._connection.shown(self._connection.url(request.path))}"
 
-    def records(self, client: ApiClient, request: Request, *, ahead: bool = False) -> Iterator[Sent]:
-        """All records of a request.
+    def records(
+        self, client: ApiClient, request: Request, *, prefetches: bool = False
+    ) -> Iterator[LocatedRecord]:
+        """Yield all records of a request.
 
         Raises:
-            SourceError: code ``missing_column``: there are some, and none has a field that would tell whether it is wanted.
+            SourceError: code ``missing_column``: there are records, but none has a field that decides
+            whether it is read.
         """
-        named, count, has_any = self.named_columns, 0, False
-        for page in pages(client, self._source, request, ahead=ahead):
+        names, count, has_any = self.named_columns, 0, False
+        for page in iterate_pages(client, self._source, request, prefetches=prefetches):
             for number, record in enumerate(page.document.records, 1):
                 count += 1
-                has_any = has_any or not named.isdisjoint(record.value)
-                yield Sent(page.where, page.number, number, record)
-            del page  # else three are in memory when the next one is parsed
-        if count and named and not has_any:
+                has_any = has_any or not names.isdisjoint(record.value)
+                yield LocatedRecord(page.where, page.number, number, record)
+            del page  # else three pages are in memory when the next one is parsed
+        if count and names and not has_any:
             raise SourceError(
-                f"{self.shown(request)}: expected a field {' or '.join(sorted(named))} in the records of its pages, found none in"
-                f" {pluralize(count, 'record')}, so that no row would be read. Correct the names in the definition, or source.records",
+                f"{self.label(request)}: expected a field {' or '.join(sorted(names))} in the records of its iterate_pages, found none in"
+                f" {counted(count, 'record')}, so that no row would be read. Correct the names in the definition, or source.records",
                 code="missing_column",
             )
 
     def forget_discarded(self) -> None:
-        """What was fetched for a slice that is over is gone."""
+        """Forget the rows of a slice that is over."""
         folder = self._staging.folder
         if self._fetched_in is None or self._fetched_in.url != folder.url:
             self._fetched, self._fetched_in = {}, folder
 
 
-def _unfit(sent: Sent, column: str, kind: ValueType | None) -> str:
-    """What is wrong with a value that its column does not hold."""
-    expected, value = WORDS[kind] if kind is not None else "a value", sent.record.value[column]
-    return (
-        f"{sent.where}: record {sent.number}: field {column}: expected {expected}, found {json_type(value)}"
-    )
+def _describe_misfit(located: LocatedRecord, column: str, kind: Kind | None) -> str:
+    """Return what is wrong with a value that its column does not hold."""
+    expected, value = WORDS[kind] if kind is not None else "a value", located.record.value[column]
+    return f"{located.where}: record {located.number}: field {column}: expected {expected}, found {json_type(value)}"

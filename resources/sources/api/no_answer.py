@@ -1,4 +1,4 @@
-"""Why a request got no answer, in words for people."""
+"""Describe why a request got no answer."""
 
 from __future__ import annotations
 
@@ -19,21 +19,24 @@ _WORDS = {
     "ConnectionResetError": "the connection was reset",
     "ConnectionRefusedError": "the connection was refused",
 }
-"""By the class of an error, of the HTTP library or of Python."""
+"""By the name of an error class, of the HTTP library or of Python."""
 
 
-def why_no_answer(error: Exception) -> str:
-    """Return what went wrong with a connection in words for people: the texts of libraries quote addresses, and may quote headers."""
-    seen: Any = error
+def describe_connection_failure(error: Exception) -> str:
+    """Return why a connection failed, in words.
+
+    The messages of libraries are not used: they quote addresses, and may quote headers.
+    """
+    current: Any = error
     words = "the connection failed"
     for _ in range(6):
-        of_system = seen.strerror if isinstance(seen, OSError) else None
-        words = _WORDS.get(type(seen).__name__) or (of_system.lower() if of_system else words)
-        inner = getattr(seen, "reason", None) or seen.__cause__ or seen.__context__
+        system_message = current.strerror if isinstance(current, OSError) else None
+        words = _WORDS.get(type(current).__name__) or (system_message.lower() if system_message else words)
+        inner = getattr(current, "reason", None) or current.__cause__ or current.__context__
         inner = inner or next(
-            (argument for argument in getattr(seen, "args", ()) if isinstance(argument, Exception)), None
+            (argument for argument in getattr(current, "args", ()) if isinstance(argument, Exception)), None
         )
         if not isinstance(inner, Exception):
             break
-        seen = inner
+        current = inner
     return words

@@ -1,4 +1,4 @@
-"""Where an answer of an API leads, found before its records are parsed (``partitions.api.document``)."""
+"""Find where an answer leads before its records are parsed (``partitions.api.document``)."""
 
 from __future__ import annotations
 
@@ -11,17 +11,18 @@ from partitions.api.values import SentNumber
 
 
 @dataclass(frozen=True)
-class Outline:
-    """What stands beside the records of an answer, found in a tenth of the time that parsing takes, since records are passed over.
+class DocumentOutline:
+    """The contents of an answer beside its records, found in a tenth of the time of parsing.
 
-    It may tell something else than the parsed document, which decides: of a name that an object has twice, for example.
+    It may differ from the parsed document, for example if an object repeats a name; the parsed document
+    decides.
     """
 
     _whole: bytes
 
     @classmethod
-    def of(cls, text: str) -> Outline | None:
-        """Return the outline of a JSON document; None if it is none, or one with more than the standard allows."""
+    def of(cls, text: str) -> DocumentOutline | None:
+        """Return the outline of a JSON document; None if the text is not standard JSON."""
         try:
             whole = text.encode()  # of a text msgspec would keep such a copy as long as the text lives
             msgspec.json.decode(whole, type=msgspec.Raw)

@@ -1,4 +1,4 @@
-"""All pages of one request, one after another."""
+"""Iterate over all pages of one request."""
 
 from __future__ import annotations
 
@@ -23,30 +23,32 @@ from partitions.errors import SourceError
 from partitions.sources import ApiSource
 from partitions.sources.api import NEVER_EMPTY
 from resources.sources.api.answers import Answer
-from resources.sources.api.client import ApiClient, Asked, Begun
-from resources.sources.api.outline import Outline
+from resources.sources.api.client import ApiClient, PageRequest, PrefetchedPage
+from resources.sources.api.outline import DocumentOutline
 
-_NOT_THERE = frozenset(range(400, 500)) - NEVER_EMPTY
-"""Statuses of a page that is only looked at, and need not be there."""
+_MISSING_PAGE_STATUSES = frozenset(range(400, 500)) - NEVER_EMPTY
+"""Statuses that mean that a probed page does not exist."""
 
 
 class TooManyRecords(SourceError):
-    """A request has as many records as the API gives at most, so that there may be more."""
+    """A request returned as many records as the API allows, so that there may be more."""
 
     code = RecordLimitReached.code
 
-    def not_cut(self, why: str) -> SourceError:
-        """Return the error for a request that cannot be cut into smaller ones."""
-        said, _, remedy = self.message.partition(". Nothing")
-        return SourceError(f"{said}, and it cannot be cut in halves: {why}. Nothing{remedy}", code=self.code)
+    def with_reason(self, why: str) -> SourceError:
+        """Return the error for a request that cannot be halved, with the reason."""
+        text_start, _, remedy = self.message.partition(". Nothing")
+        return SourceError(
+            f"{text_start}, and it cannot be cut in halves: {why}. Nothing{remedy}", code=self.code
+        )
 
 
-class Page(NamedTuple):
+class AnswerPage(NamedTuple):
     """A page that was read.
 
     Attributes:
         number: from 1.
-        document: what it holds.
+        document: its contents.
         where: the request and the page, for errors.
     """
 
@@ -55,130 +57,139 @@ class Page(NamedTuple):
     where: str
 
 
-class _Read(NamedTuple):
-    """A page whose records are known."""
+class _ParsedPage(NamedTuple):
+    """A page with parsed records."""
 
     document: Document
-    seen: PageInfo
+    info: PageInfo
 
 
-class _Received(NamedTuple):
-    """A page that has come whole, of which it is known where it seems to lead."""
+class _UnparsedPage(NamedTuple):
+    """A complete page before its records are parsed, with the page that it seems to lead to."""
 
     answer: Answer
-    seems: PageInfo
+    outline_info: PageInfo
 
 
-def pages(client: ApiClient, source: ApiSource, request: Request, *, ahead: bool = False) -> Iterator[Page]:
+def iterate_pages(
+    client: ApiClient, source: ApiSource, request: Request, *, prefetches: bool = False
+) -> Iterator[AnswerPage]:
     """Yield the pages of a request.
 
     Args:
         client: of the API.
-        source: what is asked.
+        source: the definition of the source.
         request: without its pages.
-        ahead: whether the next page is asked for while one is in use, for who reads all of them; at most two are in memory, and one request is
-            under way. By a cursor or a link it is asked for before the records of the page that has come are read: these take longer.
+        prefetches: whether the next page is requested while one is in use, for callers that read all
+        pages. At most two pages are in memory, and one request is pending. A cursor or link is followed
+        before the records of its page are parsed, since parsing takes longer.
 
     Raises:
-        SourceError: the API refuses, answers with something else than expected, or its pages do not end.
+        SourceError: the API refuses, sends an unexpected answer, or its pages do not end.
         SourceUnreachable: it does not answer.
     """
-    return iter(_Pages(client, source, request, ahead=ahead))
+    return iter(_PageIterator(client, source, request, prefetches=prefetches))
 
 
-class _Pages:
-    """The walk over the pages of one request, and the page that is asked for while another one is in use."""
+class _PageIterator:
+    """The walk over the pages of one request, with the page that is prefetched meanwhile."""
 
-    def __init__(self, client: ApiClient, source: ApiSource, request: Request, *, ahead: bool) -> None:
-        self._client, self._source, self._request, self._ahead = client, source, request, ahead
+    def __init__(self, client: ApiClient, source: ApiSource, request: Request, *, prefetches: bool) -> None:
+        self._client, self._source, self._request, self._prefetches = client, source, request, prefetches
         self._in_body = source.paging is not None and source.paging.location == "body"
         self._walk = PageWalk(
             source.paging,
             source.max_pages,
-            total=_total_place(source),
+            total=_total_location(source),
             max_records=source.max_records,
             fixed_parameters=frozenset(client.connection.params),
         )
-        self._coming: Begun[_Read | _Received] | None = None
-        self._asked_ahead: Position | None = None
+        self._prefetched: PrefetchedPage[_ParsedPage | _UnparsedPage] | None = None
+        self._prefetched_position: Position | None = None
 
-    def __iter__(self) -> Iterator[Page]:
+    def __iter__(self) -> Iterator[AnswerPage]:
         walk = self._walk
         while walk.position is not None:
             page = self._current_page()
             read = self._answer(page)
             failure: SourceError | None = None
             try:
-                counts = walk.advance(read.seen)
+                counts = walk.advance(read.info)
             except RecordLimitReached as error:
                 counts, failure = True, _failure(self._client, page, error)
             except PagingError as error:
                 raise _failure(self._client, page, error) from None
-            self._ask_ahead(ends=failure is not None)
+            self._prefetch_next(ends=failure is not None)
             document, number, where = read.document, page.number, self._client.where(page)
-            del read, page  # two pages are in memory, not three
+            del read, page  # two iterate_pages are in memory, not three
             if counts:
-                yield Page(number, document, where)
+                yield AnswerPage(number, document, where)
             if failure is not None:
                 raise failure
             del document
 
-    def _current_page(self) -> Asked:
+    def _current_page(self) -> PageRequest:
         walk = self._walk
         assert walk.position is not None
-        return self._page(walk.position, walk.number, is_promised=walk.is_promised, is_look=walk.is_probe)
+        return self._page(walk.position, walk.number, is_promised=walk.is_promised, is_probe=walk.is_probe)
 
-    def _page(self, position: Position, number: int, *, is_promised: bool, is_look: bool = False) -> Asked:
+    def _page(
+        self, position: Position, number: int, *, is_promised: bool, is_probe: bool = False
+    ) -> PageRequest:
         source = self._source
         ignored = () if is_promised else source.ignore_http_codes
-        return Asked(
+        return PageRequest(
             self._request.at(position, in_body=self._in_body),
             position,
             number,
-            _NOT_THERE if is_look else ignored,
-            _behind_last(source, number) if not is_promised else None,
-            is_look,
+            _MISSING_PAGE_STATUSES if is_probe else ignored,
+            _past_end_remedy(source, number) if not is_promised else None,
+            is_probe,
         )
 
-    def _answer(self, page: Asked) -> _Read:
-        """Return a page. If it tells where the next one is before its records are read, the next one is asked for at once."""
-        coming, self._coming, self._asked_ahead = self._coming, None, None
-        answer = self._client.ask(page, self._received) if coming is None else self._client.end(coming)
-        if isinstance(answer, _Read):
+    def _answer(self, page: PageRequest) -> _ParsedPage:
+        """Return a page; prefetch the next one first if its position is known before parsing."""
+        prefetched, self._prefetched, self._prefetched_position = self._prefetched, None, None
+        answer = (
+            self._client.fetch(page, self._received)
+            if prefetched is None
+            else self._client.await_prefetched(prefetched)
+        )
+        if isinstance(answer, _ParsedPage):
             return answer
-        self._asked_ahead = self._walk.leads_to(answer.seems)
-        if self._asked_ahead is not None:
-            following = self._page(self._asked_ahead, page.number + 1, is_promised=True)
-            self._coming = self._client.begin(following, self._received)
+        self._prefetched_position = self._walk.leads_to(answer.outline_info)
+        if self._prefetched_position is not None:
+            next_page = self._page(self._prefetched_position, page.number + 1, is_promised=True)
+            self._prefetched = self._client.prefetch(next_page, self._received)
         try:
             return _read(self._source, answer.answer)
         except DocumentError as error:
             raise self._client.refusal(page, error) from None
 
-    def _ask_ahead(self, *, ends: bool) -> None:
-        """Ask for the page that follows, unless that is under way, or none follows."""
-        following = self._walk.position if self._ahead and not ends else None
-        if following is None:
-            self._coming = None
-        elif following != self._asked_ahead:
-            self._coming = self._client.begin(self._current_page(), self._received)
+    def _prefetch_next(self, *, ends: bool) -> None:
+        """Prefetch the next page, unless that is pending, or there is none."""
+        next_page = self._walk.position if self._prefetches and not ends else None
+        if next_page is None:
+            self._prefetched = None
+        elif next_page != self._prefetched_position:
+            self._prefetched = self._client.prefetch(self._current_page(), self._received)
 
-    def _received(self, answer: Answer) -> _Read | _Received:
-        early = _received(self._source, answer) if self._ahead else None
-        return early or _read(self._source, answer)
+    def _received(self, answer: Answer) -> _ParsedPage | _UnparsedPage:
+        unparsed = _received(self._source, answer) if self._prefetches else None
+        return unparsed or _read(self._source, answer)
 
 
-def _failure(client: ApiClient, page: Asked, error: PagingError) -> SourceError:
-    """The error for pages that do not lead to all records."""
-    said = client.connection.hide(str(error))
-    text = f"{client.where(page)}: {said}. Nothing of this slice was saved; {error.remedy}"
+def _failure(client: ApiClient, page: PageRequest, error: PagingError) -> SourceError:
+    """Return the error for pages that do not lead to all records."""
+    text_start = client.connection.hide(str(error))
+    text = f"{client.where(page)}: {text_start}. Nothing of this slice was saved; {error.remedy}"
     return (
         TooManyRecords(text) if isinstance(error, RecordLimitReached) else SourceError(text, code=error.code)
     )
 
 
-def _behind_last(source: ApiSource, number: int) -> str | None:
-    """What to do about a refusal of a page that may lie behind the last."""
+def _past_end_remedy(source: ApiSource, number: int) -> str | None:
+    """Return the remedy for a refused page that may lie after the last; None if it cannot."""
     if number == 1 or not isinstance(source.paging, NumberedPaging):
         return None
     return (
@@ -187,19 +198,22 @@ def _behind_last(source: ApiSource, number: int) -> str | None:
     )
 
 
-def _received(source: ApiSource, answer: Answer) -> _Received | None:
-    """The page, and where it seems to lead; None if its records must be read to know that it is whole, or where it leads."""
+def _received(source: ApiSource, answer: Answer) -> _UnparsedPage | None:
+    """Return a page with the position that it seems to lead to.
+
+    None if only its parsed records tell whether it is complete, or where it leads.
+    """
     if answer.is_empty or answer.is_lines or not isinstance(source.paging, Cursor | NextLink):
         return None
-    outline = Outline.of(answer.text)
-    return _Received(answer, _seen(source, answer, outline.at, PageInfo(0))) if outline else None
+    outline = DocumentOutline.of(answer.text)
+    return _UnparsedPage(answer, _page_info(source, answer, outline.at, PageInfo(0))) if outline else None
 
 
 def _document(source: ApiSource, answer: Answer) -> Document:
     if answer.is_empty:
         return Document((), None)
     if answer.is_lines:
-        if not answer.proves_end and _total_place(source) is None:
+        if not answer.proves_end and _total_location(source) is None:
             raise DocumentError(
                 "lines whose end is proved, by a Content-Length, chunks or gzip",
                 "some that end where the connection does, so that a part may be missing",
@@ -211,43 +225,43 @@ def _document(source: ApiSource, answer: Answer) -> Document:
     )
 
 
-def _read(source: ApiSource, answer: Answer) -> _Read:
+def _read(source: ApiSource, answer: Answer) -> _ParsedPage:
     document = _document(source, answer)
-    seen = PageInfo(len(document.records))
+    info = PageInfo(len(document.records))
     if source.paging is not None:
-        seen = replace(seen, records=frozenset(hash(record.text) for record in document.records))
-    return _Read(document, _seen(source, answer, document.at, seen))
+        info = replace(info, records=frozenset(hash(record.text) for record in document.records))
+    return _ParsedPage(document, _page_info(source, answer, document.at, info))
 
 
-def _seen(source: ApiSource, answer: Answer, at: Callable[[str], Any], seen: PageInfo) -> PageInfo:
-    """What an answer says of all pages, beside its records.
+def _page_info(source: ApiSource, answer: Answer, at: Callable[[str], Any], info: PageInfo) -> PageInfo:
+    """Return the contents of an answer beside its records.
 
     Args:
-        source: what is asked.
+        source: the definition of the source.
         answer: of the API.
-        at: the value at a dotted path of the answer.
-        seen: what is known of its records.
+        at: returns the value at a dotted path of the answer.
+        info: what is known about its records.
     """
     paging = source.paging
-    if _total_place(source) is not None:
+    if _total_location(source) is not None:
         total = answer.headers.get(source.total_header) if source.total_header else at(source.total or "")
-        seen = replace(seen, total=0 if answer.is_empty and total is None else total)
+        info = replace(info, total=0 if answer.is_empty and total is None else total)
     if paging is None:
-        return seen
+        return info
     if isinstance(paging, NextLink):
         link = at(paging.next) if paging.next is not None else answer.next_link
-        following = urljoin(answer.url, link) if isinstance(link, str) and link else link
-        seen = replace(seen, next=following, address=answer.url)
+        next_page = urljoin(answer.url, link) if isinstance(link, str) and link else link
+        info = replace(info, next=next_page, address=answer.url)
     elif isinstance(paging, Cursor):
         cursor = answer.headers.get(paging.header) if paging.header else at(paging.next or "")
-        seen = replace(seen, next=cursor)
+        info = replace(info, next=cursor)
     return replace(
-        seen,
+        info,
         more=at(paging.more) if paging.more is not None else None,
         end=at(paging.end) if paging.end is not None else None,
     )
 
 
-def _total_place(source: ApiSource) -> str | None:
-    """Where answers say how many records there are, for people; None: nowhere."""
+def _total_location(source: ApiSource) -> str | None:
+    """Return where answers report the total number of records, for errors; None: nowhere."""
     return source.total or (source.total_header and f"the header {source.total_header}")

@@ -1,4 +1,4 @@
-"""Where staged records came from: the page and the place in it, so that an error about a line names what the API has sent."""
+"""The origin of staged records, so that an error about a line names the API's page and record."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from resources.staging import StagedLines
 _LINE = re.compile(r"(?:^|(?<=; ))line (\d+): ")
 
 
-class Sent(NamedTuple):
+class LocatedRecord(NamedTuple):
     """A record with its position.
 
     Attributes:
         where: the request and the page, for errors.
-        page: its number, from 1.
+        page: the number of the page, from 1.
         number: of the record in the page, from 1.
-        record: itself.
+        record: the record.
     """
 
     where: str
@@ -29,8 +29,8 @@ class Sent(NamedTuple):
     record: JsonRecord
 
 
-class _Run(NamedTuple):
-    """Records of one page that follow each other in a staged file, from one line on."""
+class _RecordSpan(NamedTuple):
+    """Consecutive records of one page in a staged file, starting at a line."""
 
     line: int
     where: str
@@ -38,61 +38,61 @@ class _Run(NamedTuple):
     number: int
 
 
-Positions = Mapping[str, Sequence[_Run]]
-"""By the path of a staged file: its runs, in order."""
+Positions = Mapping[str, Sequence[_RecordSpan]]
+"""By the path of a staged file: its spans, in order."""
 
 
 class StagedRecords:
-    """Writes records as staged lines, and keeps where they came from."""
+    """Writes records as staged lines, and stores their origin."""
 
     def __init__(self, lines: StagedLines) -> None:
-        """Write into files that are open as long as the records come."""
+        """Write into files that stay open while records arrive."""
         self._lines = lines
-        self._runs: list[list[_Run]] = []
+        self._spans: list[list[_RecordSpan]] = []
         self._line = 0
-        self._last: tuple[str, int] = ("", 0)
+        self._last_record: tuple[str, int] = ("", 0)
 
-    def write(self, sent: Sent) -> None:
+    def write(self, located: LocatedRecord) -> None:
         """Write a record.
 
         Raises:
             SourceError: the lake cannot be written.
         """
-        if len(self._runs) == len(self._lines.files):
-            self._runs.append([])
-            self._line, self._last = 0, ("", 0)
+        if len(self._spans) == len(self._lines.files):
+            self._spans.append([])
+            self._line, self._last_record = 0, ("", 0)
         self._line += 1
-        if self._last != (sent.where, sent.number - 1):
-            self._runs[-1].append(_Run(self._line, sent.where, sent.page, sent.number))
-        self._last = (sent.where, sent.number)
-        self._lines.write(sent.record.text.encode())
+        if self._last_record != (located.where, located.number - 1):
+            self._spans[-1].append(_RecordSpan(self._line, located.where, located.page, located.number))
+        self._last_record = (located.where, located.number)
+        self._lines.write(located.record.text.encode())
 
     @property
     def positions(self) -> Positions:
-        """Where the records of the files came from, once these are closed."""
-        return {file.path: runs for file, runs in zip(self._lines.files, self._runs, strict=True)}
+        """The origin of the records of each file; complete once the files are closed."""
+        return {file.path: spans for file, spans in zip(self._lines.files, self._spans, strict=True)}
 
 
-def with_positions(why: str, request: str, runs: Sequence[_Run]) -> str:
-    """Return what is wrong with a staged file as what is wrong with answers: the first line that is told tells the page, each its record.
+def with_positions(why: str, request: str, spans: Sequence[_RecordSpan]) -> str:
+    """Return a fault of a staged file as a fault of answers: lines become pages and records.
 
     Args:
-        why: what is wrong; ``line N: …`` is about a record.
-        request: what is named if no line is told.
-        runs: of the file.
+        why: the fault; ``line N: …`` refers to a record.
+        request: named if the fault refers to no line.
+        spans: of the file.
     """
     first = _LINE.match(why)
-    where = _run_of(runs, int(first[1])).where if first and runs else request
+    where = _find_span(spans, int(first[1])).where if first and spans else request
 
     def record(line: re.Match[str]) -> str:
-        if not runs:
+        if not spans:
             return f"record {line[1]}: "
-        run = _run_of(runs, int(line[1]))
-        page = "" if run.where == where else f"page {run.page}, "
-        return f"{page}record {run.number + int(line[1]) - run.line}: "
+        span = _find_span(spans, int(line[1]))
+        page = "" if span.where == where else f"page {span.page}, "
+        return f"{page}record {span.number + int(line[1]) - span.line}: "
 
     return f"{where}: {_LINE.sub(record, why)}"
 
 
-def _run_of(runs: Sequence[_Run], line: int) -> _Run:
-    return runs[bisect_right(runs, line, key=lambda run: run.line) - 1]
+def _find_span(spans: Sequence[_RecordSpan], line: int) -> _RecordSpan:
+    return spans[bisect_right(spans, line, key=lambda span: span.line) - 1]

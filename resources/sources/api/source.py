@@ -1,7 +1,8 @@
-"""Rows of an HTTP API: fetched page by page, staged below the lake, and read by Spark from there (docs/reference/apis.md).
+"""Rows of an HTTP API: fetched page by page, staged below the lake, and read by Spark.
 
-Every request asks for at least the rows that are wanted. What came beside them is filtered in Spark by the predicate that deletes and checks
-use, so an API that takes no notice of its parameters doubles no row.
+Every request asks for at least the rows of its slice. Spark filters out all others with the predicate that
+deletes and checks use, so an API that ignores its parameters duplicates no row. See
+docs/reference/apis.md.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from resources.connections.api import ApiConnection
 from resources.dialects.predicates import predicate_sql
 from resources.dialects.spark import SPARK
 from resources.sources.api.fetching import Fetcher
-from resources.sources.api.pages import pages
+from resources.sources.api.pages import iterate_pages
 from resources.sources.api.record_values import RecordValues, higher
 from resources.sources.api.sampling import SchemaSample
 from resources.sources.api.staged_rows import StagedRows
@@ -47,25 +48,25 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _SAMPLE_REQUESTS = 20
-"""Requests that are asked until one has a record to infer a schema from."""
+"""How many requests are tried until one has a record to infer a schema from."""
 
-_LOOK = timedelta(seconds=20)
-"""How long a short look asks for a page again that fails in passing: a sensor's tick has a minute."""
+_LOOK_TIME = timedelta(seconds=20)
+"""How long a short look retries a page: a sensor's tick has a minute."""
 
 
 class ApiRows(RowSource, ReadsAbove, TellsCuts, TellsLacking, ListsRows):
-    """Reads an API."""
+    """A source of rows from an API."""
 
     def __init__(
         self, connection: ApiConnection, source: ApiSource, dataflow: Dataflow, staging: Staging
     ) -> None:
-        """Use an API; nothing is opened yet.
+        """Configure the source; nothing is opened yet.
 
         Args:
-            connection: how it is reached.
-            source: what is read of it.
-            dataflow: which the source is of.
-            staging: where rows are put for Spark.
+            connection: how to reach the API.
+            source: its definition.
+            dataflow: the dataflow of the source.
+            staging: where rows are staged for Spark.
         """
         self._source, self._dataflow = source, dataflow
         self._zone: tzinfo = dataflow.zone
@@ -78,10 +79,10 @@ class ApiRows(RowSource, ReadsAbove, TellsCuts, TellsLacking, ListsRows):
     # The schema
 
     def pin(self, spark: SparkSession) -> str | None:
-        """The declared schema, or what the first pages hold; None if they hold nothing.
+        """Return the declared schema, or that of the first pages; None if they have no records.
 
         Raises:
-            ConfigurationError: a column that the definition names is not there, or cannot be compared.
+            ConfigurationError: a column that the definition names is missing, or cannot be compared.
             SourceError: the API refuses, or does not answer.
         """
         return self._sample.pin(
@@ -89,7 +90,7 @@ class ApiRows(RowSource, ReadsAbove, TellsCuts, TellsLacking, ListsRows):
         )
 
     def pin_sample(self, spark: SparkSession, extents: Sequence[Extent]) -> str | None:
-        """The same, by the first pages of these extents.
+        """Return the declared schema, or that of the first pages of these extents; None without records.
 
         Raises:
             ConfigurationError, SourceError: as :meth:`pin`.
@@ -101,7 +102,7 @@ class ApiRows(RowSource, ReadsAbove, TellsCuts, TellsLacking, ListsRows):
 
     @override
     def check_schema(self, spark: SparkSession, pinned: str, dataflow: str) -> None:
-        """Compare ``source.schema`` with what was pinned; the fields of rows are compared when they are read.
+        """Compare ``source.schema`` with the pinned schema; fields of rows are compared on reading.
 
         Raises:
             SchemaError: reason ``incompatible_schema``.
@@ -112,9 +113,9 @@ class ApiRows(RowSource, ReadsAbove, TellsCuts, TellsLacking, ListsRows):
 
     @override
     def listed(self, columns: Sequence[str]) -> Iterator[Mapping[str, Any]]:
-        """The records of all pages, in their order. A page that fails is asked for once: the next look asks again anyway."""
-        with self._fetcher.client(_LOOK, once=True) as client:
-            for page in pages(client, self._source, sample_request(self._source)):
+        """Yield the records of all pages in order; pages are not retried, since the next look does that."""
+        with self._fetcher.client(_LOOK_TIME, once=True) as client:
+            for page in iterate_pages(client, self._source, sample_request(self._source)):
                 for record in page.document.records:
                     yield record.value
 
@@ -124,38 +125,39 @@ class ApiRows(RowSource, ReadsAbove, TellsCuts, TellsLacking, ListsRows):
         extents: Sequence[Extent],
         pinned: str,
     ) -> DataFrame:
-        """Exactly the rows of these extents, with the pinned columns in their order. They are fetched and staged now.
+        """Return exactly the rows of these extents, with the pinned columns; fetch and stage them first.
 
         Raises:
-            ConfigurationError, PlanError: nothing tells a row's window or unit, or a request cannot say them.
-            SourceError: the API refuses, does not answer, or answers with something else than expected.
+            ConfigurationError, PlanError: nothing identifies a row's window or unit, or a request cannot
+            express them.
+            SourceError: the API refuses, does not answer, or sends an unexpected answer.
         """
-        asked = self._asked_for(split_disjoint(extents), pinned)
-        return strict(self._staged.read(spark, asked, pinned), pinned_struct(pinned))
+        queries = self._queries_for(split_disjoint(extents), pinned)
+        return strict(self._staged.read(spark, queries, pinned), pinned_struct(pinned))
 
     def numbered(self, spark: SparkSession, extents: Sequence[Extent], pinned: str) -> DataFrame:
-        """The same for extents of one unit each, with the number of each in the column ``NUMBER``.
+        """Return the rows of extents of one unit each, with the extent's number in column ``NUMBER``.
 
         Raises:
-            ConfigurationError, PlanError, SourceError: as for :meth:`read`.
+            ConfigurationError, PlanError, SourceError: as :meth:`read`.
         """
         from pyspark.sql.types import IntegerType, StructField, StructType
 
         schema = pinned_struct(pinned)
         more = StructType([*schema.fields, StructField(NUMBER, IntegerType())])
-        return strict(self._staged.read(spark, self._asked_for(extents, pinned), pinned), more)
+        return strict(self._staged.read(spark, self._queries_for(extents, pinned), pinned), more)
 
-    def _asked_for(self, extents: Sequence[Extent], pinned: str) -> list[tuple[Query, str]]:
-        """A query for each extent, with the condition that its rows meet."""
+    def _queries_for(self, extents: Sequence[Extent], pinned: str) -> list[tuple[Query, str]]:
+        """Return a query for each extent, with the SQL condition of its rows."""
         source = self._source
-        said = frozenset({"start", "end"}) if source.sends_window else frozenset()
+        sent_bounds = frozenset({"start", "end"}) if source.sends_window else frozenset()
         pinned_kinds = self._values.pinned = kinds(pinned_struct(pinned))
         columns = WindowColumns(
             pinned_kinds,
             source.window_column,
             source.unit_columns,
             self._zone,
-            source.placeholders | said,
+            source.placeholders | sent_bounds,
         )
         kind = pinned_kinds.get(source.window_column or "")
         return [
@@ -169,37 +171,43 @@ class ApiRows(RowSource, ReadsAbove, TellsCuts, TellsLacking, ListsRows):
     # Rows above a column watermark
 
     def in_one_look(self, ask: Callable[[ReadsAbove], T], seconds: float | None = None) -> T:
-        """Ask for each page once if there is a limit: the sensor and ``list`` look again anyway. An API answers as of no moment."""
-        if seconds is None:
-            return ask(self)  # it keeps what it has fetched
-        look = copy(self)
-        look._asks_once = True
-        return ask(look)
+        """Run a short look; with a limit, pages are not retried, since sensor and ``list`` look again.
 
-    def observe(self, columns: Sequence[str], now: datetime) -> SourceObservation:
-        """Ask nothing: the clock is the run's, and of the columns only a declared schema tells."""
+        An API has no snapshot that the look could read.
+        """
+        if seconds is None:
+            return ask(self)  # reuses the staged rows
+        short_look = copy(self)
+        short_look._asks_once = True
+        return ask(short_look)
+
+    def observe(self, columns: Sequence[str], now: datetime) -> Observed:
+        """Return the run's time and the declared data types, without a request."""
         declared_kinds = {
-            name: kind for name in columns if (kind := self._values.declared.get(name)) is not None
+            name: kind for name in columns if (kind := self._values.declared_kinds.get(name)) is not None
         }
         sent = (
             self._source.bounds(self._zone).floored if self._source.watermark_to_param is not None else None
         )
         return SourceObservation(now, declared_kinds, {}, highest_sendable=sent)
 
-    def look_at(self, columns: Sequence[str]) -> Mapping[str, ValueType | None]:
-        """Read pages until each column has a value, and tell what columns of their records hold."""
-        with self._fetcher.client(_LOOK) as client:
+    def look_at(self, columns: Sequence[str]) -> Mapping[str, Kind | None]:
+        """Read pages until each column has a value, and return the columns' data types."""
+        with self._fetcher.client(_LOOK_TIME) as client:
             records = [
-                sent.record for sent in self._sample.sampled(client, sample_request(self._source), columns, 1)
+                sent.record
+                for sent in self._sample.sample_records(client, sample_request(self._source), columns, 1)
             ]
         if not records:
             return dict.fromkeys(columns)
-        there = [name for name in columns if any(name in record.value for record in records)]
-        return {name: kind_of_values(record.value.get(name) for record in records) for name in there}
+        present_columns = [name for name in columns if any(name in record.value for record in records)]
+        return {
+            name: kind_of_values(record.value.get(name) for record in records) for name in present_columns
+        }
 
     @override
-    def cuts(self, range_: ColumnRange, rows: int, most: int) -> Sequence[Any]:
-        """The ends of ``watermark_param_range``; an API does not count rows."""
+    def cuts(self, range_: Range, rows: int, most: int) -> Sequence[Any]:
+        """Return the ends of ``watermark_param_range`` inside a range; an API does not count rows."""
         split = self._source.watermark_param_range
         if split is None or not (isinstance(range_.lower, date) and isinstance(range_.upper, date)):
             return ()
@@ -211,45 +219,45 @@ class ApiRows(RowSource, ReadsAbove, TellsCuts, TellsLacking, ListsRows):
             if end != upper
         ]
         floored = self._source.bounds(self._zone).floored
-        said = dict.fromkeys(end.date() if is_day else floored(end) for end in ends)
-        # In an hour that a clock repeats, several ends may be said by one text.
-        return [end for end in said if range_.holds_inside(end)]
+        sent_bounds = dict.fromkeys(end.date() if is_day else floored(end) for end in ends)
+        # In a repeated hour several ends may have the same text.
+        return [end for end in sent_bounds if range_.holds_inside(end)]
 
     def holds_any(self, rows: Predicate) -> bool:
-        """Read pages until one holds such a row; of an API that is told the lower bound the first has one."""
+        """Return whether a page has such a row; the first page has, if the API receives the lower bound."""
         column_kinds = {name: self._values.kind_in(rows, name) for name in columns_of(rows)}
-        with self._fetcher.client(_LOOK, once=self._asks_once) as client:
+        with self._fetcher.client(_LOOK_TIME, once=self._asks_once) as client:
             return any(
                 self._values.may_match(rows, record, column_kinds)
-                for query in self._above(rows)
+                for query in self._queries_above(rows)
                 for record in self._fetcher.all_records(client, query)
             )
 
     def highest(self, column: str, rows: Predicate) -> Any:
-        """Read all pages."""
+        """Return the highest value of a column, reading all pages."""
         highest: Any = None
         column_kinds = {name: self._values.kind_in(rows, name) for name in (column, *columns_of(rows))}
         with self._fetcher.client() as client:
-            for query in self._above(rows):
+            for query in self._queries_above(rows):
                 for record in self._fetcher.all_records(client, query):
                     if self._values.may_match(rows, record, column_kinds):
                         highest = higher(highest, self._values.value(record, column, column_kinds[column]))
         return highest
 
     def fetched_up_to(self, rows: Predicate, columns: Sequence[str]) -> Mapping[str, Any]:
-        """Fetch and stage rows, and tell the highest value of columns in them; None: none has a value.
+        """Fetch and stage rows, and return the highest value of each column; None: it has no value.
 
         Raises:
-            SourceError: the API refuses, does not answer, or answers with something else than expected.
+            SourceError: the API refuses, does not answer, or sends an unexpected answer.
         """
         highest: dict[str, Any] = dict.fromkeys(columns)
-        for query in self._above(rows):
+        for query in self._queries_above(rows):
             fetched = self._fetcher.fetch(query, columns)
             for name in columns:
                 highest[name] = higher(highest[name], fetched.values.get(name))
-            if fetched.unfit is not None and None in highest.values():
+            if fetched.misfit is not None and None in highest.values():
                 raise SourceError(
-                    f"{fetched.unfit}. Nothing of this slice was loaded: {self._staged.remedy(BAD_RECORD)}",
+                    f"{fetched.misfit}. Nothing of this slice was loaded: {self._staged.remedy(BAD_RECORD)}",
                     code=BAD_RECORD,
                 )
         return highest
@@ -260,33 +268,31 @@ class ApiRows(RowSource, ReadsAbove, TellsCuts, TellsLacking, ListsRows):
         parts: Sequence[Predicate],
         pinned: str,
     ) -> DataFrame:
-        """Fetch and stage the rows of the parts, one after another, unless that was done for the same bounds; with the pinned columns."""
-        asked: list[tuple[Query, str]] = []
+        """Return the rows of the parts with the pinned columns; fetch and stage those not yet staged."""
+        queries: list[tuple[Query, str]] = []
         for part in parts:
-            above, earlier = self._above(part), list[str]()
+            above, earlier = self._queries_above(part), list[str]()
             for query in above:
-                condition = predicate_sql(
-                    part if len(above) == 1 or query.range is None else query.range.rows, SPARK
-                )
-                # A row that two columns make new came with the request of the first.
-                apart = [f"NOT coalesce({clause}, false)" for clause in earlier]
-                asked.append((query, " AND ".join([f"({condition})", *apart])))
+                condition = sql(part if len(above) == 1 or query.range is None else query.range.rows, SPARK)
+                # A row that is new in two columns is read by the first column's request.
+                exclusions = [f"NOT coalesce({clause}, false)" for clause in earlier]
+                queries.append((query, " AND ".join([f"({condition})", *exclusions])))
                 earlier.append(f"({condition})")
-        return strict(self._staged.read(spark, asked, pinned), pinned_struct(pinned))
+        return strict(self._staged.read(spark, queries, pinned), pinned_struct(pinned))
 
-    def _above(self, rows: Predicate) -> list[Query]:
-        asked = requests_above(self._source, ranges_of(rows), self._zone)
+    def _queries_above(self, rows: Predicate) -> list[Query]:
+        queries = requests_above(self._source, ranges_of(rows), self._zone)
         columns = self._dataflow.column.columns
-        whole = ColumnRange(columns[0], None, None) if len(columns) == 1 else None
-        return [Query(request, range_ or whole) for request, range_ in asked]
+        whole = Range(columns[0], None, None) if len(columns) == 1 else None
+        return [Query(request, range_ or whole) for request, range_ in queries]
 
     @override
-    def lacking(self, spark: SparkSession, pinned: str) -> Sequence[LackingColumn]:
-        """Return the pinned columns that no record of the rows that were read last has."""
+    def lacking(self, spark: SparkSession, pinned: str) -> Sequence[Lacking]:
+        """Return the pinned columns that no record of the last read has."""
         return self._staged.lacking(pinned)
 
     def failure(self, error: Exception) -> SourceError | None:
-        """The SourceError for a record that made a write fail; None if it was none."""
+        """Return the SourceError for a record that made a write fail; None if no record did."""
         return self._staged.failure(error)
 
 

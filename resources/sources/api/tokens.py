@@ -1,4 +1,4 @@
-"""Tokens that an authorization server gives to a client: OAuth 2.0, client credentials (RFC 6749, section 4.4)."""
+"""Access tokens from an authorization server: OAuth 2.0 client credentials (RFC 6749, 4.4)."""
 
 from __future__ import annotations
 
@@ -7,55 +7,55 @@ from typing import TYPE_CHECKING, Any
 
 from partitions.errors import SourceError, shorten_to_line
 from resources.connections.api import ApiConnection
-from resources.sources.api.no_answer import why_no_answer
+from resources.sources.api.no_answer import describe_connection_failure
 
 if TYPE_CHECKING:
     import requests
 
 _SECONDS = 30.0
-"""For an answer, and how long before its end a token is not used any more, at most."""
-_USUAL_SECONDS = 300.0
-"""How long a token is used whose end the server does not tell."""
-_MOST_BYTES = 1 << 20
-_QUOTED = 300
+"""The timeout of an answer, and the longest margin before a token's expiry, in seconds."""
+_DEFAULT_LIFETIME = 300.0
+"""The lifetime of a token without ``expires_in``, in seconds."""
+_MAX_BYTES = 1 << 20
+_MAX_QUOTED_LETTERS = 300
 
 
-class PassingRefusal(Exception):
-    """No token now; there may be one the next time. Its text shows no secret."""
+class TransientRefusal(Exception):
+    """A token request that a retry may cure; its text contains no secret."""
 
 
 def bearer_token(connection: ApiConnection, session: requests.Session) -> str:
-    """Return a token for an API: the one that was given last, or a new one.
+    """Return a token for an API: the current one, or a new one after its expiry.
 
     Args:
-        connection: with a ``token_url``.
-        session: that asks for it.
+        connection: has a ``token_url``.
+        session: sends the request.
 
     Raises:
-        PassingRefusal: the server does not answer, or is in trouble.
-        SourceError: code ``source_denied``: it gives none.
+        TransientRefusal: the server does not answer, or has a problem.
+        SourceError: code ``source_denied``: it returns no token.
     """
-    given = connection.access_token
-    if given.text is None or time.monotonic() >= given.ends:
-        text, seconds = _asked_for(connection, session)
-        given.replace(text, time.monotonic() + seconds - min(_SECONDS, seconds / 2))
+    state = connection.given
+    if state.text is None or time.monotonic() >= state.ends:
+        text, seconds = _request_token(connection, session)
+        state.replace(text, time.monotonic() + seconds - min(_SECONDS, seconds / 2))
         return text
-    return given.text
+    return state.text
 
 
 def forget_token(connection: ApiConnection) -> bool:
-    """Use the token no more, since the API does not let it in; return whether it did before, so that a new one may help.
+    """Discard a token that the API refused; return whether it worked before, so that a new one may.
 
-    Its text is kept, so that no error shows it.
+    The text is kept, so that errors still mask it.
     """
-    given = connection.access_token
-    was_accepted = given.is_accepted
-    given.ends, given.is_accepted = 0.0, False
+    state = connection.given
+    was_accepted = state.is_accepted
+    state.ends, state.is_accepted = 0.0, False
     return was_accepted
 
 
-def _asked_for(connection: ApiConnection, session: requests.Session) -> tuple[str, float]:
-    """A new token, and for how many seconds it serves."""
+def _request_token(connection: ApiConnection, session: requests.Session) -> tuple[str, float]:
+    """Return a new token, and its lifetime in seconds."""
     import requests
     from urllib3.exceptions import HTTPError
 
@@ -73,26 +73,28 @@ def _asked_for(connection: ApiConnection, session: requests.Session) -> tuple[st
     settings = session.merge_environment_settings(url, {}, True, None, None)
     try:
         with session.send(request, timeout=_SECONDS, allow_redirects=False, **settings) as response:
-            body = response.raw.read(_MOST_BYTES, decode_content=True)
+            body = response.raw.read(_MAX_BYTES, decode_content=True)
     except requests.exceptions.SSLError:
         raise SourceError(
-            f"{where}: expected a certificate that can be trusted, found another, or TLS that does not fit. Correct token_url, or name the"
+            f"{where}: expected a trusted certificate and a supported TLS version, found another. Correct token_url, or name the"
             " authority's file in the variable REQUESTS_CA_BUNDLE",
             code="source_tls",
         ) from None
     except (requests.RequestException, HTTPError, OSError) as error:
-        raise PassingRefusal(f"{where}: expected an answer, found none ({why_no_answer(error)})") from None
+        raise TransientRefusal(
+            f"{where}: expected an answer, found none ({describe_connection_failure(error)})"
+        ) from None
     if response.status_code == 429 or response.status_code >= 500:
-        raise PassingRefusal(f"{where}: expected a token, found HTTP {response.status_code}")
-    answer = _parsed(body)
+        raise TransientRefusal(f"{where}: expected a token, found HTTP {response.status_code}")
+    answer = _parse_object(body)
     token = answer.get("access_token")
     if response.status_code != 200 or not isinstance(token, str) or not token:
-        said = answer.get("error") or (
+        reason = answer.get("error") or (
             "an answer without access_token" if response.status_code == 200 else ""
         )
-        found = f"HTTP {response.status_code} {connection.hide(shorten_to_line(str(said), _QUOTED))}".rstrip()
+        answer_text = f"HTTP {response.status_code} {connection.hide(in_one_line(str(reason), _MAX_QUOTED_LETTERS))}".rstrip()
         raise SourceError(
-            f"{where}: expected a token, found {found}. Correct client_id, client_secret, scope or token_params of the connection in platform.yaml;"
+            f"{where}: expected a token, found {answer_text}. Correct client_id, client_secret, scope or token_params of the connection in platform.yaml;"
             " client_auth: body sends the client's secret in the form",
             code="source_denied",
         )
@@ -104,7 +106,7 @@ def _asked_for(connection: ApiConnection, session: requests.Session) -> tuple[st
     return token, _seconds(answer.get("expires_in"))
 
 
-def _parsed(body: bytes) -> dict[str, Any]:
+def _parse_object(body: bytes) -> dict[str, Any]:
     import json
 
     try:
@@ -118,4 +120,4 @@ def _seconds(value: Any) -> float:
     try:
         return max(1.0, float(value))
     except (TypeError, ValueError):
-        return _USUAL_SECONDS
+        return _DEFAULT_LIFETIME

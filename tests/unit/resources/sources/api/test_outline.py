@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from partitions.api.document import parse_document
-from resources.sources.api.outline import Outline
+from resources.sources.api.outline import DocumentOutline
 from tests.unit.partitions.api.test_document import RECORDS, VALUES
 
 
@@ -19,7 +19,7 @@ from tests.unit.partitions.api.test_document import RECORDS, VALUES
 )
 def test_an_outline_tells_what_the_document_does(records: list[Any], beside: Any, path: str) -> None:
     text = json.dumps({"before": beside, "data": {"x": beside, "items": records, "y": 1}, "next": beside})
-    outline = Outline.of(text)
+    outline = DocumentOutline.of(text)
     assert outline is not None
     assert outline.at(path) == (
         parse_document(text, "data.items").at(path) if path != "data.items" else records
@@ -30,4 +30,4 @@ def test_an_outline_tells_what_the_document_does(records: list[Any], beside: Any
     "text", ["", "{", '{"a": 1,}', '{"a": 1} {}', '{"a": NaN}', '{"a": "\n"}', "[" * 9000]
 )
 def test_what_is_not_one_whole_document_has_no_outline(text: str) -> None:
-    assert Outline.of(text) is None
+    assert DocumentOutline.of(text) is None

@@ -23,8 +23,8 @@ from partitions.errors import SourceError, SourceUnreachable
 from partitions.sources import ApiSource
 from resources.connections.api import ApiConnection
 from resources.sources.api.client import ApiClient
-from resources.sources.api.outline import Outline
-from resources.sources.api.pages import pages
+from resources.sources.api.outline import DocumentOutline
+from resources.sources.api.pages import iterate_pages
 from tests.support.api import (
     ITEMS,
     TOKEN,
@@ -75,7 +75,7 @@ def read(
     definition = ApiSource.model_validate(given)
     client = ApiClient(connection or server.connection(), int(definition.max_page_bytes))
     with client:
-        found = list(pages(client, definition, sample_request(definition), ahead=ahead))
+        found = list(iterate_pages(client, definition, sample_request(definition), prefetches=ahead))
     return [record.value["id"] for each in found for record in each.document.records]
 
 
@@ -168,7 +168,7 @@ def test_what_does_not_pass_is_told_with_address_and_page(server: Api, fault: Fa
 def test_a_pause_that_is_longer_than_the_patience_is_not_waited_for(server: Api) -> None:
     server.faults.append(status(429, Retry_After="3600"))
     with pytest.raises(
-        SourceUnreachable, match=r"asks to wait 3600 s, until \d{4}-\d\d-\d\d .* UTC, and so"
+        SourceUnreachable, match=r"asks to wait 3600 s, until \d{4}-\d\d-\d\d .* UTC, longer than retry_for"
     ) as error:
         read(server, server.connection(retry_for=timedelta(minutes=1)))
     assert "raise retry_for of the connection" in error.value.message
@@ -387,7 +387,7 @@ def test_a_promised_page_must_be_there(server: Api, paging: dict[str, Any]) -> N
     server.faults.append(status(404))
     assert read(server, paging=paging, ignore_http_codes=[404]) == []
     server.faults.extend([None, status(404)])
-    with pytest.raises(SourceError, match=r"page 2: expected something there, found HTTP 404"):
+    with pytest.raises(SourceError, match=r"page 2: expected a resource, found HTTP 404"):
         read(server, paging=paging, ignore_http_codes=[404])
 
 
@@ -413,7 +413,7 @@ def test_a_page_that_a_cursor_leads_to_is_asked_for_early(
 
 def test_an_unlinked_page_is_not_read_though_asked(server: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     guesses = iter([2, 99, 6, None])  # the second is of the page that is not wanted
-    monkeypatch.setattr(Outline, "at", lambda _self, _path: next(guesses))
+    monkeypatch.setattr(DocumentOutline, "at", lambda _self, _path: next(guesses))
     assert read(server, paging=CURSOR, params={"paged": "1"}) == ALL
     assert server.requested("cursor") == [(None,), ("2",), ("3",), ("6",)]
     assert server.most_at_once == 1
@@ -476,7 +476,7 @@ def test_two_pages_are_in_memory(server: Api, monkeypatch: pytest.MonkeyPatch) -
     )
     with ApiClient(server.connection(), 10_000) as client:
         server.faults.extend(page({"id": number}, next=number) for number in range(1, 6))
-        for each in pages(client, definition, sample_request(definition), ahead=True):
+        for each in iterate_pages(client, definition, sample_request(definition), prefetches=True):
             del each
     assert alive == [0] * 6, "none but the one that is read; the next one is on its way"
 
@@ -500,7 +500,7 @@ def test_no_page_is_asked_for_before_it_is_wanted_unless_all_are_read(server: Ap
         {"type": "api", "connection": "shop", "path": "/rows", "records": ITEMS, "paging": OFFSETS}
     )
     with ApiClient(server.connection(), 10_000) as client:
-        walk = pages(client, definition, sample_request(definition))
+        walk = iterate_pages(client, definition, sample_request(definition))
         next(walk)
         assert len(server.log) == 1
         next(walk)
@@ -652,10 +652,10 @@ def until_the_connection_ends(handler: Any) -> None:
         (
             LINES,
             "gzip",
-            "expected a body packed by gzip, as its Content-Encoding says, found one that is not",
+            "expected a body compressed by gzip, as its Content-Encoding says, found one that is not",
         ),
-        (LINES, "deflate", "expected a body packed by deflate, as its Content-Encoding says"),
-        (b"\x1b\xff{\xff", "br", "found one that is packed by br"),
+        (LINES, "deflate", "expected a body compressed by deflate, as its Content-Encoding says"),
+        (b"\x1b\xff{\xff", "br", "found one compressed by br"),
     ],
 )
 def test_a_body_in_another_packing_than_was_asked_for_is_told_at_once(

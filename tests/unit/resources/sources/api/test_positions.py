@@ -9,13 +9,13 @@ import pytest
 from partitions.api.document import JsonRecord
 from resources import staging
 from resources.connections.places import Place
-from resources.sources.api.positions import Sent, StagedRecords, with_positions
+from resources.sources.api.positions import LocatedRecord, StagedRecords, with_positions
 
 FIRST, SECOND = "API GET https://a/rows, page 1", "API GET https://a/rows?page=2, page 2"
 
 
-def _sent(page: int, number: int) -> Sent:
-    return Sent((FIRST, SECOND)[page - 1], page, number, JsonRecord('{"id": 1}', {"id": 1}))
+def _sent(page: int, number: int) -> LocatedRecord:
+    return LocatedRecord((FIRST, SECOND)[page - 1], page, number, JsonRecord('{"id": 1}', {"id": 1}))
 
 
 @pytest.mark.parametrize("lines_of_file", [1, 100])
