@@ -235,7 +235,7 @@ class Fetcher:
             del page  # else three pages are in memory when the next one is parsed
         if count and names and not has_any:
             raise SourceError(
-                f"{self.label(request)}: expected a field {' or '.join(sorted(names))} in the records of its iterate_pages, found none in"
+                f"{self.label(request)}: expected a field {' or '.join(sorted(names))} in the records of its pages, found none in"
                 f" {counted(count, 'record')}, so that no row would be read. Correct the names in the definition, or source.records",
                 code="missing_column",
             )

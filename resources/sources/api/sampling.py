@@ -1,4 +1,4 @@
-"""Infer the schema of an API's records from its first iterate_pages (docs/reference/apis.md, Schema)."""
+"""Infer the schema of an API's records from its first pages (docs/reference/apis.md, Schema)."""
 
 from __future__ import annotations
 
