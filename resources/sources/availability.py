@@ -50,7 +50,7 @@ def look_at_api(connection: ApiConnection, source: ApiSource) -> str:
     with ApiClient(connection, int(source.max_page_bytes), retry_for=timedelta(seconds=_SECONDS)) as client:
         strict = source.model_copy(update={"ignore_http_codes": (), "max_records": None})
         page = next(iterate_pages(client, strict, sample_request(source)))
-    return f"{connection}: answers, {counted(len(page.document.records), 'record')} on the first page of {source.path}"
+    return f"{connection}: answers, {pluralize(len(page.document.records), 'record')} on the first page of {source.path}"
 
 
 def look_at_table(place: Place, source: TableSource) -> str:

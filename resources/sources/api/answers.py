@@ -107,7 +107,7 @@ class AnswerReader:
         content_type = response.headers.get("Content-Type", "").partition(";")[0].strip().lower()
         if not _is_json(content_type):
             raise SourceError(
-                f"{where}: expected JSON, found an answer of type {in_one_line(content_type, 100)}. Check base_url and path, and that credentials are accepted",
+                f"{where}: expected JSON, found an answer of type {shorten_to_line(content_type, 100)}. Check base_url and path, and that credentials are accepted",
                 code="source_content_type",
             )
         body = self._body(response, where, deadline, self._max_bytes)
@@ -119,7 +119,7 @@ class AnswerReader:
                 f"{where}: expected JSON in UTF-8, found an invalid byte at position {error.start + 1}. The API has to send UTF-8, as JSON says"
                 if compressed is None
                 else f"{where}: expected a body compressed by gzip or deflate, or not at all, as requested, found one compressed by"
-                f" {in_one_line(compressed, 100)}. Make the API, or the proxy in front of it, respect Accept-Encoding",
+                f" {shorten_to_line(compressed, 100)}. Make the API, or the proxy in front of it, respect Accept-Encoding",
                 code="source_answer",
             ) from None
         is_lines = "ndjson" in content_type or "jsonl" in content_type
@@ -163,7 +163,7 @@ class AnswerReader:
             text = self._body(response, where, deadline, 1 << 20).decode(errors="replace")
         except Exception:  # noqa: BLE001 - the status says enough
             text = ""
-        shown_text = self._connection.hide(in_one_line(text, _MAX_QUOTED_LETTERS))
+        shown_text = self._connection.hide(shorten_to_line(text, _MAX_QUOTED_LETTERS))
         answer = f"HTTP {status}{f': {shown_text}' if shown_text else ''}".rstrip(".")
         if status in (401, 403, 407):
             return SourceError(

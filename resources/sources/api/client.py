@@ -184,7 +184,7 @@ class ApiClient:
     def _address(self, page: PageRequest) -> tuple[str, str]:
         """Return the address of a page, and its description for errors."""
         url = page.position.link or self.connection.url(page.request.path)
-        displayed_url = self.connection.shown(self._prepared(page, url).url or url)
+        displayed_url = self.connection.redact_url(self._prepared(page, url).url or url)
         return (
             url,
             f"API {page.request.method} {displayed_url}, {'behind ' if page.is_probe else ''}page {page.number}",

@@ -166,7 +166,7 @@ class Fetcher:
         self._fetched[request.identity] = fetched
         return fetched
 
-    def _kind_before_fetch(self, query: Query, column: str) -> Kind | None:
+    def _kind_before_fetch(self, query: Query, column: str) -> ValueType | None:
         """Return a column's data type if it is known before its records are.
 
         A numeric bound does not tell which number type.
@@ -215,7 +215,7 @@ class Fetcher:
 
     def label(self, request: Request) -> str:
         """Return a request in words, for errors."""
-        return f"API {request.method} {self._connection.shown(self._connection.url(request.path))}"
+        return f"API {request.method} {self._connection.redact_url(self._connection.url(request.path))}"
 
     def records(
         self, client: ApiClient, request: Request, *, prefetches: bool = False
@@ -236,7 +236,7 @@ class Fetcher:
         if count and names and not has_any:
             raise SourceError(
                 f"{self.label(request)}: expected a field {' or '.join(sorted(names))} in the records of its pages, found none in"
-                f" {counted(count, 'record')}, so that no row would be read. Correct the names in the definition, or source.records",
+                f" {pluralize(count, 'record')}, so that no row would be read. Correct the names in the definition, or source.records",
                 code="missing_column",
             )
 
@@ -247,7 +247,7 @@ class Fetcher:
             self._fetched, self._fetched_in = {}, folder
 
 
-def _describe_misfit(located: LocatedRecord, column: str, kind: Kind | None) -> str:
+def _describe_misfit(located: LocatedRecord, column: str, kind: ValueType | None) -> str:
     """Return what is wrong with a value that its column does not hold."""
     expected, value = WORDS[kind] if kind is not None else "a value", located.record.value[column]
     return f"{located.where}: record {located.number}: field {column}: expected {expected}, found {json_type(value)}"

@@ -32,9 +32,9 @@ class RecordValues:
         self.pinned: Mapping[str, ValueType] = {}
 
     @cached_property
-    def declared_kinds(self) -> Mapping[str, Kind]:
+    def declared_kinds(self) -> Mapping[str, ValueType]:
         """The data types of the declared schema's columns."""
-        return {} if self._source.schema_ is None else kinds_of(self._source.schema_)
+        return {} if self._source.schema_ is None else value_types(self._source.schema_)
 
     @cached_property
     def _declared_columns(self) -> Mapping[str, Column]:
@@ -45,7 +45,7 @@ class RecordValues:
             else {column.name: column for column in parse_ddl(self._source.schema_)}
         )
 
-    def kind_in(self, rows: Predicate, column: str) -> Kind | None:
+    def kind_in(self, rows: Predicate, column: str) -> ValueType | None:
         """Return a column's data type, from the declared schema or the bounds of its rows."""
         bounds = (
             bound
@@ -54,17 +54,19 @@ class RecordValues:
             for bound in (range_.lower, range_.upper)
         )
         return self.declared_kinds.get(column) or next(
-            (kind_of_value(bound) for bound in bounds if bound is not None), self.pinned.get(column)
+            (value_type_of(bound) for bound in bounds if bound is not None), self.pinned.get(column)
         )
 
-    def value(self, record: JsonRecord, column: str, kind: Kind | None) -> Any:
+    def value(self, record: JsonRecord, column: str, kind: ValueType | None) -> Any:
         """Return a value for comparison; None if Spark will refuse it."""
         try:
             return self.to_column_value(record, column, kind)
         except ValueError:
             return None
 
-    def may_match(self, rows: Predicate, record: JsonRecord, column_kinds: Mapping[str, Kind | None]) -> bool:
+    def may_match(
+        self, rows: Predicate, record: JsonRecord, column_kinds: Mapping[str, ValueType | None]
+    ) -> bool:
         """Return whether a record may be one of some rows; True if it cannot be compared.
 
         Spark refuses incomparable values later.
@@ -75,14 +77,14 @@ class RecordValues:
         except (ValueError, TypeError):
             return True
 
-    def to_column_value(self, record: JsonRecord, column: str, kind: Kind | None) -> Any:
+    def to_column_value(self, record: JsonRecord, column: str, kind: ValueType | None) -> Any:
         """Return a value as its loaded row holds it; a slice's bound must not lie below it."""
         value, declared_column = (
             to_column_value(record.value.get(column), kind),
             self._declared_columns.get(column),
         )
         return (
-            rounded(value, declared_column)
+            round_as_column(value, declared_column)
             if isinstance(value, Decimal) and declared_column is not None
             else value
         )
@@ -94,7 +96,7 @@ class HighestValue:
     If the column's type is unknown, the values decide: one text among numbers makes all of them texts.
     """
 
-    def __init__(self, kind: Kind | None) -> None:
+    def __init__(self, kind: ValueType | None) -> None:
         """Start without a value; ``kind`` is the column's data type, if it is known."""
         self.kind = kind
         self._value: Any = None

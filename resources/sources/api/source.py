@@ -181,7 +181,7 @@ class ApiRows(RowSource, ReadsAbove, TellsCuts, TellsLacking, ListsRows):
         short_look._asks_once = True
         return ask(short_look)
 
-    def observe(self, columns: Sequence[str], now: datetime) -> Observed:
+    def observe(self, columns: Sequence[str], now: datetime) -> SourceObservation:
         """Return the run's time and the declared data types, without a request."""
         declared_kinds = {
             name: kind for name in columns if (kind := self._values.declared_kinds.get(name)) is not None
@@ -191,7 +191,7 @@ class ApiRows(RowSource, ReadsAbove, TellsCuts, TellsLacking, ListsRows):
         )
         return SourceObservation(now, declared_kinds, {}, highest_sendable=sent)
 
-    def look_at(self, columns: Sequence[str]) -> Mapping[str, Kind | None]:
+    def look_at(self, columns: Sequence[str]) -> Mapping[str, ValueType | None]:
         """Read pages until each column has a value, and return the columns' data types."""
         with self._fetcher.client(_LOOK_TIME) as client:
             records = [
@@ -206,7 +206,7 @@ class ApiRows(RowSource, ReadsAbove, TellsCuts, TellsLacking, ListsRows):
         }
 
     @override
-    def cuts(self, range_: Range, rows: int, most: int) -> Sequence[Any]:
+    def cuts(self, range_: ColumnRange, rows: int, most: int) -> Sequence[Any]:
         """Return the ends of ``watermark_param_range`` inside a range; an API does not count rows."""
         split = self._source.watermark_param_range
         if split is None or not (isinstance(range_.lower, date) and isinstance(range_.upper, date)):
@@ -273,7 +273,9 @@ class ApiRows(RowSource, ReadsAbove, TellsCuts, TellsLacking, ListsRows):
         for part in parts:
             above, earlier = self._queries_above(part), list[str]()
             for query in above:
-                condition = sql(part if len(above) == 1 or query.range is None else query.range.rows, SPARK)
+                condition = predicate_sql(
+                    part if len(above) == 1 or query.range is None else query.range.rows, SPARK
+                )
                 # A row that is new in two columns is read by the first column's request.
                 exclusions = [f"NOT coalesce({clause}, false)" for clause in earlier]
                 queries.append((query, " AND ".join([f"({condition})", *exclusions])))
@@ -283,11 +285,11 @@ class ApiRows(RowSource, ReadsAbove, TellsCuts, TellsLacking, ListsRows):
     def _queries_above(self, rows: Predicate) -> list[Query]:
         queries = requests_above(self._source, ranges_of(rows), self._zone)
         columns = self._dataflow.column.columns
-        whole = Range(columns[0], None, None) if len(columns) == 1 else None
+        whole = ColumnRange(columns[0], None, None) if len(columns) == 1 else None
         return [Query(request, range_ or whole) for request, range_ in queries]
 
     @override
-    def lacking(self, spark: SparkSession, pinned: str) -> Sequence[Lacking]:
+    def lacking(self, spark: SparkSession, pinned: str) -> Sequence[LackingColumn]:
         """Return the pinned columns that no record of the last read has."""
         return self._staged.lacking(pinned)
 

@@ -82,14 +82,16 @@ class StagedRows:
             self._staging,
         )
 
-    def lacking(self, pinned: str) -> Sequence[Lacking]:
+    def lacking(self, pinned: str) -> Sequence[LackingColumn]:
         """Return the pinned columns that no record of the last read has."""
         staged_requests = [
             staged for staged in (self._last_read[2] if self._last_read else ()) if staged.files
         ]
         names = PinnedSchema.of(pinned).struct.fieldNames() if staged_requests else ()
         return tuple(
-            Lacking(name) for name in names if all(staged.names.lacks(name) for staged in staged_requests)
+            LackingColumn(name)
+            for name in names
+            if all(staged.names.lacks(name) for staged in staged_requests)
         )
 
     def failure(self, error: Exception) -> SourceError | None:

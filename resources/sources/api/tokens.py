@@ -35,7 +35,7 @@ def bearer_token(connection: ApiConnection, session: requests.Session) -> str:
         TransientRefusal: the server does not answer, or has a problem.
         SourceError: code ``source_denied``: it returns no token.
     """
-    state = connection.given
+    state = connection.access_token
     if state.text is None or time.monotonic() >= state.ends:
         text, seconds = _request_token(connection, session)
         state.replace(text, time.monotonic() + seconds - min(_SECONDS, seconds / 2))
@@ -48,7 +48,7 @@ def forget_token(connection: ApiConnection) -> bool:
 
     The text is kept, so that errors still mask it.
     """
-    state = connection.given
+    state = connection.access_token
     was_accepted = state.is_accepted
     state.ends, state.is_accepted = 0.0, False
     return was_accepted
@@ -92,7 +92,7 @@ def _request_token(connection: ApiConnection, session: requests.Session) -> tupl
         reason = answer.get("error") or (
             "an answer without access_token" if response.status_code == 200 else ""
         )
-        answer_text = f"HTTP {response.status_code} {connection.hide(in_one_line(str(reason), _MAX_QUOTED_LETTERS))}".rstrip()
+        answer_text = f"HTTP {response.status_code} {connection.hide(shorten_to_line(str(reason), _MAX_QUOTED_LETTERS))}".rstrip()
         raise SourceError(
             f"{where}: expected a token, found {answer_text}. Correct client_id, client_secret, scope or token_params of the connection in platform.yaml;"
             " client_auth: body sends the client's secret in the form",
