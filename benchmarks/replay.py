@@ -29,8 +29,8 @@ from platform_assets.project import load_project
 from resources.connections.jdbc import JdbcConnection
 from resources.platform.platform import Platform
 from resources.replay.in_place import replay_in_place
-from resources.replay.isolated.promoting import promote
-from resources.replay.isolated.replaying import replay_aside
+from resources.replay.isolated.promoting import promote_replay
+from resources.replay.isolated.replaying import replay_isolated
 from resources.replay.options import ReplayOptions
 from resources.spark.connect_server import connect_server
 from resources.spark.engine import SparkEngine
@@ -109,7 +109,7 @@ class ReplayProject:
         table = f"aside/r{next(self._tables)}"
         options = ReplayOptions(f"{YEAR}-01-01", f"{NEXT}-01-01", table, every)
         started = time.monotonic()
-        result = replay_aside(self._platform, self._project.dataflows[name], options, datetime.now(UTC))
+        result = replay_isolated(self._platform, self._project.dataflows[name], options, datetime.now(UTC))
         seconds = time.monotonic() - started
         assert result.outcome.error is None, result.outcome.error
         assert result.outcome.rows == ROWS, result.outcome
@@ -122,13 +122,13 @@ class ReplayProject:
         result = replay_in_place(self._platform, self._project.dataflows[name], options, datetime.now(UTC))
         seconds = time.monotonic() - started
         assert result.outcome.error is None, result.outcome.error
-        assert sum(chunk["rows"] for chunk in result.chunks) == ROWS, result.chunks
+        assert sum(chunk["rows"] for chunk in result.reports) == ROWS, result.reports
         return seconds
 
     def promote(self, name: str, table: str) -> float:
         """Promote a replay; return the seconds."""
         started = time.monotonic()
-        result = promote(
+        result = promote_replay(
             self._platform, self._project.dataflows[name], table, "a benchmark", datetime.now(UTC)
         )
         seconds = time.monotonic() - started

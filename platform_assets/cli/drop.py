@@ -16,9 +16,9 @@ from platform_assets.cli.deciding import REASON, YES, end_replay
 @shared_options
 def command(context: Context, name: str, table: str, reason: str, yes: bool) -> None:
     """Remove an isolated replay: TABLE and its log. The dataflow's own table stays as it is."""
-    from resources.replay.isolated.dropping import drop, preview_drop
+    from resources.replay.isolated.dropping import drop_replay, preview_drop
 
-    end_replay(context, name, table, "drop", preview_drop, drop, reason, yes)
+    end_replay(context, name, table, "drop", preview_drop, drop_replay, reason, yes)
     context.emit(
         {"dataflow": name, "table": table}, lambda: click.echo(f"{name}: the replay into {table} is removed")
     )

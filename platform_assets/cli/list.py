@@ -28,10 +28,10 @@ from platform_assets.platform import build_platform
 from platform_assets.words import holder_in_words, in_words
 from resources.dagster.run_history import RunHistory
 from resources.kinds.path.sweep import LateFiles
-from resources.loop.lease import held_by
+from resources.loop.lease import describe_holder
 from resources.outcome import error_json
-from resources.replay.isolated.chunks import aside_json
-from resources.replay.isolated.standing import stored_asides
+from resources.replay.isolated.chunks import isolated_json
+from resources.replay.isolated.standing import stored_replays
 from resources.watermarks.entry import Entry
 from resources.watermarks.log import WatermarkLog
 
@@ -75,8 +75,8 @@ def command(context: Context, names: tuple[str, ...]) -> int:
                 **late_and_quarantined_files(log, entry, _late_files(log, flow, entry, now)),
                 **_set_aside_rows(flow, entry),
                 "buffered": _buffered(flow, entry),
-                "held_by": held_by(log, flow.name, entry),
-                "replays": [aside_json(log, aside) for aside in stored_asides(log, flow.name)],
+                "held_by": describe_holder(log, flow.name, entry),
+                "replays": [isolated_json(log, aside) for aside in stored_replays(log, flow.name)],
             }
 
         documents, code = collect_results(flows, answer, _failed, broken)

@@ -10,7 +10,7 @@ import click
 from partitions.errors import ConfigurationError
 from platform_assets.cli.context import Context, shared_options
 from platform_assets.platform import build_platform
-from resources.decisions.maintenance import Done, due_tasks, maintain
+from resources.decisions.maintenance import MaintenanceReport, due_tasks, maintain
 from resources.tables.contract.maintenance import MaintenanceResult
 
 
@@ -31,15 +31,15 @@ def command(context: Context, name: str, due: bool) -> None:
         if due
         else tuple(flow.maintenance.periods())
     )
-    result = maintain(platform.loading([flow]), flow, tasks) if tasks else Done(name)
+    result = maintain(platform.loading([flow]), flow, tasks) if tasks else MaintenanceReport(name)
     context.emit(_document(result), lambda: _print(result))
 
 
-def _document(result: Done) -> dict[str, object]:
+def _document(result: MaintenanceReport) -> dict[str, object]:
     return {
         "dataflow": result.dataflow,
         "number": result.entry.number if result.entry else None,
-        "done": {task: _counts(cared) for task, cared in result.cared.items()},
+        "done": {task: _counts(cared) for task, cared in result.results.items()},
         "skipped": dict(result.skipped),
     }
 
@@ -49,10 +49,10 @@ def _counts(result: MaintenanceResult) -> dict[str, int]:
     return {name: count for name, count in asdict(result).items() if count or name != "statistics"}
 
 
-def _print(result: Done) -> None:
-    if not result.cared and not result.skipped:
+def _print(result: MaintenanceReport) -> None:
+    if not result.results and not result.skipped:
         click.echo(f"{result.dataflow}: nothing is due")
-    for task, cared in result.cared.items():
+    for task, cared in result.results.items():
         click.echo(f"{result.dataflow}: {task}: {cared}")
     for task, why in result.skipped.items():
         click.echo(f"{result.dataflow}: {task}: skipped: {why}")

@@ -20,9 +20,9 @@ def command(context: Context, name: str, table: str, reason: str, yes: bool) -> 
 
     TABLE and its log are then removed.
     """
-    from resources.replay.isolated.promoting import preview_promote, promote
+    from resources.replay.isolated.promoting import preview_promote, promote_replay
 
-    promoted = end_replay(context, name, table, "promote", preview_promote, promote, reason, yes)
+    promoted = end_replay(context, name, table, "promote", preview_promote, promote_replay, reason, yes)
     entry = promoted.entry
     document = {"dataflow": name, "table": table, "number": entry.number, "entry": entry.as_json()}
     context.emit(document, lambda: print_entries([entry]))

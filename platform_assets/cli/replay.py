@@ -63,9 +63,9 @@ def command(
 
 def _plan(platform: Platform, flow: Dataflow, options: ReplayOptions, now: datetime) -> Any:
     from resources.replay.in_place import plan_in_place
-    from resources.replay.isolated.replaying import plan_aside
+    from resources.replay.isolated.replaying import plan_isolated
 
-    return (plan_in_place if options.table is None else plan_aside)(platform, flow, options, now)
+    return (plan_in_place if options.table is None else plan_isolated)(platform, flow, options, now)
 
 
 def _replay(
@@ -84,7 +84,7 @@ def _replay(
     """
     from resources.loop.holder_wait import HOLD_WAIT
     from resources.replay.in_place import replay_in_place
-    from resources.replay.isolated.replaying import replay_aside
+    from resources.replay.isolated.replaying import replay_isolated
 
     progress, into = _Progress(context), options.table or flow.table
     callbacks: dict[str, Any] = {"observer": progress.show_step, "on_progress": progress.show_chunks}
@@ -93,7 +93,7 @@ def _replay(
             if options.table is None:
                 replay = replay_in_place(platform, flow, options, now, hold_wait=HOLD_WAIT, **callbacks)
             else:
-                replay = replay_aside(platform, flow, options, now, **callbacks)
+                replay = replay_isolated(platform, flow, options, now, **callbacks)
     except StrandlineError as error:
         if is_only:
             raise
@@ -106,7 +106,7 @@ def _replay(
         **replay.outcome.as_json(),
         "dataflow": flow.name,
         "table": into,
-        "chunks": replay.chunks,
+        "chunks": replay.reports,
     }, failure
 
 

@@ -138,7 +138,7 @@ def _judge_run(
     if intent is None or intent.holder.run_id != run.run_id:
         no_lease = "it holds no number now, so no lease shows whether it is alive; if that machine is gone, mark the run as failed in the UI"
         return _Verdict(RunInFlight(f"{where}: {no_lease}"))
-    text = lease.sign(log, intent)
+    text = lease.lease_text(log, intent)
     if text != observed.text or now < observed.at:
         renewed = "its lease was renewed" if observed.text.startswith(f"{intent.id} ") else "it has a lease"
         renewal = f"{renewed} (number {intent.number}), and is checked again at the next tick"

@@ -22,9 +22,9 @@ from resources.dagster.run_options import RunOptions
 from resources.loop.loop import clock
 from resources.platform.platform import Platform
 from resources.replay.in_place import replay_in_place
-from resources.replay.isolated.dropping import drop, preview_drop
-from resources.replay.isolated.promoting import preview_promote, promote
-from resources.replay.isolated.replaying import replay_aside
+from resources.replay.isolated.dropping import drop_replay, preview_drop
+from resources.replay.isolated.promoting import preview_promote, promote_replay
+from resources.replay.isolated.replaying import replay_isolated
 from resources.replay.options import ReplayOptions
 from resources.watermarks.quarantine_list import read_quarantine
 
@@ -108,7 +108,7 @@ class _ReplayJobs:
             config.save_watermark,
             config.replace,
         )
-        run_replay = replay_in_place if options.table is None else replay_aside
+        run_replay = replay_in_place if options.table is None else replay_isolated
         result = run_replay(
             self.platform.loading([flow]),
             flow,
@@ -128,7 +128,7 @@ class _ReplayJobs:
         flow, lines = self._preview(context, config, preview_promote)
         if not config.confirm:
             return
-        result = promote(
+        result = promote_replay(
             self.platform,
             flow,
             config.table,
@@ -147,7 +147,7 @@ class _ReplayJobs:
         if not config.confirm:
             return
         run_is_live = self.options.run_is_live
-        drop(self.platform, flow, config.table, config.reason, self._now, run_is_live=run_is_live)
+        drop_replay(self.platform, flow, config.table, config.reason, self._now, run_is_live=run_is_live)
         context.log.info("the replay into %s is removed", config.table)
         _log_result(context, flow, config, lines, {})
 

@@ -24,7 +24,7 @@ from platform_assets.factory.dagster_names import table_key
 from resources.dagster.io_managers import dagster_failure
 from resources.dagster.run_options import RunOptions
 from resources.decisions.maintenance import due_tasks, maintain
-from resources.loop.holder_wait import Patience
+from resources.loop.holder_wait import HolderPolicy
 from resources.platform.platform import Platform
 
 _CONFIG = {
@@ -44,7 +44,7 @@ def maintenance_job(dataflow: Dataflow, platform: Platform, options: RunOptions)
     @op(name=f"maintain_{dataflow.name}_step", description=description, config_schema=_CONFIG)
     def step(context: OpExecutionContext) -> None:
         chosen_tasks = [task for task in tasks if task in (context.op_config.get("tasks") or tasks)]
-        patience = Patience(options.hold_wait, options.run_is_live)
+        patience = HolderPolicy(options.hold_wait, options.run_is_live)
         try:
             result = maintain(platform.loading([dataflow]), dataflow, chosen_tasks, patience)
         except StrandlineError as error:

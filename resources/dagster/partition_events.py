@@ -25,7 +25,7 @@ from resources.dagster.unreported_entries import (
     summarize_entries,
 )
 from resources.kinds.window.partitions import WindowAssetPartitions
-from resources.loop.recorded import recorded_commit
+from resources.loop.recorded import committed_slice
 from resources.outcome import Outcome
 from resources.platform.platform import Platform
 
@@ -94,7 +94,7 @@ class PartitionEvents:
                 yield AssetMaterialization(self.table, metadata=summarize_entries([*entries]) | by)
                 continue
             kind, log = self.platform.kind(dataflow), self.platform.log
-            commits = [recorded_commit(log, dataflow.name, kind, entry) for entry in entries]
+            commits = [committed_slice(log, dataflow.name, kind, entry) for entry in entries]
             failed = partitions.failed(self.outcome.committed)
             for key, metadata in partitions.loaded([committed for committed in commits if committed]).items():
                 of_both = [

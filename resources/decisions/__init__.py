@@ -1,1 +1,6 @@
-"""An operator's decisions about a state: each appends one entry with its reason, nothing is edited in place (docs/reference/state.md, Decisions by hand)."""
+"""An operator's decisions about a state; each appends one entry with its reason.
+
+Nothing is edited in place.
+
+See docs/reference/state.md.
+"""

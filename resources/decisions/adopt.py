@@ -1,4 +1,4 @@
-"""The decision that takes the watermark which the table tells (docs/reference/state.md)."""
+"""The decision that takes the watermark from the table (docs/reference/state.md)."""
 
 from __future__ import annotations
 
@@ -12,46 +12,48 @@ from partitions.watermark import is_empty
 from resources.decisions.draft import Draft, DraftBuilder, app_id_of, draft_entry
 from resources.decisions.files_in_table import held_rows
 from resources.kinds.contract.decisions import KnowsBounds, KnowsFiles, NeverGoesBack, StateRules
-from resources.loop.definition_guard import check_form
-from resources.loop.entries import in_table
+from resources.loop.definition_guard import check_watermark_form
+from resources.loop.entries import table_fields
 from resources.loop.table_guard import check_table
 from resources.platform.opener import Opener
 from resources.tables.contract.adopting import AdoptableState, adopted_state
 from resources.tables.contract.commits import TableCommit
 from resources.watermarks.entry import Entry
 
-_OF_A_STATE = ("since", "replace_until", "replace_table", "modified", "total_files", "pinned")
+_STATE_FIELDS = ("since", "replace_until", "replace_table", "modified", "total_files", "pinned")
 """What an entry says beside its watermark of how the next slice is made."""
 
 
 def adopt(reason: str) -> DraftBuilder:
-    """The watermark that the table tells: its newest commit of Strandline, else the largest path that a row came from.
+    """Take the watermark from the table: from its newest commit, else from the largest path of its rows.
 
-    The files that count as ingested are those of the commit's own entry, if the log still has it; else those at or below the watermark
-    that a row came from, and all at or below it if rows do not tell their file. The others are late.
+    Files count as ingested by the commit's own entry, if the log still has it. Else those at or below the
+    watermark with rows in the table count; all of them if rows do not tell their file. The others are
+    late.
 
     Raises:
-        NeedsDecision: code ``nothing_to_adopt``: the table tells neither; ``state_object_missing``: the watermark of its newest commit
-            lies beside the table, and is gone; ``definition_changed``: a stream's definition is another one, which the state does not fit.
+        NeedsDecision: code ``nothing_to_adopt``: the table has neither; ``state_object_missing``: the
+            watermark of its newest commit lies beside the table, and is missing; ``definition_changed``: a
+            stream's definition no longer fits the state.
     """
 
     def build_draft(platform: Opener, dataflow: Dataflow, last: Entry | None) -> Draft:
         target = platform.table(dataflow)
         # Before it is asked for anything: whatever happens to it meanwhile, the next run must see.
-        seen = target.tip(app_id_of(platform, dataflow, last)).newest or TableCommit(None)
-        adopted = _adopted(platform, dataflow, last)
+        newest_commit = target.tip(app_id_of(platform, dataflow, last)).newest or TableCommit(None)
+        adopted = _find_adopted_state(platform, dataflow, last)
         base = _base(platform, dataflow, adopted)
         text = _table_watermark(platform, dataflow, last, adopted)
         rules = platform.rules(dataflow)
         if last is not None and not is_empty(last.state()):
-            check_form(dataflow, last, platform.log)
+            check_watermark_form(dataflow, last, platform.log)
         if text is None:
             raise _nothing_to_adopt(dataflow, rules)
-        _check_form_of(dataflow, rules, text)
+        _check_table_watermark(dataflow, rules, text)
         rows = held_rows(rules, last, base, text, beyond=adopted is not None and adopted.beyond)
-        kept = _kept(base, adopted, rows.files.replace_until)
+        inherited = _inherited_fields(base, adopted, rows.files.replace_until)
         pinned = base.pinned if base else last.pinned if last else None
-        kept["pinned"] = pinned if _reads(platform, pinned) else None
+        inherited["pinned"] = pinned if _has_schema(platform, pinned) else None
         entry = draft_entry(
             platform,
             dataflow,
@@ -61,8 +63,8 @@ def adopt(reason: str) -> DraftBuilder:
             watermark=text,
             takes_table=True,
             total_rows=target.contents.count_rows(),
-            **in_table(dataflow, seen),
-            **kept,
+            **table_fields(dataflow, newest_commit),
+            **inherited,
         )
         return rows.draft(entry)
 
@@ -83,8 +85,8 @@ def _nothing_to_adopt(dataflow: Dataflow, rules: StateRules) -> NeedsDecision:
     )
 
 
-def _check_form_of(dataflow: Dataflow, rules: StateRules, text: str) -> None:
-    """Raise unless a watermark has the form of the definition: a commit was made with the definition of its time.
+def _check_table_watermark(dataflow: Dataflow, rules: StateRules, text: str) -> None:
+    """Raise if the table's watermark does not fit the definition: its commit may have an older one.
 
     Raises:
         NeedsDecision: code ``definition_changed``.
@@ -104,24 +106,26 @@ def _check_form_of(dataflow: Dataflow, rules: StateRules, text: str) -> None:
         ) from error
 
 
-def _kept(base: Entry | None, adopted: AdoptableState | None, replace_until: str | None) -> dict[str, Any]:
-    """What an adopted state takes over from the entry of its commit, if the log still has that."""
+def _inherited_fields(
+    base: Entry | None, adopted: AdoptableState | None, replace_until: str | None
+) -> dict[str, Any]:
+    """Return the fields that an adopted state inherits from its commit's entry, if the log still has it."""
     if base is not None:
-        of_state = {name: getattr(base, name) for name in _OF_A_STATE}
+        of_state = {name: getattr(base, name) for name in _STATE_FIELDS}
         return of_state | ({"replace_until": replace_until} if replace_until else {})
-    kept: dict[str, Any] = {"replace_table": False, "replace_until": replace_until}
-    return kept | ({"app_id": adopted.app_id} if adopted and adopted.app_id else {})
+    fields: dict[str, Any] = {"replace_table": False, "replace_until": replace_until}
+    return fields | ({"app_id": adopted.app_id} if adopted and adopted.app_id else {})
 
 
-def _reads(platform: Opener, pinned: str | None) -> bool:
-    """Whether a pinned schema is still there; without it the next run pins one again."""
+def _has_schema(platform: Opener, pinned: str | None) -> bool:
+    """Return whether the log still has a pinned schema; without it the next run pins one again."""
     try:
         return pinned is None or bool(platform.log.get_schema(pinned))
     except CorruptWatermark:
         return False
 
 
-def _adopted(platform: Opener, dataflow: Dataflow, last: Entry | None) -> AdoptableState | None:
+def _find_adopted_state(platform: Opener, dataflow: Dataflow, last: Entry | None) -> AdoptableState | None:
     name = dataflow.name
     try:
         return adopted_state(platform.table(dataflow), last.app_id if last and last.table else None)
@@ -138,7 +142,7 @@ def _adopted(platform: Opener, dataflow: Dataflow, last: Entry | None) -> Adopta
 
 
 def _base(platform: Opener, dataflow: Dataflow, adopted: AdoptableState | None) -> Entry | None:
-    """The entry of the commit that a table tells its state with, if the log still has it."""
+    """Return the entry of the commit that the table's state comes from, if the log still has it."""
     commit = platform.log.find(dataflow.name, adopted.number) if adopted and adopted.number else None
     return commit if commit and adopted and commit.id == adopted.owner else None
 
@@ -146,10 +150,12 @@ def _base(platform: Opener, dataflow: Dataflow, adopted: AdoptableState | None) 
 def _table_watermark(
     platform: Opener, dataflow: Dataflow, last: Entry | None, adopted: AdoptableState | None
 ) -> str | None:
-    """The watermark of the entry of the table's newest commit, else what that commit tells, else the rows; where a first run began, if others have removed all.
+    """Return the watermark from the table: its commit's entry, else the commit, else its rows.
 
-    That is empty, unless a partition filter has narrowed it: by now the filter would pass over partitions that were loaded. If the
-    table may hold rows that no watermark covers, there is a watermark only if the next load deletes those rows.
+    If others have removed all of these, it is where the first run began. That is empty, unless a partition
+    filter narrowed it: by now the filter would skip partitions that were loaded. If the table may hold
+    rows that no watermark covers, there is a watermark only if the next load deletes those rows; else
+    None.
     """
     rules = platform.rules(dataflow)
     if adopted is None:
@@ -167,13 +173,16 @@ def _table_watermark(
     return state or rules.watermark_from_rows() or since or "{}"
 
 
-def nothing_else_leads_on(platform: Opener, dataflow: Dataflow, last: Entry | None) -> bool:
-    """Whether state and table do not belong together, and the table tells no watermark to adopt: the operator's word is all there is."""
+def only_operator_knows(platform: Opener, dataflow: Dataflow, last: Entry | None) -> bool:
+    """Return whether state and table do not match, and the table shows no watermark to adopt."""
     try:
         check_table(dataflow, last, platform.table(dataflow))
     except NeedsDecision:
         try:
-            return _table_watermark(platform, dataflow, last, _adopted(platform, dataflow, last)) is None
+            return (
+                _table_watermark(platform, dataflow, last, _find_adopted_state(platform, dataflow, last))
+                is None
+            )
         except NeedsDecision:
             return True
     return False

@@ -1,11 +1,14 @@
-"""How a decision is appended: by an intent of its own, after what a run had left open was ended (docs/reference/state.md, Decisions by hand)."""
+"""How a decision is appended: under its own intent, after an open intent was ended.
+
+See docs/reference/state.md.
+"""
 
 from __future__ import annotations
 
 from partitions.dataflow import Dataflow
 from partitions.errors import Conflict
 from resources.decisions.draft import Draft, DraftBuilder
-from resources.decisions.unguarded import leads_on
+from resources.decisions.unguarded import skips_guards
 from resources.loop.definition_guard import definition_of
 from resources.loop.loop import clock
 from resources.platform.opener import Opener
@@ -23,54 +26,56 @@ def decide(
     reason: str,
     run_is_live: RunIsLive = lambda run_id: None,
 ) -> Entry:
-    """Append the decision, after what a run had left open was ended: its number would be the decision's.
+    """Append a decision; end the open intent of a run first, since it has the number.
 
-    Its intent is put first. So no run can begin the same number, and write rows that the entry knows nothing of.
+    The decision's own intent is stored first, so no run can begin the same number and write rows that the
+    entry does not know.
 
     Args:
         platform: the resources.
-        dataflow: whose state it is.
+        dataflow: the dataflow whose state changes.
         build_draft: the decision.
-        reason: of the operator; also of giving up what a run had left open.
+        reason: the operator's reason, also for ending a run's intent.
         run_is_live: asks Dagster about a run on another machine.
 
     Raises:
-        Held: while a living run, or another decision, works on the next number.
-        Conflict: if another writer was faster.
+        Held: a living run or another decision works on the next number.
+        Conflict: another writer was faster.
     """
     unfinished = platform.unfinished(dataflow, clock(), run_is_live)
-    foreseen, open_ = unfinished.preview()
-    if open_ is not None:
+    foreseen_entry, open_intent = unfinished.preview()
+    if open_intent is not None:
         unfinished.close(
-            reason, new_state=leads_on(dataflow, foreseen, build_draft(platform, dataflow, foreseen))
+            reason,
+            new_state=skips_guards(dataflow, foreseen_entry, build_draft(platform, dataflow, foreseen_entry)),
         )
     log, name = platform.log, dataflow.name
     last = log.newest(name)
     draft = build_draft(platform, dataflow, last)
     claim = claim_of(dataflow, last, draft.entry)
-    if not leads_on(dataflow, last, draft):
+    if not skips_guards(dataflow, last, draft):
         try:
             # With the numbers as they are: a decision's must not make the tag of another writer look known.
             unfinished.check_table(last)
         except Conflict as error:
-            raise _overtaken(claim, log.intent(name, claim.number)) from error
+            raise _conflict(claim, log.intent(name, claim.number)) from error
     unfinished.follow_up(last)
     return _append_claimed(platform, dataflow, claim, draft)
 
 
 def _append_claimed(platform: Opener, dataflow: Dataflow, claim: Intent, draft: Draft) -> Entry:
-    """Put the decision's intent, then append its entry; this process holds the number until that is done."""
+    """Store the decision's intent and append its entry; this process holds the number meanwhile."""
     holders.mark_active(claim.id)
     try:
         winner = platform.log.put_intent(claim)
         if winner.id != claim.id:
-            raise _overtaken(claim, winner)
+            raise _conflict(claim, winner)
         return append_draft(platform, dataflow, draft)
     finally:
         holders.mark_inactive(claim.id)
 
 
-def _overtaken(claim: Intent, winner: Intent | None) -> Conflict:
+def _conflict(claim: Intent, winner: Intent | None) -> Conflict:
     who = f" ({winner.why}, run {winner.run_id or 'unknown'})" if winner else ""
     return Conflict(
         f"dataflow {claim.dataflow}: number {claim.number} was begun by another run{who} while {claim.why} was decided. Nothing was"
@@ -79,7 +84,10 @@ def _overtaken(claim: Intent, winner: Intent | None) -> Conflict:
 
 
 def claim_of(dataflow: Dataflow, last: Entry | None, entry: Entry) -> Intent:
-    """Return the intent of an entry that writes no rows. It takes the number after the newest, whichever the entry will have."""
+    """Return the intent of an entry that writes no rows. It claims the number after the newest entry.
+
+    The entry itself may have a higher number.
+    """
     return Intent(
         id=entry.id,
         number=last.number + 1 if last else 1,
@@ -99,7 +107,7 @@ def claim_of(dataflow: Dataflow, last: Entry | None, entry: Entry) -> Intent:
 
 
 def append_draft(platform: Opener, dataflow: Dataflow, draft: Draft) -> Entry:
-    """Put the lists that the entry names, then append it."""
+    """Store the lists of a draft, then append its entry."""
     log, name = platform.log, dataflow.name
     entry, objects = draft.entry, f"{draft.entry.number:010d}-{draft.entry.id}"
     if draft.files:

@@ -1,7 +1,7 @@
-"""Care of a dataflow's table: under the dataflow's hold, and never where something unfinished may need what it removes (docs/how-to/maintenance.md).
+"""Maintenance of a dataflow's table, under the dataflow's hold (docs/how-to/maintenance.md).
 
-It takes the next number by an intent that writes no rows, as decisions do. So no run can begin a slice meanwhile, and one that died in it is
-ended by the next run.
+It removes no file that an unfinished slice may need. Like a decision it takes the next number by an intent
+that writes no rows. So no run begins a slice meanwhile, and the next run ends maintenance that died.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from partitions.instants import time_text
 from partitions.maintenance_periods import OPTIMIZE, VACUUM, Task
 from partitions.spelling import describe_missing
 from resources.decisions.deciding import claim_of
-from resources.loop.entries import in_table
-from resources.loop.giving_up import drop
-from resources.loop.holder_wait import Patience, abandoned_intent
-from resources.loop.intents import beaten, holding
+from resources.loop.entries import table_fields
+from resources.loop.giving_up import drop_decision
+from resources.loop.holder_wait import HolderPolicy, abandoned_intent
+from resources.loop.intents import holding, lost_number_error
 from resources.loop.table_guard import check_table
 from resources.platform.opener import Opener
 from resources.tables.contract.maintenance import CanOptimize, MaintenanceResult
@@ -36,84 +36,84 @@ _LONG_UNFINISHED = timedelta(hours=1)
 
 
 @dataclass(frozen=True)
-class Done:
-    """What was done.
+class MaintenanceReport:
+    """The result of a dataflow's maintenance.
 
     Attributes:
         dataflow: its name.
-        cared: by task.
-        skipped: why a task was not done, by task.
-        entry: that records it; None if nothing was done.
+        results: the result of each task.
+        skipped: by task, why it was skipped.
+        entry: the entry that records it; None if nothing was done.
     """
 
     dataflow: str
-    cared: Mapping[Task, MaintenanceResult] = field(default_factory=dict)
+    results: Mapping[Task, MaintenanceResult] = field(default_factory=dict)
     skipped: Mapping[Task, str] = field(default_factory=dict)
     entry: Entry | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """As Dagster shows it."""
+        """Return the report as Dagster shows it."""
         return {
             **{
                 f"{task}: {name}": count
-                for task, cared in self.cared.items()
-                for name, count in cared.counts().items()
+                for task, result in self.results.items()
+                for name, count in result.counts().items()
             },
             **{f"{task}: skipped": why for task, why in self.skipped.items()},
         }
 
 
 def due_tasks(platform: Opener, dataflow: Dataflow, now: datetime) -> tuple[Task, ...]:
-    """Return the tasks whose period has passed since they were last done; all of them if nothing tells when that was."""
+    """Return the tasks whose period has passed since they last ran, or that never ran."""
     periods = dataflow.maintenance.periods() if dataflow.maintenance else {}
     note = platform.log.note(dataflow.name, _NOTE) or {}
     return tuple(task for task, period in periods.items() if _is_due(note.get(task), period, now))
 
 
 def maintain(
-    platform: Opener, dataflow: Dataflow, tasks: Sequence[Task], patience: Patience | None = None
-) -> Done:
-    """Do some tasks, and append an entry that says so.
+    platform: Opener, dataflow: Dataflow, tasks: Sequence[Task], holder_policy: HolderPolicy | None = None
+) -> MaintenanceReport:
+    """Run some tasks, and append an entry that records them.
 
     Args:
         platform: the resources.
-        dataflow: whose table is cared for.
-        tasks: that are done; files are joined last.
-        patience: with a run that holds the dataflow.
+        dataflow: the dataflow whose table is maintained.
+        tasks: the tasks; OPTIMIZE runs last.
+        holder_policy: how long to wait for a run that holds the dataflow.
 
     Raises:
-        Held: while a living run, or a decision, works on the next number.
+        Held: a living run or a decision works on the next number.
         Conflict: a run has left a slice unfinished, or was faster.
-        NeedsDecision: state and table do not belong together.
-        TargetError: the table cannot be cared for.
+        NeedsDecision: state and table do not match.
+        TargetError: the maintenance failed.
         ConfigurationError: the table lacks a column of ``cluster_by``.
     """
     run = platform.loop(dataflow, datetime.now(UTC)).context
     table, log, name = run.table, platform.log, dataflow.name
-    last, open_ = abandoned_intent(run, log.newest(name), patience or Patience())
-    if open_ is not None and not open_.is_decision:
+    last, open_intent = abandoned_intent(run, log.newest(name), holder_policy or HolderPolicy())
+    if open_intent is not None and not open_intent.is_decision:
         raise Conflict(
-            f"dataflow {name}: a run has left slice {open_.number} unfinished, and may need files that would go. Run `strandline run {name}`, which"
+            f"dataflow {name}: a run has left slice {open_intent.number} unfinished, and may need files that would go. Run `strandline run {name}`, which"
             " finishes it, and then again"
         )
-    if open_ is not None:
-        last = drop(run, last, open_)
+    if open_intent is not None:
+        last = drop_decision(run, last, open_intent)
     if last is None:
-        return Done(name, skipped=dict.fromkeys(tasks, "nothing is loaded yet"))
-    needed = _needed_by(platform, dataflow) if VACUUM in tasks else None
-    skipped: dict[Task, str] = {VACUUM: needed} if needed else {}
-    todo = [task for task in (VACUUM, OPTIMIZE) if task in tasks and task not in skipped]
-    if not todo:
-        return Done(name, skipped=skipped)
+        return MaintenanceReport(name, skipped=dict.fromkeys(tasks, "nothing is loaded yet"))
+    reason = _reason_to_keep_versions(platform, dataflow) if VACUUM in tasks else None
+    skipped: dict[Task, str] = {VACUUM: reason} if reason else {}
+    due = [task for task in (VACUUM, OPTIMIZE) if task in tasks and task not in skipped]
+    if not due:
+        return MaintenanceReport(name, skipped=skipped)
     check_table(dataflow, last, table)
-    if OPTIMIZE in todo:
+    if OPTIMIZE in due:
         _check_clustered(dataflow, table)
     entry = next_entry(
         last,
         id=new_id(),
         number=last.number + 1,
         why="maintain",
-        reason=" and ".join(todo),
+        reason=" and ".join(due),
         fingerprint=last.fingerprint,
         kind=last.kind,
         app_id=last.app_id,
@@ -122,34 +122,37 @@ def maintain(
     with holding(run, claim):
         winner = log.put_intent(claim)
         if winner.id != claim.id:
-            raise beaten(run, winner)
+            raise lost_number_error(run, winner)
         check_table(dataflow, last, table)
-        cared = {task: _care(table, task, lambda: run.spark, dataflow.target.cluster_by) for task in todo}
-        did = "; ".join(f"{task}: {done}" for task, done in cared.items())
-        entry = entry.model_copy(update={"reason": did, **_table_after(dataflow, last, table)})
+        results = {
+            task: _run_task(table, task, lambda: run.spark, dataflow.target.cluster_by) for task in due
+        }
+        summary = "; ".join(f"{task}: {result}" for task, result in results.items())
+        entry = entry.model_copy(update={"reason": summary, **_table_after(dataflow, last, table)})
         appended = log.append(name, entry, expected=entry.previous)
-    _note(platform, name, todo)
-    return Done(name, cared, skipped, appended)
+    _note(platform, name, due)
+    return MaintenanceReport(name, results, skipped, appended)
 
 
 def _table_after(dataflow: Dataflow, last: Entry, table: Table) -> dict[str, Any]:
-    """Return what an entry says of the table as it is now: the guards have passed it, so the next run may build on it.
+    """Return the fields that record the current table, on which the next run may build.
 
-    Files that the last slice added may be joined. They were joined last, or not at all: then the one that was recorded is there still.
+    Maintenance may have joined the files that the last slice added. OPTIMIZE runs last, so the recorded
+    file exists.
     """
     head = check_table(dataflow, last, table)
     if last.table != dataflow.table or head.newest is None or last.table_version is None:
         return {}
     file = head.newest.file or last.table_file
-    return in_table(
+    return table_fields(
         dataflow, replace(head.newest, number=max(head.highest_tag, last.table_number), file=file)
     )
 
 
 def _check_clustered(dataflow: Dataflow, table: Table) -> None:
     columns = table.contents.columns() if dataflow.target.cluster_by else []
-    known = {name.lower() for name in columns}
-    missing = [name for name in dataflow.target.cluster_by if name.lower() not in known]
+    table_columns = {name.lower() for name in columns}
+    missing = [name for name in dataflow.target.cluster_by if name.lower() not in table_columns]
     if missing and columns:
         raise ConfigurationError(
             f"dataflow {dataflow.name}: target.cluster_by: expected columns of the table {dataflow.table}, found"
@@ -158,10 +161,10 @@ def _check_clustered(dataflow: Dataflow, table: Table) -> None:
         )
 
 
-def _care(
+def _run_task(
     table: Table, task: Task, session: Callable[[], SparkSession], cluster_by: Sequence[str]
 ) -> MaintenanceResult:
-    """Do one task; definitions name only those that the table's format has (``partitions.supported``)."""
+    """Run one task; definitions name only tasks that the table format has (``partitions.supported``)."""
     maintenance = table.maintenance
     if task == OPTIMIZE and isinstance(maintenance, CanOptimize):
         return maintenance.optimize(session, cluster_by)
@@ -170,8 +173,8 @@ def _care(
     return MaintenanceResult()
 
 
-def _needed_by(platform: Opener, dataflow: Dataflow) -> str | None:
-    """Why older versions of the table are needed: a slice that reads one was begun long ago, and is not finished."""
+def _reason_to_keep_versions(platform: Opener, dataflow: Dataflow) -> str | None:
+    """Return why older versions of the table are needed: a slice that reads one is long unfinished; or None."""
     for reader in platform.lineage.readers_of(dataflow.table):
         intent = platform.log.open_intent(reader, platform.log.newest(reader))
         if intent is None or intent.is_decision:
@@ -181,9 +184,9 @@ def _needed_by(platform: Opener, dataflow: Dataflow) -> str | None:
     return None
 
 
-def _is_due(done: object, period: timedelta, now: datetime) -> bool:
+def _is_due(last_run: object, period: timedelta, now: datetime) -> bool:
     try:
-        return now - datetime.fromisoformat(str(done)) >= period
+        return now - datetime.fromisoformat(str(last_run)) >= period
     except (ValueError, TypeError):
         return True
 

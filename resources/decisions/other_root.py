@@ -43,7 +43,7 @@ class FilesOfRoot:
         """Return the files that count as loaded from now on, and did not before."""
         return (*self.renamed, *(self.unknown if below == "loaded" else ()))
 
-    def remarks(self, below: Below | None) -> tuple[str, ...]:
+    def notes(self, below: Below | None) -> tuple[str, ...]:
         """Return what becomes of the files, for people."""
         known, names = self.known + len(self.renamed), [file.path for file in self.unknown]
         shown = f"{pluralize(len(names), 'other file')} there ({first_few(names, _NAMED)})"

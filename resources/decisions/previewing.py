@@ -1,4 +1,7 @@
-"""What a decision would lead to: shown before it is taken, on a rehearsal of the log (docs/reference/state.md, Decisions by hand)."""
+"""The preview of a decision, made on a rehearsal of the log.
+
+See docs/reference/state.md, Decisions by hand.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from partitions.errors import CorruptWatermark, StrandlineError
 from partitions.plan import Plan
 from resources.decisions.deciding import append_draft
 from resources.decisions.draft import Draft, DraftBuilder
-from resources.decisions.unguarded import leads_on
+from resources.decisions.unguarded import skips_guards
 from resources.loop.table_guard import check_table
 from resources.platform.opener import Opener
 from resources.watermarks.entry import Entry, Intent
@@ -21,10 +24,10 @@ from resources.watermarks.holder import RunIsLive
 
 @dataclass(frozen=True)
 class Preview:
-    """What a decision would lead to.
+    """The consequences of a decision.
 
     Attributes:
-        draft: as it would be appended now.
+        draft: the draft that would be appended now.
         lines: sentences for people.
     """
 
@@ -40,71 +43,71 @@ def preview(
     run_is_live: RunIsLive = lambda run_id: None,
     in_words: Callable[[str], str] = str,
 ) -> Preview:
-    """What the next run would do if this was decided. Changes nothing, starts no Spark.
+    """Return what the next run would do after a decision. Changes nothing, starts no Spark.
 
     Args:
         platform: the resources.
-        dataflow: whose state it is.
+        dataflow: the dataflow whose state would change.
         build_draft: the decision.
         now: the clock, aware.
         run_is_live: asks Dagster about a run on another machine.
-        in_words: says a watermark, given as it is stored, for people.
+        in_words: turns a stored watermark into text for people.
 
     Raises:
-        Held: while a living run works on a slice.
+        Held: a living run works on a slice.
     """
-    last, open_ = platform.unfinished(dataflow, now, run_is_live).preview()
-    then = platform.rehearsal()
-    if last is not None and open_ is not None:
-        then.log.append(dataflow.name, last, expected=last.previous)
-    draft = build_draft(then, dataflow, last)
-    if not leads_on(dataflow, last, draft):
-        check_table(dataflow, platform.log.newest(dataflow.name), platform.table(dataflow), open_)
-    entry = append_draft(then, dataflow, draft)
+    last, open_intent = platform.unfinished(dataflow, now, run_is_live).preview()
+    rehearsal = platform.rehearsal()
+    if last is not None and open_intent is not None:
+        rehearsal.log.append(dataflow.name, last, expected=last.previous)
+    draft = build_draft(rehearsal, dataflow, last)
+    if not skips_guards(dataflow, last, draft):
+        check_table(dataflow, platform.log.newest(dataflow.name), platform.table(dataflow), open_intent)
+    entry = append_draft(rehearsal, dataflow, draft)
     before, after = last.watermark if last else "{}", draft.entry.watermark
-    lines = [_moved(before, after, in_words)]
-    if open_ is not None:
-        lines.insert(0, _ended(open_, last))
-    if draft.dealt_with:
-        lines.append(draft.dealt_with)
-    lines.extend(draft.remarks)
+    lines = [_describe_move(before, after, in_words)]
+    if open_intent is not None:
+        lines.insert(0, _describe_end(open_intent, last))
+    if draft.files_note:
+        lines.append(draft.files_note)
+    lines.extend(draft.notes)
     try:
-        plan = then.kind(dataflow).planning.plan(entry, now)
+        plan = rehearsal.kind(dataflow).planning.plan(entry, now)
     except StrandlineError as error:  # the decision may be what mends it, and needs no source
         return Preview(draft, (*lines, f"next run: fails, as things are: {error.message}"))
     lines.append(f"next run: {plan.why}")
     lines.extend(f"warning: {warning}" for warning in plan.warnings)
     # An adopted state tells what is in the table; the one before it may speak of rows that are gone.
-    lines.extend(_again(then, dataflow, entry if entry.why == "adopt" else last, draft, plan))
+    lines.extend(_describe_reload(rehearsal, dataflow, entry if entry.why == "adopt" else last, draft, plan))
     return Preview(draft, tuple(lines))
 
 
-def _moved(before: str, after: str, in_words: Callable[[str], str]) -> str:
-    """Return where the watermark goes; as it is stored if words do not tell the two apart."""
+def _describe_move(before: str, after: str, in_words: Callable[[str], str]) -> str:
+    """Describe how the watermark moves; in its stored form if both read the same in words."""
     if before == after:
         return f"the watermark stays as it is: {in_words(after)}"
-    said = (in_words(before), in_words(after))
-    begin, end = said if said[0] != said[1] else (before, after)
-    return f"the watermark now: {begin}; after this decision: {end}"
+    texts = (in_words(before), in_words(after))
+    before_text, after_text = texts if texts[0] != texts[1] else (before, after)
+    return f"the watermark now: {before_text}; after this decision: {after_text}"
 
 
-def _ended(intent: Intent, last: Entry | None) -> str:
-    """Return what becomes of an intent that was left open."""
+def _describe_end(intent: Intent, last: Entry | None) -> str:
+    """Describe how the decision ends an open intent."""
     if intent.is_decision:
         return f"number {intent.number}, of another decision ({intent.why}) that was begun and not finished, is dropped"
-    landed = last is not None and last.why != "abandon"
-    ended = "appended: it was written" if landed else "given up: its work is planned again"
-    return f"slice {intent.number}, which a run left unfinished, is {ended}"
+    was_written = last is not None and last.why != "abandon"
+    outcome = "appended: it was written" if was_written else "given up: its work is planned again"
+    return f"slice {intent.number}, which a run left unfinished, is {outcome}"
 
 
-def _again(
-    platform: Opener, dataflow: Dataflow, known: Entry | None, draft: Draft, plan: Plan[Any]
+def _describe_reload(
+    platform: Opener, dataflow: Dataflow, known_entry: Entry | None, draft: Draft, plan: Plan[Any]
 ) -> list[str]:
-    """What happens to rows that were loaded before, as far as an entry knows; nothing if there is no table to hold them."""
+    """Describe what happens to rows that are loaded a second time; nothing if the table does not exist."""
     if not platform.table(dataflow).exists():
         return []
     try:
-        count, part = platform.rules(dataflow).count_already_loaded(plan.slices, known)
+        count, part = platform.rules(dataflow).count_already_loaded(plan.slices, known_entry)
     except CorruptWatermark as error:  # which a decision may be made for
         return [f"it is unknown how much of it was loaded before: {error.message}"]
     if not count:
@@ -115,7 +118,7 @@ def _again(
     if draft.entry.replace_table:
         return [f"{times_loaded}; the first commit empties the table, so their rows are there once"]
     adding = [slice_ for slice_ in plan.slices if not slice_.replaces]
-    added, _ = platform.rules(dataflow).count_already_loaded(adding, known)
+    added, _ = platform.rules(dataflow).count_already_loaded(adding, known_entry)
     target = dataflow.target
     if target.merges:
         return [f"{times_loaded}; load: {target.load} finds their rows in the table by merge_keys"]

@@ -1,4 +1,4 @@
-"""Why decisions have dealt with files that no run has loaded or passed over: stored with each, in the lists of ingested files."""
+"""Why a decision handled files that no run loaded or passed over: stored in the lists of ingested files."""
 
 from resources.watermarks.file_ranges import UNPROCESSED
 
@@ -7,5 +7,5 @@ SET = "passed over by state set"
 IMPORTED = "ingested before the import"
 OTHER_ROOT = "at or below the watermark when another root was accepted"
 
-DECIDED = (IN_TABLE, SET, IMPORTED, OTHER_ROOT, UNPROCESSED)
+DECISION_REASONS = (IN_TABLE, SET, IMPORTED, OTHER_ROOT, UNPROCESSED)
 """All of them: such files are in no quarantine."""

@@ -1,4 +1,4 @@
-"""Reset a dataflow: an empty watermark, and the table emptied or left (docs/reference/state.md)."""
+"""Reset of a dataflow: an empty watermark, and the table emptied or kept (docs/reference/state.md)."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from resources.watermarks.entry import Entry
 
 
 def reset(reason: str, *, replace: bool = False) -> DraftBuilder:
-    """An empty watermark, which passes the guards as a decision.
+    """Empty the watermark, whatever became of the table.
 
     Args:
-        reason: of the operator.
-        replace: whether the next run's first commit empties the table; else the table is left as it is.
+        reason: the operator's reason.
+        replace: whether the next run's first commit empties the table; else the table stays as it is.
     """
 
     def build_draft(platform: Opener, dataflow: Dataflow, last: Entry | None) -> Draft:

@@ -1,4 +1,7 @@
-"""Decisions about the watermark that build on the log: reset, accept, rewind, set (docs/reference/state.md)."""
+"""Decisions about the watermark that build on the log: accept, rewind, set.
+
+See docs/reference/state.md.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from partitions.fingerprint import fingerprint
 from partitions.plan import pluralize
 from partitions.sentinels import deserialise
 from partitions.watermark import is_empty
-from resources.decisions.adopt import nothing_else_leads_on
+from resources.decisions.adopt import only_operator_knows
 from resources.decisions.draft import (
     Draft,
     DraftBuilder,
@@ -27,8 +30,8 @@ from resources.decisions.other_root import Below, check_told_apart, files_of_roo
 from resources.decisions.reasons import OTHER_ROOT, SET
 from resources.decisions.taken_over import taken_over
 from resources.kinds.contract.decisions import KnowsFiles, NeverGoesBack
-from resources.loop.definition_guard import check_definition, check_form, definition_of
-from resources.loop.entries import keyed_by, moved
+from resources.loop.definition_guard import check_definition, check_watermark_form, definition_of
+from resources.loop.entries import keyed_by, names_other_table
 from resources.platform.opener import Opener
 from resources.tables.contract.adopting import adopted_state
 from resources.watermarks.entry import Entry
@@ -49,7 +52,7 @@ def accept(reason: str, below: Below | None = None) -> DraftBuilder:
     def build_draft(platform: Opener, dataflow: Dataflow, last: Entry | None) -> Draft:
         last = require_entry(dataflow, last)
         if not is_empty(last.state()):
-            check_form(dataflow, last, platform.log)
+            check_watermark_form(dataflow, last, platform.log)
             rules = platform.rules(dataflow)
             if isinstance(
                 rules, NeverGoesBack
@@ -58,52 +61,59 @@ def accept(reason: str, below: Below | None = None) -> DraftBuilder:
             else:
                 rules.parse_watermark(last.watermark)
         changes: dict[str, Any] = {}
-        remarks: tuple[str, ...] = ()
-        if moved(dataflow, last):
+        notes: tuple[str, ...] = ()
+        if names_other_table(dataflow, last):
             # What was decided about the old table says nothing of this one.
             row_count = platform.table(dataflow).contents.count_rows()
             changes = {"takes_table": True, "total_rows": row_count, "replace_table": False}
             if row_count and is_empty(last.state()):
-                remarks = (
+                notes = (
                     f"nothing counts as loaded, and table {dataflow.table} has {pluralize(row_count, 'row')}: all that is loaded is added to them",
                 )
         accepted = keyed_by(definition_of(dataflow))
         if _accepts_keys(dataflow, last, accepted, reason):
             changes["keyed_by"] = accepted
             keys = ", ".join(dataflow.target.merge_keys)
-            remarks = (f"rows of the table that have the same {keys} are taken as they are",)
+            notes = (f"rows of the table that have the same {keys} are taken as they are",)
         files = files_of_root(platform, dataflow, last)
         if files.watermark is not None:
             changes["watermark"] = files.watermark
         entry = draft_entry(platform, dataflow, last, "accept", reason, **changes)
         check_told_apart(dataflow, files, below)
         rows = [(*file.row, OTHER_ROOT) for file in files.loaded(below)]
-        return Draft(entry, rows, remarks=(*files.remarks(below), *remarks))
+        return Draft(entry, rows, notes=(*files.notes(below), *notes))
 
     return build_draft
 
 
 def _accepts_keys(dataflow: Dataflow, last: Entry, keys: str, reason: str) -> bool:
-    """Return whether nothing but the keys is left to agree to. Of a slice that is given up in the same decision nobody has looked at them yet."""
+    """Return whether only the new keys remain to be accepted.
+
+    If the same decision abandons a slice, nobody has seen the check of its keys yet.
+    """
     target = dataflow.target
     if not target.merges or target.load == "scd2" or last.keyed_by == keys:
         return False
     gave_up = last.why == "abandon" and last.reason == reason
-    return last.fingerprint == fingerprint(dataflow) and not moved(dataflow, last) and not gave_up
+    return last.fingerprint == fingerprint(dataflow) and not names_other_table(dataflow, last) and not gave_up
 
 
 def rewind(reason: str, to: int, *, replace: bool = False) -> DraftBuilder:
-    """The watermark of an older entry: what lies above it is read again. Late and released files below it stay ingested.
+    """Go back to the watermark of an older entry, so that everything above it is read again.
+
+    Late and released files below it stay ingested.
 
     Args:
-        reason: of the operator.
+        reason: the operator's reason.
         to: the number of that entry; 0 is the beginning.
-        replace: whether rows of a file are deleted when the file is loaded again; else an append doubles them.
+        replace: whether the rows of a file are deleted when it is loaded again; else an append doubles
+            them.
 
     Raises:
-        ConfigurationError: if there is no such entry (any more), rows do not tell their file, or a set is tracked.
-        NeedsDecision: code ``definition_changed``; ``would_rise``: it lies above the watermark, and the table does not tell that the rows
-            between the two are in it.
+        ConfigurationError: the log lacks that entry, rows do not tell their file, or ``tracking`` is
+            ``set``.
+        NeedsDecision: code ``definition_changed``; ``would_rise``: it lies above the watermark, and the
+            table does not show that it holds the rows between the two.
     """
 
     def build_draft(platform: Opener, dataflow: Dataflow, last: Entry | None) -> Draft:
@@ -128,7 +138,9 @@ def rewind(reason: str, to: int, *, replace: bool = False) -> DraftBuilder:
 
 
 def _check_rows_exist(platform: Opener, dataflow: Dataflow, last: Entry, entry: Entry) -> None:
-    """A rewind that takes another one back, or a reset, counts rows as loaded again: the table must tell that it has them.
+    """Raise unless the table shows that it holds the rows which the decision counts as loaded again.
+
+    A rewind to before another rewind or reset does that.
 
     Raises:
         NeedsDecision: code ``would_rise``.
@@ -155,12 +167,12 @@ def _check_rows_exist(platform: Opener, dataflow: Dataflow, last: Entry, entry: 
 
 
 def set_watermark(reason: str, text: str) -> DraftBuilder:
-    """A watermark that an operator has written. Files that it passes over count as dealt with, not as late.
+    """Set the watermark that an operator typed. Files that it skips count as handled, not as late.
 
     Raises:
-        ConfigurationError: if the text is no watermark of this dataflow.
-        NeedsDecision: code ``would_fall``: it lies below the watermark; rewinding is another decision; ``no_rewind``: the same of a
-            stream, which has no such decision; ``definition_changed``.
+        ConfigurationError: the text is no watermark of this dataflow.
+        NeedsDecision: code ``would_fall``: it lies below the watermark, which only a rewind may lower;
+            ``no_rewind``: the same for a stream, which has no rewind; ``definition_changed``.
     """
 
     def build_draft(platform: Opener, dataflow: Dataflow, last: Entry | None) -> Draft:
@@ -179,10 +191,12 @@ def set_watermark(reason: str, text: str) -> DraftBuilder:
                 code="would_fall",
                 choices=(f"strandline state rewind {dataflow.name} --to NUMBER --reason TEXT",),
             )
-        remark = (SET, "passed over")
-        takes = nothing_else_leads_on(platform, dataflow, last)
-        draft = taken_over(platform, dataflow, last, "set", reason, watermark, remark, takes_table=takes)
-        return replace(draft, takes_table=takes)
+        labels = (SET, "passed over")
+        takes_table = only_operator_knows(platform, dataflow, last)
+        draft = taken_over(
+            platform, dataflow, last, "set", reason, watermark, labels, takes_table=takes_table
+        )
+        return replace(draft, takes_table=takes_table)
 
     return build_draft
 
@@ -193,9 +207,9 @@ def _watermark_of(platform: Opener, dataflow: Dataflow, number: int) -> str:
     entry = platform.log.find(dataflow.name, number)
     if entry is None:
         floor = platform.log.floor(dataflow.name)
-        gone = f"; entries up to {floor} were compacted away" if 0 < number <= floor else ""
+        compacted = f"; entries up to {floor} were compacted away" if 0 < number <= floor else ""
         raise ConfigurationError(
-            f"dataflow {dataflow.name}: expected the number of an entry, found {number}{gone}",
+            f"dataflow {dataflow.name}: expected the number of an entry, found {number}{compacted}",
             choices=(f"strandline state history {dataflow.name}",),
         )
     return entry.watermark

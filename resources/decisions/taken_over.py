@@ -1,4 +1,7 @@
-"""Decisions that take a watermark no run has come to: an import, and what ``state set`` shares with it (docs/reference/state.md)."""
+"""Decisions that take a watermark from outside: ``state import``, and shared parts of ``state set``.
+
+See docs/reference/state.md.
+"""
 
 from __future__ import annotations
 
@@ -13,29 +16,29 @@ from partitions.path.quarantined_files import Quarantine
 from partitions.plan import pluralize
 from partitions.sentinels import deserialise
 from resources.decisions.draft import Draft, DraftBuilder, draft_entry
-from resources.decisions.files_in_table import freed_files
+from resources.decisions.files_in_table import released_note
 from resources.decisions.reasons import IMPORTED
 from resources.kinds.contract.decisions import KnowsFiles, NeverGoesBack
-from resources.loop.definition_guard import check_form
+from resources.loop.definition_guard import check_watermark_form
 from resources.platform.opener import Opener
 from resources.tables.contract.adopting import adopted_state
 from resources.watermarks.entry import Entry, Why
 
 
 def import_entries(reason: str, lines: Sequence[str]) -> DraftBuilder:
-    """The watermark of the newest entry of an export; every file at or below it counts as ingested.
+    """Take the watermark of the newest entry of an export; every file at or below it counts as ingested.
 
     Raises:
-        ConfigurationError: if the text is no export of a dataflow of this kind.
-        NeedsDecision: code ``no_rewind``: it is older than what is loaded, and the kind cannot go back.
+        ConfigurationError: the text is no export of a dataflow of this kind.
+        NeedsDecision: code ``no_rewind``: it is older than the loaded state, and the kind cannot go back.
     """
 
     def build_draft(platform: Opener, dataflow: Dataflow, last: Entry | None) -> Draft:
         newest = _newest_of(dataflow, lines)
         watermark = platform.rules(dataflow).parse_watermark(json.dumps(newest["watermark"]))
         app_id = str(newest["app_id"]) if last is None and newest.get("app_id") else None
-        remark = (IMPORTED, "taken as ingested")
-        return taken_over(platform, dataflow, last, "import", reason, watermark, remark, app_id)
+        labels = (IMPORTED, "taken as ingested")
+        return taken_over(platform, dataflow, last, "import", reason, watermark, labels, app_id)
 
     return build_draft
 
@@ -47,23 +50,24 @@ def taken_over(
     why: Why,
     reason: str,
     watermark: str,
-    remark: tuple[str, str],
+    labels: tuple[str, str],
     app_id: str | None = None,
     *,
     takes_table: bool = True,
 ) -> Draft:
-    """A watermark that no run has come to. What the source holds up to it is listed once, and counts as dealt with.
+    """Return the draft of a watermark from outside. The source's files up to it are listed as handled.
 
     Args:
         platform: the resources.
-        dataflow: whose state it is.
+        dataflow: the dataflow whose state changes.
         last: the newest entry.
-        why: of the entry.
-        reason: of the operator.
+        why: the entry's ``why``.
+        reason: the operator's reason.
         watermark: sentinel JSON text.
-        remark: what is noted of each of these files; and what is said of all of them.
-        app_id: the dataflow's id in the table, if the table tells it.
-        takes_table: whether the table as it is now belongs to the state from here on.
+        labels: the reason that is stored with each of these files, and how people are told about all of
+            them.
+        app_id: the dataflow's id in the table, if the export has it.
+        takes_table: whether the current table belongs to the state from now on.
     """
     rules = platform.rules(dataflow)
     if isinstance(rules, NeverGoesBack):
@@ -73,11 +77,11 @@ def taken_over(
     if why == "import":
         # The table's rows count now: a reset before must not empty it any more.
         changes["replace_table"] = False
-    aside: Quarantine | None = None
-    remarks: tuple[str, ...] = ()
+    quarantine: Quarantine | None = None
+    notes: tuple[str, ...] = ()
     if why == "import" and isinstance(rules, KnowsFiles):
-        aside, freed = rules.without_rows(last)
-        remarks = (freed_files(freed),) if freed else ()
+        quarantine, released = rules.quarantine_without_rows(last)
+        notes = (released_note(released),) if released else ()
         changes["quarantine"] = None
     entry = draft_entry(
         platform,
@@ -90,27 +94,27 @@ def taken_over(
         total_rows=platform.table(dataflow).contents.count_rows(),
         **changes,
     )
-    rows = [(*file.row, remark[0]) for file in files]
-    said = f"{remark[1]}, so neither loaded nor late: {pluralize(len(files), 'file')} of the source"
-    return Draft(entry, rows, aside, dealt_with=said if files else "", remarks=remarks)
+    rows = [(*file.row, labels[0]) for file in files]
+    files_note = f"{labels[1]}, so neither loaded nor late: {pluralize(len(files), 'file')} of the source"
+    return Draft(entry, rows, quarantine, files_note=files_note if files else "", notes=notes)
 
 
 def _check_not_behind(
     platform: Opener, dataflow: Dataflow, rules: NeverGoesBack, last: Entry | None, watermark: str
 ) -> None:
-    """Raise if a watermark lies below what the newest entry, or the newest commit of the table, says is loaded.
+    """Raise if a watermark lies below the newest entry's, or below the table's newest commit's.
 
     Raises:
-        NeedsDecision: code ``no_rewind``; ``definition_changed``: the definition is another one, which the state does not fit.
+        NeedsDecision: code ``no_rewind``; ``definition_changed``: the definition no longer fits the state.
     """
     if last is not None:
-        check_form(dataflow, last, platform.log)
+        check_watermark_form(dataflow, last, platform.log)
     planning = platform.kind(dataflow).planning
-    known = [last.watermark] if last is not None else []
+    watermarks = [last.watermark] if last is not None else []
     with suppress(NeedsDecision):  # the table's log tells no state
         adopted = adopted_state(platform.table(dataflow), last.app_id if last else None)
-        known += [adopted.state] if adopted and adopted.state else []
-    if not all(planning.covers(watermark, other) for other in known):
+        watermarks += [adopted.state] if adopted and adopted.state else []
+    if not all(planning.covers(watermark, known_watermark) for known_watermark in watermarks):
         rules.check_rewind()
 
 

@@ -1,1 +1,1 @@
-"""The kinds of watermark, a room a kind: what runs, decisions and replays ask of it."""
+"""The kinds of watermark, one package each: the parts that runs, decisions and replays use."""

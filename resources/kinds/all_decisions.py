@@ -1,7 +1,8 @@
-"""An operator's decisions about a state: each appends one entry with its reason, nothing is edited in place (docs/reference/state.md, Decisions by hand).
+"""An operator's decisions about a state: each appends one entry with its reason.
 
-A decision is a function from the newest entry to a :class:`Draft`. So it can be shown before the operator agrees to it
-(:func:`preview`), and is made again on what is the newest entry then (:func:`decide`).
+Nothing is edited in place (docs/reference/state.md, Decisions by hand). A decision is a function from the
+newest entry to a :class:`Draft`: :func:`preview` shows the draft before the operator agrees, and
+:func:`decide` builds it again on the entry that is the newest by then.
 """
 
 from resources.decisions.adopt import adopt

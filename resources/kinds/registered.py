@@ -1,4 +1,4 @@
-"""What the registry has of a kind of watermark: how it is opened, what decisions go by, how it reads again."""
+"""An entry in the registry of kinds: how to open a kind, decide about its state, and replay it."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ class RegisteredKind(NamedTuple):
     """One kind of watermark.
 
     Attributes:
-        name: as ``watermark.type`` has it.
-        open: binds a dataflow's kind to its source; the staging is None for who reads no rows.
-        rules: what decisions about a state go by.
-        replay: makes a replay of a range; None: the kind reads nothing again.
+        name: the value of ``watermark.type``.
+        open: binds a dataflow's kind to its source; the staging is None if no rows are read.
+        rules: makes the rules for decisions about a state.
+        replay: makes a replay of a range; None if the kind cannot replay.
     """
 
     name: str
@@ -33,7 +33,7 @@ class RegisteredKind(NamedTuple):
 
 
 def unreadable_source(dataflow: Dataflow) -> ConfigurationError:
-    """Return the error of a source that the dataflow's kind does not read."""
+    """Return the error for a source that the dataflow's kind does not read."""
     return ConfigurationError(
         f"dataflow {dataflow.name}: expected a source that a {dataflow.kind} watermark reads, found {dataflow.source.label}"
     )

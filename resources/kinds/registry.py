@@ -1,4 +1,7 @@
-"""The one map from a definition's watermark to its kind. To add a kind: a room beside ``path`` and ``window``, and a line below."""
+"""The registry of kinds, by the class of a definition's watermark.
+
+To add a kind: a package beside ``path`` and ``window``, and a line below.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The state that an entry holds, as its kind reads it."""
+"""Parsing of the state that an entry holds."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ StateT = TypeVar("StateT", bound=_State)
 
 
 def state_of(form: type[StateT], dataflow: Dataflow, entry: Entry | None) -> StateT:
-    """Return what an entry says is loaded.
+    """Parse the state of an entry; the empty state without an entry.
 
     Args:
-        form: the kind's state.
-        dataflow: whose entry it is.
-        entry: the newest; None: there is none.
+        form: the class of the kind's state.
+        dataflow: the entry's dataflow.
+        entry: the newest entry; None if there is none.
 
     Raises:
-        CorruptWatermark: it is of another form.
+        CorruptWatermark: the state has another form.
     """
     try:
         return form.of(entry.state() if entry else None)
@@ -40,5 +40,5 @@ def state_of(form: type[StateT], dataflow: Dataflow, entry: Entry | None) -> Sta
 
 
 def cold_start_of(entry: Entry | None) -> PathState | None:
-    """Return the state below which a filtered cold start looked at nothing; None if none did."""
+    """Return the state below which a filtered cold start read nothing; None without such a start."""
     return PathState.of(deserialise(entry.since)) if entry and entry.since else None

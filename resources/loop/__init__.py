@@ -1,1 +1,4 @@
-"""The loop, once for all kinds: plan, intent, write, verify, commit, and recovery (docs/explanation/protocol.md)."""
+"""The load loop shared by all kinds: plan, intent, write, verify, commit, and recovery.
+
+See docs/explanation/protocol.md.
+"""

@@ -1,4 +1,7 @@
-"""Step 4, commit: the entry of a number is appended once the table's commit was looked up (docs/explanation/protocol.md)."""
+"""Step 4, commit: append a number's entry after its table commit was looked up.
+
+See docs/explanation/protocol.md.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,8 @@ from partitions.errors import TargetError
 from resources.kinds.contract.slices import SliceT
 from resources.kinds.contract.writing import SavesHighest, WriteStats
 from resources.loop.context import RunContext
-from resources.loop.entries import abandoned_entry, claimed, loaded_entry
-from resources.loop.side_tables import fence_asides
+from resources.loop.entries import abandoned_entry, loaded_entry, required_commit
+from resources.loop.side_tables import fence_side_tables
 from resources.outcome import Step
 from resources.tables.contract.commits import TaggedCommit
 from resources.tables.contract.table import FollowsUp
@@ -23,21 +26,21 @@ def append_loaded(
     stats: WriteStats | None = None,
     guarded: bool = True,
 ) -> tuple[Entry, TaggedCommit]:
-    """Append the entry of a slice that is in the table; return it, and the commit with all of its counts.
+    """Append the entry of a slice that is in the table; return it with the commit and all its counts.
 
     Args:
-        run: of the dataflow.
-        entry: the newest one.
-        intent: of the slice.
-        commit: that carries it.
-        stats: what the write counted; nothing if another process has written the slice.
-        guarded: whether state and table belong together; only then the table's commit is what they go on from.
+        run: the run.
+        entry: the newest entry.
+        intent: the slice's intent.
+        commit: the commit that carries the slice.
+        stats: the statistics of the write; None if another process wrote the slice.
+        guarded: whether state and table match; only then do later runs build on this commit.
 
     Raises:
         Conflict: another run was faster.
     """
-    made, counted = foreseen_entry(run, entry, intent, commit, stats=stats, guarded=guarded)
-    return append(run, made), counted
+    next_entry, counted_commit = foreseen_entry(run, entry, intent, commit, stats=stats, guarded=guarded)
+    return append(run, next_entry), counted_commit
 
 
 def foreseen_entry(
@@ -49,24 +52,24 @@ def foreseen_entry(
     stats: WriteStats | None = None,
     guarded: bool = True,
 ) -> tuple[Entry, TaggedCommit]:
-    """Return the entry that :func:`append_loaded` would append, and the commit with all of its counts."""
-    counted = run.table.complete_counts(commit, entry.total_rows if entry else 0)
+    """Return the entry that :func:`append_loaded` would append, and the commit with all its counts."""
+    counted_commit = run.table.complete_counts(commit, entry.total_rows if entry else 0)
     until = replaced_until(run, entry, intent)
-    made = loaded_entry(
+    next_entry = loaded_entry(
         run.dataflow,
         entry,
         intent,
-        counted,
+        counted_commit,
         watermark=_watermark_after(run, intent, stats or {}),
         replace_until=until,
         job_id=run.job_id,
         guarded=guarded,
     )
-    return made, counted
+    return next_entry, counted_commit
 
 
 def _watermark_after(run: RunContext[SliceT], intent: Intent, stats: WriteStats) -> str:
-    """The state after a slice: the intent's, unless its rows tell more exactly how far it came."""
+    """Return the state after a slice: the intent's, or a more exact one if the rows show it."""
     writing = run.kind.writing
     if not isinstance(writing, SavesHighest):
         return intent.watermark
@@ -82,32 +85,35 @@ def append_abandoned(
     *,
     new_state: bool = False,
 ) -> Entry:
-    """Append a number with an unchanged watermark: the work is planned again under the next one. Its side tables take the number before.
+    """Append an abandoned number: the watermark stays, and the work is planned again.
+
+    The side tables are fenced first.
 
     Args:
-        run: of the dataflow.
-        entry: the newest one.
-        intent: of the number.
-        fence: the commit that carries the number, in a table that belongs to the state; None if there is none.
-        reason: for the log.
-        new_state: whether a decision takes the state anew after it, so that no side table may stop it.
+        run: the run.
+        entry: the newest entry.
+        intent: the number's intent.
+        fence: the commit that carries the number, in a table that matches the state; None if there is
+            none.
+        reason: the reason for the log.
+        new_state: whether a decision replaces the state afterwards, so that no side table may stop it.
 
     Raises:
         TargetError: a side table refuses the fence.
         Conflict: another run was faster.
     """
     try:
-        fence_asides(run, intent)
+        fence_side_tables(run, intent)
     except TargetError:
         if not new_state:
             raise
-    made = append(run, abandoned_entry(run.dataflow, entry, intent, fence, reason, run.job_id))
+    abandoned = append(run, abandoned_entry(run.dataflow, entry, intent, fence, reason, run.job_id))
     run.notify(Step.ABANDONED, f"number {intent.number} abandoned: {reason}")
-    return made
+    return abandoned
 
 
 def append(run: RunContext[SliceT], entry: Entry) -> Entry:
-    """Append an entry, then do what the table's format leaves for after it.
+    """Append an entry, then run the table format's follow-up work.
 
     Raises:
         Conflict: another run was faster.
@@ -118,12 +124,15 @@ def append(run: RunContext[SliceT], entry: Entry) -> Entry:
 
 
 def follow_up(run: RunContext[SliceT], entry: Entry | None) -> None:
-    """Do what the table's format leaves for after an entry; also at the beginning of a run, since the one before may have died there."""
-    if isinstance(run.table, FollowsUp) and (commit := claimed(entry)) is not None:
+    """Run the table format's follow-up work for an entry.
+
+    Runs also call it when they start, since the run before may have died between append and follow-up.
+    """
+    if isinstance(run.table, FollowsUp) and (commit := required_commit(entry)) is not None:
         run.table.after_append(commit, run.name)
 
 
 def replaced_until(run: RunContext[SliceT], entry: Entry | None, intent: Intent) -> str | None:
-    """Return up to where rows are replaced after an intent, if they were before it; None once it has come there."""
+    """Return the state up to which loads replace rows after an intent; None if they no longer do."""
     until = entry.replace_until if entry else None
     return None if until is None or run.kind.planning.covers(intent.watermark, until) else until

@@ -1,4 +1,7 @@
-"""What becomes of the rest of a slice if part of it cannot be read: passed over, deferred, or loaded up to it (docs/reference/files.md)."""
+"""How a run treats a slice with an unreadable part: pass over, defer, or load up to it.
+
+See docs/reference/files.md.
+"""
 
 from __future__ import annotations
 
@@ -21,26 +24,29 @@ SHOWN = 20
 
 
 class BadPartPolicy(Generic[SliceT]):
-    """The policy of one run, which notes in the run's outcome what it decides."""
+    """The policy of one run; it records its choices in the run's outcome."""
 
     def __init__(self, run: RunContext[SliceT], outcome: Outcome) -> None:
-        """Use a run and its report."""
+        """Bind the policy to a run and its outcome."""
         self._run, self._bad_parts, self._outcome = run, run.kind.bad_parts, outcome
         self.not_sampled: list[BadPart] = []
 
     def pass_over(self, slice_: SliceT, bad: BadPart, pinned: str) -> SliceT | None:
-        """Return the slice without what is bad, if the policy says so; it is never passed silently."""
+        """Return the slice without its bad parts and warn of each; None if the policy does not allow it."""
         rest = None if is_loaded(bad.code) else self._bad_parts.slice_without(slice_, bad)
         if rest is None:
             return None
         self._warn(bad)
-        for other in self._others(rest, pinned, bad):
-            rest = self._bad_parts.slice_without(rest, other) or rest
-            self._warn(other)
+        for other_bad in self._find_others(rest, pinned, bad):
+            rest = self._bad_parts.slice_without(rest, other_bad) or rest
+            self._warn(other_bad)
         return rest
 
     def leave_out(self, slice_: SliceT, bad: BadPart, pinned: str | None) -> bool:
-        """Note that a bad file beside the watermark waits; return False for any other, so that the run has to stop at it."""
+        """Record a bad file beside the watermark as left out, and return True; False for any other part.
+
+        The run must stop at any other part.
+        """
         bad_parts = self._bad_parts
         if (
             slice_.why in ("run", "replay")
@@ -52,12 +58,12 @@ class BadPartPolicy(Generic[SliceT]):
         self._outcome.left_out[bad.part] = LeftOut(label, bad)
         rest = bad_parts.defer(slice_, (bad.part,))
         if rest is not None and pinned is not None and not is_loaded(bad.code):
-            for other in self._others(rest, pinned, bad):
-                self._outcome.left_out[other.part] = LeftOut(label, other)
+            for other_bad in self._find_others(rest, pinned, bad):
+                self._outcome.left_out[other_bad.part] = LeftOut(label, other_bad)
         return True
 
-    def not_left_out(self, slices: Sequence[SliceT]) -> list[SliceT]:
-        """Return slices without what this run has left out."""
+    def without_left_out(self, slices: Sequence[SliceT]) -> list[SliceT]:
+        """Return the slices without the parts that this run has left out."""
         bad_parts, left_out = self._bad_parts, self._outcome.left_out
         if not (left_out and isinstance(bad_parts, SetsAside)):
             return list(slices)
@@ -65,7 +71,7 @@ class BadPartPolicy(Generic[SliceT]):
         return [slice_ for slice_ in rest if slice_ is not None]
 
     def before(self, slices: Sequence[SliceT], bad: BadPart) -> list[SliceT]:
-        """Return what comes before a bad part, over all slices."""
+        """Return the slices, or parts of them, that come before a bad part."""
         earlier: list[SliceT] = []
         for slice_ in slices:
             if slice_.contains(bad):
@@ -75,7 +81,7 @@ class BadPartPolicy(Generic[SliceT]):
         return earlier
 
     def warn_of_waiting(self) -> None:
-        """Say what cannot be read where nothing is committed yet: it is passed over with the first commit."""
+        """Warn of the unreadable parts that the first commit will pass over."""
         waiting = {bad.part: bad.why for bad in self.not_sampled}
         self._outcome.warnings += [
             f"{part} cannot be read, and is passed over with the first commit: {why}"
@@ -83,16 +89,16 @@ class BadPartPolicy(Generic[SliceT]):
         ]
 
     def report(self) -> None:
-        """Say of what was left out: it holds nothing back, and the run is no success; if it failed for another reason, as a warning."""
+        """Report the parts that were left out: as the run's error, or as warnings if it has another error."""
         outcome = self._outcome
-        left = list(outcome.left_out.values())
+        left_out = list(outcome.left_out.values())
         if outcome.error is not None:
-            outcome.warnings += [f"left out: {part}" for part in left]
-        elif left:
-            outcome.error = _left_out_error(self._run.name, left)
+            outcome.warnings += [f"left out: {part}" for part in left_out]
+        elif left_out:
+            outcome.error = _left_out_error(self._run.name, left_out)
 
-    def _others(self, slice_: SliceT, pinned: str, bad: BadPart) -> Sequence[BadPart]:
-        """What else of a slice is bad in the same way, if one look tells."""
+    def _find_others(self, slice_: SliceT, pinned: str, bad: BadPart) -> Sequence[BadPart]:
+        """Return the other parts of a slice that are bad in the same way, as far as one check shows."""
         bad_parts = self._bad_parts
         if not isinstance(bad_parts, SetsAside):
             return ()
@@ -103,10 +109,10 @@ class BadPartPolicy(Generic[SliceT]):
         self.not_sampled.append(bad)
 
 
-def _left_out_error(dataflow: str, left: Sequence[LeftOut]) -> StrandlineError:
-    """The error of a run that has loaded all but these."""
-    loaded = [part for part in left if is_loaded(part.bad.code)]
-    waiting = [part for part in left if part not in loaded]
+def _left_out_error(dataflow: str, left_out: Sequence[LeftOut]) -> StrandlineError:
+    """Return the error of a run that loaded everything but these parts."""
+    loaded = [part for part in left_out if is_loaded(part.bad.code)]
+    waiting = [part for part in left_out if part not in loaded]
     if not waiting:
         return loaded[0].bad
     parts = [str(part) for part in waiting[:SHOWN]]

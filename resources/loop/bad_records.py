@@ -1,4 +1,7 @@
-"""Records that do not parse, set aside in a table of their own before the others are committed (docs/reference/schemas.md, Bad records)."""
+"""Bad records, written into a table of their own before the slice's rows.
+
+See docs/reference/schemas.md, Bad records.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,7 @@ _COLUMNS = f"{FILE} string, position long, text string, reason string, number lo
 def set_records_aside(run: RunContext[SliceT], intent: Intent, slice_: SliceT) -> None:
     """Write the bad records of a slice into their table, in one commit under the slice's number.
 
-    Done twice it writes once. Files that are loaded again, by a rewind or a release, replace their records.
+    A second call writes nothing. Files that a rewind or release loads again replace their records.
 
     Raises:
         BadPart: there are more than ``max_bad_records``.

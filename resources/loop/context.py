@@ -1,4 +1,4 @@
-"""What does not change while a dataflow is loaded once: every step of the protocol gets it."""
+"""The values that stay constant during a run; each step of the protocol receives them."""
 
 from __future__ import annotations
 
@@ -31,23 +31,23 @@ class RunContext(Generic[SliceT]):
     """One run of one dataflow.
 
     Attributes:
-        dataflow: its definition.
-        kind: of its watermark, bound to its source.
+        dataflow: the definition.
+        kind: the kind of its watermark, bound to the source.
         log: the watermark log.
-        table: that it loads into.
-        start_spark: makes the run's session; called only when there is something to write.
+        table: the target table.
+        start_spark: creates the run's session; called only if there is something to write.
         staging: where the source puts rows that only this process can fetch; emptied after each slice.
-        now: the clock of the run, aware; read once by the caller.
-        request: what is planned and loaded.
-        run_id: Dagster's, if it runs there.
+        now: the run's clock, aware; read once by the caller.
+        request: the work that is planned and loaded.
+        run_id: Dagster's run id, if the run is Dagster's.
         job_id: Dagster's job.
         inputs: the tables that the user's step reads beside the rows.
-        folder: of the project, in which modules of the user may lie.
-        notify: hears of every step.
+        folder: the project's folder, which may hold the user's modules.
+        notify: is called at each step.
         bad_records: the table for records that do not parse; None if none may be set aside.
-        sides: the side tables, by their short names.
-        rescued: the rows of which values did not fit, as they are counted.
-        set_aside: the records that did not parse.
+        sides: the side tables, by short name.
+        rescued: counts the rows with rescued values.
+        set_aside: counts the records that did not parse.
     """
 
     dataflow: Dataflow
@@ -75,11 +75,14 @@ class RunContext(Generic[SliceT]):
 
     @cached_property
     def spark(self) -> SparkSession:
-        """The run's session, started by the first who asks."""
+        """The run's session, started at the first access."""
         return self.start_spark()
 
     def prepare_next(self) -> None:
-        """Have a warm engine do what the next run's first write would wait for, unless this run needed no engine. Returns at once."""
+        """Prefetch the table state that the next run's first write needs, if this run used Spark.
+
+        Returns at once; the work runs in the background.
+        """
         table = self.table
         if "spark" in vars(self) and isinstance(table, CanPrepare):
             run_detached(self.spark, table.prepare_next)

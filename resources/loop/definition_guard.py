@@ -1,4 +1,9 @@
-"""Whether the definition is the one that state and intent were made with; a changed one needs an operator's decision (docs/explanation/watermarks.md, Fingerprint)."""
+"""Checks that a state or intent was made with the current definition.
+
+A changed definition needs an operator's decision.
+
+See docs/explanation/watermarks.md, Fingerprint.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +17,12 @@ from partitions.watermark import is_empty
 from resources.watermarks.entry import Entry, Intent
 from resources.watermarks.log import WatermarkLog
 
-_LOOKED_AT = 20
+_SEARCHED_ENTRIES = 20
 """Entries that are looked through for the definition that the newest was made with."""
 
 
 def check_definition(dataflow: Dataflow, entry: Entry | None, log: WatermarkLog) -> None:
-    """A changed definition is never taken up silently: it would read again, or skip.
+    """Raise if the definition has changed since the entry: a load would read data again, or skip some.
 
     Raises:
         NeedsDecision: code ``definition_changed``.
@@ -27,8 +32,8 @@ def check_definition(dataflow: Dataflow, entry: Entry | None, log: WatermarkLog)
     raise _refusal(dataflow, entry, changed_parts(dataflow, entry, log) or [])
 
 
-def check_form(dataflow: Dataflow, entry: Entry, log: WatermarkLog) -> None:
-    """Raise unless the watermark can be taken over by the definition as it is now, whatever else has changed.
+def check_watermark_form(dataflow: Dataflow, entry: Entry, log: WatermarkLog) -> None:
+    """Raise if the current definition cannot use the entry's watermark.
 
     Raises:
         NeedsDecision: code ``definition_changed``.
@@ -39,7 +44,7 @@ def check_form(dataflow: Dataflow, entry: Entry, log: WatermarkLog) -> None:
 
 
 def _refusal(dataflow: Dataflow, entry: Entry, changed: Sequence[DefinitionChange]) -> NeedsDecision:
-    said = (
+    difference = (
         f": {'; '.join(map(str, changed))}"
         if changed
         else f" (fingerprint {entry.fingerprint}, now {fingerprint(dataflow)})"
@@ -54,19 +59,19 @@ def _refusal(dataflow: Dataflow, entry: Entry, changed: Sequence[DefinitionChang
     if "target.format" in names and "target.table" not in names:
         # The table that is there takes no state of this definition: a reset goes on once another place is its own.
         reset = f"strandline state reset {name} {'' if keeps else '--replace '}--reason TEXT"
-        way_on = "Put the old definition back; or set target.table to another table, or move the folder of this one away, and load it with `state reset`"
-        return _stop(dataflow, entry, said, way_on, (reset,))
+        remedy = "Put the old definition back; or set target.table to another table, or move the folder of this one away, and load it with `state reset`"
+        return _stop(dataflow, entry, difference, remedy, (reset,))
     if "target.load" in names:
-        way_on = (
+        remedy = (
             "Put the old definition back; or set target.table to another table; or run `state reset --replace`, which empties this one and loads what the"
             " source still has"
         )
         return _stop(
-            dataflow, entry, said, way_on, (f"strandline state reset {name} --replace --reason TEXT",)
+            dataflow, entry, difference, remedy, (f"strandline state reset {name} --replace --reason TEXT",)
         )
     resets = f"{keeps}`state reset --replace`, which empties {'it' if keeps else 'the table'} first"
     accept = _can_be_taken_over(dataflow, changed)
-    way_on = (
+    remedy = (
         f"Run `state accept` if {'that is meant' if is_empty(entry.state()) else 'the watermark is still valid'}; else {resets}"
         if accept
         else f"Put the old definition back; or run {resets}"
@@ -76,44 +81,44 @@ def _refusal(dataflow: Dataflow, entry: Entry, changed: Sequence[DefinitionChang
         *((f"strandline state reset {name} --reason TEXT",) if keeps else ()),
         f"strandline state reset {name} --replace --reason TEXT",
     )
-    return _stop(dataflow, entry, said, way_on, choices)
+    return _stop(dataflow, entry, difference, remedy, choices)
 
 
 def _stop(
-    dataflow: Dataflow, entry: Entry, said: str, way_on: str, choices: tuple[str, ...]
+    dataflow: Dataflow, entry: Entry, difference: str, remedy: str, choices: tuple[str, ...]
 ) -> NeedsDecision:
     return NeedsDecision(
-        f"dataflow {dataflow.name}: its definition differs from the one that entry {entry.number} was made with{said}. {way_on}",
+        f"dataflow {dataflow.name}: its definition differs from the one that entry {entry.number} was made with{difference}. {remedy}",
         code="definition_changed",
         choices=choices,
     )
 
 
 def _can_be_taken_over(dataflow: Dataflow, changed: Sequence[DefinitionChange]) -> bool:
-    """Whether the definition can go on with a state whose definition differed in this; a checkpoint of Spark's belongs to one definition."""
+    """Return whether the current definition can use the state; Spark's checkpoints fit one definition only."""
     if dataflow.streams_with_spark:
         return False
     return not any(change.changes_form for change in changed)
 
 
 def changed_parts(dataflow: Dataflow, entry: Entry, log: WatermarkLog) -> list[DefinitionChange] | None:
-    """Return each part of the definition that an entry was not made with; None if the log no longer tells, and something has changed."""
-    numbers = (past.number for past in log.history(dataflow.name, _LOOKED_AT))
+    """Return the parts of the definition that changed since an entry; None if the log has lost the old one."""
+    numbers = (past.number for past in log.history(dataflow.name, _SEARCHED_ENTRIES))
     intents = (log.intent(dataflow.name, number) for number in numbers)
-    made_with = next(
+    intent_of_entry = next(
         (intent for intent in intents if intent and intent.fingerprint == entry.fingerprint), None
     )
-    if made_with is None:
+    if intent_of_entry is None:
         return [] if entry.fingerprint == fingerprint(dataflow) else None
-    changed, nothing_loaded = (
-        changes(made_with.definition, identity(dataflow), dataflow.target.load),
+    changed, holds_nothing = (
+        changes(intent_of_entry.definition, identity(dataflow), dataflow.target.load),
         is_empty(entry.state()),
     )
-    return [change._replace(is_empty=nothing_loaded) for change in changed]
+    return [change._replace(is_empty=holds_nothing) for change in changed]
 
 
 def check_intent(dataflow: Dataflow, intent: Intent) -> None:
-    """An unfinished intent is finished with its own definition or not at all.
+    """Raise if the definition has changed since an unfinished intent, which fits its own only.
 
     Raises:
         NeedsDecision: code ``intent_changed``.
@@ -132,7 +137,7 @@ def check_intent(dataflow: Dataflow, intent: Intent) -> None:
 
 
 def definition_of(dataflow: Dataflow) -> dict[str, object]:
-    """What a write depends on; holds no secret, since connections are only named."""
+    """Return the parts of a definition that a write depends on. Connections are named, so no secret is in it."""
     target = dataflow.target
     return {
         **identity(dataflow),

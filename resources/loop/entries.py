@@ -1,6 +1,6 @@
-"""The entry that ends a number, from its intent and the table's commit: loaded, abandoned, or a decision that came to nothing.
+"""The entry that ends a number, built from its intent and table commit: loaded, abandoned or dropped.
 
-Belongs here: what each field of such an entry is. Nothing here reads or writes anything.
+This module decides each field of such an entry. It reads and writes nothing.
 """
 
 from __future__ import annotations
@@ -30,15 +30,16 @@ def loaded_entry(
     """Return the entry of a slice that is in the table.
 
     Args:
-        dataflow: its definition.
+        dataflow: the definition.
         before: the newest entry.
-        intent: of the slice.
-        commit: that carries it, with all of its counts.
-        watermark: sentinel JSON text of the state after the slice.
-        replace_until: sentinel JSON text of the state up to which rows are still replaced after it; None if none are.
+        intent: the slice's intent.
+        commit: the commit that carries the slice, with all its counts.
+        watermark: the state after the slice, sentinel JSON text.
+        replace_until: the state up to which later loads still replace rows, sentinel JSON text; None if
+            they do not.
         job_id: Dagster's job.
-        guarded: whether state and table belong together. If not, the entry goes on asking for the commit that the one before asks for, so
-            that the next run stops, too.
+        guarded: whether state and table match. If not, the entry keeps the table commit of the entry
+            before, so that the next run stops, too.
     """
     keeps = before is not None and commit.removed is not None
     rows, files = (before.total_rows, before.total_files) if before and keeps else (0, 0)
@@ -71,14 +72,15 @@ def abandoned_entry(
     reason: str,
     job_id: str | None,
 ) -> Entry:
-    """Return the entry of a number that is given up: the watermark stays, and the work is planned again under the next number.
+    """Return the entry of an abandoned number: the watermark stays, and the work is planned again.
 
     Args:
-        dataflow: its definition.
+        dataflow: the definition.
         before: the newest entry.
-        intent: of the slice.
-        fence: the commit that carries the number, in a table that belongs to the state; None if there is none.
-        reason: why.
+        intent: the slice's intent.
+        fence: the commit that carries the number, in a table that matches the state; None if there is
+            none.
+        reason: why the number is abandoned.
         job_id: Dagster's job.
     """
     is_fence = fence is not None and fence.gives_up
@@ -103,7 +105,7 @@ def abandoned_entry(
 
 
 def dropped_entry(before: Entry | None, intent: Intent) -> Entry:
-    """Return the entry that ends a decision which was begun and not finished: nothing was written for it."""
+    """Return the entry that ends an unfinished decision, which wrote nothing."""
     return next_entry(
         before,
         number=intent.number,
@@ -116,9 +118,10 @@ def dropped_entry(before: Entry | None, intent: Intent) -> Entry:
 
 
 def is_last_query(before: Entry | None, intent: Intent) -> bool:
-    """Return whether a slice's query is the last slice's in all but its files.
+    """Return whether a slice's query differs from the last slice's only in its files.
 
-    The code of ``transform`` may have changed under its name, and the columns of an input with its version.
+    The code of ``transform`` may have changed under its name, and the columns of an input with its
+    version: then False.
     """
     if before is None or not intent.files or intent.definition.get("transform") or intent.inputs:
         return False
@@ -126,23 +129,23 @@ def is_last_query(before: Entry | None, intent: Intent) -> bool:
 
 
 def keyed_by(definition: Mapping[str, Any]) -> str:
-    """Return how a load finds rows of its table, as an entry says it: JSON of the load and its keys, without keys of a load by none.
+    """Return how a load finds rows of its table: JSON of the load and its keys, if it uses keys.
 
     Args:
-        definition: that a write depends on.
+        definition: the parts that a write depends on, as an intent stores them.
     """
     by_keys = not definition.get("replace_by_watermark")
     keys = sorted({str(key).casefold() for key in definition.get("merge_keys") or ()}) if by_keys else []
     return json.dumps([definition.get("load"), *keys])
 
 
-def moved(dataflow: Dataflow, entry: Entry | None) -> bool:
-    """Whether the definition names another table than the one that an entry knows."""
+def names_other_table(dataflow: Dataflow, entry: Entry | None) -> bool:
+    """Return whether the definition names another table than the entry."""
     return entry is not None and entry.table is not None and entry.table != dataflow.table
 
 
-def in_table(dataflow: Dataflow, commit: TableCommit) -> dict[str, Any]:
-    """What an entry says of the commit that its table must have from now on; :func:`recorded` reads it back."""
+def table_fields(dataflow: Dataflow, commit: TableCommit) -> dict[str, Any]:
+    """Return the fields of an entry that record a table commit; :func:`recorded_commit` reads them."""
     return {
         "table": dataflow.table,
         "table_version": commit.version,
@@ -152,32 +155,32 @@ def in_table(dataflow: Dataflow, commit: TableCommit) -> dict[str, Any]:
     }
 
 
-def recorded(entry: Entry) -> TableCommit:
-    """The commit that the table of an entry must have."""
+def recorded_commit(entry: Entry) -> TableCommit:
+    """Return the table commit that an entry records."""
     return TableCommit(entry.table_version, entry.table_commit, entry.table_number, entry.table_file)
 
 
-def lost_files(missing: Sequence[str]) -> str | None:
-    """What an entry says of files that are part of its table, and gone, when it took the table as it was; None if there are none."""
+def hash_lost_files(missing: Sequence[str]) -> str | None:
+    """Return the hash by which an entry accepts missing files of its table; None if none are missing."""
     return short_hash({"missing": sorted(missing)}) if missing else None
 
 
-def claimed(entry: Entry | None) -> TableCommit | None:
-    """The commit that the table must go back to, for all rows that count as loaded to be in it; None if none count."""
+def required_commit(entry: Entry | None) -> TableCommit | None:
+    """Return the commit that the table must go back to; None if the entry counts no rows as loaded."""
     if entry is None or entry.table_version is None or holds_nothing(entry.kind, entry.state()):
         return None  # after a reset nothing is said of the rows: the table may be dropped before or after, and is then made again
-    return recorded(entry)
+    return recorded_commit(entry)
 
 
 def _of_table(dataflow: Dataflow, before: Entry | None, commit: TaggedCommit) -> dict[str, Any]:
-    """What an entry says of its table. Of a commit that changes no file the entry before says which file must be there."""
+    """Return the fields that record a table commit; one that changes no file keeps the earlier file."""
     changes_none = commit.file is None and commit.removed == 0
     file = before.table_file if before and changes_none else commit.file
-    return {**in_table(dataflow, commit.commit), "table_file": file}
+    return {**table_fields(dataflow, commit.commit), "table_file": file}
 
 
 def _holds_only_fences(before: Entry | None, fence: TaggedCommit | None) -> bool:
-    """Whether a table holds nothing but fences after this one: no rows, and the columns of what was not loaded."""
+    """Return whether the table holds nothing but fences: no rows, and columns that no load has pinned."""
     held_before = before is not None and before.new_columns
     if fence is None or not fence.gives_up:
         return held_before

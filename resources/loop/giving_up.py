@@ -1,4 +1,7 @@
-"""Giving a number up: a fence in the table first, so that no writer believed dead can take it, then its entry (docs/explanation/protocol.md)."""
+"""Abandoning a number: a fence in the table against slow writers, then the entry.
+
+See docs/explanation/protocol.md.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from partitions.errors import Conflict, StrandlineError, TargetError
 from resources.kinds.contract.slices import SliceT
 from resources.loop.appending import append, append_abandoned, append_loaded, foreseen_entry
 from resources.loop.context import RunContext
-from resources.loop.entries import abandoned_entry, dropped_entry, moved
+from resources.loop.entries import abandoned_entry, dropped_entry, names_other_table
 from resources.loop.intents import holding
 from resources.loop.slice_rows import slice_rows
 from resources.loop.verifying import head_with_intent, is_guarded, skipped_write, unguarded_head
@@ -22,17 +25,19 @@ def give_up(
     intent: Intent,
     reason: str,
 ) -> Entry | None:
-    """Abandon a number; return its entry, or None if a writer was faster: the slice is in the table, and is finished like any other.
+    """Abandon a number; return its entry, or None if a writer has committed the slice meanwhile.
+
+    The caller then finishes the slice like any other.
 
     Args:
-        run: of the dataflow.
-        entry: the newest one.
-        intent: of the number.
-        reason: for the log.
+        run: the run.
+        entry: the newest entry.
+        intent: the number's intent.
+        reason: the reason for the log.
 
     Raises:
         TargetError: the table refuses the fence.
-        NeedsDecision: state and table do not belong together any more; an entry that goes on from the fence would hide it.
+        NeedsDecision: state and table no longer match; an entry based on the fence would hide it.
         Conflict: another run appended the number.
     """
     fence = Tag(intent.app_id, intent.number, new_id(), gives_up=True)
@@ -53,7 +58,7 @@ def give_up(
     return append_abandoned(run, entry, intent, commit, reason)
 
 
-def close(
+def close_intent(
     run: RunContext[SliceT],
     entry: Entry | None,
     intent: Intent,
@@ -61,25 +66,12 @@ def close(
     *,
     new_state: bool = False,
 ) -> Entry:
-    """End the intent of a run that died without reading its slice again: append it if it was written, else give it up.
-
-    Args:
-        run: of the dataflow.
-        entry: the newest one.
-        intent: the run's.
-        reason: why.
-        new_state: whether a decision takes the state anew after it. That always leads on: whatever became of the table, the number is
-            abandoned in the log.
-
-    Raises:
-        NeedsDecision: state and table do not belong together, or it is unknown who wrote the number.
-        TargetError: the table refuses the fence.
-    """
+    """End a dead run's intent without reading its slice: append its entry if it was written, else abandon it."""
     with holding(run, intent):
         # What a run had begun for another table is not looked for in the one that the definition names now.
-        new_state = new_state or moved(run.dataflow, entry)
+        new_state = new_state or names_other_table(run.dataflow, entry)
         head = unguarded_head(run, entry, intent) if new_state else head_with_intent(run, entry, intent)
-        commit, guarded = _kept_commit(head, intent), is_guarded(run, entry, intent)
+        commit, guarded = _known_commit(head, intent), is_guarded(run, entry, intent)
         if commit is None and (not new_state or _can_fence(entry, head)):
             try:
                 if abandoned := give_up(run, entry, intent, reason):
@@ -99,11 +91,11 @@ def close(
         raise skipped_write(run, intent)
 
 
-def drop(run: RunContext[SliceT], entry: Entry | None, intent: Intent) -> Entry:
-    """End the intent of a decision whose process died before its entry: nothing was written, and its number is abandoned.
+def drop_decision(run: RunContext[SliceT], entry: Entry | None, intent: Intent) -> Entry:
+    """End the intent of a decision whose process died before its entry: abandon its number.
 
     Raises:
-        Conflict: the entry came after all.
+        Conflict: the entry arrived after all.
     """
     dropped = append(run, dropped_entry(entry, intent))
     run.notify(Step.ABANDONED, f"number {dropped.number} abandoned: {dropped.reason}")
@@ -111,21 +103,24 @@ def drop(run: RunContext[SliceT], entry: Entry | None, intent: Intent) -> Entry:
 
 
 def preview_close(run: RunContext[SliceT], entry: Entry | None, intent: Intent) -> Entry:
-    """Return the entry that :func:`close`, or :func:`drop`, would append. Changes nothing."""
+    """Return the entry that :func:`close_intent` or :func:`drop_decision` would append. Changes nothing."""
     if intent.is_decision:
         return dropped_entry(entry, intent)
-    commit, guarded = _kept_commit(unguarded_head(run, entry, intent), intent), is_guarded(run, entry, intent)
+    commit, guarded = (
+        _known_commit(unguarded_head(run, entry, intent), intent),
+        is_guarded(run, entry, intent),
+    )
     if commit is not None and commit.owner == intent.id:
         return foreseen_entry(run, entry, intent, commit, guarded=guarded)[0]
     return abandoned_entry(run.dataflow, entry, intent, commit if guarded else None, "foreseen", run.job_id)
 
 
 def _can_fence(entry: Entry | None, head: TableHead) -> bool:
-    """Whether a fence can be written: into the table that the state knows, or if there is no table yet."""
+    """Return whether a fence can be written: into the state's table, or where no table exists yet."""
     is_known = entry is not None and entry.table is not None
     return head.has_recorded and (head.newest is not None or not is_known)
 
 
-def _kept_commit(head: TableHead, intent: Intent) -> TaggedCommit | None:
-    """The commit that carries an intent's number, in the table that the state knows; what another table holds ends no slice."""
+def _known_commit(head: TableHead, intent: Intent) -> TaggedCommit | None:
+    """Return the commit that carries an intent's number in the state's table; other tables do not count."""
     return head.find_tagged_commit(intent.number) if head.has_recorded else None

@@ -1,4 +1,7 @@
-"""How long a run waits for the holder of an open intent, and when it is refused instead (docs/explanation/protocol.md, Two runs)."""
+"""How long a run waits for the holder of an open intent before it fails.
+
+See docs/explanation/protocol.md, Two runs.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from datetime import timedelta
 from resources.kinds.contract.slices import SliceT
 from resources.loop import lease
 from resources.loop.context import RunContext
-from resources.loop.intents import held
+from resources.loop.intents import held_error
 from resources.watermarks import holder as holders
 from resources.watermarks.entry import Entry, Intent
 
@@ -19,13 +22,13 @@ HOLD_WAIT = timedelta(minutes=10)
 
 
 @dataclass(frozen=True)
-class Patience:
+class HolderPolicy:
     """How a run treats the holder of an open intent.
 
     Attributes:
         hold_wait: how long to wait for a living holder.
         run_is_live: asks Dagster about a run on another machine.
-        wait: sleeps, or returns early when it is told to stop.
+        wait: sleeps for some seconds; returns early if the run is told to stop.
     """
 
     hold_wait: timedelta = timedelta(0)
@@ -34,12 +37,12 @@ class Patience:
 
 
 def abandoned_intent(
-    run: RunContext[SliceT], entry: Entry | None, patience: Patience
+    run: RunContext[SliceT], entry: Entry | None, patience: HolderPolicy
 ) -> tuple[Entry | None, Intent | None]:
-    """Wait for the holder of the next number; return the newest entry then, and the intent that a dead holder has left.
+    """Wait for the holder of the next number; return the newest entry, and a dead holder's intent.
 
     Raises:
-        Held: the holder lives, and the patience is at its end.
+        Held: the holder still lives after ``hold_wait``.
     """
     deadline = time.monotonic() + patience.hold_wait.total_seconds()
     while (intent := run.log.open_intent(run.name, entry)) is not None:
@@ -51,7 +54,7 @@ def abandoned_intent(
         elif not alive:
             break
         elif time.monotonic() >= deadline:
-            raise held(intent)
+            raise held_error(intent)
         else:
             patience.wait(1.0)
     return entry, intent

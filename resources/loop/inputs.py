@@ -1,6 +1,9 @@
-"""The tables of the lake that a step of the user reads beside the dataflow's own rows, each at one version a slice (docs/how-to/chains.md).
+"""The lake tables that a user's step reads beside the rows, each at one version a slice.
 
-The version is fixed before the slice's intent and recorded in it, so a slice that is finished after a crash reads the same rows.
+The version is fixed before the slice's intent and recorded in it, so a run that finishes the slice reads
+the same rows.
+
+See docs/how-to/chains.md.
 """
 
 from __future__ import annotations
@@ -23,7 +26,7 @@ class InputTables:
     """The inputs of one dataflow.
 
     Attributes:
-        tables: by the names that the definition gives them.
+        tables: the tables, by their names in the definition.
     """
 
     tables: Mapping[str, Table] = field(default_factory=dict)
@@ -32,7 +35,7 @@ class InputTables:
         """Return the newest version of each table. Starts no Spark.
 
         Raises:
-            SourceError: code ``source_missing``: there is no such table; or its log cannot be listed.
+            SourceError: code ``source_missing`` if a table does not exist; or its log cannot be listed.
         """
         return {name: _newest_version(name, table) for name, table in self.tables.items()}
 
@@ -43,7 +46,10 @@ class InputTables:
     def find_unreadable(
         self, spark: SparkSession, versions: Mapping[str, Version], error: Exception
     ) -> BadPart | None:
-        """Return the first version that cannot be read; None if all can, as :func:`resources.tables.unreadable.unreadable_version` says."""
+        """Return the first version that cannot be read; None if all can.
+
+        :func:`resources.tables.unreadable.unreadable_version` decides.
+        """
         for name, version in versions.items():
             if why := unreadable_version(spark, self.tables[name], version, error):
                 return BadPart(

@@ -1,4 +1,7 @@
-"""Step 1, plan: the intent that fixes what the next number will be, put before anything is written (docs/explanation/protocol.md)."""
+"""Step 1, plan: the intent that fixes what a number will be, stored before any write.
+
+See docs/explanation/protocol.md.
+"""
 
 from __future__ import annotations
 
@@ -28,18 +31,18 @@ from resources.watermarks.stored_objects import QUARANTINE
 def draft_intent(
     run: RunContext[SliceT], entry: Entry | None, head: TableHead, slice_: SliceT, pinned: str
 ) -> Intent:
-    """Return the intent of the next number, whose lists are stored; no other run knows of it yet.
+    """Return the intent of the next number and store its lists; no other run sees it yet.
 
     Args:
-        run: of the dataflow.
-        entry: the newest one.
-        head: of the table, which belongs to it.
-        slice_: what the number is to be.
-        pinned: text of the schema that it is read with.
+        run: the run.
+        entry: the newest entry.
+        head: the head of the table, which matches the entry.
+        slice_: the slice that the number will load.
+        pinned: text of the schema that the slice is read with.
 
     Raises:
         NeedsDecision: code ``would_fall``: the slice would lower the watermark.
-        SourceError: a table that is read beside the rows is not there.
+        SourceError: a table that is read beside the rows is missing.
     """
     state, size = entry.state() if entry else {}, slice_.size
     watermark = serialise(slice_.advance(state))
@@ -86,19 +89,19 @@ def draft_intent(
 
 
 def first_loads(run: RunContext[SliceT], entry: Entry | None, slice_: SliceT) -> int:
-    """Return how many files of a slice that reads again what was loaded were not; 0 of a kind without files."""
+    """Return how many files of a slice were never loaded before; 0 for a kind without files."""
     planning = run.kind.planning
     return planning.count_first_loads(entry, slice_) if isinstance(planning, CountsFirstLoads) else 0
 
 
 def _source(entry: Entry | None, slice_: object) -> str | None:
-    """What tells the source from others of its name: of a slice that does not say it, what is known."""
-    told = slice_.source if isinstance(slice_, TellsSourceIdentity) else None
-    return told if told is not None else entry.source if entry else None
+    """Return the identity of the source: the slice's if it has one, else the entry's."""
+    identity = slice_.source if isinstance(slice_, TellsSourceIdentity) else None
+    return identity if identity is not None else entry.source if entry else None
 
 
 def put_intent(run: RunContext[SliceT], intent: Intent, amount: str) -> None:
-    """Put an intent: from here on its number is this slice or an abandoned one, and nothing else. This process holds it.
+    """Store an intent: its number is now this slice or an abandoned one. This process holds it.
 
     Raises:
         Conflict, Held: another run has finished the number, or works on it.
@@ -115,12 +118,12 @@ def put_intent(run: RunContext[SliceT], intent: Intent, amount: str) -> None:
 def _put_first(run: RunContext[SliceT], intent: Intent) -> None:
     winner = run.log.put_intent(intent)
     if winner.id != intent.id:
-        raise beaten(run, winner)
+        raise lost_number_error(run, winner)
 
 
 @contextmanager
 def holding(run: RunContext[SliceT], intent: Intent) -> Iterator[None]:
-    """Work on an intent, and let others see it."""
+    """Hold an intent inside the block, with a lease that others can see."""
     holders.mark_active(intent.id)
     try:
         with keep_lease(run.log, intent):
@@ -129,19 +132,19 @@ def holding(run: RunContext[SliceT], intent: Intent) -> Iterator[None]:
         holders.mark_inactive(intent.id)
 
 
-def beaten(run: RunContext[SliceT], winner: Intent) -> StrandlineError:
-    """Return the error for a number that another run has finished already, or works on."""
+def lost_number_error(run: RunContext[SliceT], winner: Intent) -> StrandlineError:
+    """Return the error for a number that another run has finished, or works on."""
     newest = run.log.newest(run.name)
     if newest is not None and newest.number >= winner.number:
         return Conflict(
             f"dataflow {run.name}: another run committed number {winner.number} first (run {winner.run_id or 'unknown'})."
             " Nothing of this run was written for it; run again to go on from there"
         )
-    return held(winner)
+    return held_error(winner)
 
 
-def held(intent: Intent) -> DataflowHeld:
-    """Return the error for a number that a living run, or a decision, works on."""
+def held_error(intent: Intent) -> DataflowHeld:
+    """Return the error for a number that a living run or decision works on."""
     holder = intent.holder
     doing = "decided about" if intent.is_decision else "loaded"
     by_run = f", run {intent.run_id}" if intent.run_id else ""
@@ -152,7 +155,10 @@ def held(intent: Intent) -> DataflowHeld:
 
 
 def _replaces(entry: Entry | None, head: TableHead, slice_: SliceT) -> Replaces | None:
-    """Which rows the slice's commit deletes. A table of fences alone has none: its columns are replaced, unless another writer has written since."""
+    """Return which rows the slice's commit deletes: all, its own, or none.
+
+    A table that holds only fences is replaced with its columns, unless another writer has written to it.
+    """
     if entry and (entry.replace_table or (entry.new_columns and head.version == entry.table_version)):
         return "table"
     return "own" if slice_.replaces else None
@@ -161,7 +167,7 @@ def _replaces(entry: Entry | None, head: TableHead, slice_: SliceT) -> Replaces 
 def _store_quarantine(
     run: RunContext[SliceT], entry: Entry | None, slice_: SliceT, name: str
 ) -> tuple[str | None, int]:
-    """Store the list of all files in quarantine after a slice; return its object's name, and how many files the slice adds."""
+    """Store the quarantine after a slice; return its object's name, and how many files the slice adds."""
     bad_parts = run.kind.bad_parts
     quarantined, added = (
         bad_parts.quarantine(entry, slice_) if isinstance(bad_parts, SetsAside) else (None, 0)

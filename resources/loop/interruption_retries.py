@@ -1,6 +1,7 @@
-"""A source that breaks off is asked again within the run, after pauses that grow.
+"""Retries of a source that breaks off, within the run and with growing pauses.
 
-Nothing of a slice is committed meanwhile: what failed was its write, and the next write carries the same tag (docs/explanation/protocol.md).
+Nothing of a slice is committed meanwhile: its write failed, and the next write carries the same tag
+(docs/explanation/protocol.md).
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ _ATTEMPTS, _FIRST, _LONGEST = 7, 1.0, 30.0
 """Attempts, and seconds of the first and the longest pause: about a minute in all, in which a database restarts or fails over."""
 
 
-def outlasting_interruptions(ask: Callable[[], T]) -> T:
-    """Return what ``ask`` returns, and call it again while its source breaks off.
+def retry_interruptions(ask: Callable[[], T]) -> T:
+    """Return what ``query`` returns; call it again while its source breaks off.
 
     Raises:
-        SourceInterrupted: of the last attempt.
+        SourceInterrupted: the last attempt broke off, too.
     """
     for attempt in retry_attempts(
         SourceInterrupted, attempts=_ATTEMPTS, timeout=None, wait_initial=_FIRST, wait_max=_LONGEST

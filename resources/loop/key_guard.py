@@ -1,7 +1,9 @@
-"""Whether the rows of a table are told apart by the keys that a load finds them by: looked up before the first load with these keys (docs/reference/loads.md).
+"""Check, before the first load by new keys, that no two rows of the table share a key.
 
-Keys may change, and a table may hold rows that were appended. Then several rows may have one key, which a load by keys would all update, delete or
-join without a word.
+Keys may change, and a table may hold appended rows. Several rows may then have one key, and a load by keys
+would silently update, delete or join them all.
+
+See docs/reference/loads.md.
 """
 
 from __future__ import annotations
@@ -22,19 +24,19 @@ from resources.watermarks.entry import Entry, Intent
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-_LOOKED_AT = 20
+_SEARCHED_ENTRIES = 20
 """Entries that are looked through for the last load, where none says by which keys it was."""
 _SHOWN = 3
 VALID_FROM, _, IS_CURRENT = HISTORY_COLUMNS
 
 
 def check_keys(run: RunContext[SliceT], entry: Entry | None, intent: Intent) -> None:
-    """Raise if this is the first load by these keys, and several rows of the table have one of them.
+    """Raise if this is the first load by these keys, and several rows of the table share one.
 
     Args:
-        run: of the dataflow.
-        entry: the newest one.
-        intent: of the slice, not put yet.
+        run: the run.
+        entry: the newest entry.
+        intent: the slice's intent, not stored yet.
 
     Raises:
         NeedsDecision: code ``keys_not_unique``.
@@ -42,27 +44,30 @@ def check_keys(run: RunContext[SliceT], entry: Entry | None, intent: Intent) -> 
     dataflow = run.dataflow
     if not dataflow.target.merges or intent.replaces == "table" or not run.table.exists():
         return
-    before = _known(run, entry)
+    before = _last_keyed_by(run, entry)
     if before == keyed_by(intent.definition):
         return
-    keys, rows, values = _twice(run, dataflow)
+    keys, rows, values = _duplicate_keys(run, dataflow)
     if keys:
         raise _refusal(dataflow, before, keys, rows, values)
 
 
-def _known(run: RunContext[SliceT], entry: Entry | None) -> str | None:
-    """By which load and keys the table is known to be loaded; None if nothing tells."""
+def _last_keyed_by(run: RunContext[SliceT], entry: Entry | None) -> str | None:
+    """Return the load and keys that last loaded the table, as ``keyed_by``; None if the log lacks them."""
     if entry is None or entry.keyed_by is not None:
         return entry.keyed_by if entry else None
-    for past in run.log.history(run.name, _LOOKED_AT):  # entries of older versions do not say it
-        made = run.log.intent(run.name, past.number)
-        if made is not None and made.definition.get("merge_keys") is not None and not made.is_decision:
-            return keyed_by(made.definition)
+    for past in run.log.history(run.name, _SEARCHED_ENTRIES):  # entries of older versions do not say it
+        intent = run.log.intent(run.name, past.number)
+        if intent is not None and intent.definition.get("merge_keys") is not None and not intent.is_decision:
+            return keyed_by(intent.definition)
     return None
 
 
-def _twice(run: RunContext[SliceT], dataflow: Dataflow) -> tuple[int, int, list[dict[str, Any]]]:
-    """How many keys several rows have, how many rows these are, and some of the keys; of versions those that are current, or begin at one time."""
+def _duplicate_keys(run: RunContext[SliceT], dataflow: Dataflow) -> tuple[int, int, list[dict[str, Any]]]:
+    """Return how many keys have several rows, how many rows those are, and a few of the keys.
+
+    In an SCD2 table only current versions count, and versions with the same start.
+    """
     from pyspark.sql import functions as F
 
     target = dataflow.target
@@ -77,28 +82,28 @@ def _twice(run: RunContext[SliceT], dataflow: Dataflow) -> tuple[int, int, list[
     ]
     if target.load == "scd2" and VALID_FROM in names:
         return (
-            _first_of(rows.where(F.col(IS_CURRENT)).select(*keys), target.merge_keys)
-            or _first_of(rows.select(*keys, VALID_FROM), (*target.merge_keys, VALID_FROM))
+            _duplicates(rows.where(F.col(IS_CURRENT)).select(*keys), target.merge_keys)
+            or _duplicates(rows.select(*keys, VALID_FROM), (*target.merge_keys, VALID_FROM))
             or (0, 0, [])
         )
-    return _first_of(rows.select(*keys), target.merge_keys) or (0, 0, [])
+    return _duplicates(rows.select(*keys), target.merge_keys) or (0, 0, [])
 
 
-def _first_of(rows: DataFrame, keys: tuple[str, ...]) -> tuple[int, int, list[dict[str, Any]]] | None:
-    """The same of these columns; None if each key is there once."""
+def _duplicates(rows: DataFrame, keys: tuple[str, ...]) -> tuple[int, int, list[dict[str, Any]]] | None:
+    """Return the counts and examples for these columns; None if no key occurs twice."""
     from pyspark.sql import functions as F
 
     columns: list[Column] = [F.col(quoted(key)) for key in keys]
-    several = rows.groupBy(*columns).agg(F.count("*").alias("_strandline_rows"))
-    several = several.where("_strandline_rows > 1")
-    found = several.agg(F.count("*"), F.sum("_strandline_rows")).collect()[0]
-    if not found[0]:
+    duplicates = rows.groupBy(*columns).agg(F.count("*").alias("_strandline_rows"))
+    duplicates = duplicates.where("_strandline_rows > 1")
+    counts = duplicates.agg(F.count("*"), F.sum("_strandline_rows")).collect()[0]
+    if not counts[0]:
         return None
-    some = several.orderBy(*[column.asc_nulls_first() for column in columns]).limit(_SHOWN).collect()
-    return found[0], found[1], [{key: row[key] for key in keys} for row in some]
+    examples = duplicates.orderBy(*[column.asc_nulls_first() for column in columns]).limit(_SHOWN).collect()
+    return counts[0], counts[1], [{key: row[key] for key in keys} for row in examples]
 
 
-_MEANS = {
+_CONSEQUENCES = {
     "merge_upsert": "load: merge_upsert would update all rows of such a key alike",
     "merge_overwrite": "load: merge_overwrite would delete all rows of such a key when one of them is read",
     "scd2": "load: scd2 would make one history of what were several",
@@ -110,20 +115,22 @@ def _refusal(
 ) -> NeedsDecision:
     target, name = dataflow.target, dataflow.name
     columns = ", ".join(target.merge_keys)
-    was = _in_words(before)
-    shown = "; ".join(", ".join(f"{key} {value}" for key, value in each.items()) for each in values)
-    such_as = f", such as {shown}" if dataflow.show_bad_records else ""
-    again = f"strandline state reset {name} --replace --reason TEXT"
+    previously = _in_words(before)
+    examples = "; ".join(
+        ", ".join(f"{key} {value}" for key, value in key_values.items()) for key_values in values
+    )
+    such_as = f", such as {examples}" if dataflow.show_bad_records else ""
+    reset = f"strandline state reset {name} --replace --reason TEXT"
     accept = f"strandline state accept {name} --reason TEXT"
     may_accept = target.load != "scd2"
-    goes_on = "; or run `state accept`, which goes on with the rows as they are" if may_accept else ""
+    accept_hint = "; or run `state accept`, which goes on with the rows as they are" if may_accept else ""
     return NeedsDecision(
-        f"dataflow {name}: the next load is the first by target.merge_keys: {columns}{was}, and {pluralize(keys, 'value')} of {columns} {'stands' if keys == 1 else 'stand'} in"
-        f" {pluralize(rows, 'row')} of table {dataflow.table}{such_as}. Nothing was begun: {_MEANS[target.load]}. Put back keys that tell the rows apart;"
-        f" or delete the rows that are too many (SELECT {columns}, count(*) … GROUP BY {columns} HAVING count(*) > 1 lists them), and run{goes_on};"
+        f"dataflow {name}: the next load is the first by target.merge_keys: {columns}{previously}, and {pluralize(keys, 'value')} of {columns} {'stands' if keys == 1 else 'stand'} in"
+        f" {pluralize(rows, 'row')} of table {dataflow.table}{such_as}. Nothing was begun: {_CONSEQUENCES[target.load]}. Put back keys that tell the rows apart;"
+        f" or delete the rows that are too many (SELECT {columns}, count(*) … GROUP BY {columns} HAVING count(*) > 1 lists them), and run{accept_hint};"
         " or run `state reset --replace`, which empties the table and loads it again",
         code="keys_not_unique",
-        choices=(f"strandline run {name}", *((accept,) if may_accept else ()), again),
+        choices=(f"strandline run {name}", *((accept,) if may_accept else ()), reset),
     )
 
 

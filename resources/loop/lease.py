@@ -1,7 +1,7 @@
-"""A lease: a sign of life that the holder of an intent renews in the watermark log, for machines that cannot see its process.
+"""A lease that an intent's holder renews in the log, for machines that cannot see its process.
 
-Who waits looks whether the sign changes while it is looking, by its own clock alone: no two clocks are compared
-(docs/explanation/protocol.md, Two runs). Safety does not depend on it.
+A waiting run checks whether the lease changes while it watches, by its own clock; no two clocks are
+compared (docs/explanation/protocol.md, Two runs). Safety does not depend on it.
 """
 
 from __future__ import annotations
@@ -28,43 +28,45 @@ PATIENCE_SECONDS = 20.0
 
 @contextmanager
 def keep_lease(log: WatermarkLog, intent: Intent) -> Iterator[None]:
-    """Give signs of life until the block is left. A store that does not take one is no reason to stop working."""
-    done = threading.Event()
+    """Renew the lease until the block ends. A store that refuses it stops no work."""
+    stopped = threading.Event()
 
     def renew() -> None:
         count = 0
-        while not done.is_set():
+        while not stopped.is_set():
             count += 1
             with suppress(StrandlineError):
                 log.put_over(intent.dataflow, LEASES, _name(intent), f"{count} {utc_now()}".encode())
-            done.wait(HEARTBEAT_SECONDS)
+            stopped.wait(HEARTBEAT_SECONDS)
 
     thread = threading.Thread(target=renew, name=f"lease of {intent.dataflow} {intent.number}", daemon=True)
     thread.start()
     try:
         yield
     finally:
-        done.set()
+        stopped.set()
         thread.join()
         with suppress(StrandlineError):
             log.delete(intent.dataflow, LEASES, [_name(intent)])
 
 
 def is_held(log: WatermarkLog, intent: Intent, run_is_live: RunIsLive, wait: Callable[[float], None]) -> bool:
-    """Return whether the holder of an intent lives: its process tells, or Dagster of a run on another machine; if neither does, the lease.
+    """Return whether the holder of an intent lives.
+
+    Its process decides; for a run on another machine, Dagster; if neither knows, the lease.
 
     Raises:
-        ProviderError: if the log cannot be read.
+        ProviderError: the log cannot be read.
     """
     alive = holders.is_alive(intent.holder, intent.id, run_is_live)
     return is_renewed(log, intent, wait) if alive is None else alive
 
 
 def is_renewed(log: WatermarkLog, intent: Intent, wait: Callable[[float], None]) -> bool:
-    """Whether a sign comes while we are looking; for at most ``PATIENCE_SECONDS`` seconds of our own clock.
+    """Return whether the lease changes within ``PATIENCE_SECONDS`` seconds of this machine's clock.
 
     Raises:
-        ProviderError: if the log cannot be read.
+        ProviderError: the log cannot be read.
     """
     first = log.get_object(intent.dataflow, LEASES, _name(intent))
     deadline = time.monotonic() + PATIENCE_SECONDS
@@ -76,22 +78,22 @@ def is_renewed(log: WatermarkLog, intent: Intent, wait: Callable[[float], None])
     return False
 
 
-def sign(log: WatermarkLog, intent: Intent) -> str:
-    """The last sign of life of an intent's holder: a text that changes with every renewal of its lease."""
+def lease_text(log: WatermarkLog, intent: Intent) -> str:
+    """Return a text that changes with each renewal of an intent's lease."""
     lease = log.get_object(intent.dataflow, LEASES, _name(intent))
     return f"{intent.id} {lease.decode(errors='replace') if lease else ''}"
 
 
-def held_by(log: WatermarkLog, dataflow: str, newest: Entry | None) -> dict[str, Any] | None:
-    """Who holds the next number of a dataflow, for people and as JSON; None if no process does. Nothing is decided by it.
+def describe_holder(log: WatermarkLog, dataflow: str, newest: Entry | None) -> dict[str, Any] | None:
+    """Describe the holder of a dataflow's next number, as JSON for people; None if there is none.
 
-    ``alive`` tells whether the process is there, and is null for one on another machine. ``renewed`` is the last sign of life of its lease,
-    by the clock of that machine.
+    ``alive`` tells whether the process exists; null for one on another machine. ``renewed`` is its lease's
+    last renewal, by that machine's clock. Nothing is decided by it.
     """
     intent = log.open_intent(dataflow, newest)
     if intent is None:
         return None
-    holder, last = intent.holder, sign(log, intent).split(" ")[-1]
+    holder, last = intent.holder, lease_text(log, intent).split(" ")[-1]
     return {
         "number": intent.number,
         "run_id": holder.run_id,

@@ -1,8 +1,11 @@
-"""One run of one dataflow: slices are written and committed one after another, each exactly once (docs/explanation/protocol.md).
+"""One run of one dataflow: it writes and commits slice after slice, each exactly once.
 
-A slice is one number. Its *intent* is put before the write and says everything that the state after it depends on; the
-table's commit carries the number as an idempotent tag and the intent's id; only when that commit was looked up is the
-entry appended. So a run that dies anywhere leaves either nothing, or an intent that the next run finishes the same way.
+A slice is one number. Its *intent* is stored before the write, and says everything that the state after it
+depends on. The table's commit carries the number as an idempotent tag and the intent's id. The entry is
+appended only after that commit was looked up. So a run that dies anywhere leaves either nothing, or an
+intent that the next run finishes the same way.
+
+See docs/explanation/protocol.md.
 """
 
 from __future__ import annotations
@@ -27,10 +30,10 @@ from resources.loop.appending import follow_up
 from resources.loop.bad_parts import PASSED_OVER, SHOWN, BadPartPolicy
 from resources.loop.context import RunContext
 from resources.loop.definition_guard import check_definition, check_intent
-from resources.loop.giving_up import close, drop
-from resources.loop.holder_wait import Patience, abandoned_intent
-from resources.loop.interruption_retries import outlasting_interruptions
-from resources.loop.protocol import commit, resume
+from resources.loop.giving_up import close_intent, drop_decision
+from resources.loop.holder_wait import HolderPolicy, abandoned_intent
+from resources.loop.interruption_retries import retry_interruptions
+from resources.loop.protocol import commit_slice, resume_slice
 from resources.loop.recorded import recorded_slice
 from resources.loop.schema_of_run import pinned_schema
 from resources.loop.verifying import guarded_head
@@ -44,8 +47,8 @@ from resources.watermarks.compaction import RetentionPolicy, compact_log
 from resources.watermarks.entry import Entry, Intent
 
 
-class _NothingTellsTypesError(Exception):
-    """All that a first commit would hold was passed over: it waits for something that tells columns."""
+class _NoColumnTypesError(Exception):
+    """Raised if the first commit has passed over everything: the run waits for input that shows types."""
 
 
 @dataclass
@@ -53,28 +56,30 @@ class Loop(Generic[SliceT]):
     """A run of one dataflow.
 
     Attributes:
-        context: what does not change in it.
-        patience: with the holder of an open intent.
-        history: how much of the log stays.
+        context: the constants of the run.
+        holder_policy: how long to wait for the holder of an open intent.
+        retention: how much of the log stays.
     """
 
     context: RunContext[SliceT]
-    patience: Patience = field(default_factory=Patience)
-    history: RetentionPolicy = field(default_factory=RetentionPolicy)
+    holder_policy: HolderPolicy = field(default_factory=HolderPolicy)
+    retention: RetentionPolicy = field(default_factory=RetentionPolicy)
 
     def run(self) -> Outcome:
-        """Finish what was left unfinished, then load until nothing that the run is asked for is above the watermark.
+        """Finish the open intent, then load until nothing requested is above the watermark.
 
         Returns:
-            what was done; if the run failed, ``error`` says why, and what was committed before stays counted.
+            the outcome; if the run failed, ``error`` says why, and earlier commits stay counted.
         """
-        return _Run(self.context, self.patience, self.history).done()
+        return _RunExecution(self.context, self.holder_policy, self.retention).execute()
 
     def infer(self) -> tuple[str | None, list[str]]:
-        """Return the schema that a first run would pin, whatever is pinned, as text; and what it would warn of. Writes nothing.
+        """Return the schema that a first run would pin, as text, with its warnings. Writes nothing.
+
+        A schema that is pinned already does not count.
 
         Raises:
-            BadPart: what it looks at does not read.
+            BadPart: the sample cannot be read.
         """
         run = self.context
         outcome = Outcome(run.name, run.run_id, {}, 0)
@@ -83,35 +88,40 @@ class Loop(Generic[SliceT]):
             bad_parts = BadPartPolicy(run, outcome)
             pinned = pinned_schema(run, outcome, due, bad_parts) if due else None
         not_sampled = [f"not looked at: {bad.part}: {bad.why}" for bad in bad_parts.not_sampled]
-        return pinned, [*outcome.warnings, *not_sampled, *run.kind.reading.remarks]
+        return pinned, [*outcome.warnings, *not_sampled, *run.kind.reading.warnings]
 
     def prepare_next(self) -> None:
-        """Once a run's outcome is told: have a warm engine do what the next run's first write would wait for. Returns at once."""
+        """Prefetch the table state that the next run's first write needs.
+
+        Call it after reporting the outcome; it returns at once.
+        """
         self.context.prepare_next()
 
 
-class _Run(Generic[SliceT]):
-    """A run while it works, and its report."""
+class _RunExecution(Generic[SliceT]):
+    """The execution of one run, and its outcome."""
 
-    def __init__(self, run: RunContext[SliceT], patience: Patience, history: RetentionPolicy) -> None:
-        self._run, self._patience, self._history = run, patience, history
+    def __init__(
+        self, run: RunContext[SliceT], holder_policy: HolderPolicy, retention: RetentionPolicy
+    ) -> None:
+        self._run, self._holder_policy, self._retention = run, holder_policy, retention
         self._outcome = Outcome(run.name, run.run_id, {}, 0)
         self._bad_parts = BadPartPolicy(run, self._outcome)
-        self._stopped: StrandlineError | None = None
+        self._source_error: StrandlineError | None = None
 
-    def done(self) -> Outcome:
-        """Run, and report."""
+    def execute(self) -> Outcome:
+        """Run, and return the outcome; errors are part of it."""
         started, run, outcome = time.monotonic(), self._run, self._outcome
         try:
             # A look at bad parts stages, too.
             with run.staging.emptied(), keep_session_alive(lambda: vars(run).get("spark")):
                 self._begin_at(run.log.newest(run.name))
-                with suppress(_NothingTellsTypesError):
+                with suppress(_NoColumnTypesError):
                     self._recover()
                     guarded_head(run, outcome.newest)  # also if there is nothing to do
                     follow_up(run, outcome.newest)
                     self._advance()
-                outcome.error = self._stopped or self._failed_units()
+                outcome.error = self._source_error or self._failed_units()
         except StrandlineError as error:
             outcome.error = error
         except Exception as error:  # noqa: BLE001 - what was committed stays counted, whatever comes
@@ -121,10 +131,10 @@ class _Run(Generic[SliceT]):
             outcome.error.__cause__ = error
         self._bad_parts.report()
         if outcome.committed:
-            self._tidy()
-        remarks = [*run.kind.reading.remarks, *run.set_aside.remarks]
-        outcome.warnings.extend(remark for remark in remarks if remark not in outcome.warnings)
-        outcome.warnings.extend(filter(None, [run.rescued.remark]))
+            self._compact()
+        warnings = [*run.kind.reading.warnings, *run.set_aside.warnings]
+        outcome.warnings.extend(warning for warning in warnings if warning not in outcome.warnings)
+        outcome.warnings.extend(filter(None, [run.rescued.warning]))
         outcome.seconds = time.monotonic() - started
         outcome.repeated = repeated_warnings(run.log, run.name, outcome.plan.warnings if outcome.plan else ())
         # Late files that are loaded say nothing of what is above the watermark.
@@ -136,46 +146,46 @@ class _Run(Generic[SliceT]):
         return outcome
 
     @property
-    def _knows_chunk(self) -> bool:
-        """Whether the run is asked for a chunk that it does not read once more if it is loaded already."""
+    def _skips_loaded_chunk(self) -> bool:
+        """Whether the run replays a chunk that it skips if the chunk is loaded already."""
         return isinstance(self._run.request, Replay | ReplayFiles)
 
     @property
     def _replays(self) -> bool:
         request = self._run.request
-        return self._knows_chunk or (isinstance(request, Forced) and request.reason is not None)
+        return self._skips_loaded_chunk or (isinstance(request, Forced) and request.reason is not None)
 
     def _begin_at(self, entry: Entry | None) -> None:
-        """Build on an entry: nothing that came before it is this run's."""
+        """Build on an entry; earlier entries do not count as this run's."""
         self._outcome.newest = entry
         self._outcome.before = entry.state() if entry else {}
         self._outcome.started_at_number = entry.number if entry else 0
         check_definition(self._run.dataflow, entry, self._run.log)
 
     def _recover(self) -> None:
-        """Finish the intent that another run left open, or give way while its holder lives."""
-        entry, intent = abandoned_intent(self._run, self._outcome.newest, self._patience)
+        """Finish the intent that another run left open, or raise Held while its holder lives."""
+        entry, intent = abandoned_intent(self._run, self._outcome.newest, self._holder_policy)
         if (entry and entry.id) != (self._outcome.newest and self._outcome.newest.id):
             self._begin_at(entry)
         if intent is None:
             return
         if intent.is_decision:
-            self._outcome.newest = drop(self._run, entry, intent)
+            self._outcome.newest = drop_decision(self._run, entry, intent)
             return
-        if intent.why == "promote" or (intent.why == "replay" and not self._knows_chunk):
+        if intent.why == "promote" or (intent.why == "replay" and not self._skips_loaded_chunk):
             # No run does their work: the same command takes the next number, if this one did not come to it.
-            ended = f"a {intent.why} that died; {intent.why} it again"
-            self._outcome.newest = close(self._run, entry, intent, ended)
+            reason = f"a {intent.why} that died; {intent.why} it again"
+            self._outcome.newest = close_intent(self._run, entry, intent, reason)
             return
         check_intent(self._run.dataflow, intent)
         self._resume(intent)
 
     def _resume(self, intent: Intent) -> None:
-        """Finish an intent, or give its number up; what is then above the watermark is planned next, files that have changed as they are now."""
+        """Finish an intent, or abandon its number so that its work is planned again with the current files."""
         run, outcome = self._run, self._outcome
         slice_ = recorded_slice(run.log, run.kind, intent)
         outcome.warnings += [f"{PASSED_OVER} {line}" for line in slice_.failures.values()]
-        why = self._take(resume(run, outcome.newest, intent, slice_))
+        why = self._record(resume_slice(run, outcome.newest, intent, slice_))
         if why is None or isinstance(why, Conflict):  # given up by another run
             return
         if isinstance(why, SchemaEvolved):
@@ -199,35 +209,35 @@ class _Run(Generic[SliceT]):
             raise why
 
     def _advance(self) -> None:
-        """Plan and load, slice after slice; list again at the end, for what came in the meantime."""
+        """Plan and load slice after slice; plan again at the end, for what arrived in the meantime."""
         run, outcome = self._run, self._outcome
         remaining = run.dataflow.watermark.max_slices
         slow = SlowSlices(run.dataflow.watermark.checkpoint.interval_secs)
         while remaining > 0:
             plan = self._plan()
             if plan.slices and isinstance(run.kind.planning, RunsAhead):
-                self._stopped = run.kind.planning.run_ahead(run.spark, outcome.newest)
+                self._source_error = run.kind.planning.run_ahead(run.spark, outcome.newest)
                 outcome.batches = outcome.batches or []
                 plan = self._plan()
-            due = self._bad_parts.not_left_out(plan.slices)
+            due = self._bad_parts.without_left_out(plan.slices)
             pinned = self._pinned(due) if due else None
             if pinned is None:
                 return
-            pending = deque(self._at_one_version(self._bad_parts.not_left_out(plan.slices)))
+            pending = deque(self._at_one_version(self._bad_parts.without_left_out(plan.slices)))
             while pending and remaining > 0:
                 slice_ = pending.popleft()
                 parts = slice_.halve() if slow.halve_next else (slice_,)
                 pending.extendleft(reversed(parts[1:]))
                 self._pace()
                 before = outcome.newest
-                done = self._load(parts[0], pinned, pending)
-                if done is None:
+                committed = self._load(parts[0], pinned, pending)
+                if committed is None:
                     # What is new goes first now, and what is left beside it is planned again, on the state after that.
                     pending = deque(slice_ for slice_ in pending if slice_.why == "run")
                     continue
-                if done.entry.pinned and done.entry.pinned != (before and before.pinned):
-                    pinned = run.log.get_schema(done.entry.pinned)
-                slow.note(done.seconds)
+                if committed.entry.pinned and committed.entry.pinned != (before and before.pinned):
+                    pinned = run.log.get_schema(committed.entry.pinned)
+                slow.note(committed.seconds)
                 if not is_repeat(slice_):
                     remaining -= 1
             if not run.kind.planning.replans_after_load:
@@ -235,7 +245,7 @@ class _Run(Generic[SliceT]):
 
     def _plan(self) -> Plan[SliceT]:
         run, outcome = self._run, self._outcome
-        plan = outlasting_interruptions(lambda: run.kind.planning.plan(outcome.newest, run.now, run.request))
+        plan = retry_interruptions(lambda: run.kind.planning.plan(outcome.newest, run.now, run.request))
         outcome.plan = outcome.plan or plan
         outcome.calls += plan.calls
         outcome.warnings.extend(warning for warning in plan.warnings if warning not in outcome.warnings)
@@ -244,7 +254,7 @@ class _Run(Generic[SliceT]):
 
     def _pinned(self, due: list[SliceT]) -> str | None:
         with self._run.staging.emptied():
-            pinned = outlasting_interruptions(
+            pinned = retry_interruptions(
                 lambda: pinned_schema(self._run, self._outcome, due, self._bad_parts)
             )
         if pinned is None:
@@ -256,20 +266,21 @@ class _Run(Generic[SliceT]):
         return reading.at_one_version(slices) if isinstance(reading, ReadsVersions) else slices
 
     def _pace(self) -> None:
-        """Wait until the last slice's start is far enough away."""
+        """Wait until enough time has passed since the last slice's start."""
         pacing = self._run.kind.planning.pacing.total_seconds()
         if pacing and self._outcome.committed:
-            self._patience.wait(max(0.0, pacing - self._outcome.committed[-1].seconds))
+            self._holder_policy.wait(max(0.0, pacing - self._outcome.committed[-1].seconds))
 
     def _pass_over(
         self, slice_: SliceT, bad: BadPart, pinned: str, later: Iterable[SliceT] = ()
     ) -> tuple[SliceT, str] | None:
-        """Return the slice without what is bad, and its schema, if the policy says so.
+        """Return the slice without its bad parts, and its schema; None if the policy does not allow it.
 
-        As long as nothing is committed, the schema is pinned anew by what else there is, also in later slices: what was passed over tells no type.
+        Until the first commit, the schema is inferred again from the remaining parts, also from later
+        slices: a bad part shows no type.
 
         Raises:
-            _NothingTellsTypesError: nothing else does.
+            _NoColumnTypesError: no remaining part shows types.
         """
         rest = self._bad_parts.pass_over(slice_, bad, pinned)
         entry = self._outcome.newest
@@ -279,16 +290,19 @@ class _Run(Generic[SliceT]):
         if pinned_by_rest is None:
             warnings = self._outcome.warnings
             warnings[:] = [warning for warning in warnings if not warning.startswith(PASSED_OVER)]
-            raise _NothingTellsTypesError
+            raise _NoColumnTypesError
         return rest, pinned_by_rest
 
     def _load(self, slice_: SliceT, pinned: str, later: Iterable[SliceT] = ()) -> Committed | None:
-        """Commit a slice. If a part of it is bad, pass it over, or commit what comes before it and fail naming it.
+        """Commit a slice; pass over its bad parts, or commit what comes before them and raise.
 
         Returns:
-            None if the part lies beside the watermark: it is left out from here on, and the slice has to be planned again.
+            None if the bad part lies beside the watermark: it is left out from now on, and the slice must
+                be planned again.
         """
-        while (why := self._take(commit(self._run, self._outcome.newest, slice_, pinned))) is not None:
+        while (
+            why := self._record(commit_slice(self._run, self._outcome.newest, slice_, pinned))
+        ) is not None:
             if isinstance(why, SchemaEvolved):
                 pinned = self._evolved(why)
                 continue
@@ -304,12 +318,12 @@ class _Run(Generic[SliceT]):
         return self._outcome.committed[-1]
 
     def _evolved(self, evolved: SchemaEvolved) -> str:
-        """Say that the schema changes with the next commit; return the new one's text."""
+        """Warn that the next commit changes the schema; return the new schema's text."""
         self._outcome.warnings.append(evolved.message)
         return evolved.pinned
 
-    def _take(self, result: Committed | NotCommitted) -> StrandlineError | None:
-        """Note what became of a number; return what is wrong with its slice."""
+    def _record(self, result: Committed | NotCommitted) -> StrandlineError | None:
+        """Record a number's result in the outcome; return the problem of its slice, if it has one."""
         self._outcome.newest = result.entry
         if isinstance(result, NotCommitted):
             return result.why
@@ -326,7 +340,7 @@ class _Run(Generic[SliceT]):
             self._load(shorter, pinned)
 
     def _failed_units(self) -> StrandlineError | None:
-        """Work units that could not be read hold nothing back, and the run is no success."""
+        """Return the error for work units that could not be read; None if all were. They hold nothing back."""
         outcome = self._outcome
         unread: set[Any] = set()
         for slice_ in (committed.slice for committed in outcome.committed if committed.slice):
@@ -345,10 +359,10 @@ class _Run(Generic[SliceT]):
             code="failed_units",
         )
 
-    def _tidy(self) -> None:
-        """Keep the log short. What fails here is tried again after the next run, and changes nothing of what was committed."""
+    def _compact(self) -> None:
+        """Compact the log. A failure becomes a warning; the next run tries again."""
         try:
-            compact_log(self._run.log, self._run.name, self._outcome.newest, self._history, self._run.now)
+            compact_log(self._run.log, self._run.name, self._outcome.newest, self._retention, self._run.now)
         except StrandlineError as error:
             self._outcome.warnings.append(f"the log was not compacted: {error.message}")
 

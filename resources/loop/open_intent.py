@@ -1,4 +1,9 @@
-"""What a decision does with the intent that a run or another decision left open: it ends it, and reads no slice again (docs/explanation/protocol.md, Recovery)."""
+"""How a decision ends the intent that a run or another decision left open.
+
+It reads no slice again.
+
+See docs/explanation/protocol.md, Recovery.
+"""
 
 from __future__ import annotations
 
@@ -9,54 +14,60 @@ from partitions.errors import Conflict, DataflowHeld, NeedsDecision
 from resources.kinds.contract.slices import SliceT
 from resources.loop.appending import follow_up
 from resources.loop.context import RunContext
-from resources.loop.giving_up import close, drop, preview_close
-from resources.loop.holder_wait import Patience
-from resources.loop.intents import held
+from resources.loop.giving_up import close_intent, drop_decision, preview_close
+from resources.loop.holder_wait import HolderPolicy
+from resources.loop.intents import held_error
 from resources.loop.lease import is_held
 from resources.loop.verifying import guarded_head
 from resources.tables.contract.table import FollowsUp
 from resources.watermarks.entry import Entry, Intent
 
 
-class Unfinished(Generic[SliceT]):
-    """What decisions about a state do with the intent that a run left open: they read no slice again."""
+class UnfinishedIntent(Generic[SliceT]):
+    """The open intent of a dataflow, for decisions about its state."""
 
-    def __init__(self, run: RunContext[SliceT], patience: Patience) -> None:
-        """Use a run of the dataflow, which loads nothing."""
-        self._run, self._patience = run, patience
+    def __init__(self, run: RunContext[SliceT], holder_policy: HolderPolicy) -> None:
+        """Bind to a run of the dataflow that loads nothing."""
+        self._run, self._holder_policy = run, holder_policy
 
     def close(self, reason: str, *, new_state: bool = False) -> None:
-        """End what a run left open, without loading anything.
+        """End the open intent without loading anything.
 
         Args:
-            reason: of the operator.
-            new_state: whether the state is taken anew after it, as :func:`resources.loop.giving_up.close` says.
+            reason: the operator's reason.
+            new_state: whether a decision replaces the state afterwards, as
+                :func:`resources.loop.giving_up.close_intent` describes.
 
         Raises:
-            Held: while that run lives.
-            NeedsDecision, TargetError: as :func:`resources.loop.giving_up.close` says.
+            Held: the intent's holder lives.
+            NeedsDecision, TargetError: as :func:`resources.loop.giving_up.close_intent` describes.
         """
         entry, intent = self._open()
         if intent is not None and intent.is_decision:
-            drop(self._run, entry, intent)
+            drop_decision(self._run, entry, intent)
         elif intent is not None:
-            close(self._run, entry, intent, reason, new_state=new_state)
+            close_intent(self._run, entry, intent, reason, new_state=new_state)
 
     def preview(self) -> tuple[Entry | None, Intent | None]:
-        """Return what :meth:`close` would end, and the entry that would be the newest then. Changes nothing, starts no Spark.
+        """Return the entry that would be the newest after :meth:`close`, and the intent that it would end.
+
+        Changes nothing, starts no Spark.
 
         Raises:
-            Held: while that run lives.
+            Held: the intent's holder lives.
         """
         entry, intent = self._open()
         return (preview_close(self._run, entry, intent) if intent else entry), intent
 
     def check_table(self, entry: Entry | None) -> None:
-        """Raise as a run would, if state and table do not belong together."""
+        """Raise as a run would if state and table do not match."""
         guarded_head(self._run, entry)
 
     def follow_up(self, entry: Entry | None) -> None:
-        """Do what a run that died has left for after its entry, if table and state belong together: a decision may count its rows no more."""
+        """Run the follow-up work of a dead run's entry, if table and state match.
+
+        A decision may change the state so that no later run would do it.
+        """
         if isinstance(self._run.table, FollowsUp):
             with suppress(Conflict, DataflowHeld, NeedsDecision):
                 guarded_head(self._run, entry)
@@ -66,7 +77,7 @@ class Unfinished(Generic[SliceT]):
         entry = self._run.log.newest(self._run.name)
         intent = self._run.log.open_intent(self._run.name, entry)
         if intent is not None and is_held(
-            self._run.log, intent, self._patience.run_is_live, self._patience.wait
+            self._run.log, intent, self._holder_policy.run_is_live, self._holder_policy.wait
         ):
-            raise held(intent)
+            raise held_error(intent)
         return entry, intent

@@ -1,6 +1,9 @@
-"""The commit protocol of one number: plan, write, verify, commit (docs/explanation/protocol.md). Each step is a module of its own.
+"""The commit protocol of one number: plan, write, verify, commit; a module per step.
 
-Any of it may die anywhere. What it leaves is either nothing, or an intent that :func:`resume` finishes the same way.
+A process may die at any point. It leaves either nothing, or an intent that :func:`resume_slice` finishes
+the same way.
+
+See docs/explanation/protocol.md.
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ from resources.loop.appending import append_abandoned, append_loaded
 from resources.loop.context import RunContext
 from resources.loop.giving_up import give_up
 from resources.loop.intents import draft_intent, holding, put_intent
-from resources.loop.interruption_retries import outlasting_interruptions
+from resources.loop.interruption_retries import retry_interruptions
 from resources.loop.key_guard import check_keys
 from resources.loop.verifying import check_log, find_commit, guarded_head, verified_commit
 from resources.loop.writing import analysed_rows, reason_of, write
@@ -32,33 +35,34 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-def commit(
+def commit_slice(
     run: RunContext[SliceT], entry: Entry | None, slice_: SliceT, pinned: str
 ) -> Committed | NotCommitted:
     """Commit a slice as the number after an entry.
 
     Args:
-        run: of the dataflow.
-        entry: the newest one.
-        slice_: what was planned on it.
-        pinned: text of the schema that it is read with.
+        run: the run.
+        entry: the newest entry.
+        slice_: the slice that was planned on the entry.
+        pinned: text of the schema that the slice is read with.
 
     Returns:
-        the new entry; or why there is none, or an abandoned one: a part of the slice cannot be read, say.
+        the new entry; or, for example if a part of the slice cannot be read, the reason why there is none,
+        or an abandoned one.
 
     Raises:
         Conflict, Held: another run was faster, or works on the number.
-        NeedsDecision: state and table do not belong together; or the table has several rows of a key.
+        NeedsDecision: state and table do not match; or the table has several rows of a key.
         TargetError: the write failed for another reason; the intent stays, and the next run finishes it.
     """
     started = time.monotonic()
     with run.staging.emptied():
         try:
             base, planned = SliceBase(run.spark, entry, pinned, run.now), slice_
-            slice_ = outlasting_interruptions(lambda: run.kind.reading.fix(planned, base))
+            slice_ = retry_interruptions(lambda: run.kind.reading.fix(planned, base))
             intent = draft_intent(run, entry, guarded_head(run, entry), slice_, pinned)
             # Before the intent is put: a query that does not fit its rows must not leave a number that no run can finish.
-            rows = outlasting_interruptions(lambda: analysed_rows(run, entry, intent, slice_))
+            rows = retry_interruptions(lambda: analysed_rows(run, entry, intent, slice_))
         except (BadPart, SchemaEvolved) as why:
             return NotCommitted(entry, why)
         check_keys(run, entry, intent)
@@ -67,18 +71,18 @@ def commit(
             return _write_and_append(run, entry, intent, slice_, rows, started)
 
 
-def resume(
+def resume_slice(
     run: RunContext[SliceT], entry: Entry | None, intent: Intent, slice_: SliceT
 ) -> Committed | NotCommitted:
-    """Finish the intent of a run that died: look whether it was written, write it if not, append.
+    """Finish the intent of a dead run: look up its commit, write it if it is missing, append its entry.
 
     Returns:
-        as :func:`commit`; what was not written and cannot be is given up.
+        as :func:`commit_slice`; a slice that can no longer be read is abandoned.
 
     Raises:
         Conflict: another run has finished it.
-        SchemaError: the source or the definition asks for another schema than the slice was begun with; the intent stays.
-        NeedsDecision: state and table do not belong together; nothing was written.
+        SchemaError: the source or the definition needs another schema than the intent's; the intent stays.
+        NeedsDecision: state and table do not match; nothing was written.
     """
     started = time.monotonic()
     with run.staging.emptied(), holding(run, intent):
@@ -86,14 +90,14 @@ def resume(
         if tagged is None:
             try:
                 if reads_source(slice_):
-                    outlasting_interruptions(
+                    retry_interruptions(
                         lambda: run.kind.reading.check_schema(run.spark, run.log.get_schema(intent.pinned))
                     )
                 run.kind.reading.check_unchanged(slice_)
                 if isinstance(reading := run.kind.reading, BuildsOnState):
                     # Nothing looks at it again before the rows are written.
                     base = SliceBase(run.spark, entry, run.log.get_schema(intent.pinned), run.now)
-                    outlasting_interruptions(partial(reading.check_fixed, slice_, base))
+                    retry_interruptions(partial(reading.check_fixed, slice_, base))
             except (BadPart, SchemaEvolved) as why:
                 if abandoned := give_up(run, entry, intent, reason_of(why)):
                     return NotCommitted(abandoned, why)
@@ -113,12 +117,12 @@ def _write_and_append(
     *,
     recovered: bool = False,
 ) -> Committed | NotCommitted:
-    """Write, look the commit up, append the entry."""
+    """Write a slice, look its commit up, append its entry."""
     written = write(run, entry, intent, slice_, rows)
     if isinstance(written, NotCommitted):
         return written
     tagged = verified_commit(run, entry, intent)
-    stats = _kept_stats(run, intent, written, tagged) if tagged.owner == intent.id else {}
+    stats = _store_stats(run, intent, written, tagged) if tagged.owner == intent.id else {}
     return _append(run, entry, intent, slice_, tagged, stats, started, recovered=recovered)
 
 
@@ -136,7 +140,7 @@ def _append(
     """Append the entry of a commit that was looked up."""
     if tagged.owner != intent.id:  # the table holds the number for a fence, which must still be recorded
         abandoned = append_abandoned(run, entry, intent, tagged, "given up by another run")
-        return NotCommitted(abandoned, _taken(intent))
+        return NotCommitted(abandoned, _given_up_error(intent))
     run.notify(Step.VERIFIED, f"slice {intent.number} is version {tagged.version} of the table")
     changed = None if recovered else _change_while_read(run, slice_)
     check_log(run, intent)
@@ -158,17 +162,17 @@ def _append(
     )
 
 
-def _kept_stats(
+def _store_stats(
     run: RunContext[SliceT], intent: Intent, read_stats: StatsReader, tagged: TaggedCommit
 ) -> WriteStats:
-    """What the write saw, kept beside the log before its entry is there: it is only read with an entry.
+    """Return the write's statistics, and store them beside the log before their entry exists.
 
-    A write that was begun again has read its source twice, and Spark in this process tells of the first time. Of an append the number of its
-    rows shows it; any other load would find rows again that are read once more.
+    A write that Spark retried has read its source twice, and Spark in this process reports the first time.
+    An append's number of rows reveals it; every other load rereads the same rows, which does no harm.
     """
     stats = dict(read_stats())
-    (seen,) = stats.pop(ROWS, (None,))
-    if seen is not None and seen != tagged.rows and run.dataflow.target.only_adds:
+    (observed_rows,) = stats.pop(ROWS, (None,))
+    if observed_rows is not None and observed_rows != tagged.rows and run.dataflow.target.only_adds:
         return {}
     if stats and isinstance(run.kind.writing, KeepsStats):
         rows = run.kind.writing.stats_to_rows(stats)
@@ -177,7 +181,7 @@ def _kept_stats(
 
 
 def _change_while_read(run: RunContext[SliceT], slice_: SliceT) -> BadFile | None:
-    """Whether a file changed while it was read; its rows are committed then, and nothing can tell which version's."""
+    """Return an error if a file changed while it was read; its rows are committed, of an unknown version."""
     try:
         run.kind.reading.check_unchanged(slice_)
     except BadFile as bad:
@@ -190,7 +194,7 @@ def _change_while_read(run: RunContext[SliceT], slice_: SliceT) -> BadFile | Non
     return None
 
 
-def _taken(intent: Intent) -> Conflict:
+def _given_up_error(intent: Intent) -> Conflict:
     return Conflict(
         f"dataflow {intent.dataflow}: slice {intent.number} was given up by another run; run again, it is planned again"
     )

@@ -1,4 +1,7 @@
-"""What the log says of a number that another run has planned or committed: its slice, and its commit with the statistics (docs/explanation/protocol.md)."""
+"""The slice and the commit of a number that another run has planned or committed.
+
+See docs/explanation/protocol.md.
+"""
 
 from __future__ import annotations
 
@@ -17,15 +20,15 @@ def recorded_slice(log: WatermarkLog, kind: Kind[SliceT], intent: Intent) -> Sli
     """Return the slice of an intent, from the list that was stored with it.
 
     Raises:
-        CorruptWatermark: the list is gone, or does not read.
+        CorruptWatermark: the list is missing, or cannot be parsed.
         NeedsDecision: code ``newer_state``: another version of the product wrote it.
     """
     stored_slices = kind.stored_slices
     return stored_slices.from_rows(intent, log.get_list(intent.file_list, stored_slices.list_kind))
 
 
-def recorded_commit(log: WatermarkLog, dataflow: str, kind: Kind[Any], entry: Entry) -> Committed | None:
-    """Return a slice as another run has committed it; None if the log is too short to tell."""
+def committed_slice(log: WatermarkLog, dataflow: str, kind: Kind[Any], entry: Entry) -> Committed | None:
+    """Return a slice as another run committed it; None if the log no longer holds its intent."""
     intent = log.intent(dataflow, entry.number)
     if intent is None or intent.id != entry.id:
         return None

@@ -1,4 +1,7 @@
-"""How many rows a run has loaded with values in ``_rescued_data``, counted while they are written (docs/reference/schemas.md, rescue)."""
+"""The count of rows with values in ``_rescued_data``, taken while they are written.
+
+See docs/reference/schemas.md, rescue.
+"""
 
 from __future__ import annotations
 
@@ -14,19 +17,22 @@ from resources.spark.frames import observed_rows
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-_APART = "\x1f"
+_SEPARATOR = "\x1f"
 
 
 class RescuedRows:
-    """Those of one run."""
+    """The rescued rows of one run."""
 
     def __init__(self) -> None:
-        """Nothing is counted yet."""
+        """Start with a count of zero."""
         self._rows = 0
         self._example: str | None = None
 
-    def watched(self, rows: DataFrame) -> tuple[DataFrame, Callable[[], None]]:
-        """Have the write of a slice count them; return the rows, and what takes the count once they are written."""
+    def observe(self, rows: DataFrame) -> tuple[DataFrame, Callable[[], None]]:
+        """Return the rows with an observation of rescued values, and a function that reads it.
+
+        Call the function after the write.
+        """
         from pyspark.sql import Observation
         from pyspark.sql import functions as F
 
@@ -38,23 +44,23 @@ class RescuedRows:
         first = F.min(
             F.when(
                 rescued.isNotNull(),
-                F.concat(F.coalesce(file, F.lit("")), F.lit(_APART), F.coalesce(names, F.lit(""))),
+                F.concat(F.coalesce(file, F.lit("")), F.lit(_SEPARATOR), F.coalesce(names, F.lit(""))),
             )
         )
-        asked = observed_rows(rows, observation, F.count(rescued).alias("rows"), first.alias("first"))
+        observed_df = observed_rows(rows, observation, F.count(rescued).alias("rows"), first.alias("first"))
 
         def count() -> None:
-            told = observed_values(observation)
-            self._rows += told.get("rows") or 0
-            self._example = self._example or told.get("first")
+            counts = observed_values(observation)
+            self._rows += counts.get("rows") or 0
+            self._example = self._example or counts.get("first")
 
-        return asked, count
+        return observed_df, count
 
     @property
-    def remark(self) -> str | None:
-        """What people are told; None if there is none."""
+    def warning(self) -> str | None:
+        """The warning for people; None if no value was rescued."""
         if not self._rows:
             return None
-        file, _, names = (self._example or "").partition(_APART)
+        file, _, names = (self._example or "").partition(_SEPARATOR)
         first = ": ".join(filter(None, [f"file {file}" if file else "", names]))
         return f"values of {pluralize(self._rows, 'row')} are in {RESCUED_DATA}{f'. One of them: {first}' if first else ''}"

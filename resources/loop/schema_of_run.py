@@ -1,4 +1,7 @@
-"""Which schema a run reads all slices with: pinned by the first entry, else declared or inferred (docs/reference/files.md)."""
+"""The schema that a run reads all slices with: pinned, declared or inferred.
+
+See docs/reference/files.md.
+"""
 
 from __future__ import annotations
 
@@ -16,13 +19,13 @@ from resources.outcome import Outcome
 def pinned_schema(
     run: RunContext[SliceT], outcome: Outcome, slices: Sequence[SliceT], bad_parts: BadPartPolicy[SliceT]
 ) -> str | None:
-    """Return the schema as text; None if nothing tells it: files without any row wait for one that does.
+    """Return the schema as text; None if no input shows one: files without rows wait for one that has some.
 
-    In mode overwrite the source tells it in each run.
+    In mode overwrite each run takes it from the source.
 
     Raises:
-        SchemaError: the source or the definition asks for another one than the pinned.
-        BadPart: what it is inferred from cannot be read.
+        SchemaError: the source or the definition needs another schema than the pinned one.
+        BadPart: the input that it is inferred from cannot be read.
     """
     entry, overwrites = outcome.newest, run.dataflow.target.schema_mode == "overwrite"
     if entry is not None and entry.pinned and not overwrites:
@@ -43,7 +46,7 @@ def pinned_schema(
         if rest != list(slices):
             return pinned_schema(run, outcome, rest, bad_parts)
         if any(bad_parts.leave_out(slice_, bad, None) for slice_ in slices):
-            rest = bad_parts.not_left_out(slices)
+            rest = bad_parts.without_left_out(slices)
             return pinned_schema(run, outcome, rest, bad_parts) if rest else None
         earlier, warnings_before = bad_parts.before(slices, bad), len(outcome.warnings)
         schema = pinned_schema(run, outcome, earlier, bad_parts) if earlier else None
@@ -60,8 +63,8 @@ def pinned_schema(
     return inferred
 
 
-def _overwritten(was: str, becomes: str) -> list[str]:
-    """Say how the columns of a table change that takes those of its source in each run."""
-    columns, next_columns = (json.loads(text)["columns"] for text in (was, becomes))
+def _overwritten(before: str, after: str) -> list[str]:
+    """Return a warning of the columns that change in mode overwrite; nothing if none do."""
+    columns, next_columns = (json.loads(text)["columns"] for text in (before, after))
     changes = "; ".join(map(str, schema_changes(columns, next_columns)))
     return [f"the table takes other columns: {changes}"] if changes else []

@@ -1,4 +1,4 @@
-"""What people are told of the records that a run has set aside (docs/reference/schemas.md, Bad records)."""
+"""The warnings about the records that a run has set aside (docs/reference/schemas.md, Bad records)."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ if TYPE_CHECKING:
 
 
 class SetAsideRecords:
-    """Those of one run."""
+    """The set-aside records of one run."""
 
     def __init__(self) -> None:
-        """None are set aside yet."""
-        self._remarks: dict[str, None] = {}
+        """Start without records."""
+        self._warnings: dict[str, None] = {}
 
     def note(self, records: Sequence[tuple[str, BadRecord]], table: str | None) -> None:
-        """Note the bad records of a slice, each with its file, and the table that they go into."""
+        """Record the bad records of a slice, each with its file, and the table that they go into."""
         if not records:
             return
         path, first = records[0]
         where = f"{path}, line {first.line}" if first.line else path
         files = pluralize(len({path for path, _ in records}), "file")
-        self._remarks[
+        self._warnings[
             f"{pluralize(len(records), 'record')} of {files} did not parse: see table {table}. The first: file {where}: {first.why}"
         ] = None
 
     @property
-    def remarks(self) -> Sequence[str]:
-        """A sentence for each slice that has some, each once."""
-        return [*self._remarks]
+    def warnings(self) -> Sequence[str]:
+        """One sentence for each slice that has such records."""
+        return [*self._warnings]

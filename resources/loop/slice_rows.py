@@ -1,4 +1,4 @@
-"""The rows of a slice as they go into the table: read, transformed, with the columns of their origin."""
+"""The rows of a slice as they are written: read, transformed, with their origin columns."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ queries are compiled first, and 1.3 s if they are compiled already."""
 def slice_rows(
     run: RunContext[SliceT], entry: Entry | None, intent: Intent, slice_: SliceT | None
 ) -> DataFrame:
-    """Return the rows of a slice as they go into the table; without a slice no rows, of the same columns.
+    """Return the rows of a slice as they are written; without a slice, no rows with the same columns.
 
     Raises:
-        BadPart: some of it cannot be read.
+        BadPart: a part of it cannot be read.
     """
     spark = run.spark
     compiled = tune(spark, _expected_bytes(run, entry, slice_))
@@ -59,12 +59,15 @@ def slice_rows(
 
 
 def repeats_query(run: RunContext[SliceT], entry: Entry | None, intent: Intent) -> bool:
-    """Return whether a slice's query is the last slice's in all but its files, so that Spark has looked at it before."""
-    return run.kind.reading.one_query and is_last_query(entry, intent)
+    """Return whether Spark has analysed the slice's query before: it differs only in its files."""
+    return run.kind.reading.same_query_for_all_slices and is_last_query(entry, intent)
 
 
 def _expected_bytes(run: RunContext[SliceT], entry: Entry | None, slice_: SliceT | None) -> int | None:
-    """Of what the write reads: the source, and the table if rows are found there by their keys. None if nothing tells."""
+    """Return how many bytes the write reads from the source, and from the table if it merges by keys.
+
+    None if the source's size is unknown.
+    """
     target = run.dataflow.target
     if target.merges and has_shared_code(run.spark):
         return None
@@ -75,9 +78,9 @@ def _expected_bytes(run: RunContext[SliceT], entry: Entry | None, slice_: SliceT
 
 
 def _source_bytes(run: RunContext[SliceT], entry: Entry | None, slice_: SliceT | None) -> int | None:
-    """Of the source; of work units a guess from those that were loaded last. None if nothing tells."""
+    """Return the source's size in bytes; for work units an estimate from the last loaded ones; or None."""
     if slice_ is not None and isinstance(run.kind.reading, BuildsOnState):
-        return run.kind.reading.rows_of(slice_) * BYTES_PER_ROW
+        return run.kind.reading.count_rows(slice_) * BYTES_PER_ROW
     size = slice_.size if slice_ else Size(bytes=0)
     if size.bytes is not None or entry is None or not entry.work_units:
         return size.bytes

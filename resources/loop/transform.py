@@ -1,4 +1,7 @@
-"""What may follow the read: the user's function or query, and the columns that tell a row's origin (docs/reference/files.md, Target and the rest)."""
+"""The steps after the read: the user's function or query, and the origin columns.
+
+docs/reference/files.md, Target and the rest.
+"""
 
 from __future__ import annotations
 
@@ -26,14 +29,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Batch:
-    """What a user's function is told about its rows.
+    """The second argument of a user's function: where its rows come from.
 
     Attributes:
-        number: of the slice.
-        lower: the bound below, sentinel JSON text; None on a first run.
-        upper: the bound above, sentinel JSON text.
+        dataflow: the dataflow's name.
+        number: the slice's number.
+        lower: the lower bound, sentinel JSON text; None on a first run.
+        upper: the upper bound, sentinel JSON text.
+        run_id: Dagster's run id; None outside of Dagster.
         time: when the slice was begun, ISO in UTC; a recovered slice keeps its own.
-        inputs: the other tables that the dataflow reads, by the names in its definition; each at one version, which a recovered slice keeps.
+        inputs: the other tables that the dataflow reads, by their names in its definition; each at one
+            version, which a recovered slice keeps.
     """
 
     dataflow: str
@@ -54,18 +60,19 @@ def transformed(
     *,
     compiled: Sequence[str] | None = None,
 ) -> DataFrame:
-    """Apply the user's step, whose module may lie in the project's folder, then add the columns that tell a row's origin.
+    """Apply the user's step to the rows, then add the origin columns.
 
     Args:
         spark: the session of the rows.
-        dataflow: what the user declared.
+        dataflow: the definition.
         df: the rows that were read.
         batch: the slice.
-        folder: the project's.
-        compiled: the columns that were read, of a query that Spark compiles before it runs it; None if it does not.
+        folder: the project's folder, which may hold the step's module.
+        compiled: the columns that were read, if Spark compiles the query before it runs it; else None.
 
     Raises:
-        ConfigurationError: if the function cannot be found, or the rows lack a column of ``partition_by`` or ``merge_keys``.
+        ConfigurationError: the function does not exist, or the rows lack a column of ``partition_by`` or
+            ``merge_keys``.
     """
     from pyspark.sql import functions as F
     from pyspark.sql.types import StringType, TimestampType
@@ -73,12 +80,12 @@ def transformed(
     if dataflow.transform:
         function = user_function("transform", dataflow.transform, folder)
         ship_modules(folder)
-        df = _called(function, dataflow, df, batch)
+        df = _call_function(function, dataflow, df, batch)
     if dataflow.sql:
         for view, rows in {"input": df, **batch.inputs}.items():
             rows.createOrReplaceTempView(view)  # the session is this run's own
         df = spark.sql(dataflow.sql)
-    _check_free(dataflow, df)
+    _check_names(dataflow, df)
     if dataflow.target.origin_columns:
         moment = F.lit(batch.time).cast("timestamp")
         if compiled is not None:
@@ -104,23 +111,21 @@ def transformed(
 
 
 def _check_folders(dataflow: Dataflow, df: DataFrame) -> None:
-    """Raise if a column of partitions holds bytes, which a folder's name changes.
-
-    Raises:
-        ConfigurationError: it does.
-    """
-    wanted = {name.lower() for name in dataflow.target.names_folders}
-    for name, kind in df.dtypes if wanted else ():
-        if name.lower() in wanted and kind == "binary":
+    """Raise ConfigurationError if a partition column holds bytes, which folder names cannot represent."""
+    partition_names = {name.lower() for name in dataflow.target.names_folders}
+    for name, data_type in df.dtypes if partition_names else ():
+        if name.lower() in partition_names and data_type == "binary":
             raise ConfigurationError(
-                f"dataflow {dataflow.name}: target.partition_by: expected columns whose values can be names of folders, found {name} of type {kind}."
+                f"dataflow {dataflow.name}: target.partition_by: expected columns whose values can be names of folders, found {name} of type {data_type}."
                 " Make a text of it in sql, such as hex, or use format: iceberg",
                 code="query",
             )
 
 
-def _called(function: Callable[..., Any], dataflow: Dataflow, df: DataFrame, batch: Batch) -> DataFrame:
-    """Call the user's function. What Spark says of its query is told as that of any query.
+def _call_function(
+    function: Callable[..., Any], dataflow: Dataflow, df: DataFrame, batch: Batch
+) -> DataFrame:
+    """Call the user's function. Spark's own errors pass through, as for any query.
 
     Raises:
         StrandlineError: code ``query``: it fails, or returns something else than a DataFrame.
@@ -128,50 +133,54 @@ def _called(function: Callable[..., Any], dataflow: Dataflow, df: DataFrame, bat
     from pyspark.errors import PySparkException
     from pyspark.sql import DataFrame
 
-    who = f"dataflow {dataflow.name}: transform {dataflow.transform}"
+    subject = f"dataflow {dataflow.name}: transform {dataflow.transform}"
     try:
-        made = function(df, batch)
+        result = function(df, batch)
     except (PySparkException, StrandlineError):
         raise
     except USERS_ERRORS as error:
         raise StrandlineError(
-            f"{who}: {user_error_line(error)}. Nothing was begun; correct the function", code="query"
+            f"{subject}: {user_error_line(error)}. Nothing was begun; correct the function", code="query"
         ) from error
     if (zone := df.sparkSession.conf.get(TIME_ZONE)) != "UTC":
         raise StrandlineError(
-            f"{who}: expected the session's zone ({TIME_ZONE}) to stay UTC, found {zone}: it would change what times mean that are read and written."
+            f"{subject}: expected the session's zone ({TIME_ZONE}) to stay UTC, found {zone}: it would change what times mean that are read and written."
             " Nothing was begun; convert in the function: from_utc_timestamp, to_utc_timestamp",
             code="query",
         )
-    if not isinstance(made, DataFrame):
+    if not isinstance(result, DataFrame):
         raise StrandlineError(
-            f"{who}: expected a Spark DataFrame, found {type(made).__name__}. Nothing was begun; have the function return the rows",
+            f"{subject}: expected a Spark DataFrame, found {type(result).__name__}. Nothing was begun; have the function return the rows",
             code="query",
         )
-    return made
+    return result
 
 
 def _as_data(value: Column, names: Sequence[str]) -> Column:
-    """The same value in each row, as data of the query that Spark compiles, not as part of its code.
+    """Return the value as data of a compiled query, instead of as part of its code.
 
-    Spark writes a moment into the code, which is then another one for each slice: compiled again, and slow until the JVM has compiled it, too. A
-    list is data; the item that is taken out of it hangs on a row, so that Spark does not take it out beforehand.
+    Spark writes a literal time into the code, which would differ for each slice: it would be compiled
+    again, and stay slow until the JVM has compiled it, too. An array is data; its index depends on a row,
+    so that Spark does not fold it into a literal.
 
     Args:
-        value: the moment.
-        names: of the rows' columns.
+        value: the time.
+        names: the rows' columns.
     """
     from pyspark.sql import functions as F
 
-    times = Counter(name.casefold() for name in names)
-    known = next((name for name in names if times[name.casefold()] == 1), None)
-    if known is None:
+    counts = Counter(name.casefold() for name in names)
+    unique_name = next((name for name in names if counts[name.casefold()] == 1), None)
+    if unique_name is None:
         return value
-    return F.get(F.array(value, value), F.isnull(F.col(quoted(known))).cast("int"))
+    return F.get(F.array(value, value), F.isnull(F.col(quoted(unique_name))).cast("int"))
 
 
-def _check_free(dataflow: Dataflow, df: DataFrame) -> None:
-    """Raise if a name is one of Strandline's own columns, or of two: a first load would lose values, or leave a number that no run can finish."""
+def _check_names(dataflow: Dataflow, df: DataFrame) -> None:
+    """Raise if a column has a reserved name, or two columns share one.
+
+    A first load would lose values, or leave a number that no run can finish.
+    """
     target = dataflow.target
     helper = next((name for name in df.columns if name.lower().startswith(HELPER_PREFIX)), None)
     if helper is not None:
@@ -180,46 +189,46 @@ def _check_free(dataflow: Dataflow, df: DataFrame) -> None:
             " Name it otherwise, in sql or at the source",
             code="query",
         )
-    times = Counter(name.lower() for name in df.columns)
-    twice = next((name for name in df.columns if times[name.lower()] > 1), None)
-    if twice is not None:
+    counts = Counter(name.lower() for name in df.columns)
+    duplicate = next((name for name in df.columns if counts[name.lower()] > 1), None)
+    if duplicate is not None:
         raise ConfigurationError(
-            f"dataflow {dataflow.name}: expected columns of different names, found two that are called {twice}: tables do not tell upper from lower case."
+            f"dataflow {dataflow.name}: expected columns of different names, found two that are called {duplicate}: tables do not tell upper from lower case."
             " Name one of them otherwise, in sql or at the source",
             code="query",
         )
-    reads_tables = any(each.lake_table for each in dataflow.source.parts.values())
+    reads_tables = any(source.lake_table for source in dataflow.source.parts.values())
     reserved = target.reserved | target.reserved_of_runs(reads_tables=reads_tables)
-    taken = next((name for name in df.columns if name.lower() in reserved), None)
-    if taken is not None:
-        why = reserved[taken.lower()]
+    reserved_name = next((name for name in df.columns if name.lower() in reserved), None)
+    if reserved_name is not None:
+        why = reserved[reserved_name.lower()]
         added = ", ".join(name for name, key in reserved.items() if key == why)
-        instead = "; or keep it, by origin_columns: false" if taken.lower() in RUN_COLUMNS else ""
+        instead = "; or keep it, by origin_columns: false" if reserved_name.lower() in RUN_COLUMNS else ""
         raise ConfigurationError(
-            f"dataflow {dataflow.name}: target.{why}: expected rows without {added}, which it adds, found {taken!r}."
+            f"dataflow {dataflow.name}: target.{why}: expected rows without {added}, which it adds, found {reserved_name!r}."
             f" Name the column otherwise, in sql or at the source{instead}",
             code="query",
         )
 
 
-def _check_comparable(dataflow: Dataflow, key: str, named: Sequence[str], df: DataFrame) -> None:
-    """Raise if values of a column cannot be compared: a first load would make a table that no later one can find rows in."""
-    wanted = {name.lower() for name in named}
-    for name, kind in df.dtypes if wanted else ():
-        if name.lower() in wanted and has_no_order(kind):
+def _check_comparable(dataflow: Dataflow, key: str, columns: Sequence[str], df: DataFrame) -> None:
+    """Raise if a column's values cannot be compared: later loads could not find rows by it."""
+    compared_names = {name.lower() for name in columns}
+    for name, data_type in df.dtypes if compared_names else ():
+        if name.lower() in compared_names and has_no_order(data_type):
             raise ConfigurationError(
-                f"dataflow {dataflow.name}: target.{key}: expected columns whose values can be compared, found {name} of type {kind}."
+                f"dataflow {dataflow.name}: target.{key}: expected columns whose values can be compared, found {name} of type {data_type}."
                 " Take parts of it, or to_json of it, as a column in sql",
                 code="query",
             )
 
 
-def _check_columns(dataflow: Dataflow, key: str, named: Sequence[str], df: DataFrame) -> None:
-    if not named:
+def _check_columns(dataflow: Dataflow, key: str, columns: Sequence[str], df: DataFrame) -> None:
+    if not columns:
         return
     added = HISTORY_COLUMNS if dataflow.target.load == "scd2" else ()
-    known = {name.lower() for name in (*df.columns, *added)}
-    missing = [name for name in named if name.lower() not in known]
+    available_names = {name.lower() for name in (*df.columns, *added)}
+    missing = [name for name in columns if name.lower() not in available_names]
     if missing:
         raise ConfigurationError(
             f"dataflow {dataflow.name}: target.{key}: expected columns of the rows, found {describe_missing(missing, df.columns)}. Correct target.{key},"

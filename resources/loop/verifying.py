@@ -1,22 +1,25 @@
-"""Step 3, verify: which commit of the table carries a number; a write without an error proves nothing (docs/explanation/protocol.md)."""
+"""Step 3, verify: which table commit carries a number (docs/explanation/protocol.md).
+
+A write without an error proves nothing.
+"""
 
 from __future__ import annotations
 
 from partitions.errors import NeedsDecision
 from resources.kinds.contract.slices import SliceT
 from resources.loop.context import RunContext
-from resources.loop.intents import beaten
+from resources.loop.intents import lost_number_error
 from resources.loop.table_guard import check_table, known_commit
 from resources.tables.contract.commits import TableHead, TaggedCommit
 from resources.watermarks.entry import Entry, Intent
 
 
 def guarded_head(run: RunContext[SliceT], entry: Entry | None) -> TableHead:
-    """Return what the table's log says, if state and table belong together and no intent is open.
+    """Return what the table's log says, if state and table match and no intent is open.
 
     Raises:
-        NeedsDecision: they do not.
-        Conflict, Held: the table is ahead because another run is.
+        NeedsDecision: they do not match.
+        Conflict, Held: the table is ahead because of another run.
     """
     try:
         return check_table(run.dataflow, entry, run.table)
@@ -24,23 +27,24 @@ def guarded_head(run: RunContext[SliceT], entry: Entry | None) -> TableHead:
         winner = run.log.open_intent(run.name, entry)
         if winner is None:
             raise
-        raise beaten(run, winner) from None
+        raise lost_number_error(run, winner) from None
 
 
 def find_commit(run: RunContext[SliceT], entry: Entry | None, intent: Intent) -> TaggedCommit | None:
-    """Return the commit that carries an intent's number, if state, open intent and table belong together; None if none does.
+    """Return the commit that carries an intent's number; None if there is none.
 
     Raises:
-        NeedsDecision: they do not; or the table holds the number, and it is unknown whose it is.
+        NeedsDecision: state, open intent and table do not match; or the table holds the number, and it is
+            unknown whose it is.
     """
     return head_with_intent(run, entry, intent).find_tagged_commit(intent.number)
 
 
 def verified_commit(run: RunContext[SliceT], entry: Entry | None, intent: Intent) -> TaggedCommit:
-    """Return the commit that carries the number of an intent that was written, whoever made it.
+    """Return the commit that carries the number of a written intent, whoever committed it.
 
     Raises:
-        NeedsDecision: code ``skipped_write``: there is none; or as :func:`find_commit` says.
+        NeedsDecision: code ``skipped_write``: there is none; or as :func:`find_commit` describes.
     """
     commit = find_commit(run, entry, intent)
     if commit is None:
@@ -49,10 +53,10 @@ def verified_commit(run: RunContext[SliceT], entry: Entry | None, intent: Intent
 
 
 def head_with_intent(run: RunContext[SliceT], entry: Entry | None, intent: Intent) -> TableHead:
-    """Return what the table's log says, if state, open intent and table belong together.
+    """Return what the table's log says, if state, open intent and table match.
 
     Raises:
-        NeedsDecision: as :func:`find_commit` says.
+        NeedsDecision: as :func:`find_commit` describes.
     """
     try:
         head = check_table(run.dataflow, entry, run.table, intent)
@@ -78,7 +82,7 @@ def head_with_intent(run: RunContext[SliceT], entry: Entry | None, intent: Inten
 
 
 def is_guarded(run: RunContext[SliceT], entry: Entry | None, intent: Intent) -> bool:
-    """Return whether state, open intent and table belong together, as :func:`head_with_intent` asks."""
+    """Return whether state, open intent and table match, as :func:`head_with_intent` checks."""
     try:
         head_with_intent(run, entry, intent)
     except NeedsDecision:
@@ -87,12 +91,12 @@ def is_guarded(run: RunContext[SliceT], entry: Entry | None, intent: Intent) -> 
 
 
 def unguarded_head(run: RunContext[SliceT], entry: Entry | None, intent: Intent) -> TableHead:
-    """Return what the table's log says, whether it belongs to the state or not."""
+    """Return what the table's log says, whether it matches the state or not."""
     return run.table.head(known_commit(entry, intent), intent.app_id)
 
 
 def check_log(run: RunContext[SliceT], intent: Intent) -> None:
-    """Raise if the log has lost the intent: an entry on top of a log that was lost would hide that it was.
+    """Raise if the log has lost the intent: a new entry would hide the loss.
 
     Raises:
         NeedsDecision: code ``state_lost``.
@@ -120,7 +124,7 @@ def skipped_write(run: RunContext[SliceT], intent: Intent) -> NeedsDecision:
 
 
 def _new_state(run: RunContext[SliceT]) -> tuple[str, str]:
-    """The commands that take the state anew."""
+    """Return the commands that replace the state."""
     return (
         f"strandline state adopt {run.name} --reason TEXT",
         f"strandline state reset {run.name} --replace --reason TEXT",

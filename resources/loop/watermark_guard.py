@@ -1,6 +1,6 @@
-"""That no value of a watermark falls (docs/explanation/watermarks.md).
+"""The check that no value of a watermark falls; every slice passes it before its intent.
 
-Belongs here: the check that every slice passes before its intent. What "at or above" means is told by each kind (``covers``).
+Each kind says what "at or above" means (``covers``; docs/explanation/watermarks.md).
 """
 
 from __future__ import annotations
@@ -12,7 +12,9 @@ from resources.watermarks.entry import Entry
 
 
 def check_rises(run: RunContext[SliceT], entry: Entry | None, after: str) -> None:
-    """Refuse a slice after which a value would be lower: its plan is wrong, or was made on another state. Only a rewind lowers one.
+    """Raise if a slice would lower a value of the watermark; only a rewind may.
+
+    Such a slice was planned wrongly, or on another state.
 
     Raises:
         NeedsDecision: code ``would_fall``.

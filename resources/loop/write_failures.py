@@ -1,4 +1,7 @@
-"""Tell why a write failed: the source, the user's query, the table's rules, or another writer (docs/explanation/protocol.md)."""
+"""Why a write failed: the source, the user's query, the table's rules, or another writer.
+
+See docs/explanation/protocol.md.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-_ACCEPTED = {
+_ACCEPTED_BY_MODE = {
     "strict": "schema_mode: strict accepts no change of columns",
     "merge": "schema_mode: merge accepts new columns and wider types",
     "overwrite": "schema_mode: overwrite accepts columns that the rows of the table can be cast to",
@@ -41,35 +44,35 @@ _ACCEPTED = {
 """What a table takes, by its schema mode."""
 
 
-_OF_COLUMNS = ("DELTA_METADATA_MISMATCH", "UNRESOLVED_COLUMN")
+_COLUMN_CODES = ("DELTA_METADATA_MISMATCH", "UNRESOLVED_COLUMN")
 """Codes of Spark's and Delta's by which columns of rows and table differ."""
 
 
-_OF_TYPES = ("DELTA_MERGE_INCOMPATIBLE_DATATYPE", "DELTA_FAILED_TO_MERGE_FIELDS", "expected type ")
+_TYPE_CODES = ("DELTA_MERGE_INCOMPATIBLE_DATATYPE", "DELTA_FAILED_TO_MERGE_FIELDS", "expected type ")
 """Codes of Delta's, and Strandline's own words, by which types of rows and table differ."""
 
 
-_CONSTRAINTS = ("DELTA_VIOLATE_CONSTRAINT", "DELTA_NOT_NULL_CONSTRAINT_VIOLATED")
+_CONSTRAINT_CODES = ("DELTA_VIOLATE_CONSTRAINT", "DELTA_NOT_NULL_CONSTRAINT_VIOLATED")
 
 
-_TWICE = ("DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE", "MERGE_CARDINALITY_VIOLATION")
+_DUPLICATE_CODES = ("DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE", "MERGE_CARDINALITY_VIOLATION")
 """Codes by which a MERGE says that it has two changes for one row: of a slice whose rows are told apart that is a version which the table has twice."""
 
 
 def find_bad_part(
     run: RunContext[SliceT], intent: Intent, slice_: SliceT, error: Exception
 ) -> BadPart | None:
-    """Find the part of the source, or the input, that made Spark fail; None if it is the fault of neither.
+    """Return the part of the source or of an input that made Spark fail; None if neither did.
 
     Raises:
-        EngineLost: the engine is gone, so nothing can be told of the source.
+        EngineLost: the engine is gone, so the source cannot be checked.
         SparkUnavailable: the engine lacks what the dataflow's tables need.
     """
-    if lost := engine_lost(error):
-        raise EngineLost.of(run.name, f"slice {intent.number} was written", lost) from error
-    if without := missing_iceberg(error, server_of(run.spark)):
+    if problem := engine_lost(error):
+        raise EngineLost.of(run.name, f"slice {intent.number} was written", problem) from error
+    if lack := missing_iceberg(error, server_of(run.spark)):
         raise SparkUnavailable(
-            f"dataflow {run.name}: slice {intent.number} cannot be written: {without}. Nothing is lost: the next run with such an engine goes on",
+            f"dataflow {run.name}: slice {intent.number} cannot be written: {lack}. Nothing is lost: the next run with such an engine goes on",
             choices=("strandline doctor",),
         ) from error
     bad = run.kind.bad_parts.find(run.spark, slice_, run.log.get_schema(intent.pinned), error)
@@ -77,41 +80,44 @@ def find_bad_part(
 
 
 def failed_step(run: RunContext[SliceT], intent: Intent, error: Exception) -> StrandlineError | None:
-    """What an error says of the user's query, function or options, with which a read fails over some row every time; None if it does not come from them."""
+    """Return the error if the user's query, function or options fail over some row; else None.
+
+    Such a write fails each time it is tried.
+    """
     steps = [name for name in ("transform", "sql", "operators") if getattr(run.dataflow, name)]
     if isinstance(run.dataflow.source, FilesSource) and run.dataflow.source.options:
         steps.append("source.options")
-    if not steps or _has(error, (*_TWICE, *_CONSTRAINTS)) or not fails_on_values(error):
+    if not steps or _mentions(error, (*_DUPLICATE_CODES, *_CONSTRAINT_CODES)) or not fails_on_values(error):
         return None
-    which = " or ".join(steps)
-    remedy = f"correct {which}, or the rows at the source, and run again"
+    step_names = " or ".join(steps)
+    remedy = f"correct {step_names}, or the rows at the source, and run again"
     if run.dataflow.operators:
         remedy = (
-            f"correct the rows at the source and run again, if they came with this slice; else correct them, or {which}, and load the source anew:"
+            f"correct the rows at the source and run again, if they came with this slice; else correct them, or {step_names}, and load the source anew:"
             f" `strandline state reset {run.name} --replace --reason TEXT`"
         )
     verb = "fail" if steps == ["operators"] else "fails"
     return StrandlineError(
-        f"dataflow {run.name}: {which} {verb} over the rows of slice {intent.number}: {root_cause(error).rstrip(' .;')}. Nothing of the slice was"
+        f"dataflow {run.name}: {step_names} {verb} over the rows of slice {intent.number}: {root_cause(error).rstrip(' .;')}. Nothing of the slice was"
         f" loaded, and its number was given up: {remedy}",
         code="query",
     )
 
 
 def is_refused(error: Exception) -> bool:
-    """Whether Spark or the table refused a write, as it would every time, before anything was committed."""
+    """Return whether Spark or the table refused a write before any commit, as it would each time."""
     from pyspark.errors import AnalysisException
 
-    return isinstance(error, (AnalysisException, RowsRefused)) or _has(error, _CONSTRAINTS)
+    return isinstance(error, (AnalysisException, RowsRefused)) or _mentions(error, _CONSTRAINT_CODES)
 
 
-def _has(error: Exception, codes: Sequence[str]) -> bool:
+def _mentions(error: Exception, codes: Sequence[str]) -> bool:
     return any(code in str(error) for code in codes)
 
 
 def write_failure(run: RunContext[SliceT], intent: Intent, error: Exception) -> StrandlineError:
-    """The error of a write that was not refused for good: its slice stays open."""
-    if _has(error, _TWICE):
+    """Return the error of a write that may succeed later: its intent stays open."""
+    if _mentions(error, _DUPLICATE_CODES):
         return NeedsDecision(
             f"dataflow {run.name}: table {run.dataflow.table}: expected each version of a key once, found one that slice {intent.number} ends or corrects"
             " several times: another writer has added rows that were there. Nothing is lost. Delete the rows that are too many, or RESTORE the table to the"
@@ -131,7 +137,7 @@ def write_failure(run: RunContext[SliceT], intent: Intent, error: Exception) -> 
 def write_refusal(
     run: RunContext[SliceT], intent: Intent, load: Load, rows: DataFrame | None, error: Exception
 ) -> TargetError:
-    """Return the error of rows that the table will never take, with what to change."""
+    """Return the error for rows that the table will never accept, with what to change."""
     reload = f"strandline state reset {run.name} --replace --reason TEXT"
     table, mode = run.table, run.dataflow.target.schema_mode
     if isinstance(load, Replace) and isinstance(table, TellsRefusals) and table.refuses_rows_outside(error):
@@ -148,17 +154,17 @@ def write_refusal(
             code=PARTITION_VALUE,
         )
     refuses = f"dataflow {run.name}: table {run.dataflow.table} refuses the rows of slice {intent.number}: {root_cause(error).rstrip(' .;')}."
-    if _has(error, _CONSTRAINTS):
+    if _mentions(error, _CONSTRAINT_CODES):
         return TargetError(
             f"{refuses} The condition is another writer's. Leave such rows out or mend them, by sql or at the source; or take the condition from the table"
             " (ALTER TABLE … DROP CONSTRAINT)"
         )
-    if mode != "merge" and _has(error, _OF_TYPES) and (widened := _widened_columns(table, rows)):
+    if mode != "merge" and _mentions(error, _TYPE_CODES) and (widened := _widened_columns(table, rows)):
         return TargetError(
             f"dataflow {run.name}: table {run.dataflow.table} does not take the rows of slice {intent.number}: {widened}: another writer has widened the table."
             f" Set `schema_mode: merge` below `target`{', in each file of the table,' if run.dataflow.target.shared else ''} which takes rows of narrower types"
         )
-    refused = f"{refuses}{_other_columns(table, rows, error)} {_ACCEPTED[mode]}"
+    refused = f"{refuses}{_other_columns(table, rows, error)} {_ACCEPTED_BY_MODE[mode]}"
     if run.dataflow.target.shared:
         merge = (
             ""
@@ -176,7 +182,7 @@ def write_refusal(
 
 
 def _widened_columns(table: Table, rows: DataFrame | None) -> str:
-    """Name the columns whose types hold all values of the rows' narrower ones; "" if there are none, or rows and table differ in other ways."""
+    """Name the columns that the table stores in wider types; "" if rows and table differ otherwise, too."""
     contents = table.contents
     if isinstance(contents, TellsNextColumns):
         table_schema = contents.next_columns()
@@ -199,15 +205,20 @@ def _widened_columns(table: Table, rows: DataFrame | None) -> str:
 
 
 def _other_columns(table: Table, rows: DataFrame | None, error: Exception) -> str:
-    """A sentence that names the columns by which rows and table differ, where Delta says at most the first of them; "" if another thing is wrong."""
-    if rows is None or not _has(error, _OF_COLUMNS):
+    """Name the columns that only the rows or only the table have; "" if the error is another one.
+
+    Delta itself names at most the first of them.
+    """
+    if rows is None or not _mentions(error, _COLUMN_CODES):
         return ""
     table_columns, row_types = table.contents.columns(), dict(rows.dtypes)
     table_names, row_names = (
         {name.casefold() for name in table_columns},
         {name.casefold() for name in row_types},
     )
-    new = [f"{name} {kind}" for name, kind in row_types.items() if name.casefold() not in table_names]
+    new = [
+        f"{name} {data_type}" for name, data_type in row_types.items() if name.casefold() not in table_names
+    ]
     lacking = [name for name in table_columns if name.casefold() not in row_names]
     sentences = [
         *([f"the rows have {', '.join(new)}, which the table lacks"] if new else []),

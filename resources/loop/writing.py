@@ -1,4 +1,7 @@
-"""Step 2, write: the rows of a slice, analysed before its intent, go into the table in one tagged commit (docs/explanation/protocol.md)."""
+"""Step 2, write: the rows of a slice, analysed before its intent, in one tagged commit.
+
+See docs/explanation/protocol.md.
+"""
 
 from __future__ import annotations
 
@@ -20,16 +23,16 @@ from partitions.supported import FORMATS
 from partitions.table_types import VARIANT, first_unsupported_column
 from resources.dialects.predicates import predicate_sql
 from resources.dialects.spark import SPARK
-from resources.kinds.contract.reading import TellsLacking
+from resources.kinds.contract.reading import ReportsMissingColumns
 from resources.kinds.contract.slices import SliceT
 from resources.kinds.contract.writing import StatsReader, WatchesRows, WriteStats
 from resources.loop.appending import replaced_until
 from resources.loop.bad_records import set_records_aside
 from resources.loop.context import RunContext
-from resources.loop.entries import claimed
+from resources.loop.entries import required_commit
 from resources.loop.giving_up import give_up
-from resources.loop.interruption_retries import outlasting_interruptions
-from resources.loop.side_tables import write_asides
+from resources.loop.interruption_retries import retry_interruptions
+from resources.loop.side_tables import write_side_tables
 from resources.loop.slice_rows import repeats_query, slice_rows
 from resources.loop.verifying import find_commit
 from resources.loop.write_failures import failed_step, find_bad_part, is_refused, write_failure, write_refusal
@@ -48,13 +51,14 @@ if TYPE_CHECKING:
 
 
 def analysed_rows(run: RunContext[SliceT], entry: Entry | None, intent: Intent, slice_: SliceT) -> DataFrame:
-    """Return the rows of a slice, after Spark has looked at the whole query; nothing is read.
+    """Return the rows of a slice after Spark has analysed the query; nothing is read.
 
-    A query over files that is the last slice's in all but the files was looked at then: Spark does it again in the write.
+    A query that differs from the last slice's only in its files was analysed then; the write analyses it
+    again.
 
     Raises:
         BadPart: some of it cannot be read.
-        TargetError: tables of the format do not hold a column of it.
+        TargetError: the table format cannot hold a column of it.
         StrandlineError: code ``query``: the query or function does not fit the rows.
     """
     try:
@@ -77,23 +81,23 @@ def analysed_rows(run: RunContext[SliceT], entry: Entry | None, intent: Intent, 
 
 
 def _refuse_types(run: RunContext[SliceT], intent: Intent, columns: Mapping[str, Any]) -> None:
-    """Raise for a type that no table of the format holds: a number that is begun with it could be neither finished nor given up."""
+    """Raise for a type that the table format cannot hold: such a number could never be finished."""
     table_format = run.dataflow.target.format
     refused = first_unsupported_column(table_format, columns)
     if refused is None:
         return
     name, data_type = refused
-    others = [other for other in FORMATS if first_unsupported_column(other, columns) is None]
+    other_formats = [name for name in FORMATS if first_unsupported_column(name, columns) is None]
     raise TargetError(
         f"dataflow {run.name}: table {run.dataflow.table}: expected types that tables of format {table_format} hold, found column {name} of type {data_type}"
         f" in slice {intent.number}. Nothing was begun. Make another type of it in sql or transform"
         + (", such as text by to_json" if data_type == VARIANT else "")
-        + (f"; or use target.format: {others[0]}" if others else "")
+        + (f"; or use target.format: {other_formats[0]}" if other_formats else "")
     )
 
 
 def _to_check(dataflow: Dataflow, error: Exception) -> str:
-    """Return which part of a definition an error of Spark's analysis may come from."""
+    """Return the advice which part of the definition may cause an error of Spark's analysis."""
     steps = [name for name in ("transform", "sql") if getattr(dataflow, name)]
     unknown = "TABLE_OR_VIEW_NOT_FOUND" in str(error)
     names = f"; a query knows input{''.join(f', {name}' for name in dataflow.inputs)}, and `inputs` names more tables of the lake"
@@ -103,56 +107,59 @@ def _to_check(dataflow: Dataflow, error: Exception) -> str:
 def write(
     run: RunContext[SliceT], entry: Entry | None, intent: Intent, slice_: SliceT, rows: DataFrame | None
 ) -> StatsReader | NotCommitted:
-    """Write a slice; return what reads the statistics of the write, or why the number was given up.
+    """Write a slice; return a reader of the write's statistics, or why the number was abandoned.
 
     Args:
-        run: of the dataflow.
-        entry: the newest one.
-        intent: that was put.
-        slice_: what it holds.
-        rows: of the slice, if they were analysed before the intent; None for an intent that another run has left.
+        run: the run.
+        entry: the newest entry.
+        intent: the stored intent.
+        slice_: its slice.
+        rows: the slice's rows, if they were analysed before the intent; None for another run's intent.
 
     Raises:
-        SourceInterrupted: the source broke off in every attempt; the intent stays, and the next run finishes it.
-        TargetError: the write failed for another reason than its rows, or other writers of the table were faster in every attempt; the intent
-            stays, as before.
-        NeedsDecision: it failed, and state and table do not belong together any more.
+        SourceInterrupted: the source broke off in every attempt; the intent stays, and the next run
+            finishes it.
+        TargetError: the write failed for another reason than its rows, or conflicted with other writers in
+            every attempt; the intent stays.
+        NeedsDecision: it failed, and state and table no longer match.
     """
     analysed = [] if rows is None else [rows]  # which serve one attempt; each later one makes its rows again
 
     def attempt() -> StatsReader | NotCommitted:
         return _write_once(run, entry, intent, slice_, analysed.pop() if analysed else None)
 
-    return retry_conflicts(lambda: outlasting_interruptions(attempt))
+    return retry_conflicts(lambda: retry_interruptions(attempt))
 
 
 def _write_once(
     run: RunContext[SliceT], entry: Entry | None, intent: Intent, slice_: SliceT, rows: DataFrame | None
 ) -> StatsReader | NotCommitted:
     rewound = replaced_until(run, entry, intent) is not None
-    tag = Tag(intent.app_id, intent.number, intent.id, after=claimed(entry), rewound=rewound)
+    tag = Tag(intent.app_id, intent.number, intent.id, after=required_commit(entry), rewound=rewound)
     load: Load = Append()
     try:
         rows = slice_rows(run, entry, intent, slice_) if rows is None else rows
         set_records_aside(run, intent, slice_)
-        write_asides(run, intent, slice_)
+        write_side_tables(run, intent, slice_)
         planned = run.kind.writing.load(slice_, rows)
         load = (
-            ReplaceAll() if intent.replaces == "table" else _with_lacking(run, intent, slice_, planned, rows)
+            ReplaceAll()
+            if intent.replaces == "table"
+            else _with_missing_columns(run, intent, slice_, planned, rows)
         )
         stats: StatsReader = _no_stats
         if isinstance(run.kind.writing, WatchesRows):
             rows, stats = run.kind.writing.observe(rows, slice_)
         rescues = run.dataflow.target.schema_mode == "rescue"
-        rows, count_rescued = run.rescued.watched(rows) if rescues else (rows, lambda: None)
-        rows = _coming(
-            run, _reduced(rows, planned, load), load
+        rows, count_rescued = run.rescued.observe(rows) if rescues else (rows, lambda: None)
+        rows = _without_older_rows(
+            run, _deduplicated(rows, planned, load), load
         )  # behind the observation, which counts what was read
-        _table(run, entry, intent, load).write(rows, load, tag, intent.watermark, base=intent.table_version)
+        _target(run, entry, intent, load).write(rows, load, tag, intent.watermark, base=intent.table_version)
         count_rescued()
     except (BadPart, SchemaEvolved) as why:
         # Of a slice that another run has begun, and that no run can read any more; one of this run was looked at before its intent.
-        return _given_up(run, entry, intent, why)
+        return _give_up(run, entry, intent, why)
     except Exception as error:
         if isinstance(error, StrandlineError) and not isinstance(error, RowsRefused):
             raise
@@ -160,23 +167,23 @@ def _write_once(
         # another one now neither its rows nor the source are to blame.
         if find_commit(run, entry, intent) is not None:
             return _no_stats
-        blamed: StrandlineError | None
+        failure: StrandlineError | None
         try:
-            blamed = find_bad_part(run, intent, slice_, error)
+            failure = find_bad_part(run, intent, slice_, error)
         except SchemaEvolved as evolved:
-            return _given_up(run, entry, intent, evolved)
-        blamed = blamed or failed_step(run, intent, error)
-        if blamed is None and not is_refused(error):
+            return _give_up(run, entry, intent, evolved)
+        failure = failure or failed_step(run, intent, error)
+        if failure is None and not is_refused(error):
             raise write_failure(run, intent, error) from error
-        blamed = blamed or write_refusal(run, intent, load, rows, error)
-        blamed.__cause__ = error
-        return _given_up(run, entry, intent, blamed)
+        failure = failure or write_refusal(run, intent, load, rows, error)
+        failure.__cause__ = error
+        return _give_up(run, entry, intent, failure)
     run.notify(Step.WRITTEN, f"slice {intent.number} written")
     return stats
 
 
-def _table(run: RunContext[SliceT], entry: Entry | None, intent: Intent, load: Load) -> Table:
-    """The table, which takes columns in mode strict, too, if fields of the source that had no type yet have got one."""
+def _target(run: RunContext[SliceT], entry: Entry | None, intent: Intent, load: Load) -> Table:
+    """Return the table; in mode strict it accepts the columns of fields whose types were unknown until now."""
     if run.dataflow.target.schema_mode != "strict" or isinstance(load, ReplaceAll) or not run.table.exists():
         return run.table
     if entry is None or entry.pinned is None or entry.pinned == intent.pinned:
@@ -185,13 +192,13 @@ def _table(run: RunContext[SliceT], entry: Entry | None, intent: Intent, load: L
     return run.table.with_schema_mode("merge") if had_untyped else run.table
 
 
-def _reduced(rows: DataFrame, planned: Load, load: Load) -> DataFrame:
-    """The rows that go into the table: of a load that tells rows apart by keys each once, whatever is done with those that are there.
+def _deduplicated(rows: DataFrame, planned: Load, load: Load) -> DataFrame:
+    """Return the rows that the load writes: with keys, one row per key or version.
 
     Args:
         rows: all of the slice's.
-        planned: the load of the target.
-        load: the one that is carried out, which may empty the table first.
+        planned: the load of the definition.
+        load: the load that is carried out, which may empty the table first.
     """
     match planned:
         case Upsert(keys, order):
@@ -202,24 +209,27 @@ def _reduced(rows: DataFrame, planned: Load, load: Load) -> DataFrame:
     return rows
 
 
-def _with_lacking(
+def _with_missing_columns(
     run: RunContext[SliceT], intent: Intent, slice_: SliceT, load: Load, rows: DataFrame
 ) -> Load:
-    """A load that keeps versions, with the columns of which rows say nothing: those that their source has lost, and those of the table that a step leaves out."""
+    """Return an SCD2 load with the columns that the rows lack, so that they keep their values.
+
+    The source has lost these columns, or the user's step leaves them out.
+    """
     if not isinstance(load, Scd2) or not run.table.exists():
         return load
     lacking: Sequence[LackingColumn] = ()
-    if isinstance(run.kind.reading, TellsLacking):
-        lacking = run.kind.reading.lacking(run.spark, slice_, run.log.get_schema(intent.pinned))
-    brought = {name.casefold() for name in rows.columns}
+    if isinstance(run.kind.reading, ReportsMissingColumns):
+        lacking = run.kind.reading.missing_columns(run.spark, slice_, run.log.get_schema(intent.pinned))
+    row_columns = {name.casefold() for name in rows.columns}
     left_out = [
-        LackingColumn(name) for name in run.table.contents.columns() if name.casefold() not in brought
+        LackingColumn(name) for name in run.table.contents.columns() if name.casefold() not in row_columns
     ]
     return replace(load, lacking=(*lacking, *left_out))
 
 
-def _coming(run: RunContext[SliceT], rows: DataFrame, load: Load) -> DataFrame:
-    """The rows without those of keys of which the table holds later ones."""
+def _without_older_rows(run: RunContext[SliceT], rows: DataFrame, load: Load) -> DataFrame:
+    """Return the rows without those whose key has a later row in the table."""
     if not isinstance(load, ReplaceKeys) or load.later == NOTHING or not run.table.exists():
         return rows
     table_columns = {name.casefold() for name in run.table.contents.columns()}
@@ -233,16 +243,16 @@ def _coming(run: RunContext[SliceT], rows: DataFrame, load: Load) -> DataFrame:
     return drop_shared_keys(rows, later_rows, load.keys, load.order)
 
 
-def _given_up(
+def _give_up(
     run: RunContext[SliceT], entry: Entry | None, intent: Intent, why: StrandlineError
 ) -> StatsReader | NotCommitted:
-    """Abandon the number, unless a writer that was believed dead has written the slice: it is finished like any other then."""
+    """Abandon the number, unless a slow writer has committed the slice: then it counts as written."""
     abandoned = give_up(run, entry, intent, reason_of(why))
     return NotCommitted(abandoned, why) if abandoned is not None else _no_stats
 
 
 def reason_of(error: StrandlineError) -> str:
-    """Return why a number is given up, for the log. What follows for the watermark is the policy's to say."""
+    """Return the reason of an abandoned number, for the log. Consequences are the policy's to describe."""
     return f"{error.part}: {error.why}" if isinstance(error, BadPart) else error.message
 
 

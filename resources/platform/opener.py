@@ -20,9 +20,9 @@ from resources.kinds.registered import RegisteredKind
 from resources.loop.context import RunContext
 from resources.loop.definition_guard import check_definition, check_intent, definition_of
 from resources.loop.entries import keyed_by
-from resources.loop.holder_wait import Patience
+from resources.loop.holder_wait import HolderPolicy
 from resources.loop.loop import Loop
-from resources.loop.open_intent import Unfinished
+from resources.loop.open_intent import UnfinishedIntent
 from resources.loop.table_guard import check_table
 from resources.outcome import Observer
 from resources.platform.stores import Stores
@@ -94,7 +94,7 @@ class Opener(Stores):
         kind = self.kind(dataflow) if kind is None else kind
         plan = kind.planning.plan(entry, now)
         changes = (self._change_of_schema(dataflow, entry), self._change_of_keys(dataflow, entry))
-        warnings = dict.fromkeys([*plan.warnings, *kind.reading.remarks, *filter(None, changes)])
+        warnings = dict.fromkeys([*plan.warnings, *kind.reading.warnings, *filter(None, changes)])
         return replace(plan, warnings=tuple(warnings))
 
     def _change_of_keys(self, dataflow: Dataflow, entry: Entry | None) -> str | None:
@@ -218,15 +218,15 @@ class Opener(Stores):
             self.bad_records(dataflow),
             self.side_tables(dataflow),
         )
-        return Loop(context, Patience(**patience), history or self.history)
+        return Loop(context, HolderPolicy(**patience), history or self.history)
 
-    def unfinished(self, dataflow: Dataflow, now: datetime, run_is_live: RunIsLive) -> Unfinished[Any]:
-        """Return the slice that a run of the dataflow has left open, for decisions.
+    def unfinished(self, dataflow: Dataflow, now: datetime, run_is_live: RunIsLive) -> UnfinishedIntent[Any]:
+        """Return what a run of the dataflow has left open, for decisions.
 
         Args:
             dataflow: the definition.
             now: the clock, aware.
             run_is_live: asks Dagster about a run on another machine.
         """
-        patience = Patience(run_is_live=run_is_live)
-        return Unfinished(self.loop(dataflow, now).context, patience)
+        patience = HolderPolicy(run_is_live=run_is_live)
+        return UnfinishedIntent(self.loop(dataflow, now).context, patience)

@@ -1,1 +1,1 @@
-"""Replays: a range is read again, chunk by chunk, by the loop that loads everything (docs/reference/replay.md)."""
+"""Replays: the load loop reads a range again, chunk by chunk (docs/reference/replay.md)."""

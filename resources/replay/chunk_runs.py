@@ -1,4 +1,7 @@
-"""Chunks one after the other: each is a run of the loop that is asked for it, so that live runs go on between two of them (docs/reference/replay.md)."""
+"""The runs of a replay's chunks, one after another; live runs go on between two of them.
+
+See docs/reference/replay.md.
+"""
 
 from __future__ import annotations
 
@@ -20,107 +23,107 @@ Report = dict[str, Any]
 ProgressListener = Callable[[Sequence[Report]], None]
 """Hears what has become of all chunks, first and after each."""
 
-_FASTER = 20
+_MAX_CONFLICTS = 20
 """So often in a row another run may be faster than a chunk."""
 
 
 @dataclass(frozen=True)
-class Piece:
-    """A chunk that is to be read, whatever the kind.
+class ReplayStep:
+    """A chunk to read, of any kind of watermark.
 
     Attributes:
-        chunk: what is read.
-        request: makes what is asked for.
-        reason: of its entries.
-        done: whether it was done before.
-        finished: is told once it is done.
+        chunk: the chunk.
+        build_request: makes the request of its run.
+        reason: the reason of its entries.
+        is_done: whether it was read before.
+        on_finish: is called once it is read.
     """
 
     chunk: ReplayChunk
-    request: Callable[[], Request]
+    build_request: Callable[[], Request]
     reason: str
-    done: bool = False
-    finished: Callable[[], None] = lambda: None
+    is_done: bool = False
+    on_finish: Callable[[], None] = lambda: None
 
 
 @dataclass(frozen=True)
-class Replayed:
-    """What a replay has done.
+class ReplayResult:
+    """The result of a replay.
 
     Attributes:
-        outcome: of all its runs.
-        chunks: each with what became of it.
+        outcome: the sum of all its runs.
+        reports: one per chunk.
     """
 
     outcome: Outcome
-    chunks: Sequence[Report]
+    reports: Sequence[Report]
 
 
 def read_chunks(
-    loop: Loop[Any], pieces: Sequence[Piece], on_progress: ProgressListener = lambda reports: None
-) -> Replayed:
-    """Read chunks in their order, up to the first that fails.
+    loop: Loop[Any], steps: Sequence[ReplayStep], on_progress: ProgressListener = lambda reports: None
+) -> ReplayResult:
+    """Read chunks in order, up to the first that fails.
 
     Args:
-        loop: of the dataflow.
-        pieces: all chunks.
-        on_progress: hears of each.
+        loop: the dataflow's loop.
+        steps: all chunks.
+        on_progress: is called with all reports after each chunk.
     """
     run = loop.context
     newest = run.log.newest(run.name)
     outcome = Outcome(
         run.name, run.run_id, newest.state() if newest else {}, newest.number if newest else 0, newest=newest
     )
-    reports = [_report(piece, "skipped" if piece.done else "pending") for piece in pieces]
+    reports = [_report(step, "skipped" if step.is_done else "pending") for step in steps]
     on_progress(reports)
-    for place, piece in enumerate(pieces):
-        if piece.done:
+    for position, step in enumerate(steps):
+        if step.is_done:
             continue
-        done = _read(loop, piece.request())
+        chunk_outcome = _read(loop, step.build_request())
         # A run may also have finished what another had begun.
-        own = [commit.rows for commit in done.committed if commit.entry.reason == piece.reason]
-        _add(outcome, done)
-        if done.error is not None:
-            _name(done.error, piece)
-            reports[place] = _report(piece, "failed", sum(own), done.error.message)
+        own_rows = [commit.rows for commit in chunk_outcome.committed if commit.entry.reason == step.reason]
+        _add(outcome, chunk_outcome)
+        if chunk_outcome.error is not None:
+            _name_chunk(chunk_outcome.error, step)
+            reports[position] = _report(step, "failed", sum(own_rows), chunk_outcome.error.message)
         else:
-            piece.finished()
-            reports[place] = _report(piece, "committed" if own else "nothing", sum(own))
+            step.on_finish()
+            reports[position] = _report(step, "committed" if own_rows else "nothing", sum(own_rows))
         on_progress(reports)
-        if done.error is not None:
+        if chunk_outcome.error is not None:
             break
-    return Replayed(outcome, reports)
+    return ReplayResult(outcome, reports)
 
 
 def _read(loop: Loop[Any], request: Request) -> Outcome:
-    """Read a chunk. A live run that is faster is waited for, as long as the patience lasts: the chunk takes the number after it."""
+    """Read a chunk. If a live run takes the number first, try again, as long as the loop may wait."""
     run = loop.context
-    alone = replace(run, request=request, start_spark=lambda: run.spark)
-    deadline = time.monotonic() + loop.patience.hold_wait.total_seconds()
-    done = Loop(alone, loop.patience, loop.history).run()
-    for _ in range(_FASTER):
-        raced = isinstance(done.error, Conflict)
-        if not raced and not (isinstance(done.error, DataflowHeld) and time.monotonic() < deadline):
+    context = replace(run, request=request, start_spark=lambda: run.spark)
+    deadline = time.monotonic() + loop.holder_policy.hold_wait.total_seconds()
+    outcome = Loop(context, loop.holder_policy, loop.retention).run()
+    for _ in range(_MAX_CONFLICTS):
+        conflicted = isinstance(outcome.error, Conflict)
+        if not conflicted and not (isinstance(outcome.error, DataflowHeld) and time.monotonic() < deadline):
             break
-        before, done = done, Loop(alone, loop.patience, loop.history).run()
-        done.committed[:0] = before.committed
-    return done
+        earlier, outcome = outcome, Loop(context, loop.holder_policy, loop.retention).run()
+        outcome.committed[:0] = earlier.committed
+    return outcome
 
 
-def _add(outcome: Outcome, done: Outcome) -> None:
-    outcome.plan = outcome.plan or done.plan
-    outcome.committed += done.committed
-    outcome.newest, outcome.error = done.newest, done.error
-    outcome.calls += done.calls
-    outcome.seconds += done.seconds
-    outcome.warnings += [warning for warning in done.warnings if warning not in outcome.warnings]
+def _add(outcome: Outcome, chunk_outcome: Outcome) -> None:
+    outcome.plan = outcome.plan or chunk_outcome.plan
+    outcome.committed += chunk_outcome.committed
+    outcome.newest, outcome.error = chunk_outcome.newest, chunk_outcome.error
+    outcome.calls += chunk_outcome.calls
+    outcome.seconds += chunk_outcome.seconds
+    outcome.warnings += [warning for warning in chunk_outcome.warnings if warning not in outcome.warnings]
 
 
-def _name(error: StrandlineError, piece: Piece) -> None:
-    """Have an error say which chunk has failed."""
-    error.args = (f"chunk {piece.chunk.words}: {error.message}",)
+def _name_chunk(error: StrandlineError, step: ReplayStep) -> None:
+    """Prefix an error with the chunk that failed."""
+    error.args = (f"chunk {step.chunk.words}: {error.message}",)
 
 
-def _report(piece: Piece, status: str, rows: int = 0, error: str | None = None) -> Report:
-    bounds: dict[str, Any] = json.loads(piece.chunk.range)
+def _report(step: ReplayStep, status: str, rows: int = 0, error: str | None = None) -> Report:
+    bounds: dict[str, Any] = json.loads(step.chunk.range)
     return {**bounds, "status": status, "rows": rows, "error": error}

@@ -1,4 +1,7 @@
-"""A chunk of a replay, whatever the kind of watermark: what its plans, its reports and what is stored of it have in common (docs/reference/replay.md)."""
+"""A chunk of a replay, of any kind of watermark: for plans, reports and storage.
+
+See docs/reference/replay.md.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +22,8 @@ class ReplayChunk(StoredRecord):
 
     Attributes:
         range: lower and upper bound, sentinel JSON text: values of a column, paths of files, or times.
-        files: paths of files, in pair order; none of other kinds.
-        works: windows of units; none of other kinds.
+        files: paths of files, in pair order; empty for other kinds.
+        works: windows of units; empty for other kinds.
     """
 
     range: str
@@ -37,7 +40,7 @@ class ReplayChunk(StoredRecord):
 
     @property
     def bounds(self) -> tuple[Any, Any]:
-        """Lower and upper bound."""
+        """The lower and upper bound."""
         bounds = deserialise(self.range)
         return bounds["lower"], bounds["upper"]
 
@@ -49,5 +52,5 @@ class ReplayChunk(StoredRecord):
 
     @property
     def keys(self) -> frozenset[Any]:
-        """What its slices call their parts; none of a column, which its bounds tell."""
+        """The keys of its slices' parts; empty for a column, whose chunks are known by their bounds."""
         return frozenset(self.files or ((start, unit) for start, _, unit, _ in self.works))

@@ -1,7 +1,9 @@
-"""Replay in place: chunks go into the dataflow's own table, each under the next number of its log (docs/reference/replay.md, In place).
+"""Replay in place: chunks go into the dataflow's own table, each under the next number.
 
-One object beside the log says that a replay is under way, and since which number: whatever dies, the same command goes on with the chunks that
-have no entry. It is removed when all chunks are done, so the same command then reads them again.
+One object beside the log says that a replay is in progress, and since which number
+(docs/reference/replay.md, In place). If the process dies, the same command continues with the chunks that
+have no entry. The object is removed when all chunks are done, so the same command then starts a new
+replay.
 """
 
 from __future__ import annotations
@@ -17,22 +19,24 @@ from partitions.plan import Plan
 from resources.loop.loop import Loop
 from resources.outcome import Observer
 from resources.platform.opener import Opener
-from resources.replay.chunk_runs import Piece, ProgressListener, Replayed, read_chunks
+from resources.replay.chunk_runs import ProgressListener, ReplayResult, ReplayStep, read_chunks
 from resources.replay.kind import ReplayKind
 from resources.replay.options import ReplayOptions
-from resources.replay.under_way import begin, find, forget
+from resources.replay.under_way import begin_in_place, find_in_place, forget_in_place
 
 
 def plan_in_place(platform: Opener, dataflow: Dataflow, options: ReplayOptions, now: datetime) -> Plan[Any]:
-    """Return what a replay would read, one slice a chunk. Opens no source of column kinds, changes nothing.
+    """Return what a replay would read, one slice per chunk. Changes nothing.
+
+    Opens no source for column watermarks.
 
     Raises:
         ConfigurationError: as :func:`replay_in_place`.
     """
-    replay = _checked(platform, dataflow, options, now)
-    under_way = find(platform.log, dataflow.name, options.words)
-    cut = replay.cut(under_way.range if under_way else None)
-    return replay.plan(cut, replay.done(cut, under_way))
+    replay = _checked_replay(platform, dataflow, options, now)
+    in_progress = find_in_place(platform.log, dataflow.name, options.words)
+    cut = replay.cut(in_progress.range if in_progress else None)
+    return replay.plan(cut, replay.done(cut, in_progress))
 
 
 def replay_in_place(
@@ -44,22 +48,22 @@ def replay_in_place(
     observer: Observer = lambda step, line: None,
     on_progress: ProgressListener = lambda reports: None,
     **how: Any,
-) -> Replayed:
-    """Read a range again into the dataflow's own table, or go on where the same replay has stopped.
+) -> ReplayResult:
+    """Read a range again into the dataflow's own table, or continue the same replay.
 
     Args:
         platform: the resources.
-        dataflow: whose rows they are.
-        options: the range, and what becomes of table and watermark.
+        dataflow: the dataflow.
+        options: the range, and what happens to table and watermark.
         now: the clock, aware.
-        observer: hears of every step.
-        on_progress: hears what has become of all chunks, after each.
-        how: run_id, job_id, and attributes of :class:`resources.loop.holder_wait.Patience`, with a live run.
+        observer: is called at each step.
+        on_progress: is called with all reports after each chunk.
+        how: run_id, job_id, and attributes of :class:`resources.loop.holder_wait.HolderPolicy`.
 
     Raises:
-        ConfigurationError: the range or the dataflow is not one that can be replayed so; nothing was changed.
+        ConfigurationError: the range or the dataflow cannot be replayed like this; nothing was changed.
     """
-    replay = _checked(platform, dataflow, options, now)
+    replay = _checked_replay(platform, dataflow, options, now)
     return read_again(
         replay, platform.loop(replay.loaded_by(dataflow), now, observer=observer, **how), on_progress
     )
@@ -67,24 +71,24 @@ def replay_in_place(
 
 def read_again(
     replay: ReplayKind, loop: Loop[Any], on_progress: ProgressListener = lambda reports: None
-) -> Replayed:
-    """Read all chunks of a replay that are still to be read; when none is left, the same may be asked for again.
+) -> ReplayResult:
+    """Read the remaining chunks of a replay; end the replay when none remains.
 
     Args:
-        replay: what is read.
-        loop: of the dataflow that it is loaded by.
-        on_progress: hears what has become of all chunks, after each.
+        replay: the replay.
+        loop: the loop of the dataflow that loads it.
+        on_progress: is called with all reports after each chunk.
     """
     log, name, words = replay.platform.log, replay.dataflow.name, replay.options.words
-    under_way = begin(log, name, words, replay.range)
-    cut = replay.cut(under_way.range)
-    done, table = replay.done(cut, under_way), loop.context.table
-    pieces = [
-        Piece(
+    in_progress = begin_in_place(log, name, words, replay.range)
+    cut = replay.cut(in_progress.range)
+    done, table = replay.done(cut, in_progress), loop.context.table
+    steps = [
+        ReplayStep(
             chunk,
-            partial(replay.request, chunk, under_way.number, table),
+            partial(replay.request, chunk, in_progress.number, table),
             replay.reason(chunk),
-            done=chunk in done,
+            is_done=chunk in done,
         )
         for chunk in cut.chunks
     ]
@@ -92,24 +96,26 @@ def read_again(
         *cut.warnings,
         *(replay.passed_over([chunk for chunk in cut.chunks if chunk not in done]) or ()),
     ]
-    replayed = read_chunks(loop, pieces, on_progress)
+    replayed = read_chunks(loop, steps, on_progress)
     replayed.outcome.warnings[:0] = warnings
     if replayed.outcome.error is None:
-        forget(log, name, words)
+        forget_in_place(log, name, words)
     return replayed
 
 
-def _checked(platform: Opener, dataflow: Dataflow, options: ReplayOptions, now: datetime) -> ReplayKind:
-    """Return the replay that is asked for.
+def _checked_replay(
+    platform: Opener, dataflow: Dataflow, options: ReplayOptions, now: datetime
+) -> ReplayKind:
+    """Return the requested replay.
 
     Raises:
-        ConfigurationError: the range or the dataflow is not one that can be replayed so.
+        ConfigurationError: the range or the dataflow cannot be replayed like this.
     """
     name, target = dataflow.name, dataflow.target
     replay = platform.replay(dataflow, options, now)
     replay.check()
     if target.only_adds and not options.replace:
-        ways = (
+        alternatives = (
             replace(options, replace=True),
             replace(options, table=f"{dataflow.table}_replay", save_watermark=False),
         )
@@ -117,7 +123,7 @@ def _checked(platform: Opener, dataflow: Dataflow, options: ReplayOptions, now: 
             f"dataflow {name}: expected --replace, found a replay into a table of load append: its rows would be there twice. With --replace each"
             " chunk deletes its own rows and adds them again, in one commit; with --into it loads a table of its own. With --dry-run either shows"
             " what it would do",
-            choices=[way.command(name) for way in ways],
+            choices=[alternative.command(name) for alternative in alternatives],
         )
     if target.load == "scd2" and options.replace:
         raise ConfigurationError(

@@ -1,4 +1,4 @@
-"""The contract of replays of a kind of watermark, in place and isolated: how a range is cut, what is asked for of a chunk, what a promote swaps."""
+"""The contract of a kind's replays, in place and isolated: chunks, requests, and the swap of a promote."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from partitions.sentinels import Watermark
 from resources.kinds.contract.kind import Kind
 from resources.platform.stores import Stores
 from resources.replay.chunks import ReplayChunk
-from resources.replay.isolated.standing import Aside
+from resources.replay.isolated.standing import IsolatedReplay
 from resources.replay.options import ReplayOptions
-from resources.replay.under_way import InPlace, done_keys
+from resources.replay.under_way import ReplayInPlace, done_keys
 from resources.tables.contract.table import Table
 from resources.watermarks.entry import Entry
 
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 
 
 class Cut(NamedTuple):
-    """A range as it is cut into chunks now.
+    """A range, cut into chunks.
 
     Attributes:
-        chunks: in order.
-        slices: what each chunk reads; none of what is left to the next run.
-        skips: what of the range no chunk reads.
-        warnings: what there is to say of it, such as which files are gone at the source.
+        chunks: the chunks, in order.
+        slices: the slices that each chunk reads; empty for what the next run loads.
+        skips: the parts of the range that no chunk reads.
+        warnings: warnings about the range, such as files that are missing at the source.
     """
 
     chunks: Sequence[ReplayChunk]
@@ -43,15 +43,16 @@ class Cut(NamedTuple):
 
 
 class Swap(NamedTuple):
-    """What a promote puts in the place of what.
+    """The rows that a promote swaps.
 
     Attributes:
-        slice: what is swapped, as the log keeps it.
-        lower: of the entry.
-        upper: of the entry.
-        where: from rows with the table's columns: the rows that go, and those that come.
-        amount: what is swapped, for people.
-        stays: what of the replay is not swapped, a sentence each.
+        slice: the swapped part, as the log stores it.
+        lower: the entry's lower bound.
+        upper: the entry's upper bound.
+        where: given rows with the table's columns, returns the predicate of the rows that are deleted and
+            inserted.
+        amount: the swapped amount, for people.
+        stays: sentences about the parts of the replay that are not swapped.
     """
 
     slice: Slice
@@ -68,7 +69,7 @@ class ReplayKind(ABC):
 
     Attributes:
         platform: the resources.
-        dataflow: the live one, whose rows they are.
+        dataflow: the live dataflow.
         options: the range, and where its rows go.
         now: the clock, aware.
     """
@@ -80,7 +81,7 @@ class ReplayKind(ABC):
 
     @property
     def column(self) -> str | None:
-        """The column that bounds the range; None of files and windows."""
+        """The column that bounds the range; None for files and windows."""
         return None
 
     @property
@@ -90,68 +91,78 @@ class ReplayKind(ABC):
 
     @abstractmethod
     def check(self) -> None:
-        """Raise ConfigurationError if the range cannot be read again so. Opens no source, changes nothing."""
+        """Raise ConfigurationError if the range cannot be replayed. Opens no source, changes nothing."""
 
     @abstractmethod
     def range(self) -> str:
-        """Return the lower (inclusive) and upper (exclusive) bound, sentinel JSON text. Of a column the source tells their type."""
+        """Return the lower (inclusive) and upper (exclusive) bound, as sentinel JSON text.
+
+        For a column the source determines their type.
+        """
 
     @abstractmethod
     def cut(self, range_: str | None = None) -> Cut:
-        """Cut the range into chunks. Changes nothing; of columns it opens no source.
+        """Cut the range into chunks. Changes nothing; opens no source for a column.
 
         Args:
-            range_: as :meth:`range` was when the replay began; None: it has not begun.
+            range_: the result of :meth:`range` when the replay began; None if it has not begun.
         """
 
     @abstractmethod
     def request(self, chunk: ReplayChunk, since: int = 0, table: Table | None = None) -> Request:
-        """Return what is asked for of a chunk.
+        """Return the request for a chunk.
 
         Args:
-            chunk: of the range.
-            since: number of the newest entry when the replay began; 0 of an isolated one, whose log has no other entries.
-            table: the live one, that a replay in place loads.
+            chunk: a chunk of the range.
+            since: the number of the newest entry when the replay began; 0 for an isolated one, whose log
+                has no other entries.
+            table: the live table, which a replay in place loads.
         """
 
     @abstractmethod
     def kind_of(self, dataflow: Dataflow) -> Kind[Any]:
-        """Return the kind of the live dataflow, or of the one that loads the isolated table, bound to its source."""
+        """Return the kind of the live dataflow, or of the isolated one, bound to its source."""
 
     @abstractmethod
-    def swap(self, aside: Aside, entry: Entry | None, since: Sequence[Entry]) -> Swap:
+    def swap(self, isolated: IsolatedReplay, entry: Entry | None, since: Sequence[Entry]) -> Swap:
         """Return what a promote swaps on top of the newest live entry.
 
         Args:
-            aside: that is complete.
-            entry: the newest live one.
+            isolated: the complete replay.
+            entry: the newest live entry.
             since: the live entries since the replay began, newest first.
 
         Raises:
-            NeedsDecision: nothing of it can be promoted, or nothing tells what.
+            NeedsDecision: no part of it can be promoted, or it is unknown which part.
         """
 
     def loaded_by(self, dataflow: Dataflow) -> Dataflow:
-        """Return the dataflow whose loop reads the chunks: as it is, unless one of its runs would not take all of a chunk."""
+        """Return the dataflow whose loop reads the chunks.
+
+        A kind overrides it if one run would not load a whole chunk.
+        """
         return dataflow
 
     def slices(self, dataflow: Dataflow, chunk: ReplayChunk) -> Sequence[Slice]:
-        """Return what the dataflow that loads the isolated table would read of a chunk now."""
+        """Return the slices that the isolated dataflow would read for a chunk now."""
         newest = self.platform.log.newest(dataflow.name)
         return self.kind_of(dataflow).planning.plan(newest, self.now, self.request(chunk)).slices
 
-    def done(self, cut: Cut, begun: InPlace | None) -> Collection[ReplayChunk]:
-        """Return the chunks that a replay in place has read, as far as the log knows."""
-        if begun is None:
+    def done(self, cut: Cut, in_progress: ReplayInPlace | None) -> Collection[ReplayChunk]:
+        """Return the chunks that a replay in place has read, as far as the log shows."""
+        if in_progress is None:
             return ()
-        keys = done_keys(self.platform.log, self.kind_of(self.dataflow), begun)
+        keys = done_keys(self.platform.log, self.kind_of(self.dataflow), in_progress)
         return {chunk for chunk in cut.chunks if keys.issuperset(chunk.keys)}
 
     def passed_over(self, remaining: Sequence[ReplayChunk]) -> Sequence[str] | None:
-        """Return which rows no run reads once these chunks are read, a sentence each; None if there are none."""
+        """Return sentences about the rows that no run reads after these chunks; None if there are none."""
 
     def reason(self, chunk: ReplayChunk) -> str:
-        """Return the reason of a chunk's entries: in place it tells them from those of others, in a log of their own from those of other chunks."""
+        """Return the reason of a chunk's entries.
+
+        In place it identifies the replay, in an isolated log the chunk.
+        """
         return chunk.words if self.options.is_isolated else self.options.words
 
     def plan(self, cut: Cut, done: Collection[ReplayChunk]) -> Plan[Any]:

@@ -1,4 +1,4 @@
-"""What a user asks a replay for, and whether the dataflow can be asked for it (docs/reference/replay.md)."""
+"""The options of a replay, and the checks that a dataflow supports them (docs/reference/replay.md)."""
 
 from __future__ import annotations
 
@@ -17,16 +17,17 @@ from partitions.request import WorkUnitSelection
 
 @dataclass(frozen=True)
 class ReplayOptions:
-    """What a user asks for, as it is written.
+    """The options as the user typed them.
 
     Attributes:
-        start: inclusive.
-        end: exclusive.
-        table: ``<layer>/<name>`` aside; None: in place.
+        start: the start of the range, inclusive.
+        end: the end of the range, exclusive.
+        table: the isolated table, ``<layer>/<name>``; None: in place.
         every: the interval of the chunks; None: one chunk.
-        column: that is cut; None: the first watermark column.
+        column: the column that bounds the range; None: the first watermark column.
         save_watermark: in place: whether the watermark is raised to the end of each chunk that has rows.
-        replace: in place: whether rows of a chunk that are in the table go in the commit that loads it, whatever the load.
+        replace: in place: whether the commit that loads a chunk deletes its earlier rows, whatever the
+            load.
     """
 
     start: str
@@ -44,35 +45,35 @@ class ReplayOptions:
 
     @property
     def request(self) -> dict[str, str]:
-        """The range, as it is kept."""
+        """The range, as it is stored."""
         options = {"start": self.start, "end": self.end, "every": self.every, "column": self.column}
         return {name: text for name, text in options.items() if text is not None}
 
     @property
     def words(self) -> str:
-        """All of it as options of the command: of a replay in place it tells its entries from those of others."""
+        """The options as text; for a replay in place it identifies its entries."""
         options = [f"--{name} {quote(text)}" for name, text in self.request.items()]
         flags = [("--save-watermark", self.save_watermark), ("--replace", self.replace)]
         return " ".join([*options, *(flag for flag, is_set in flags if is_set)])
 
     def command(self, name: str) -> str:
-        """Return the command that asks a dataflow for it."""
+        """Return the command that replays a dataflow with these options."""
         into = [] if self.table is None else [f"--into {quote(self.table)}"]
         return " ".join(["strandline replay", name, self.words, *into])
 
     @property
     def interval(self) -> dict[str, int] | None:
-        """Of the chunks."""
+        """The interval of the chunks."""
         return parse_interval(self.every) if self.every is not None else None
 
 
 @dataclass(frozen=True, kw_only=True)
 class ChosenPartitions(ReplayOptions):
-    """Partitions that were chosen in Dagster: from the first to the last key, but only these.
+    """Partitions chosen in Dagster: from the first to the last key, but only the chosen ones.
 
     Attributes:
         part: their windows and units.
-        launched: which backfill, or which run, asks for them.
+        launched: the backfill or run that requests them.
     """
 
     part: WorkUnitSelection
@@ -80,13 +81,16 @@ class ChosenPartitions(ReplayOptions):
 
     @property
     def words(self) -> str:
-        """Who asks: another one for the same partitions is another request."""
+        """The requester; the same partitions from another requester are another request."""
         return self.launched
 
 
 @contextmanager
-def naming(dataflow: Dataflow) -> Iterator[None]:
-    """Have an error of the chunks say which dataflow they are of: several may be asked for at once."""
+def name_dataflow_in_errors(dataflow: Dataflow) -> Iterator[None]:
+    """Prefix a ConfigurationError of the block with the dataflow's name.
+
+    Several dataflows may be requested at once.
+    """
     try:
         yield
     except ConfigurationError as error:
@@ -95,10 +99,10 @@ def naming(dataflow: Dataflow) -> Iterator[None]:
 
 
 def requested_partitions(dataflow: Dataflow, options: ReplayOptions) -> tuple[str, str]:
-    """Return the partition folders of a path watermark that are asked for: the first, and the one that ends them.
+    """Return the requested partition folders of a path watermark: the first, and the exclusive end.
 
     Raises:
-        ConfigurationError: they are not in byte order, or something else is asked for that files do not have.
+        ConfigurationError: they are not in byte order, or an option does not apply to files.
     """
     _refuse_chunks(dataflow, options, "files have no chunks but those of checkpoint")
     start, end = options.start.strip("/"), options.end.strip("/")
@@ -110,10 +114,13 @@ def requested_partitions(dataflow: Dataflow, options: ReplayOptions) -> tuple[st
 
 
 def requested_windows(dataflow: Dataflow, options: ReplayOptions, now: datetime) -> tuple[int, int]:
-    """Return the instants of a window watermark that are asked for, epoch milliseconds; a text without a zone is in that of the definition.
+    """Return the requested times of a window watermark, in epoch milliseconds.
+
+    A text without a zone is in the definition's zone.
 
     Raises:
-        ConfigurationError: they are no instants, the first is not below the other, or something else is asked for that windows do not have.
+        ConfigurationError: they are no times, the start is not below the end, or an option does not apply
+            to windows.
     """
     _refuse_chunks(dataflow, options, "windows are read as they are")
     if dataflow.window.time_entry is None:

@@ -1,4 +1,7 @@
-"""What is known of a replay in place that is under way: one object beside the log, and the entries since it began (docs/reference/replay.md, In place)."""
+"""The record of a replay in place: one object beside the log, and the entries since it began.
+
+See docs/reference/replay.md.
+"""
 
 from __future__ import annotations
 
@@ -14,21 +17,22 @@ from resources.watermarks.log import WatermarkLog
 REPLAYING = "replaying"
 """The folder of the objects, beside the log."""
 
-_ANOTHER_TABLE = ("reset", "adopt", "accept", "import")
+_TABLE_CHANGES = ("reset", "adopt", "accept", "import")
 """After these an entry before tells nothing of the table's rows."""
 
 _MOST_ENTRIES = 1_000_000
 """All that the log has."""
 
 
-class InPlace(StoredRecord):
-    """A replay into the dataflow's own table that is under way.
+class ReplayInPlace(StoredRecord):
+    """A replay into the dataflow's own table that is in progress.
 
     Attributes:
         dataflow: its name.
-        asked: what was asked for: as options of the command, or which partitions by which backfill.
-        range: lower (inclusive) and upper (exclusive) bound, sentinel JSON text; of a column as values of its type.
-        number: of the newest entry when it began; 0 without one.
+        asked: the requested options as text, or the chosen partitions and their backfill.
+        range: lower (inclusive) and upper (exclusive) bound, sentinel JSON text; a column's bounds have
+            its type.
+        number: the number of the newest entry when it began; 0 without one.
         time: when it began, ISO in UTC; for people.
     """
 
@@ -39,39 +43,41 @@ class InPlace(StoredRecord):
     time: str
 
 
-def begin(log: WatermarkLog, dataflow: str, words: str, typed_range: Callable[[], str]) -> InPlace:
-    """Return the replay that was asked for in these words; put it, if there is none."""
-    if (under_way := find(log, dataflow, words)) is not None:
-        return under_way
+def begin_in_place(
+    log: WatermarkLog, dataflow: str, words: str, typed_range: Callable[[], str]
+) -> ReplayInPlace:
+    """Return the replay with these options; store it if there is none."""
+    if (in_progress := find_in_place(log, dataflow, words)) is not None:
+        return in_progress
     newest = log.newest(dataflow)
     number = newest.number if newest else 0
-    replay = InPlace(dataflow=dataflow, asked=words, range=typed_range(), number=number, time=utc_now())
+    replay = ReplayInPlace(dataflow=dataflow, asked=words, range=typed_range(), number=number, time=utc_now())
     log.put_object(dataflow, REPLAYING, _name(words), replay.to_bytes())
-    return find(log, dataflow, words) or replay
+    return find_in_place(log, dataflow, words) or replay
 
 
-def find(log: WatermarkLog, dataflow: str, words: str) -> InPlace | None:
-    """Return the replay that is under way and was asked for so; None if there is none."""
+def find_in_place(log: WatermarkLog, dataflow: str, words: str) -> ReplayInPlace | None:
+    """Return the replay in progress with these options; None if there is none."""
     data = log.get_object(dataflow, REPLAYING, _name(words))
-    return None if data is None else read_record(InPlace, data, f"replay of {dataflow} in place")
+    return None if data is None else read_record(ReplayInPlace, data, f"replay of {dataflow} in place")
 
 
-def forget(log: WatermarkLog, dataflow: str, words: str) -> None:
-    """All of it is done: the same may be asked for again."""
+def forget_in_place(log: WatermarkLog, dataflow: str, words: str) -> None:
+    """Remove a finished replay, so that the same options start a new one."""
     log.delete(dataflow, REPLAYING, [_name(words)])
 
 
-def entries_of(log: WatermarkLog, replay: InPlace) -> Iterator[Entry]:
-    """Yield the entries of a replay that still tell what is in the table, newest first."""
+def entries_of(log: WatermarkLog, replay: ReplayInPlace) -> Iterator[Entry]:
+    """Yield the entries of a replay that still describe the table, newest first."""
     for entry in log.history(replay.dataflow, _MOST_ENTRIES):
-        if entry.number <= replay.number or entry.why in _ANOTHER_TABLE:
+        if entry.number <= replay.number or entry.why in _TABLE_CHANGES:
             return
         if entry.reason == replay.asked and entry.why != "abandon":
             yield entry
 
 
-def done_keys(log: WatermarkLog, kind: Kind[Any], replay: InPlace) -> set[Any]:
-    """Return what tells the parts of slices that a replay has loaded, as far as the log knows."""
+def done_keys(log: WatermarkLog, kind: Kind[Any], replay: ReplayInPlace) -> set[Any]:
+    """Return the keys of the slice parts that a replay has loaded, as far as the log shows."""
     keys: set[Any] = set()
     for entry in entries_of(log, replay):
         intent = log.intent(replay.dataflow, entry.number)

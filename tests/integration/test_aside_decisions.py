@@ -8,10 +8,10 @@ import pytest
 
 from partitions.errors import NeedsDecision
 from partitions.sentinels import serialise
-from resources.replay.isolated.claim import begin
+from resources.replay.isolated.claim import begin_isolated
 from resources.replay.isolated.definition import definition_of_rows
 from resources.replay.isolated.promoting import preview_promote
-from resources.replay.isolated.standing import Aside, mark
+from resources.replay.isolated.standing import IsolatedReplay, mark
 from resources.spark.engine import SparkEngine
 from resources.watermarks.entry import new_id, utc_now
 from tests.support.asides import TABLE
@@ -29,9 +29,9 @@ def test_a_watermark_moved_by_hand_tells_no_rows_above_it(
     _set(flow, 5)
     newest, log = flow.feed.newest, flow.feed.platform.log
     assert newest is not None
-    aside = begin(
+    aside = begin_isolated(
         log,
-        Aside(
+        IsolatedReplay(
             id=new_id(),
             dataflow=flow.feed.name,
             kind="column",

@@ -11,12 +11,12 @@ from deltalake import DeltaTable
 
 from partitions.errors import ConfigurationError, NeedsDecision
 from resources.outcome import Step
-from resources.replay.chunk_runs import Replayed
+from resources.replay.chunk_runs import ReplayResult
 from resources.replay.isolated import replaying
-from resources.replay.isolated.dropping import drop, preview_drop
+from resources.replay.isolated.dropping import drop_replay, preview_drop
 from resources.replay.isolated.promoting import preview_promote
-from resources.replay.isolated.replaying import replay_aside
-from resources.replay.isolated.standing import put_aside, stored_asides
+from resources.replay.isolated.replaying import replay_isolated
+from resources.replay.isolated.standing import put_replay, stored_replays
 from resources.replay.options import ReplayOptions
 from resources.spark.engine import SparkEngine
 from tests.support.asides import TABLE
@@ -37,7 +37,7 @@ def feed(tmp_path: Path, engine: SparkEngine) -> Feed:
     return feed
 
 
-def replayed(feed: Feed, table: str = TABLE, after_first: Callable[[], object] | None = None) -> Replayed:
+def replayed(feed: Feed, table: str = TABLE, after_first: Callable[[], object] | None = None) -> ReplayResult:
     """Read two days aside, each file a chunk; something may happen after the first."""
 
     def told(reports: Sequence[Mapping[str, Any]]) -> None:
@@ -45,7 +45,7 @@ def replayed(feed: Feed, table: str = TABLE, after_first: Callable[[], object] |
             after_first()
 
     asked = ReplayOptions("2026-01-02", "2026-01-04", table=table)
-    done = replay_aside(feed.platform, feed.dataflow, asked, NOW, on_progress=told)
+    done = replay_isolated(feed.platform, feed.dataflow, asked, NOW, on_progress=told)
     assert done.outcome.error is None
     return done
 
@@ -83,7 +83,7 @@ def test_a_replay_stops_once_others_have_changed_rows_that_its_chunks_have_read(
 
 def test_a_replay_that_is_dropped_between_two_chunks_stops_and_leaves_nothing(feed: Feed) -> None:
     with pytest.raises(NeedsDecision) as stopped:
-        replayed(feed, after_first=lambda: drop(feed.platform, feed.dataflow, TABLE, "r", NOW))
+        replayed(feed, after_first=lambda: drop_replay(feed.platform, feed.dataflow, TABLE, "r", NOW))
     assert stopped.value.code == "replay_dropping"
     assert not (feed.folder / "lake" / TABLE).exists()
     assert list((feed.folder / "state").glob("*~*/*/*")) == []
@@ -94,7 +94,7 @@ def test_a_replay_that_is_dropped_between_two_chunks_stops_and_leaves_nothing(fe
 def test_what_a_chunk_that_died_has_written_is_no_change_by_others(feed: Feed, step: Step) -> None:
     platform, asked = feed.platform, ReplayOptions("2026-01-02", "2026-01-04", table=TABLE)
     with pytest.raises(KeyboardInterrupt):
-        replay_aside(platform, feed.dataflow, asked, NOW, observer=dies_after(step))
+        replay_isolated(platform, feed.dataflow, asked, NOW, observer=dies_after(step))
     replayed(feed)
     aside = DeltaTable(str(feed.folder / "lake" / TABLE)).to_pyarrow_table(columns=["id"])
     assert sorted(aside["id"].to_pylist()) == [1, 3]
@@ -176,25 +176,25 @@ def test_of_two_replays_into_one_table_one_has_it(feed: Feed, monkeypatch: pytes
     assert [flow["replays"] != [] for flow in feed.cli("list").json] == [False, True]
     assert feed.cli("drop", feed.name, TABLE, "--reason", "r", "--yes").code == 2
     assert preview_promote(other.platform, other.dataflow, TABLE)
-    drop(other.platform, other.dataflow, TABLE, "r", NOW)
+    drop_replay(other.platform, other.dataflow, TABLE, "r", NOW)
     assert len(replayed(feed).outcome.committed) == 2
 
 
 def test_a_drop_leaves_the_table_of_a_replay_that_has_the_name_instead(feed: Feed) -> None:
     other = other_dataflow(feed)
     replayed(other)
-    (theirs,) = stored_asides(other.platform.log, "other")
-    put_aside(feed.platform.log, theirs.model_copy(update={"id": "f" * 32, "dataflow": feed.name}))
+    (theirs,) = stored_replays(other.platform.log, "other")
+    put_replay(feed.platform.log, theirs.model_copy(update={"id": "f" * 32, "dataflow": feed.name}))
     assert "so what is at aside/rows stays" in preview_drop(feed.platform, feed.dataflow, TABLE)[0]
-    drop(feed.platform, feed.dataflow, TABLE, "r", NOW)
+    drop_replay(feed.platform, feed.dataflow, TABLE, "r", NOW)
     assert preview_promote(other.platform, other.dataflow, TABLE)
-    assert stored_asides(feed.platform.log, feed.name) == []
+    assert stored_replays(feed.platform.log, feed.name) == []
 
 
 def test_a_drop_leaves_a_table_that_others_have_made_in_the_place_of_the_replays(feed: Feed) -> None:
     replayed(feed)
     others(feed, "made again")
-    drop(feed.platform, feed.dataflow, TABLE, "r", NOW)
+    drop_replay(feed.platform, feed.dataflow, TABLE, "r", NOW)
     theirs = DeltaTable(str(feed.folder / "lake" / TABLE)).to_pyarrow_table(columns=["id"])
     assert theirs["id"].to_pylist() == [FOREIGN_ID]
     assert list((feed.folder / "state").glob("*~*/*/*")) == []
@@ -202,11 +202,11 @@ def test_a_drop_leaves_a_table_that_others_have_made_in_the_place_of_the_replays
 
 def test_a_replay_that_died_before_its_claim_goes_on_and_is_dropped(feed: Feed) -> None:
     replayed(feed)
-    (aside,) = stored_asides(feed.platform.log, feed.name)
-    drop(feed.platform, feed.dataflow, TABLE, "r", NOW)
-    put_aside(feed.platform.log, aside)
+    (aside,) = stored_replays(feed.platform.log, feed.name)
+    drop_replay(feed.platform, feed.dataflow, TABLE, "r", NOW)
+    put_replay(feed.platform.log, aside)
     assert len(replayed(feed).outcome.committed) == 2
-    drop(feed.platform, feed.dataflow, TABLE, "r", NOW)
+    drop_replay(feed.platform, feed.dataflow, TABLE, "r", NOW)
     assert not (feed.folder / "lake" / TABLE).exists()
 
 

@@ -10,8 +10,8 @@ import pytest
 
 from resources.kinds.path import replay as files
 from resources.outcome import Step
-from resources.replay.isolated.promoting import preview_promote, promote
-from resources.replay.isolated.replaying import replay_aside
+from resources.replay.isolated.promoting import preview_promote, promote_replay
+from resources.replay.isolated.replaying import replay_isolated
 from resources.replay.options import ReplayOptions
 from resources.spark.engine import SparkEngine
 from resources.watermarks.quarantine_list import read_quarantine
@@ -187,7 +187,7 @@ def test_a_bad_file_stops_a_replay_and_a_retry_goes_on(tmp_path: Path, engine: S
 def test_a_dead_replay_of_files_ends_by_its_command(tmp_path: Path, engine: SparkEngine, step: Step) -> None:
     feed = changed_files(tmp_path, engine)
     with pytest.raises(KeyboardInterrupt):
-        replay_aside(
+        replay_isolated(
             feed.platform, feed.dataflow, ReplayOptions(*DAYS[1::2], TABLE), NOW, observer=dies_after(step)
         )
     put(feed, 6, 6)
@@ -195,7 +195,7 @@ def test_a_dead_replay_of_files_ends_by_its_command(tmp_path: Path, engine: Spar
     replay(feed)
     assert feed.rows("id", "value") == [*BEFORE, (6, 0)]
     with pytest.raises(KeyboardInterrupt):
-        promote(feed.platform, feed.dataflow, TABLE, "r", NOW, observer=dies_after(step))
+        promote_replay(feed.platform, feed.dataflow, TABLE, "r", NOW, observer=dies_after(step))
     put(feed, 7, 7)
     feed.load()
     answer = ended(feed)
@@ -288,10 +288,10 @@ def test_a_dead_replay_of_windows_ends_by_a_command(tmp_path: Path, engine: Spar
     feed, now = made.feed, instant("2020-01-08")
     asked = ReplayOptions("2020-01-02", "2020-01-04", TABLE)
     with pytest.raises(KeyboardInterrupt):
-        replay_aside(feed.platform, feed.dataflow, asked, now, observer=dies_after(step))
+        replay_isolated(feed.platform, feed.dataflow, asked, now, observer=dies_after(step))
     replay(feed, days=WINDOWS)
     with pytest.raises(KeyboardInterrupt):
-        promote(feed.platform, feed.dataflow, TABLE, "r", now, observer=dies_after(step))
+        promote_replay(feed.platform, feed.dataflow, TABLE, "r", now, observer=dies_after(step))
     made.run("2020-01-08")
     answer = ended(feed)
     assert answer.code == 0, answer.out

@@ -128,7 +128,7 @@ def test_joined_files_have_bounds_of_all_rows(make_feed: MakeFeed, spark_engine:
         (feed.landing / f"{number}.ndjson").write_text(f'{{"id": {number}, {row}}}\n')
     feed.load()
     done = maintain(feed.platform, feed.dataflow, ("optimize",))
-    assert (done.cared["optimize"].files_added, done.cared["optimize"].files_removed) == (1, 2)
+    assert (done.results["optimize"].files_added, done.results["optimize"].files_removed) == (1, 2)
     spark = spark_engine.session()
     found = QueryBuilder().register("t", DeltaTable(str(feed.table)))
     for number in range(2):
@@ -222,7 +222,7 @@ def test_wrong_bounds_are_found_and_written_again(make_feed: MakeFeed) -> None:
     assert "the statistics of 1 file leave rows out" in check["found"]
     before = sorted(DeltaTable(str(feed.table)).file_uris())
     done = maintain(feed.platform, feed.dataflow, ("vacuum",))
-    assert done.cared["vacuum"].statistics_corrected == 1
+    assert done.results["vacuum"].statistics_corrected == 1
     assert sorted(DeltaTable(str(feed.table)).file_uris()) == before
     assert (table.maintenance.wrong_statistics().files, feed.ids) == ([], [1, 2])
     found = QueryBuilder().register("t", DeltaTable(str(feed.table)))
@@ -235,7 +235,7 @@ def test_wrong_bounds_are_found_and_written_again(make_feed: MakeFeed) -> None:
             == 1
         )
     assert findings(feed) == []
-    assert maintain(feed.platform, feed.dataflow, ("vacuum",)).cared["vacuum"].statistics_corrected == 0
+    assert maintain(feed.platform, feed.dataflow, ("vacuum",)).results["vacuum"].statistics_corrected == 0
     (feed.landing / "3.ndjson").write_text('{"id": 3, "v": 1.5}\n')
     feed.load()
     assert feed.ids == [1, 2, 3]

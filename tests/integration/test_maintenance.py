@@ -55,7 +55,7 @@ def _files(feed: Feed) -> list[str]:
     return sorted(DeltaTable(str(feed.table)).file_uris())
 
 
-def _care(feed: Feed, *tasks: Task) -> maintenance.Done:
+def _care(feed: Feed, *tasks: Task) -> maintenance.MaintenanceReport:
     return maintain(feed.platform, feed.dataflow, tasks or BOTH)
 
 
@@ -114,9 +114,9 @@ def test_files_go_that_are_older_than_the_retention_and_no_others(ticked: Feed) 
     )  # of before the files were joined
     _forget_quickly(ticked)
     there = set(ticked.table.rglob("*.parquet"))
-    deleted = _care(ticked, "vacuum").cared["vacuum"].files_deleted
+    deleted = _care(ticked, "vacuum").results["vacuum"].files_deleted
     assert deleted == len({path for path in there if not path.exists()}) >= 6
-    assert _care(ticked, "vacuum").cared["vacuum"].files_deleted == 0, (
+    assert _care(ticked, "vacuum").results["vacuum"].files_deleted == 0, (
         "what went long ago is not deleted again"
     )
     ticked.put("7.ndjson", 7)
@@ -232,7 +232,7 @@ def test_files_that_a_slice_downstream_reads_stay(ticked: Feed, monkeypatch: pyt
     old = intent.model_copy(update={"dataflow": "below", "number": 1, "time": "2026-01-01T00:00:00+00:00"})
     platform.log.put_intent(old)
     done = _care(ticked)
-    assert set(done.cared) == {"optimize"}
+    assert set(done.results) == {"optimize"}
     assert "below has a slice unfinished" in done.skipped["vacuum"]
 
 
@@ -382,7 +382,7 @@ def test_rows_are_clustered_by_columns_and_the_next_run_goes_on(make_feed: MakeF
         feed.put(f"{number}.ndjson", *({"id": 10 * number + kind, "kind": kind} for kind in (3, 1, 2)))
     feed.load()
     before = feed.rows("id", "kind")
-    cared = _care(feed, "optimize").cared["optimize"]
+    cared = _care(feed, "optimize").results["optimize"]
     assert (cared.files_added, cared.files_removed, feed.rows("id", "kind")) == (1, 4, before)
     assert _clustering(feed) == (["kind"] if form == "delta" else [1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3])
     feed.define(target={"cluster_by": ["id", "kind"]})

@@ -14,9 +14,9 @@ from partitions.errors import StrandlineError
 from resources.outcome import Step
 from resources.platform.platform import Platform
 from resources.replay.isolated import promoting
-from resources.replay.isolated.dropping import drop
-from resources.replay.isolated.promoting import promote
-from resources.replay.isolated.standing import Aside
+from resources.replay.isolated.dropping import drop_replay
+from resources.replay.isolated.promoting import promote_replay
+from resources.replay.isolated.standing import IsolatedReplay
 from resources.replay.isolated.unchanged import check_unchanged
 from resources.spark.engine import SparkEngine
 from resources.tables.contract.commits import Version
@@ -224,7 +224,7 @@ def test_a_promote_that_died_is_ended_by_the_same_command(
     flow, source = loaded(tmp_path, engine, "upsert", form)
     stand_aside(flow.feed, at(1), at(4), now=NOW)
     with pytest.raises(KeyboardInterrupt):
-        promote(flow.feed.platform, flow.feed.dataflow, TABLE, "r", NOW, observer=dies_after(step))
+        promote_replay(flow.feed.platform, flow.feed.dataflow, TABLE, "r", NOW, observer=dies_after(step))
     source.put(row(8, 8))
     if first == "run":
         flow.run()
@@ -268,13 +268,13 @@ def test_a_changed_replay_leaves_live_rows(tmp_path: Path, engine: SparkEngine, 
 
     if act == "dropped":
         with pytest.raises(StrandlineError):
-            promote(flow.feed.platform, flow.feed.dataflow, TABLE, "r", NOW, observer=hears)
+            promote_replay(flow.feed.platform, flow.feed.dataflow, TABLE, "r", NOW, observer=hears)
         assert rows(flow) == BEFORE
         flow.feed.command("drop", flow.feed.name, TABLE, "--reason", "r", "--yes")
         flow.run()
         assert rows(flow) == BEFORE
     else:
-        promote(flow.feed.platform, flow.feed.dataflow, TABLE, "r", NOW, observer=hears)
+        promote_replay(flow.feed.platform, flow.feed.dataflow, TABLE, "r", NOW, observer=hears)
         assert rows(flow) == AFTER
     assert (replays(flow), flow.feed.open_intent) == ([], None)
 
@@ -285,8 +285,8 @@ def test_a_replay_dropped_under_a_promote_is_not_one_without_rows(
     flow, _ = loaded(tmp_path, engine, "append", "delta")
     stand_aside(flow.feed, at(1), at(4), now=NOW)
 
-    def dropped_first(platform: Platform, dataflow: Dataflow, aside: Aside) -> Version | None:
-        drop(platform, dataflow, TABLE, "r", NOW)
+    def dropped_first(platform: Platform, dataflow: Dataflow, aside: IsolatedReplay) -> Version | None:
+        drop_replay(platform, dataflow, TABLE, "r", NOW)
         return check_unchanged(platform, dataflow, aside)
 
     monkeypatch.setattr(promoting, "check_unchanged", dropped_first)
@@ -319,7 +319,9 @@ def test_a_dead_drop_is_ended_by_its_command(tmp_path: Path, engine: SparkEngine
     flow, _ = loaded(tmp_path, engine, "append", form)
     stand_aside(flow.feed, at(1), at(4), now=NOW)
     with pytest.raises(KeyboardInterrupt):
-        drop(flow.feed.platform, flow.feed.dataflow, TABLE, "r", NOW, observer=dies_after(Step.TABLE_REMOVED))
+        drop_replay(
+            flow.feed.platform, flow.feed.dataflow, TABLE, "r", NOW, observer=dies_after(Step.TABLE_REMOVED)
+        )
     refused = promoted(flow)
     assert (refused.code, refused.json["error"]["code"]) == (4, "replay_dropping")
     flow.feed.command("drop", flow.feed.name, TABLE, "--reason", "r", "--yes")

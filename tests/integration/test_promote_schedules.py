@@ -12,9 +12,9 @@ import pytest
 from partitions.errors import NeedsDecision
 from resources.outcome import Step
 from resources.replay.in_place import replay_in_place
-from resources.replay.isolated.dropping import drop
-from resources.replay.isolated.promoting import promote
-from resources.replay.isolated.standing import stored_asides
+from resources.replay.isolated.dropping import drop_replay
+from resources.replay.isolated.promoting import promote_replay
+from resources.replay.isolated.standing import stored_replays
 from resources.replay.options import ReplayOptions
 from resources.spark.engine import SparkEngine
 from tests.support.asides import care_for, stand_aside
@@ -66,7 +66,7 @@ class Schedule:
     def replay(self) -> None:
         """A replay of some days, if a table is free."""
         feed = self.flow.feed
-        taken = [aside.table for aside in stored_asides(feed.platform.log, feed.name)]
+        taken = [aside.table for aside in stored_replays(feed.platform.log, feed.name)]
         free = [table for table in TABLES if table not in taken]
         if free:
             first = self.random.randint(1, 20)
@@ -90,11 +90,11 @@ class Schedule:
     def end(self) -> None:
         """One of the replays is promoted or dropped, by a process that may die."""
         feed = self.flow.feed
-        asides = stored_asides(feed.platform.log, feed.name)
+        asides = stored_replays(feed.platform.log, feed.name)
         if not asides:
             return
         table, step = self.random.choice(asides).table, self.random.choice(STEPS)
-        end: Any = promote if self.random.random() < 0.8 else drop
+        end: Any = promote_replay if self.random.random() < 0.8 else drop_replay
         how = {"observer": dies_after(step)} if step else {}
         with suppress(NeedsDecision, KeyboardInterrupt):
             end(feed.platform, feed.dataflow, table, "r", NOW, **how)
@@ -127,17 +127,17 @@ class Schedule:
     def settle(self) -> None:
         """What is left aside goes, and all is read again and promoted."""
         feed = self.flow.feed
-        for aside in stored_asides(feed.platform.log, feed.name):
+        for aside in stored_replays(feed.platform.log, feed.name):
             with suppress(NeedsDecision):
-                promote(feed.platform, feed.dataflow, aside.table, "r", NOW)
-        for aside in stored_asides(feed.platform.log, feed.name):
-            drop(feed.platform, feed.dataflow, aside.table, "r", NOW)
+                promote_replay(feed.platform, feed.dataflow, aside.table, "r", NOW)
+        for aside in stored_replays(feed.platform.log, feed.name):
+            drop_replay(feed.platform, feed.dataflow, aside.table, "r", NOW)
         self.flow.run()
         if self.random.random() < 0.5:
             self.in_place(1, 30)
         else:
             stand_aside(feed, at(1), at(29), now=NOW, table=TABLES[0])
-            promote(feed.platform, feed.dataflow, TABLES[0], "r", NOW)
+            promote_replay(feed.platform, feed.dataflow, TABLES[0], "r", NOW)
         self.flow.run()
         wanted = sorted((row["id"], row["value"]) for row in self.source.rows.values())
         assert feed.rows("id", "value") == wanted, self.told

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from resources.outcome import Step
-from resources.replay.isolated.replaying import replay_aside
-from resources.replay.isolated.standing import stored_asides
+from resources.replay.isolated.replaying import replay_isolated
+from resources.replay.isolated.standing import stored_replays
 from resources.replay.options import ReplayOptions
 from resources.spark.engine import SparkEngine
 from scripts.postgres import Postgres
@@ -54,8 +54,8 @@ def statuses(answer: Answer) -> list[tuple[str, int]]:
 def aside_ids(flow: Columns) -> list[int]:
     table = flow.feed.folder / "lake" / TABLE
     platform = flow.feed.platform
-    (aside,) = stored_asides(platform.log, flow.feed.name)
-    found = platform.table(aside.of(flow.feed.dataflow))
+    (aside,) = stored_replays(platform.log, flow.feed.name)
+    found = platform.table(aside.loading_dataflow(flow.feed.dataflow))
     assert table.exists()
     return sorted(row["id"] for row in found.contents.distinct_rows(["id"])) * (
         found.contents.count_rows() == len(list(found.contents.distinct_rows(["id"])))
@@ -300,7 +300,9 @@ def test_live_runs_go_on_beside_a_replay_and_others_give_way(tmp_path: Path, eng
             heard["promote"] = ended(flow, "promote")
 
     asked = ReplayOptions("2026-01-01", "2026-01-06", TABLE, "1 day")
-    done = replay_aside(flow.feed.platform, flow.feed.dataflow, asked, instant("2026-06-01"), observer=hears)
+    done = replay_isolated(
+        flow.feed.platform, flow.feed.dataflow, asked, instant("2026-06-01"), observer=hears
+    )
     assert (done.outcome.error, heard) == (None, {"live": 0, "replay": 3, "drop": 3, "promote": 4})
     assert aside_ids(flow) == [1, 2, 4]
     assert ended(flow, "promote") == 0

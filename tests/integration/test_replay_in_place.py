@@ -249,7 +249,7 @@ def test_a_run_that_is_faster_than_a_chunk_is_waited_for(tmp_path: Path, engine:
     done = replay_in_place(
         flow.feed.platform, flow.feed.dataflow, asked, instant("2026-06-01"), observer=hears
     )
-    assert (done.outcome.error, ran, done.chunks[0]["rows"]) == (None, ["committed"], 4)
+    assert (done.outcome.error, ran, done.reports[0]["rows"]) == (None, ["committed"], 4)
     assert flow.feed.rows("id", "value") == [(1, 1), (2, 0), (3, 0), (4, 0), (9, 0), (10, 0), (20, 0)]
 
 

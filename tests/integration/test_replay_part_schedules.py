@@ -14,10 +14,10 @@ import pytest
 from partitions.errors import NeedsDecision
 from resources.outcome import Step
 from resources.replay.in_place import replay_in_place
-from resources.replay.isolated.dropping import drop
-from resources.replay.isolated.promoting import promote
-from resources.replay.isolated.replaying import replay_aside
-from resources.replay.isolated.standing import stored_asides
+from resources.replay.isolated.dropping import drop_replay
+from resources.replay.isolated.promoting import promote_replay
+from resources.replay.isolated.replaying import replay_isolated
+from resources.replay.isolated.standing import stored_replays
 from resources.replay.options import ReplayOptions
 from resources.spark.engine import SparkEngine
 from tests.support.asides import care_for
@@ -77,7 +77,7 @@ class Schedule(ABC):
         self.replay(self.some_days(), self.dying())
 
     def replay(self, asked: ReplayOptions, how: dict[str, Any]) -> None:
-        begin = replay_in_place if asked.table is None else replay_aside
+        begin = replay_in_place if asked.table is None else replay_isolated
         with suppress(KeyboardInterrupt):
             done = begin(self.feed.platform, self.feed.dataflow, asked, self.now, **how)
             assert done.outcome.error is None, (self.told, done.outcome.error)
@@ -85,7 +85,7 @@ class Schedule(ABC):
     def aside(self) -> None:
         """A replay into a table that is free, or one that goes on; by a process that may die."""
         table = self.random.choice(TABLES)
-        standing = {each.table: each for each in stored_asides(self.feed.platform.log, self.feed.name)}
+        standing = {each.table: each for each in stored_replays(self.feed.platform.log, self.feed.name)}
         asked = self.some_days(table)
         if table in standing:
             asked = ReplayOptions(standing[table].request["start"], standing[table].request["end"], table)
@@ -94,9 +94,9 @@ class Schedule(ABC):
 
     def end(self) -> None:
         """One of the replays is promoted or dropped, by a process that may die."""
-        asides = stored_asides(self.feed.platform.log, self.feed.name)
+        asides = stored_replays(self.feed.platform.log, self.feed.name)
         if asides:
-            act: Any = promote if self.random.random() < 0.8 else drop
+            act: Any = promote_replay if self.random.random() < 0.8 else drop_replay
             self.act(act, self.random.choice(asides).table, self.dying())
 
     def act(self, act: Any, table: str, how: dict[str, Any]) -> None:
@@ -117,8 +117,8 @@ class Schedule(ABC):
 
     def settle(self) -> None:
         """What is left aside goes, and all is read again."""
-        for act in (promote, drop):
-            for aside in stored_asides(self.feed.platform.log, self.feed.name):
+        for act in (promote_replay, drop_replay):
+            for aside in stored_replays(self.feed.platform.log, self.feed.name):
                 self.act(act, aside.table, {})
         self.live()
         if self.random.random() < 0.5:
@@ -126,7 +126,7 @@ class Schedule(ABC):
             self.replay(self.asked(0, DAYS + 1), {})  # the first may have gone on with one that had died
         else:
             self.replay(self.asked(0, DAYS + 1, TABLES[0]), {})
-            promote(self.feed.platform, self.feed.dataflow, TABLES[0], "r", self.now)
+            promote_replay(self.feed.platform, self.feed.dataflow, TABLES[0], "r", self.now)
         self.live()
         assert self.feed.rows("id", "value") == self.wanted, self.told
         assert not list((self.feed.folder / "lake").glob("aside/*"))

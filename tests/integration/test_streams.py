@@ -28,7 +28,7 @@ from platform_assets.build import build_definitions
 from platform_assets.project import load_project
 from resources.dagster.run_options import RunOptions
 from resources.loop.recorded import recorded_slice
-from resources.loop.side_tables import write_asides
+from resources.loop.side_tables import write_side_tables
 from resources.outcome import Step
 from tests.integration.conftest import MakeFeed
 from tests.integration.test_stream_windows import OPERATORS
@@ -217,7 +217,7 @@ def test_a_writer_thought_dead_sets_nothing_aside_after_its_give_up(make_stream:
     stream.feed.decide("accept")
     stream.feed.load()
     with pytest.raises(Conflict):
-        write_asides(zombie, intent, begun)
+        write_side_tables(zombie, intent, begun)
     stream.append((9, "a", 140))
     stream.feed.load()
     assert stream.places() == {"sorted": [1, 4, 8], "late": [3], "quarantine": [2, 5, 7], "buffer": [9]}
@@ -244,7 +244,7 @@ def test_a_number_fenced_by_a_killed_run_is_given_up_aside_too(make_feed: MakeFe
     stream.feed.run()
     stream.feed.load()
     with pytest.raises(Conflict):
-        write_asides(zombie, intent, begun)
+        write_side_tables(zombie, intent, begun)
     assert stream.places() == {"sorted": [1, 4], "late": [3], "quarantine": [2], "buffer": [6]}
 
 

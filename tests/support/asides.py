@@ -12,9 +12,9 @@ from partitions.errors import Conflict
 from partitions.maintenance_periods import OPTIMIZE, VACUUM
 from partitions.sentinels import serialise
 from resources.decisions.maintenance import maintain
-from resources.replay.isolated.claim import begin
+from resources.replay.isolated.claim import begin_isolated
 from resources.replay.isolated.definition import definition_of_rows
-from resources.replay.isolated.standing import Aside, mark
+from resources.replay.isolated.standing import IsolatedReplay, mark
 from resources.watermarks.entry import new_id, utc_now
 from tests.support.feed import Feed
 
@@ -29,13 +29,13 @@ def stand_aside(
     now: datetime,
     complete: bool = True,
     table: str = TABLE,
-) -> Aside:
-    """Load the source into an isolated table."""
+) -> IsolatedReplay:
+    """Load the source into a table aside."""
     platform, flow = feed.platform, feed.dataflow
     newest = platform.log.newest(flow.name)
-    aside = begin(
+    aside = begin_isolated(
         platform.log,
-        Aside(
+        IsolatedReplay(
             id=new_id(),
             dataflow=flow.name,
             kind=flow.kind,
@@ -50,7 +50,7 @@ def stand_aside(
             time=utc_now(),
         ),
     )
-    outcome = platform.loop(aside.of(flow), now).run()
+    outcome = platform.loop(aside.loading_dataflow(flow), now).run()
     if outcome.error is not None:
         raise outcome.error
     if complete:

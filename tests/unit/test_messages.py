@@ -74,7 +74,7 @@ def _given(node: ast.AST, constants: dict[str, str]) -> Iterator[str]:
                         case ast.Name(name) if name in constants:
                             yield constants[name]
             match function, node.args:
-                case ast.Attribute(attr="_stop"), [ast.Constant(str(code)), *_]:
+                case ast.Attribute(attr="_needs_decision"), [ast.Constant(str(code)), *_]:
                     yield code
                 case ast.Name("_Failure"), [_, ast.Constant(str(code)), *_]:
                     yield code

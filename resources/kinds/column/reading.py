@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class ColumnReading(Reading[ColumnSlice], contract.TellsLacking[ColumnSlice]):
+class ColumnReading(Reading[ColumnSlice], contract.ReportsMissingColumns[ColumnSlice]):
     """Reads rows above a watermark.
 
     Attributes:
@@ -33,7 +33,7 @@ class ColumnReading(Reading[ColumnSlice], contract.TellsLacking[ColumnSlice]):
         above: the same source, as rows above a watermark are read from it.
     """
 
-    one_query: ClassVar[bool] = False
+    same_query_for_all_slices: ClassVar[bool] = False
     """Bounds stand in the query."""
 
     dataflow: Dataflow
@@ -41,7 +41,7 @@ class ColumnReading(Reading[ColumnSlice], contract.TellsLacking[ColumnSlice]):
     above: ReadsAbove
 
     @property
-    def remarks(self) -> Sequence[str]:
+    def warnings(self) -> Sequence[str]:
         """What the source has to say; the plan says the rest."""
         return self.rows.remarks if isinstance(self.rows, HasRemarks) else ()
 
@@ -93,7 +93,9 @@ class ColumnReading(Reading[ColumnSlice], contract.TellsLacking[ColumnSlice]):
         return at_version(self.above, slice_.version if slice_ else None).read_rows(spark, parts, pinned)
 
     @override
-    def lacking(self, spark: SparkSession, slice_: ColumnSlice, pinned: str) -> Sequence[LackingColumn]:
+    def missing_columns(
+        self, spark: SparkSession, slice_: ColumnSlice, pinned: str
+    ) -> Sequence[LackingColumn]:
         """Return what the source tells of the rows that were read last."""
         return self.rows.lacking(spark, pinned) if isinstance(self.rows, TellsLacking) else ()
 

@@ -26,11 +26,11 @@ from partitions.watermark import compare_values
 from resources.kinds.column.opening import column_look, open_column
 from resources.kinds.contract.kind import Kind
 from resources.replay.chunks import ReplayChunk
-from resources.replay.isolated.refusals import again_refused, moved_refused, never_loaded
-from resources.replay.isolated.standing import Aside
+from resources.replay.isolated.refusals import never_loaded, range_loaded_again, watermark_moved
+from resources.replay.isolated.standing import IsolatedReplay
 from resources.replay.kind import Cut, ReplayKind, Swap
-from resources.replay.options import naming
-from resources.replay.under_way import InPlace, entries_of
+from resources.replay.options import name_dataflow_in_errors
+from resources.replay.under_way import ReplayInPlace, entries_of
 from resources.tables.contract.table import Table
 from resources.watermarks.entry import LOADS, Entry, Why
 
@@ -55,7 +55,7 @@ class ColumnReplay(ReplayKind):
         """Bounds are values of the column, whose type the source tells."""
         planned, look = self._requested_chunks(), column_look(self.platform, self.dataflow)
         kinds = look.with_kinds(look.above.observe(self.dataflow.column.columns, self.now))
-        with naming(self.dataflow):
+        with name_dataflow_in_errors(self.dataflow):
             fitted = fitted_chunks(planned, kinds.get(self.column))
         return serialise({"lower": fitted[0].lower, "upper": fitted[-1].upper})
 
@@ -67,7 +67,7 @@ class ColumnReplay(ReplayKind):
             planned = chunks(self.column, bounds["lower"], bounds["upper"], self.options.interval)
         else:
             planned, mark = self._requested_chunks(), live.bounds.get(self.column)
-            with naming(self.dataflow):
+            with name_dataflow_in_errors(self.dataflow):
                 planned = fitted_chunks(planned, value_type_of(mark.value)) if mark else planned
         cut = tuple(ReplayChunk.of(chunk.lower, chunk.upper) for chunk in planned)
         state = ColumnState.of({}) if self.options.is_isolated else live
@@ -112,7 +112,7 @@ class ColumnReplay(ReplayKind):
         """Rows above its columns."""
         return open_column(self.platform, dataflow)
 
-    def done(self, cut: Cut, under_way: InPlace | None) -> Collection[ReplayChunk]:
+    def done(self, cut: Cut, under_way: ReplayInPlace | None) -> Collection[ReplayChunk]:
         """All but the last chunks: those above the watermark that is saved, or above the last one with an entry."""
         if self.options.save_watermark:
             reached = {name: mark.value for name, mark in _state(self.newest).bounds.items()}
@@ -122,7 +122,7 @@ class ColumnReplay(ReplayKind):
         remaining_chunks = chunks_above([self._chunk(chunk) for chunk in cut.chunks], reached)
         return {*cut.chunks[: len(cut.chunks) - len(remaining_chunks)]}
 
-    def _highest(self, under_way: InPlace) -> Any:
+    def _highest(self, under_way: ReplayInPlace) -> Any:
         """The upper bound of the last chunk that has an entry; None if none has."""
         highest = None
         for entry in entries_of(self.platform.log, under_way):
@@ -147,29 +147,29 @@ class ColumnReplay(ReplayKind):
             )
         return remarks
 
-    def swap(self, aside: Aside, entry: Entry | None, since: Sequence[Entry]) -> Swap:
+    def swap(self, isolated: IsolatedReplay, entry: Entry | None, since: Sequence[Entry]) -> Swap:
         """The rows of the range, but for what the live flow has loaded since and what it will load."""
         dataflow, live_state = self.dataflow, _state(entry)
         leaves_above = adds_above(dataflow.target, dataflow.column.columns, live_state)
         if not live_state.bounds and leaves_above:
-            raise never_loaded(aside)
-        state_at_start, columns = ColumnState.of(deserialise(aside.watermark)), dataflow.column.columns
-        range_, loads = aside.rows, [past for past in since if past.why in LOADS]
-        if entry is not None and entry.number != aside.number:
-            if self.platform.log.floor(dataflow.name) > aside.number:
-                raise again_refused(aside, "an entry that is no longer in the log")
+            raise never_loaded(isolated)
+        state_at_start, columns = ColumnState.of(deserialise(isolated.watermark)), dataflow.column.columns
+        range_, loads = isolated.rows, [past for past in since if past.why in LOADS]
+        if entry is not None and entry.number != isolated.number:
+            if self.platform.log.floor(dataflow.name) > isolated.number:
+                raise range_loaded_again(isolated, "an entry that is no longer in the log")
             loaded = (
                 LoadedEntry(past.number, _read_state(past.lower), _read_state(past.upper)) for past in loads
             )
             for again in loaded_again(loaded, range_, columns, state_at_start):
-                raise again_refused(aside, f"entry {again.number}")
+                raise range_loaded_again(isolated, f"entry {again.number}")
         moved = [past for past in since if past.why in _MOVES]
         if moved and not lies_below(range_, columns, state_at_start):
-            raise moved_refused(aside, moved[0])
+            raise watermark_moved(isolated, moved[0])
         if swaps_nothing(range_, columns, state_at_start, live_state, leaves_above=leaves_above):
             if not loads:
-                raise never_loaded(aside)
-            raise again_refused(aside, f"entry {loads[-1].number}")
+                raise never_loaded(isolated)
+            raise range_loaded_again(isolated, f"entry {loads[-1].number}")
         where = promoted_rows(
             range_,
             columns,
@@ -185,7 +185,7 @@ class ColumnReplay(ReplayKind):
             {column: range_.lower},
             {column: range_.upper},
             lambda _: where,
-            f"rows with {aside.words}",
+            f"rows with {isolated.words}",
             ()
             if lies_below(range_, columns, state_at_start)
             else (_staying(state_at_start, leaves_above=leaves_above),),
@@ -197,7 +197,7 @@ class ColumnReplay(ReplayKind):
         Raises:
             ConfigurationError: as of :func:`partitions.replay.chunks.chunks`, or there is no such column.
         """
-        with naming(self.dataflow):
+        with name_dataflow_in_errors(self.dataflow):
             return chunks(self.column, self.options.start, self.options.end, self.options.interval)
 
     def _chunk(self, chunk: ReplayChunk) -> Chunk:

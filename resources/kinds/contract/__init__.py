@@ -1,1 +1,1 @@
-"""What a kind of watermark is made of: a contract a part, in the module that has its name in each kind's room."""
+"""The parts of a kind of watermark, one contract per module; each kind has modules of the same names."""

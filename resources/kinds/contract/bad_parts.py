@@ -1,4 +1,4 @@
-"""The part of a kind that deals with what cannot be read: it finds the bad part of a source, and says what becomes of the rest of the slice."""
+"""The part of a kind that finds unreadable parts of a source, and cuts them out of a slice."""
 
 from __future__ import annotations
 
@@ -30,31 +30,34 @@ class BadParts(ABC, Generic[SliceT]):
 
 @runtime_checkable
 class SetsAside(Protocol[SliceT]):
-    """A kind with parts that can wait beside its watermark: in quarantine, or for a later run."""
+    """A kind whose parts can wait in quarantine or for a later run, whatever the watermark."""
 
     def defer(self, slice_: SliceT, parts: Collection[str]) -> SliceT | None:
-        """Return the slice without parts that wait for a later run; None if nothing is left of it."""
+        """Return the slice without the parts that wait for a later run; None if nothing remains."""
         ...
 
     def find_others(
         self, spark: SparkSession, slice_: SliceT, pinned: str, bad: BadPart
     ) -> Sequence[BadPart]:
-        """Find what else of a slice is bad in the way that something of it was, as far as one look tells."""
+        """Return the other parts of a slice that are bad in the same way, as far as one check shows."""
         ...
 
     def quarantine(self, entry: Entry | None, slice_: SliceT) -> tuple[StoredList | None, int]:
-        """Return what is in quarantine after a slice (None: what was there before), and how many files the slice adds."""
+        """Return the quarantine after a slice, and how many files the slice adds to it.
+
+        The list is None if the quarantine stays as it was.
+        """
         ...
 
 
 @runtime_checkable
 class SetsRecordsAside(Protocol[SliceContra]):
-    """A kind whose source has records that do not parse, and may be set aside one by one."""
+    """A kind whose source may hold records that do not parse, which can be set aside one by one."""
 
     def bad_records(
         self, spark: SparkSession, slice_: SliceContra, pinned: str
     ) -> Sequence[tuple[str, BadRecord]]:
-        """Return the records of a slice that its read leaves out, each with its part of the source.
+        """Return the records that reading a slice leaves out, each with its part of the source.
 
         Raises:
             BadPart: there are more than ``max_bad_records``.

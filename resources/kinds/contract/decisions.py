@@ -1,4 +1,4 @@
-"""What operators' decisions ask of a kind of watermark. A decision knows no format of tables."""
+"""What operators' decisions need from a kind of watermark. Decisions depend on no table format."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class StateRules(Protocol):
     """The rules of one kind, bound to a dataflow's source, table and log."""
 
     def parse_watermark(self, text: str) -> str:
-        """Return a watermark as an operator writes it, in the form that the definition has.
+        """Convert a watermark that an operator typed to the form that the definition needs.
 
         Raises:
             ConfigurationError: for any other text.
@@ -25,40 +25,40 @@ class StateRules(Protocol):
         ...
 
     def migrate_watermark(self, text: str, now: datetime, last: Entry | None) -> str:
-        """Return what of a watermark holds under the definition as it is now; both are sentinel JSON texts.
+        """Return the part of a watermark that stays valid under the current definition.
 
         Args:
-            text: the watermark.
+            text: the watermark, sentinel JSON; so is the result.
             now: the clock, aware.
-            last: the newest entry, which says what is in the table; None if it does not count.
+            last: the newest entry, which says what the table holds; None if it does not count.
 
         Raises:
-            ConfigurationError: nothing of it holds.
+            ConfigurationError: no part stays valid.
         """
         ...
 
     def watermark_from_rows(self) -> str | None:
-        """Return the watermark derived from the table's rows (sentinel JSON), or None."""
+        """Derive the watermark from the table's rows, as sentinel JSON; None if they do not show it."""
         ...
 
     def replaces_reloaded_rows(self) -> bool:
-        """Return whether rows of the table that are loaded again can be deleted in the same commit, so that it does no harm."""
+        """Return whether a commit can delete the earlier rows of what it loads again."""
         ...
 
     def loaded_upper_bound(self, entry: Entry) -> str:
-        """Return the watermark that covers all rows that may be in the table, for a rewind that deletes what is read again.
+        """Return a watermark that covers all rows in the table, for a rewind that deletes what it rereads.
 
         Raises:
-            ConfigurationError: rows do not tell what they were read from.
+            ConfigurationError: rows do not show where they were read from.
         """
         ...
 
     def check_rewind(self) -> None:
-        """Raise ConfigurationError if there is no order to go back in."""
+        """Raise ConfigurationError if the source has no order to go back in."""
         ...
 
     def count_already_loaded(self, slices: Sequence[Any], last: Entry | None) -> tuple[int, str]:
-        """Return how many parts of these slices were loaded before, as far as an entry knows, and what a part is called."""
+        """Return how many parts of the slices an entry counts as loaded, and the noun for a part."""
         ...
 
 
@@ -68,47 +68,51 @@ class HeldFiles:
 
     Attributes:
         listed: rows of the list of ingested files.
-        taken: how many of them the log did not know.
+        unlogged: how many of them the log did not know.
         missing: how many files at or below the watermark have no row in the table.
-        replace_until: sentinel JSON text of the state up to which the table holds rows of files above the watermark; None if it holds none.
-        aside: the files in quarantine that have no row in the table.
-        freed: how many others were in quarantine.
+        replace_until: sentinel JSON text of the state up to which the table holds rows of files above the
+            watermark; None if it holds none.
+        quarantine: the quarantined files that have no row in the table.
+        released: how many other files were in quarantine.
     """
 
     listed: Sequence[Sequence[Any]] = ()
-    taken: int = 0
+    unlogged: int = 0
     missing: int = 0
     replace_until: str | None = None
-    aside: Quarantine | None = None
-    freed: int = 0
+    quarantine: Quarantine | None = None
+    released: int = 0
 
 
 @runtime_checkable
 class KnowsFiles(Protocol):
-    """A kind that loads files: a decision may deal with single ones."""
+    """A kind that loads files, so that a decision may deal with single files."""
 
     column: str
     """Of the table, which tells the file of a row."""
 
     def files_up_to(self, watermark: Watermark, above: Entry | None) -> Sequence[SourceFile]:
-        """Return the files that the source holds at or below a watermark, and above an entry's: what a decision passes over."""
+        """Return the source's files at or below a watermark and above an entry's: a decision skips them."""
         ...
 
     def held_files(
         self, last: Entry | None, base: Entry | None, watermark: str, *, beyond: bool = False
     ) -> HeldFiles:
-        """Return the files whose rows a table holds, and that no run loads again.
+        """Return the files whose rows the table holds; no run loads them again.
 
         Args:
             last: the newest entry.
             base: the entry of the newest commit that the table's rows go back to, if the log has it.
-            watermark: of that commit, sentinel JSON text.
-            beyond: whether the table may hold rows of files that the commit's entry knows nothing of.
+            watermark: that commit's watermark, sentinel JSON text.
+            beyond: whether the table may hold rows of files that the commit's entry does not know.
         """
         ...
 
-    def without_rows(self, last: Entry | None) -> tuple[Quarantine, int]:
-        """Return the files in quarantine that have no row in the table, as far as rows tell their file, and how many others there are."""
+    def quarantine_without_rows(self, last: Entry | None) -> tuple[Quarantine, int]:
+        """Return the quarantined files that have no row in the table, and how many others there are.
+
+        A file counts as without rows if rows do not tell their file.
+        """
         ...
 
     def watermark_below(self, entry: Entry, to_new: Callable[[str], str | None]) -> str | None:
@@ -121,25 +125,28 @@ class KnowsFiles(Protocol):
         ...
 
     def not_ingested(self, files: Sequence[SourceFile], last: Entry) -> list[SourceFile]:
-        """Return the files that no entry up to the newest one has dealt with."""
+        """Return the files that no entry up to the newest one has handled."""
         ...
 
 
 @runtime_checkable
 class KnowsBounds(Protocol):
-    """A kind whose commits tell up to where a slice has looked, which may be above what it has read."""
+    """A kind whose commits record how far a slice looked, which may be above what it read."""
 
     def watermark_from_bounds(self, text: str) -> str:
-        """Return the watermark of the rows that a table holds at or below the bounds of its newest commit; both are sentinel JSON texts."""
+        """Return the watermark of the table's rows at or below the bounds of its newest commit.
+
+        Both watermarks are sentinel JSON texts.
+        """
         ...
 
 
 @runtime_checkable
 class NeverGoesBack(Protocol):
-    """A kind whose rows cannot be loaded again without emptying the table: no decision takes a watermark below what is loaded."""
+    """A kind that can reload rows only into an empty table: no decision lowers its watermark."""
 
     never_goes_back: Literal[True]
 
     def check_rewind(self) -> None:
-        """Raise NeedsDecision: code ``no_rewind``."""
+        """Raise NeedsDecision with code ``no_rewind``."""
         ...

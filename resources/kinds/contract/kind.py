@@ -1,7 +1,7 @@
-"""A kind of watermark, bound to the source of a dataflow: a value that names its parts. Whoever needs one talks to the part.
+"""A kind of watermark, bound to a dataflow's source: a value that names its parts.
 
-What only some kinds have is a contract of its own beside the part's, asked of the part by type. What operators' decisions need is in
-:mod:`resources.kinds.contract.decisions`.
+Callers use the part that they need. Optional abilities are protocols beside the part's contract, checked
+by ``isinstance``. The rules for operators' decisions are in :mod:`resources.kinds.contract.decisions`.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from resources.kinds.contract.writing import Writing
 
 @dataclass(frozen=True)
 class Kind(Generic[SliceT]):
-    """One dataflow's, opened by the ``opening.py`` of its kind.
+    """The parts of one dataflow's kind, built by the kind's ``opening.py``.
 
     Attributes:
-        planning: what is due.
-        stored_slices: how slices are kept with their intents.
-        reading: the schema, what exactly a slice is read from, and its rows.
-        writing: what the commit of a slice does.
-        bad_parts: what cannot be read, and what becomes of the rest.
+        planning: decides which slices are due.
+        stored_slices: stores slices with their intents.
+        reading: provides the schema, a slice's exact input and its rows.
+        writing: decides what the commit of a slice does.
+        bad_parts: finds what cannot be read, and cuts it out.
     """
 
     planning: Planning[SliceT]

@@ -1,4 +1,4 @@
-"""The part of a kind that decides what is due: it looks at the source, and plans slices on top of a state."""
+"""The part of a kind that lists the source and plans the slices above a state."""
 
 from __future__ import annotations
 
@@ -23,42 +23,46 @@ class Planning(ABC, Generic[SliceT]):
     @property
     @abstractmethod
     def replans_after_load(self) -> bool:
-        """Whether a run plans again when its slices are loaded, for what came in the meantime."""
+        """Whether a run plans again after its last slice, to load what arrived in the meantime."""
 
     @property
     @abstractmethod
     def pacing(self) -> timedelta:
-        """Time between the starts of two slices, at least."""
+        """The minimum time between the starts of two slices."""
 
     @abstractmethod
     def plan(self, entry: Entry | None, now: datetime, request: Request = DUE) -> Plan[SliceT]:
-        """Observe the source and plan what is asked for on top of the entry."""
+        """List the source, and plan the requested work above the entry."""
 
     @abstractmethod
     def covers(self, state: str, other: str) -> bool:
         """Return whether no value falls from ``other`` to ``state``; both are sentinel JSON texts."""
 
     def modified(self, slice_: SliceT, before: Watermark, now: datetime) -> int | None:
-        """Return when the newest thing of a slice on top of a state came to be, epoch milliseconds by the source's clock; None: nothing tells."""
+        """Return when the newest part of a slice was created, in epoch milliseconds by the source's clock.
+
+        None if the source does not tell. ``before`` is the state that the slice is planned on.
+        """
 
 
 @runtime_checkable
 class RunsAhead(Protocol):
-    """A kind whose source is read by an engine with a state of its own, which a run asks for what is new before it plans what to commit."""
+    """A kind whose engine keeps a state of its own: it reads new input before a run plans commits."""
 
     def run_ahead(self, spark: SparkSession, entry: Entry | None) -> StrandlineError | None:
-        """Have the engine read all that is new, on top of the entry; what it has read can be planned then.
+        """Have the engine read all new input above the entry, so that it can be planned.
 
         Returns:
-            what the run fails with once that is committed: a part of the source behind which nothing was read.
+            the error that the run ends with after committing that input: a part of the source that stopped
+                the engine; None if it read everything.
         """
         ...
 
 
 @runtime_checkable
 class CountsFirstLoads(Protocol[SliceContra]):
-    """A kind that knows which files of a slice were loaded before, so that each counts once in the totals."""
+    """A kind that knows which files of a slice were loaded before, so that totals count each file once."""
 
     def count_first_loads(self, entry: Entry | None, slice_: SliceContra) -> int:
-        """Return how many files of a slice were not loaded before."""
+        """Return how many files of a slice were never loaded before."""
         ...

@@ -1,4 +1,4 @@
-"""The part of a kind that reads: the schema, what exactly a slice is read from, and its rows."""
+"""The part of a kind that reads: the schema, a slice's exact input, and its rows."""
 
 from __future__ import annotations
 
@@ -19,12 +19,13 @@ if TYPE_CHECKING:
 
 
 class SliceBase(NamedTuple):
-    """What a slice is fixed on: of some kinds what its rows become depends on the rows before.
+    """The context in which a slice's input is fixed.
 
     Attributes:
         spark: the run's session.
-        entry: the newest, which the slice was planned on.
-        pinned: text of the schema that it is read with.
+        entry: the newest entry, on which the slice was planned. In some kinds the slice's rows depend on
+            rows before it.
+        pinned: text of the schema that the slice is read with.
         now: the run's clock, aware.
     """
 
@@ -35,86 +36,92 @@ class SliceBase(NamedTuple):
 
 
 class Reading(ABC, Generic[SliceT]):
-    """Reads the slices of one dataflow."""
+    """Reader of one dataflow's slices."""
 
     @property
     @abstractmethod
-    def remarks(self) -> Sequence[str]:
-        """What a user should hear of what was read so far, each once."""
+    def warnings(self) -> Sequence[str]:
+        """Warnings about the input read so far, each once."""
 
     @property
     @abstractmethod
-    def one_query(self) -> bool:
-        """Whether the queries of two slices differ in nothing but their files."""
+    def same_query_for_all_slices(self) -> bool:
+        """Whether the queries of two slices differ only in their files."""
 
     @abstractmethod
     def pin(self, spark: SparkSession, pending: Sequence[SliceT]) -> str | None:
-        """Return the schema that all slices are read with, as text; None while nothing tells it."""
+        """Return the schema for all slices as text; None if the input does not show one yet."""
 
     def check_schema(self, spark: SparkSession, pinned: str) -> None:
         """Raise SchemaError if the source or definition does not match the pinned schema."""
 
     @abstractmethod
     def fix(self, slice_: SliceT, base: SliceBase) -> SliceT:
-        """Return the slice with what exactly it is read from; raise BadPart if some of it is not there, or has changed since it was planned."""
+        """Return the slice with its exact input.
+
+        Raises:
+            BadPart: a part is missing, or has changed since it was planned.
+        """
 
     def check_unchanged(self, slice_: SliceT) -> None:
-        """Raise BadPart if what a slice is read from has changed since it was fixed; versions, and what has no parts, do not."""
+        """Raise BadPart if the slice's input has changed since it was fixed. Table versions never change."""
 
     @abstractmethod
     def read(self, spark: SparkSession, slice_: SliceT | None, pinned: str) -> DataFrame:
-        """Return the slice's rows; without a slice no rows, of the same schema."""
+        """Return the slice's rows; without a slice, no rows with the same schema."""
 
 
 @runtime_checkable
 class ReadsVersions(Protocol[SliceT]):
-    """A kind whose source may have versions: the slices of a plan read the same one."""
+    """A kind whose source may have versions: all slices of a plan read the same one."""
 
     def at_one_version(self, slices: Sequence[SliceT]) -> list[SliceT]:
-        """Return the slices, which read the newest version of the source."""
+        """Return the slices, all set to read the source's newest version."""
         ...
 
 
 @runtime_checkable
 class BuildsOnState(Protocol[SliceContra]):
-    """A kind whose slices are fixed on rows that wait beside the source."""
+    """A kind whose slices also depend on rows that wait beside the source."""
 
     def check_fixed(self, slice_: SliceContra, base: SliceBase) -> None:
-        """Raise unless what a slice was fixed on by a run that died is still there.
+        """Raise if the input that a dead run fixed for a slice is incomplete.
 
         Raises:
             BadPart: some of its input cannot be read.
-            NeedsDecision: rows that it needs are gone.
+            NeedsDecision: rows that it needs are missing.
         """
         ...
 
-    def rows_of(self, slice_: SliceContra) -> int:
-        """Return how many rows the queries of a fixed slice go over."""
+    def count_rows(self, slice_: SliceContra) -> int:
+        """Return how many rows the queries of a fixed slice read."""
         ...
 
 
 @runtime_checkable
 class KnowsColumns(Protocol):
-    """A kind that can tell which columns it reads of slices that one query is good for."""
+    """A kind that knows the columns of its rows without asking Spark, if one query fits all slices."""
 
     def columns(self, pinned: str) -> StructType | None:
-        """Return the columns of the rows that are read with a schema, given as text; None if only Spark can tell."""
+        """Return the columns of rows that are read with a schema; None if only Spark knows them."""
         ...
 
 
 @runtime_checkable
-class TellsLacking(Protocol[SliceContra]):
-    """A kind whose source may lose columns, whose rows have NULL in them then."""
+class ReportsMissingColumns(Protocol[SliceContra]):
+    """A kind whose source may lose columns; the rows have NULL there."""
 
-    def lacking(self, spark: SparkSession, slice_: SliceContra, pinned: str) -> Sequence[LackingColumn]:
-        """Return the pinned columns that the source of some rows of a slice does not have, once its rows were read."""
+    def missing_columns(
+        self, spark: SparkSession, slice_: SliceContra, pinned: str
+    ) -> Sequence[LackingColumn]:
+        """Return the pinned columns that the source of some rows lacked; call it after reading the slice."""
         ...
 
 
 @runtime_checkable
 class ReportsBatches(Protocol[SliceContra]):
-    """A kind whose engine says of each of its batches what it did."""
+    """A kind whose engine reports the progress of each of its batches."""
 
     def reports(self, slice_: SliceContra) -> Sequence[BatchProgress]:
-        """Return what the engine has said of the batches of a slice."""
+        """Return the engine's progress reports for the batches of a slice."""
         ...

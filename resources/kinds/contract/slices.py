@@ -1,4 +1,4 @@
-"""The slices of a kind, as its parts have them in common."""
+"""The type of a kind's slices, shared by its parts."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ SliceContra = TypeVar("SliceContra", bound=Slice, contravariant=True)
 
 @runtime_checkable
 class MayReadNothing(Protocol):
-    """A slice of a kind whose slices need not read the source: it need not be there then."""
+    """A slice that may do without its source, which may then be missing."""
 
     @property
     def reads_nothing(self) -> bool:
-        """Whether this one does not."""
+        """Whether this slice does not read its source."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""The part of a kind that stores a slice with its intent, and brings the same slice back for the run that finishes it."""
+"""The part of a kind that stores a slice with its intent, and restores it for the run that finishes it."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from resources.watermarks.lists import ListKind, StoredList
 
 
 class StoredSlices(ABC, Generic[SliceT]):
-    """Slices of one dataflow, as the log has them."""
+    """Conversion between the slices of one dataflow and the lists that the log stores."""
 
     @property
     @abstractmethod
     def list_kind(self) -> ListKind:
-        """Of the lists that slices are kept as."""
+        """The kind of list that stores a slice."""
 
     @abstractmethod
     def to_rows(self, slice_: SliceT) -> StoredList:
-        """Return what must be kept so that exactly this slice can be read again."""
+        """Return the rows from which the same slice can be restored."""
 
     @abstractmethod
     def from_rows(self, intent: Intent, stored: StoredList) -> SliceT:
-        """Return the slice of an intent."""
+        """Restore the slice of an intent."""

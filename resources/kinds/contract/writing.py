@@ -1,4 +1,4 @@
-"""The part of a kind that says what the commit of a slice does: which rows of the table go, what is counted, and what goes into side tables."""
+"""The part of a kind that decides what a commit does: deleted rows, statistics, side tables."""
 
 from __future__ import annotations
 
@@ -28,23 +28,23 @@ StatsReader = Callable[[], WriteStats]
 
 
 class Writing(ABC, Generic[SliceT]):
-    """What commits of one dataflow do."""
+    """Decides what the commits of one dataflow do."""
 
     @abstractmethod
     def load(self, slice_: SliceT, rows: DataFrame) -> Load:
-        """Return what becomes of the rows of the table in the slice's commit; ``rows`` are those that it writes."""
+        """Return how the slice's commit changes the table; ``rows`` are the rows that it writes."""
 
 
 @runtime_checkable
 class WatchesRows(Protocol[SliceContra]):
-    """A kind that finds its rows again by columns, and counts them as they are written."""
+    """A kind that identifies its rows by columns, and counts them while they are written."""
 
     def check_rows(self, rows: DataFrame) -> None:
-        """Raise ConfigurationError if the rows after the user's step lack what the kind needs to find them again."""
+        """Raise ConfigurationError if the rows after the user's step lack the columns that identify them."""
         ...
 
     def observe(self, rows: DataFrame, slice_: SliceContra) -> tuple[DataFrame, StatsReader]:
-        """Have the write of a slice count what it writes."""
+        """Return the rows with an observation that counts them while they are written, and its reader."""
         ...
 
 
@@ -53,47 +53,49 @@ class SavesHighest(Protocol):
     """A kind whose state after a slice is the highest value of the rows that the slice wrote."""
 
     def state_after(self, intent: Intent, stats: WriteStats, table: Table) -> str:
-        """Return the state after a slice that is in the table, sentinel JSON text.
+        """Return the state after a slice that is in the table, as sentinel JSON text.
 
         Args:
-            intent: of the slice.
-            stats: what the write counted; nothing if another process wrote the slice, or the write was skipped.
-            table: with the slice.
+            intent: the slice's intent.
+            stats: the statistics of the write; empty if another process wrote the slice, or the write was
+                skipped.
+            table: the table, which holds the slice.
         """
         ...
 
 
 @runtime_checkable
 class KeepsStats(Protocol):
-    """A kind whose write statistics are kept beside the log, for later questions."""
+    """A kind whose write statistics are stored beside the log."""
 
     def stats_to_rows(self, stats: WriteStats) -> StoredList:
-        """Return write statistics as they are stored."""
+        """Return write statistics as the log stores them."""
         ...
 
 
-class Aside(NamedTuple):
-    """Rows of a slice that go into a side table.
+class SideRows(NamedTuple):
+    """The rows of a slice for one side table.
 
     Attributes:
-        table: its short name.
-        rows: of its columns.
-        has_rows: whether the slice has any for it.
-        replaced: over the side table's columns: what makes room in the same commit. All of ``rows`` fit it.
-        none_there: whether it is known without a look that no row of the table fits.
+        table: the side table's short name.
+        rows: rows with the side table's columns.
+        has_rows: whether the slice has any rows for the table.
+        replaced: a predicate over the side table's columns: the commit deletes the matching rows. All of
+            ``rows`` match it.
+        replaces_none: whether no row of the table can match, so that no lookup is needed.
     """
 
     table: str
     rows: DataFrame
     has_rows: bool
     replaced: Predicate
-    none_there: bool
+    replaces_none: bool
 
 
 @runtime_checkable
-class WritesAside(Protocol[SliceContra]):
+class WritesSideTables(Protocol[SliceContra]):
     """A kind whose slices have rows for side tables, which are written before the slice's own."""
 
-    def aside(self, spark: SparkSession, slice_: SliceContra, pinned: str) -> Sequence[Aside]:
-        """Return what goes into side tables, in the order in which it is written."""
+    def side_rows(self, spark: SparkSession, slice_: SliceContra, pinned: str) -> Sequence[SideRows]:
+        """Return the rows for the side tables, in the order in which they are written."""
         ...

@@ -19,7 +19,7 @@ from partitions.path.slices import PathSlice
 from partitions.path.source import SourceFile
 from partitions.path.state import PathState
 from partitions.sentinels import Watermark, deserialise, serialise
-from resources.decisions.reasons import DECIDED, IN_TABLE
+from resources.decisions.reasons import DECISION_REASONS, IN_TABLE
 from resources.kinds.contract.decisions import HeldFiles, StateRules
 from resources.kinds.state_of_entry import cold_start_of, state_of
 from resources.sources.files.paths import SOURCE_FILE
@@ -185,7 +185,7 @@ class PathRules(StateRules):
             len(quarantined) - len(aside),
         )
 
-    def without_rows(self, last: Entry | None) -> tuple[Quarantine, int]:
+    def quarantine_without_rows(self, last: Entry | None) -> tuple[Quarantine, int]:
         """Compare the quarantine with the files that the table's rows name."""
         quarantined = self._in_quarantine(last)
         loaded = self._table.contents.distinct_texts(SOURCE_FILE) if quarantined else set()
@@ -208,7 +208,7 @@ class PathRules(StateRules):
         try:
             return read_quarantine(self._log, last).files
         except CorruptWatermark:
-            passed_over = (each for each in known if each.reason and each.reason not in DECIDED)
+            passed_over = (each for each in known if each.reason and each.reason not in DECISION_REASONS)
             return [QuarantinedFile(SourceFile(*each[:4]), each.reason or "") for each in passed_over]
 
     def _with_rows(

@@ -13,7 +13,7 @@ from partitions.loads import LackingColumn
 from partitions.path.hive import partition_columns
 from partitions.path.slices import PathSlice
 from partitions.path.source import SourceFile
-from resources.kinds.contract.reading import KnowsColumns, Reading, SliceBase, TellsLacking
+from resources.kinds.contract.reading import KnowsColumns, Reading, ReportsMissingColumns, SliceBase
 from resources.sources.files.source import FileSource
 
 if TYPE_CHECKING:
@@ -22,20 +22,20 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class PathReading(Reading[PathSlice], KnowsColumns, TellsLacking[PathSlice]):
+class PathReading(Reading[PathSlice], KnowsColumns, ReportsMissingColumns[PathSlice]):
     """Reads files.
 
     Attributes:
         source: the dataflow's files.
     """
 
-    one_query: ClassVar[bool] = True
+    same_query_for_all_slices: ClassVar[bool] = True
     """Files are what slices differ in."""
 
     source: FileSource
 
     @property
-    def remarks(self) -> Sequence[str]:
+    def warnings(self) -> Sequence[str]:
         """What the source has to say of the files."""
         return self.source.remarks
 
@@ -79,7 +79,7 @@ class PathReading(Reading[PathSlice], KnowsColumns, TellsLacking[PathSlice]):
                 raise bad_file from error
             raise
 
-    def lacking(self, spark: SparkSession, slice_: PathSlice, pinned: str) -> Sequence[LackingColumn]:
+    def missing_columns(self, spark: SparkSession, slice_: PathSlice, pinned: str) -> Sequence[LackingColumn]:
         """Return the columns that some of the slice's files do not have."""
         return self.source.lacking(spark, slice_.files, pinned)
 

@@ -25,8 +25,8 @@ from resources.dialects.spark import SPARK
 from resources.kinds.contract.kind import Kind
 from resources.kinds.path.opening import open_path, path_planning
 from resources.replay.chunks import ReplayChunk
-from resources.replay.isolated.refusals import again_refused, never_loaded
-from resources.replay.isolated.standing import Aside
+from resources.replay.isolated.refusals import never_loaded, range_loaded_again
+from resources.replay.isolated.standing import IsolatedReplay
 from resources.replay.kind import Cut, ReplayKind, Swap
 from resources.replay.options import requested_partitions
 from resources.sources.files.paths import SOURCE_FILE
@@ -102,22 +102,22 @@ class FileReplay(ReplayKind):
         return open_path(self.platform, dataflow)
 
     @override
-    def swap(self, aside: Aside, entry: Entry | None, since: Sequence[Entry]) -> Swap:
+    def swap(self, isolated: IsolatedReplay, entry: Entry | None, since: Sequence[Entry]) -> Swap:
         """The rows of each file that the replay has loaded, but for files that the live flow has loaded since or will load."""
         log, dataflow = self.platform.log, self.dataflow
-        replayed_files = list(IngestedFiles(log, aside.log, log.newest(aside.log)).all())
+        replayed_files = list(IngestedFiles(log, isolated.log, log.newest(isolated.log)).all())
         loaded = [SourceFile(*file[:4]) for file in replayed_files if file.reason is None]
         paths = [file.path for file in loaded]
         recorded = IngestedFiles(log, dataflow.name, entry).find_records(paths)
-        newer = {path for path, file in recorded.items() if file.number > aside.number}
-        released = {aside.file.path for aside in read_quarantine(log, entry).released}
+        newer = {path for path, file in recorded.items() if file.number > isolated.number}
+        released = {file.file.path for file in read_quarantine(log, entry).released}
         below = path_planning(self.platform, dataflow).not_new(entry, paths) - released
         files = in_pair_order(list(promoted_files(loaded, newer, below)))
         if not files and newer:
             number = max(recorded[path].number for path in newer)
-            raise again_refused(aside, f"entry {number}")
+            raise range_loaded_again(isolated, f"entry {number}")
         if not files:
-            raise never_loaded(aside)
+            raise never_loaded(isolated)
         state = watermark_of(dataflow.path, PathState.of(entry.state() if entry else None))
         slice_ = PathSlice(files, state, state, dataflow.path, why="replay", replaces=True)
         unread = [file.path for file in replayed_files if file.reason is not None]
@@ -133,7 +133,7 @@ class FileReplay(ReplayKind):
         ]
         swapped = {file.path for file in files}
         where = partial(self._where, swapped, {file.path for file in replayed_files} - swapped)
-        amount = f"rows of {pluralize(len(files), 'file')} ({aside.words})"
+        amount = f"rows of {pluralize(len(files), 'file')} ({isolated.words})"
         return Swap(slice_, None, slice_.upper, where, amount, stays)
 
     def _where(self, swapped: Collection[str], aside: Collection[str], rows: DataFrame) -> Predicate:

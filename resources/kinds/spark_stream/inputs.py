@@ -62,9 +62,9 @@ class Inputs:
         return cls(dataflow, list(zip(dataflow.source.parts.values(), roots, strict=True)), files, project)
 
     @property
-    def remarks(self) -> Sequence[str]:
+    def warnings(self) -> Sequence[str]:
         """What the sources have to say of their files."""
-        return [remark for source in self.files.values() for remark in source.remarks]
+        return [warning for source in self.files.values() for warning in source.remarks]
 
     @property
     def tables(self) -> Mapping[str, Table]:

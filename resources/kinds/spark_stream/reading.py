@@ -30,16 +30,16 @@ class SparkStreamReading(Reading[BatchSlice], ReportsBatches[BatchSlice]):
         folders: one for each life of the dataflow's state.
     """
 
-    one_query: ClassVar[bool] = True
+    same_query_for_all_slices: ClassVar[bool] = True
     """Folders are what slices differ in."""
 
     inputs: Inputs
     folders: Place
 
     @property
-    def remarks(self) -> Sequence[str]:
+    def warnings(self) -> Sequence[str]:
         """What the sources have to say of their files."""
-        return self.inputs.remarks
+        return self.inputs.warnings
 
     @override
     def pin(self, spark: SparkSession, pending: Sequence[BatchSlice]) -> str | None:

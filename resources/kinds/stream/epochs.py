@@ -43,7 +43,7 @@ class Epochs(Protocol):
     """A source, as epochs read it."""
 
     @property
-    def remarks(self) -> Sequence[str]:
+    def warnings(self) -> Sequence[str]:
         """What a user should hear of what was read so far, each once."""
         ...
 

@@ -40,7 +40,7 @@ class EpochsOfFiles(Epochs):
     source: FileSource
 
     @property
-    def remarks(self) -> Sequence[str]:
+    def warnings(self) -> Sequence[str]:
         """What the source has to say of the files."""
         return self.source.remarks
 

@@ -61,17 +61,15 @@ def flush(reason: str, before: str | None = None) -> DraftBuilder:
         what = f"{waits}, all leave" if until is None else f"{waits}, {_leaves(dataflow)} leave"
         below = "the last of them" if until is None else _in_words(until)
         policy = {"divert": "go to the table of late rows", "drop": "are dropped", "fail": "stop the run"}
-        remarks = [
+        notes = [
             f"of {what} with the next run, once it has read the input that is there",
             f"rows below {below} that come later are late: they {policy[definition.late]} (late: {definition.late})",
         ]
         if isinstance(until, datetime) and until > now:
-            remarks.append(f"{_in_words(until)} lies after the clock: rows up to then are late as they come")
+            notes.append(f"{_in_words(until)} lies after the clock: rows up to then are late as they come")
         after = request_flush(state, until)
         watermark = serialise(after.watermark())
-        return Draft(
-            draft_entry(platform, dataflow, last, "flush", reason, watermark=watermark), remarks=remarks
-        )
+        return Draft(draft_entry(platform, dataflow, last, "flush", reason, watermark=watermark), notes=notes)
 
     return build_draft
 

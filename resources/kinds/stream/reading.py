@@ -38,7 +38,7 @@ class StreamReading(Reading[EpochSlice], BuildsOnState[EpochSlice]):
         bad_parts: tells which part of the input cannot be read.
     """
 
-    one_query: ClassVar[bool] = False
+    same_query_for_all_slices: ClassVar[bool] = False
     """Watermarks stand in the query."""
 
     dataflow: Dataflow
@@ -47,9 +47,9 @@ class StreamReading(Reading[EpochSlice], BuildsOnState[EpochSlice]):
     bad_parts: StreamBadParts
 
     @property
-    def remarks(self) -> Sequence[str]:
+    def warnings(self) -> Sequence[str]:
         """What the source has to say of what was read."""
-        return self.epochs.remarks
+        return self.epochs.warnings
 
     def pin(self, spark: SparkSession, pending: Sequence[EpochSlice]) -> str | None:
         """What the source says of its columns, if the operator can be applied to them."""
@@ -88,7 +88,7 @@ class StreamReading(Reading[EpochSlice], BuildsOnState[EpochSlice]):
         if not slice_.reads_nothing:
             self.epochs.check_unchanged(slice_.input)
 
-    def rows_of(self, slice_: EpochSlice) -> int:
+    def count_rows(self, slice_: EpochSlice) -> int:
         """The epoch's own, and those of segments that it reads."""
         judgement = slice_.judged
         return judgement.tally.rows_in + rows_read(judgement.before, judgement.after.value)

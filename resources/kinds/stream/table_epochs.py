@@ -38,7 +38,7 @@ class EpochsOfVersions(Epochs):
     table: TableRows
 
     @property
-    def remarks(self) -> Sequence[str]:
+    def warnings(self) -> Sequence[str]:
         """None: the plan says it all."""
         return ()
 

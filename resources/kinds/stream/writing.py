@@ -15,7 +15,7 @@ from partitions.stream.late_rows import are_diverted
 from partitions.stream.operators import EPOCH
 from partitions.stream.side_table_names import BUFFER, CARRY, LATE, QUARANTINE
 from partitions.stream.slices import EpochSlice
-from resources.kinds.contract.writing import Aside, WritesAside, Writing
+from resources.kinds.contract.writing import SideRows, WritesSideTables, Writing
 from resources.kinds.stream import judged_rows as R
 from resources.kinds.stream.epoch import Epoch
 from resources.kinds.stream.judging import Judging
@@ -31,7 +31,7 @@ _SPLIT, _WATERMARK, _REASON = "_split", "_watermark", "_reason"
 
 
 @dataclass(frozen=True)
-class StreamWriting(Writing[EpochSlice], WritesAside[EpochSlice]):
+class StreamWriting(Writing[EpochSlice], WritesSideTables[EpochSlice]):
     """Loads of epochs.
 
     Attributes:
@@ -49,7 +49,7 @@ class StreamWriting(Writing[EpochSlice], WritesAside[EpochSlice]):
         """Rows are only added."""
         return Append()
 
-    def aside(self, spark: SparkSession, slice_: EpochSlice, pinned: str) -> Sequence[Aside]:
+    def side_rows(self, spark: SparkSession, slice_: EpochSlice, pinned: str) -> Sequence[SideRows]:
         """The rows that wait, those that are late, and those that are quarantined; what an abandoned number wrote makes room."""
         from pyspark.sql import functions as F
 
@@ -69,28 +69,28 @@ class StreamWriting(Writing[EpochSlice], WritesAside[EpochSlice]):
         # side tables that stand before a first epoch are of a table that somebody has removed
         nothing_else = 0 < judgement.before.epoch == number - 1
         asides = [
-            Aside(
+            SideRows(
                 BUFFER,
                 waiting,
                 waits,
                 any_of((above, Among(EPOCH, emptied))) if emptied else above,
-                none_there=nothing_else and not emptied,
+                replaces_none=nothing_else and not emptied,
             )
         ]
         if CARRY in self.sides:
-            asides.append(self._carry(read, slice_, above, none_there=nothing_else))
+            asides.append(self._carry(read, slice_, above, replaces_none=nothing_else))
         split = F.col(R.SPLIT).alias(_SPLIT)
         mark = R.from_ticks(R.JUDGED_BY, read.type_name).alias(_WATERMARK)
         late = judged.where(R.is_late()).select(*read.own_beside(_SPLIT, _WATERMARK), split, mark, epoch)
         diverts = are_diverted(definition.late, judgement.tally.late)
-        asides.append(Aside(LATE, late, diverts, above, nothing_else))
+        asides.append(SideRows(LATE, late, diverts, above, nothing_else))
         bad = judged.where(F.col(R.REASON).isNotNull())
         reason = F.col(R.REASON).alias(_REASON)
         quarantined = bad.select(*read.own_beside(_REASON), reason, epoch)
-        asides.append(Aside(QUARANTINE, quarantined, judgement.tally.quarantined > 0, above, nothing_else))
+        asides.append(SideRows(QUARANTINE, quarantined, judgement.tally.quarantined > 0, above, nothing_else))
         return asides
 
-    def _carry(self, read: Epoch, slice_: EpochSlice, above: Predicate, *, none_there: bool) -> Aside:
+    def _carry(self, read: Epoch, slice_: EpochSlice, above: Predicate, *, replaces_none: bool) -> SideRows:
         """What an over-window carries on; what the epoch before last has carried makes room."""
         from pyspark.sql import functions as F
 
@@ -99,6 +99,6 @@ class StreamWriting(Writing[EpochSlice], WritesAside[EpochSlice]):
         assert carried is not None
         rows = carried.withColumn(EPOCH, F.lit(slice_.number).cast("long"))
         if after is None or after == before:
-            return Aside(CARRY, rows, False, above, none_there)
+            return SideRows(CARRY, rows, False, above, replaces_none)
         older = [Between(EPOCH, None, before.epoch)] if before is not None else []
-        return Aside(CARRY, rows, True, any_of((above, *older)), none_there and not older)
+        return SideRows(CARRY, rows, True, any_of((above, *older)), replaces_none and not older)

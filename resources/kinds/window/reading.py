@@ -13,7 +13,13 @@ from partitions.errors import SourceError
 from partitions.loads import LackingColumn
 from partitions.window.slices import WindowSlice
 from partitions.window.work_unit import WorkUnit
-from resources.kinds.contract.reading import KnowsColumns, Reading, ReadsVersions, SliceBase, TellsLacking
+from resources.kinds.contract.reading import (
+    KnowsColumns,
+    Reading,
+    ReadsVersions,
+    ReportsMissingColumns,
+    SliceBase,
+)
 from resources.kinds.window.columns import WindowColumns
 from resources.kinds.window.failures import bad_units
 from resources.kinds.window.sources import AskedWindows, FolderWindows, NumberedWindows, WindowSource
@@ -25,7 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class WindowReading(
-    Reading[WindowSlice], KnowsColumns, TellsLacking[WindowSlice], ReadsVersions[WindowSlice]
+    Reading[WindowSlice], KnowsColumns, ReportsMissingColumns[WindowSlice], ReadsVersions[WindowSlice]
 ):
     """Reads windows x units.
 
@@ -40,12 +46,12 @@ class WindowReading(
     window_columns: WindowColumns
 
     @property
-    def remarks(self) -> Sequence[str]:
+    def warnings(self) -> Sequence[str]:
         """What the source has to say."""
-        return self.source.remarks
+        return self.source.warnings
 
     @property
-    def one_query(self) -> bool:
+    def same_query_for_all_slices(self) -> bool:
         """Of folders files are what slices differ in; else a condition names the windows."""
         return self.window_columns.tagged and isinstance(self.source, FolderWindows)
 
@@ -136,8 +142,10 @@ class WindowReading(
                 refused[work] = error.message
         return refused
 
-    def lacking(self, spark: SparkSession, slice_: WindowSlice, pinned: str) -> Sequence[LackingColumn]:
+    def missing_columns(
+        self, spark: SparkSession, slice_: WindowSlice, pinned: str
+    ) -> Sequence[LackingColumn]:
         """As the source says."""
         if isinstance(self.source, FolderWindows):
-            return self.source.lacking(spark, slice_, pinned)
-        return self.source.lacking(spark, pinned)
+            return self.source.missing_columns(spark, slice_, pinned)
+        return self.source.missing_columns(spark, pinned)

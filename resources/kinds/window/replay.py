@@ -24,8 +24,8 @@ from resources.kinds.window.columns import WindowColumns
 from resources.kinds.window.opening import open_windows
 from resources.replay.chunks import ReplayChunk
 from resources.replay.isolated.chunks import chunks_of
-from resources.replay.isolated.refusals import again_refused, never_loaded
-from resources.replay.isolated.standing import Aside
+from resources.replay.isolated.refusals import never_loaded, range_loaded_again
+from resources.replay.isolated.standing import IsolatedReplay
 from resources.replay.kind import Cut, ReplayKind, Swap
 from resources.replay.options import ChosenPartitions, requested_windows
 from resources.tables.contract.table import Table
@@ -105,13 +105,17 @@ class WindowReplay(ReplayKind):
         update = {"max_slices": _ALL, "parallelism": None}
         return dataflow.model_copy(update={"watermark": dataflow.window.model_copy(update=update)})
 
-    def swap(self, aside: Aside, entry: Entry | None, since: Sequence[Entry]) -> Swap:
+    def swap(self, isolated: IsolatedReplay, entry: Entry | None, since: Sequence[Entry]) -> Swap:
         """The rows of the windows that the live state has, but for what runs have read since."""
         log, dataflow = self.platform.log, self.dataflow
-        if entry is not None and entry.number != aside.number and log.floor(dataflow.name) > aside.number:
-            raise again_refused(aside, "an entry that is no longer in the log")
+        if (
+            entry is not None
+            and entry.number != isolated.number
+            and log.floor(dataflow.name) > isolated.number
+        ):
+            raise range_loaded_again(isolated, "an entry that is no longer in the log")
         columns = WindowColumns.of(dataflow)
-        works = [work for chunk in chunks_of(log, aside) for work in _works(chunk)]
+        works = [work for chunk in chunks_of(log, isolated) for work in _works(chunk)]
         state = WindowState.of(entry.state() if entry else None)
         loads = [past for past in since if past.why in LOADS and past.file_list]
         read = [
@@ -119,9 +123,9 @@ class WindowReplay(ReplayKind):
         ]
         swapped = promoted_works(works, state, read, whole=columns.tagged)
         if not swapped and loads:
-            raise again_refused(aside, f"entry {loads[0].number}")
+            raise range_loaded_again(isolated, f"entry {loads[0].number}")
         if not swapped:
-            raise never_loaded(aside)
+            raise never_loaded(isolated)
         zone, time = dataflow.window.zone, dataflow.window.time_entry
         name = time.name if time else WindowSlice.name
         slice_ = WindowSlice(swapped, zone, dataflow.window.default_grid.text, name, makes_room=True)
@@ -130,7 +134,7 @@ class WindowReplay(ReplayKind):
         stays = [
             f"rows of {describe_works(staying_works, zone)} stay as they are where runs have loaded them since, or are still to load them"
         ]
-        amount = f"rows of {pluralize(len(swapped), 'work unit')} ({aside.words})"
+        amount = f"rows of {pluralize(len(swapped), 'work unit')} ({isolated.words})"
 
         def where(rows: DataFrame) -> Predicate:
             return columns.where(swapped, rows)

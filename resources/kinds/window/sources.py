@@ -56,7 +56,7 @@ class AskedWindows:
         self.ranged = dataflow.source.window_support.by_range or dataflow.window.time_entry is None
 
     @property
-    def remarks(self) -> Sequence[str]:
+    def warnings(self) -> Sequence[str]:
         """What the source has to say of what was read."""
         return self._source.remarks if isinstance(self._source, HasRemarks) else ()
 
@@ -96,7 +96,7 @@ class AskedWindows:
         source = at_version(self._source, slice_.version if slice_ else None)
         return source.read(spark, extents(works), pinned)
 
-    def lacking(self, spark: SparkSession, pinned: str) -> Sequence[LackingColumn]:
+    def missing_columns(self, spark: SparkSession, pinned: str) -> Sequence[LackingColumn]:
         """Return the pinned columns that the source does not have, of the rows that were read last."""
         return self._source.lacking(spark, pinned) if isinstance(self._source, TellsLacking) else ()
 
@@ -132,7 +132,7 @@ class FolderWindows:
         self.ranged = False
 
     @property
-    def remarks(self) -> Sequence[str]:
+    def warnings(self) -> Sequence[str]:
         """What the source has to say of the files."""
         return self._source.remarks
 
@@ -255,7 +255,9 @@ class FolderWindows:
         listed = slice_.files if slice_ and slice_.files else {}
         return self._source.read(spark, [file for work in works for file in listed[work.key]], pinned)
 
-    def lacking(self, spark: SparkSession, slice_: WindowSlice, pinned: str) -> Sequence[LackingColumn]:
+    def missing_columns(
+        self, spark: SparkSession, slice_: WindowSlice, pinned: str
+    ) -> Sequence[LackingColumn]:
         """Those that some of the folders' files do not have."""
         return self._source.lacking(spark, slice_.source_files, pinned)
 

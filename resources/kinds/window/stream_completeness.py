@@ -12,7 +12,7 @@ from partitions.stream.completeness import complete_up_to
 from partitions.stream.definition import StreamWatermark
 from partitions.stream.state import StreamState
 from partitions.window.definition import WindowWatermark
-from resources.loop.entries import claimed
+from resources.loop.entries import required_commit
 from resources.tables.contract.table import Table
 from resources.watermarks.entry import Entry
 from resources.watermarks.log import WatermarkLog
@@ -69,7 +69,7 @@ def find_waits(
 
 def _holds_loaded(table: Table, entry: Entry) -> bool:
     """Whether a table still has the rows that count as loaded: what lies below the watermark is not complete in a table that was put back."""
-    if (loaded := claimed(entry)) is None:
+    if (loaded := required_commit(entry)) is None:
         return True
     head = table.head(loaded, entry.app_id)
     return (

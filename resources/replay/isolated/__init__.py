@@ -1,1 +1,4 @@
-"""Replays that stand aside: a range in a table of its own, until it is promoted or dropped (docs/reference/replay.md, Isolated)."""
+"""Isolated replays: a range in a table of its own, until it is promoted or dropped.
+
+See docs/reference/replay.md.
+"""

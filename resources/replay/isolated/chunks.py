@@ -1,4 +1,7 @@
-"""The chunks of a replay aside, and which of them are done: of a column its bounds and its state tell, else they are stored beside its log."""
+"""The chunks of an isolated replay, and which are done.
+
+A column's chunks follow from its bounds and its state; other chunks are stored beside the replay's log.
+"""
 
 from __future__ import annotations
 
@@ -7,82 +10,86 @@ from typing import Any
 
 from partitions.replay.chunks import chunks_above
 from resources.replay.chunks import ReplayChunk
-from resources.replay.isolated.standing import Aside, is_marked
+from resources.replay.isolated.standing import IsolatedReplay, is_marked
 from resources.watermarks.entry import StoredRecord, read_record
 from resources.watermarks.log import WatermarkLog
 
 _FOLDER, _NAME = "chunks", "chunks.json"
 _DONE = "chunks_done"
-_MOST = 10_000_000
+_MAX_CHUNKS = 10_000_000
 
 
-class Parts(StoredRecord):
+class StoredChunks(StoredRecord):
     """The chunks of a replay as they are stored.
 
     Attributes:
-        chunks: in order.
-        warnings: what there is to say of them, such as which files are gone at the source.
+        chunks: the chunks, in order.
+        warnings: warnings about the range, such as files that are missing at the source.
     """
 
     chunks: tuple[ReplayChunk, ...] = ()
     warnings: tuple[str, ...] = ()
 
 
-def put_parts(log: WatermarkLog, aside: Aside, parts: Parts) -> None:
-    """Store the chunks of a replay that has just begun; those that are stored stay."""
-    log.put_object(aside.log, _FOLDER, _NAME, parts.to_bytes())
+def put_chunks(log: WatermarkLog, isolated: IsolatedReplay, parts: StoredChunks) -> None:
+    """Store the chunks of a new replay; chunks that are already stored stay."""
+    log.put_object(isolated.log, _FOLDER, _NAME, parts.to_bytes())
 
 
-def stored_parts(log: WatermarkLog, aside: Aside) -> Parts | None:
-    """Return what is stored; None as long as nothing is."""
-    data = log.get_object(aside.log, _FOLDER, _NAME)
-    what = f"chunks of the replay of {aside.dataflow} into {aside.table}"
-    return None if data is None else read_record(Parts, data, what)
+def stored_chunks(log: WatermarkLog, isolated: IsolatedReplay) -> StoredChunks | None:
+    """Return the stored chunks; None if none are stored yet."""
+    data = log.get_object(isolated.log, _FOLDER, _NAME)
+    what = f"chunks of the replay of {isolated.dataflow} into {isolated.table}"
+    return None if data is None else read_record(StoredChunks, data, what)
 
 
-def chunks_of(log: WatermarkLog, aside: Aside) -> tuple[ReplayChunk, ...]:
-    """Return all chunks, in order; none as long as it is not known which there are."""
-    if aside.column is None:
-        return (stored_parts(log, aside) or Parts()).chunks
-    return tuple(ReplayChunk.of(chunk.lower, chunk.upper) for chunk in aside.column_chunks)
+def chunks_of(log: WatermarkLog, isolated: IsolatedReplay) -> tuple[ReplayChunk, ...]:
+    """Return all chunks, in order; none while they are not known yet."""
+    if isolated.column is None:
+        return (stored_chunks(log, isolated) or StoredChunks()).chunks
+    return tuple(ReplayChunk.of(chunk.lower, chunk.upper) for chunk in isolated.column_chunks)
 
 
-def remaining_chunks(log: WatermarkLog, aside: Aside) -> tuple[ReplayChunk, ...]:
-    """Return the chunks that are still to be read: of a column those that end above the newest one with rows, since nothing tells of empty ones."""
-    if is_marked(log, aside, "complete"):
+def remaining_chunks(log: WatermarkLog, isolated: IsolatedReplay) -> tuple[ReplayChunk, ...]:
+    """Return the chunks that are still to be read.
+
+    For a column these are the chunks that end above the newest one with rows, since nothing records empty
+    ones.
+    """
+    if is_marked(log, isolated, "complete"):
         return ()
-    known = chunks_of(log, aside)
-    if aside.column is None:
-        done = set(log.names(aside.log, _DONE, _MOST))
-        return tuple(chunk for number, chunk in enumerate(known) if _done(number) not in done)
-    newest = log.newest(aside.log)
-    left = chunks_above(aside.column_chunks, newest.state() if newest else None)
-    return known[len(known) - len(left) :]
+    chunks = chunks_of(log, isolated)
+    if isolated.column is None:
+        done = set(log.names(isolated.log, _DONE, _MAX_CHUNKS))
+        return tuple(chunk for number, chunk in enumerate(chunks) if _done(number) not in done)
+    newest = log.newest(isolated.log)
+    remaining_column_chunks = chunks_above(isolated.column_chunks, newest.state() if newest else None)
+    return chunks[len(chunks) - len(remaining_column_chunks) :]
 
 
-def note_done(log: WatermarkLog, aside: Aside, number: int) -> None:
-    """Note that a chunk is done; of columns the state says it."""
-    if aside.column is None:
-        log.put_object(aside.log, _DONE, _done(number), b"")
+def note_done(log: WatermarkLog, isolated: IsolatedReplay, number: int) -> None:
+    """Record that a chunk is done; for a column its state records it."""
+    if isolated.column is None:
+        log.put_object(isolated.log, _DONE, _done(number), b"")
 
 
-def first_missing(log: WatermarkLog, aside: Aside) -> str:
+def first_missing(log: WatermarkLog, isolated: IsolatedReplay) -> str:
     """Return the first chunk that is not done, for people."""
-    left = remaining_chunks(log, aside) or chunks_of(log, aside)[-1:]
-    return left[0].words if left else "1"
+    remaining_ = remaining_chunks(log, isolated) or chunks_of(log, isolated)[-1:]
+    return remaining_[0].words if remaining_ else "1"
 
 
-def aside_json(log: WatermarkLog, aside: Aside) -> dict[str, Any]:
+def isolated_json(log: WatermarkLog, isolated: IsolatedReplay) -> dict[str, Any]:
     """Return a replay in the public JSON form (docs/reference/cli.md)."""
-    bounds = json.loads(aside.range)
-    known = chunks_of(log, aside)
+    bounds = json.loads(isolated.range)
+    chunks = chunks_of(log, isolated)
     return {
-        "table": aside.table,
+        "table": isolated.table,
         "lower": bounds["lower"],
         "upper": bounds["upper"],
-        "chunks": len(known),
-        "done": len(known) - len(remaining_chunks(log, aside)),
-        "complete": is_marked(log, aside, "complete"),
+        "chunks": len(chunks),
+        "done": len(chunks) - len(remaining_chunks(log, isolated)),
+        "complete": is_marked(log, isolated, "complete"),
     }
 
 

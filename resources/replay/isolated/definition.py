@@ -1,4 +1,7 @@
-"""Whether a dataflow is still defined as when a replay of it began: else the rows aside are those of another definition (docs/reference/replay.md, Isolated)."""
+"""The check that a dataflow's definition has not changed since its isolated replay began.
+
+See docs/reference/replay.md.
+"""
 
 from __future__ import annotations
 
@@ -7,25 +10,25 @@ from typing import Any
 from partitions.dataflow import Dataflow
 from partitions.errors import NeedsDecision
 from resources.loop.definition_guard import definition_of
-from resources.replay.isolated.standing import Aside, drop_command, replay_command
+from resources.replay.isolated.standing import IsolatedReplay, drop_command, replay_command
 
 _LAYOUT = ("partition_by",)
 """What says where rows lie, not which they are."""
 
 
 def definition_of_rows(dataflow: Dataflow) -> dict[str, Any]:
-    """Return what decides which rows a replay has: source, watermark, load, keys, transforms."""
+    """Return the parts of a definition that decide which rows a replay has: source, load, keys, transforms."""
     return {key: value for key, value in definition_of(dataflow).items() if key not in _LAYOUT}
 
 
-def check_defined_so(dataflow: Dataflow, aside: Aside) -> None:
-    """Raise NeedsDecision (code ``definition_changed``) if the definition is another one since a replay began."""
-    before, now = aside.definition, definition_of_rows(dataflow)
+def check_same_definition(dataflow: Dataflow, isolated: IsolatedReplay) -> None:
+    """Raise NeedsDecision (code ``definition_changed``) if the definition has changed since a replay began."""
+    before, now = isolated.definition, definition_of_rows(dataflow)
     changed = sorted(key for key in {*before, *now} if before.get(key) != now.get(key))
     if changed:
         raise NeedsDecision(
-            f"dataflow {dataflow.name}: expected the definition that the replay into {aside.table} began with, found another ({', '.join(changed)}): the rows there"
+            f"dataflow {dataflow.name}: expected the definition that the replay into {isolated.table} began with, found another ({', '.join(changed)}): the rows there"
             " are of the old one. Drop it, and replay again; or put the old definition back",
             code="definition_changed",
-            choices=(drop_command(aside), replay_command(aside)),
+            choices=(drop_command(isolated), replay_command(isolated)),
         )

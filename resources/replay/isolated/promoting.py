@@ -1,8 +1,11 @@
-"""Promote: the rows of a replay aside take the place of the live table's, in one commit under the live flow's next number (docs/reference/replay.md, Isolated).
+"""Promote: swap an isolated replay's rows into the live table, in one commit.
 
-The steps are those of the protocol (docs/explanation/protocol.md): intent, write, verify, entry. The intent's id is the replay's own for that number, so
-its entry tells whether the replay is promoted, whoever died when. A run that finds the intent ends it, as a decision would; the same command
-then takes the next number, or only removes what is left aside.
+The commit takes the live dataflow's next number. The steps are those of the protocol
+(docs/explanation/protocol.md): intent, write, verify, entry. The intent's id is derived from the replay's,
+so its entry shows whether the replay is promoted, whoever died when. A run that finds the intent ends it,
+as a decision would; the same command then takes the next number, or only removes the isolated table.
+
+See docs/reference/replay.md.
 """
 
 from __future__ import annotations
@@ -31,21 +34,21 @@ from resources.dialects.spark import SPARK
 from resources.loop.appending import append_loaded, follow_up
 from resources.loop.context import RunContext
 from resources.loop.definition_guard import check_definition, definition_of
-from resources.loop.entries import claimed
-from resources.loop.giving_up import close, drop, give_up
+from resources.loop.entries import required_commit
+from resources.loop.giving_up import close_intent, drop_decision, give_up
 from resources.loop.holder_wait import abandoned_intent
 from resources.loop.intents import first_loads, holding, put_intent
 from resources.loop.verifying import check_log, find_commit, guarded_head, verified_commit
 from resources.outcome import Observer, Step
 from resources.platform.opener import Opener
 from resources.replay.isolated.chunks import chunks_of, first_missing
-from resources.replay.isolated.definition import check_defined_so
+from resources.replay.isolated.definition import check_same_definition
 from resources.replay.isolated.refusals import without_chunks
-from resources.replay.isolated.removing import remove
+from resources.replay.isolated.removing import remove_replay
 from resources.replay.isolated.standing import (
-    Aside,
+    IsolatedReplay,
     drop_command,
-    find_aside,
+    find_replay,
     is_marked,
     mark,
     replay_command,
@@ -71,32 +74,32 @@ _MOST_ENTRIES = 1_000_000
 
 @dataclass(frozen=True)
 class Promoted:
-    """What a promote has done.
+    """The result of a promote.
 
     Attributes:
-        entry: of the live log.
-        aside: that was promoted; it is gone.
+        entry: the entry in the live log.
+        isolated: the promoted replay, which is removed.
     """
 
     entry: Entry
-    aside: Aside
+    isolated: IsolatedReplay
 
 
 def preview_promote(platform: Opener, dataflow: Dataflow, table: str) -> tuple[str, ...]:
-    """Return what a promote would do, in sentences. Changes nothing, starts no Spark.
+    """Describe a promote in sentences. Changes nothing, starts no Spark.
 
     Raises:
-        ConfigurationError, NeedsDecision: as :func:`promote`.
+        ConfigurationError, NeedsDecision: as :func:`promote_replay`.
     """
     log = platform.log
-    aside = find_aside(log, dataflow.name, table)
+    isolated = find_replay(log, dataflow.name, table)
     entry = log.newest(dataflow.name)
-    if promoted_entry(log, aside, entry) is not None:
+    if promoted_entry(log, isolated, entry) is not None:
         return (f"it is promoted already; table {table} and its log are removed",)
-    swap, _ = _checked(platform, dataflow, aside, entry)
-    standing = find_table(platform.lake.child(aside.table))
+    swap, _ = _checked_swap(platform, dataflow, isolated, entry)
+    replay_table = find_table(platform.lake.child(isolated.table))
     lines = [
-        f"{swap.amount} go from {dataflow.table}, and {'at most ' if swap.stays else ''}{pluralize(standing.contents.count_rows(), 'row')} of {table} come, in one commit",
+        f"{swap.amount} go from {dataflow.table}, and {'at most ' if swap.stays else ''}{pluralize(replay_table.contents.count_rows(), 'row')} of {table} come, in one commit",
         "rows outside of the range stay, and so does the watermark",
         *swap.stays,
         f"then table {table} and its log are removed",
@@ -109,7 +112,7 @@ def preview_promote(platform: Opener, dataflow: Dataflow, table: str) -> tuple[s
     return tuple(lines)
 
 
-def promote(
+def promote_replay(
     platform: Opener,
     dataflow: Dataflow,
     table: str,
@@ -121,201 +124,221 @@ def promote(
     observer: Observer = lambda step, line: None,
     **patience: Any,
 ) -> Promoted:
-    """Swap a replay's rows in, or end the promote of a process that died.
+    """Swap a replay's rows in, or finish the promote of a process that died.
 
     Args:
         platform: the resources.
-        dataflow: the live one.
-        table: of the replay.
-        reason: of the operator; stays in the log.
+        dataflow: the live dataflow.
+        table: the replay's table.
+        reason: the operator's reason; stays in the log.
         now: the clock, aware.
-        run_id: Dagster's, if it runs there.
+        run_id: Dagster's run id, if the run is Dagster's.
         job_id: Dagster's job.
-        observer: hears of every step.
-        patience: attributes of :class:`Patience`, with a live run.
+        observer: is called at each step.
+        patience: attributes of :class:`resources.loop.holder_wait.HolderPolicy`, for a live run.
 
     Raises:
         ConfigurationError: there is no such replay, or no reason.
-        NeedsDecision: the replay is unfinished, another promote can no longer be told from it, or state and table do not belong together.
-        Held: a run works on the dataflow, or on the replay, and the patience is at its end.
+        NeedsDecision: the replay is unfinished, it is unknown whether it was promoted before, or state and
+            table do not match.
+        Held: a run still works on the dataflow or on the replay.
         Conflict: a run was faster.
-        TargetError: the write failed; nothing is lost, and the same command goes on.
+        TargetError: the write failed; nothing is lost, and the same command continues.
     """
     if not reason.strip():
         raise ConfigurationError(
             f"dataflow {dataflow.name}: expected a reason, which stays in the log, found none"
         )
     log = platform.log
-    aside = find_aside(log, dataflow.name, table)
+    isolated = find_replay(log, dataflow.name, table)
     loop = platform.loop(dataflow, now, run_id=run_id, job_id=job_id, observer=observer, **patience)
     run = loop.context
-    entry, intent = abandoned_intent(run, log.newest(dataflow.name), loop.patience)
+    entry, intent = abandoned_intent(run, log.newest(dataflow.name), loop.holder_policy)
     if intent is not None:
-        ended = f"a run that died had begun it; ended for a promote: {reason}"
-        entry = drop(run, entry, intent) if intent.is_decision else close(run, entry, intent, ended)
-    done = promoted_entry(log, aside, entry)
-    if done is None:
+        reason_of_end = f"a run that died had begun it; ended for a promote: {reason}"
+        entry = (
+            drop_decision(run, entry, intent)
+            if intent.is_decision
+            else close_intent(run, entry, intent, reason_of_end)
+        )
+    promoted = promoted_entry(log, isolated, entry)
+    if promoted is None:
         check_definition(dataflow, entry, log)
-        swap, version = _checked(platform, dataflow, aside, entry)
+        swap, version = _checked_swap(platform, dataflow, isolated, entry)
         # It is finished, but may be at work still: its last chunks, if they were empty, are looked at again.
-        standing = platform.loop(aside.of(dataflow), now, **patience)
-        abandoned_intent(standing.context, log.newest(aside.log), standing.patience)
-        rows = _Rows(find_table(platform.lake.child(aside.table)), version)
-        done = _swap(run, aside, rows, entry, swap, reason)
-    remove(platform, dataflow, aside, observer)
-    return Promoted(done, aside)
+        replay_loop = platform.loop(isolated.loading_dataflow(dataflow), now, **patience)
+        abandoned_intent(replay_loop.context, log.newest(isolated.log), replay_loop.holder_policy)
+        rows = _ReplayRows(find_table(platform.lake.child(isolated.table)), version)
+        promoted = _swap(run, isolated, rows, entry, swap, reason)
+    remove_replay(platform, dataflow, isolated, observer)
+    return Promoted(promoted, isolated)
 
 
-def promoted_entry(log: WatermarkLog, aside: Aside, newest: Entry | None) -> Entry | None:
-    """Return the entry that promoted a replay; None if none has.
+def promoted_entry(log: WatermarkLog, isolated: IsolatedReplay, newest: Entry | None) -> Entry | None:
+    """Return the entry that promoted a replay; None if there is none.
 
     Raises:
-        NeedsDecision: code ``promote_unknown``: one was begun, and the log is too short to tell.
+        NeedsDecision: code ``promote_unknown``: a promote was begun, and the log no longer shows whether
+            it was committed.
     """
-    if newest is None or not is_marked(log, aside, "promoting"):
+    if newest is None or not is_marked(log, isolated, "promoting"):
         return None
-    for entry in _since(log, aside):
-        if entry.why == "promote" and entry.id == aside.intent_id(entry.number):
+    for entry in _since(log, isolated):
+        if entry.why == "promote" and entry.id == isolated.intent_id(entry.number):
             return entry
-    if log.floor(aside.dataflow) > aside.number:
+    if log.floor(isolated.dataflow) > isolated.number:
         raise NeedsDecision(
-            f"dataflow {aside.dataflow}: a promote of {aside.table} was begun, and entries since then were removed from the log, so that nothing tells"
+            f"dataflow {isolated.dataflow}: a promote of {isolated.table} was begun, and entries since then were removed from the log, so that nothing tells"
             " whether it was done. Compare the two tables. If the rows are not there, replay into another table",
             code="promote_unknown",
-            choices=(drop_command(aside), replay_command(aside)),
+            choices=(drop_command(isolated), replay_command(isolated)),
         )
     return None
 
 
-def _since(log: WatermarkLog, aside: Aside) -> list[Entry]:
-    """The live entries since a replay began, newest first."""
-    found = []
-    for entry in log.history(aside.dataflow, _MOST_ENTRIES):
-        if entry.number <= aside.number:
+def _since(log: WatermarkLog, isolated: IsolatedReplay) -> list[Entry]:
+    """Return the live entries since a replay began, newest first."""
+    entries = []
+    for entry in log.history(isolated.dataflow, _MOST_ENTRIES):
+        if entry.number <= isolated.number:
             break
-        found.append(entry)
-    return found
+        entries.append(entry)
+    return entries
 
 
 @dataclass(frozen=True)
-class _Rows:
-    """The rows of a replay, as they were when it was found to be whole: what becomes of its table then puts no other ones in the live table.
+class _ReplayRows:
+    """The rows of a complete replay, at the version that was checked.
+
+    Later changes of its table put no other rows into the live table.
 
     Attributes:
-        table: aside.
-        version: None: no chunk has had a row, and there may be no table.
+        table: the isolated table.
+        version: its version; None if no chunk had rows, in which case there may be no table.
     """
 
     table: Table
     version: Version | None
 
     def read(self, run: RunContext[Any], where: Predicate = EVERYTHING) -> DataFrame:
-        """Rows with the columns of the table aside; without one none, with those of the live table."""
+        """Return the rows; without a version, no rows with the live table's columns."""
         if self.version is None:
             return run.table.contents.read(run.spark, run.table.contents.newest_version()).limit(0)
         return self.table.contents.read(run.spark, self.version, where)
 
 
-def _checked(
-    platform: Opener, dataflow: Dataflow, aside: Aside, entry: Entry | None
+def _checked_swap(
+    platform: Opener, dataflow: Dataflow, isolated: IsolatedReplay, entry: Entry | None
 ) -> tuple[Swap, Version | None]:
-    """Return what a promote swaps, and the version of the table aside that it reads.
+    """Return what a promote swaps, and the version of the isolated table that it reads.
 
     Raises:
         NeedsDecision: the replay cannot be promoted as it is.
     """
     log = platform.log
-    _check_stands(log, aside)
-    check_defined_so(dataflow, aside)
-    if not chunks_of(log, aside):
-        raise without_chunks(aside)
-    version = check_unchanged(platform, dataflow, aside)
-    swap = platform.replay(dataflow, aside.options, aside.began).swap(aside, entry, _since(log, aside))
+    _check_complete(log, isolated)
+    check_same_definition(dataflow, isolated)
+    if not chunks_of(log, isolated):
+        raise without_chunks(isolated)
+    version = check_unchanged(platform, dataflow, isolated)
+    swap = platform.replay(dataflow, isolated.options, isolated.began).swap(
+        isolated, entry, _since(log, isolated)
+    )
     # Once more: a drop marks the replay before it removes anything, so what was found here was not half removed.
-    _check_stands(log, aside)
+    _check_complete(log, isolated)
     return swap, version
 
 
-def _check_stands(log: WatermarkLog, aside: Aside) -> None:
-    """Raise NeedsDecision if a replay is not finished, or is being dropped."""
-    if is_marked(log, aside, "dropping"):
+def _check_complete(log: WatermarkLog, isolated: IsolatedReplay) -> None:
+    """Raise NeedsDecision if a replay is not complete, or is being dropped."""
+    if is_marked(log, isolated, "dropping"):
         raise NeedsDecision(
-            f"dataflow {aside.dataflow}: a drop of {aside.table} was begun, and its rows may be gone. End it",
+            f"dataflow {isolated.dataflow}: a drop of {isolated.table} was begun, and its rows may be gone. End it",
             code="replay_dropping",
-            choices=(drop_command(aside),),
+            choices=(drop_command(isolated),),
         )
-    if not is_marked(log, aside, "complete"):
+    if not is_marked(log, isolated, "complete"):
         raise NeedsDecision(
-            f"dataflow {aside.dataflow}: the replay of {aside.words} into {aside.table} is not finished: chunk {first_missing(log, aside)} is missing. Go on with it,"
+            f"dataflow {isolated.dataflow}: the replay of {isolated.words} into {isolated.table} is not finished: chunk {first_missing(log, isolated)} is missing. Go on with it,"
             " or drop it",
             code="replay_unfinished",
-            choices=(replay_command(aside), drop_command(aside)),
+            choices=(replay_command(isolated), drop_command(isolated)),
         )
 
 
 def _swap(
-    run: RunContext[Any], aside: Aside, rows: _Rows, entry: Entry | None, swap: Swap, reason: str
+    run: RunContext[Any],
+    isolated: IsolatedReplay,
+    rows: _ReplayRows,
+    entry: Entry | None,
+    swap: Swap,
+    reason: str,
 ) -> Entry:
-    """Take the next number of the live log for the swap."""
+    """Commit the swap under the next number of the live log; return its entry."""
     log = run.log
     head = guarded_head(run, entry)
     follow_up(run, entry)
-    intent = _intent(run, aside, entry, swap, head.version, reason)
+    intent = _intent(run, isolated, entry, swap, head.version, reason)
     # Before the intent: whoever finds the promote's entry gone knows that there may have been one.
-    mark(log, aside, "promoting")
-    put_intent(run, intent, f"{aside.words} of {aside.table}")
+    mark(log, isolated, "promoting")
+    put_intent(run, intent, f"{isolated.words} of {isolated.table}")
     with holding(run, intent):
         try:
             retry_conflicts(lambda: _write(run, rows, intent, entry, swap))
         except Exception as error:  # noqa: BLE001 - raised there, unless the write has landed all the same
-            _ended(run, intent, entry, error)
+            _check_failed_write(run, intent, entry, error)
         run.notify(Step.WRITTEN, f"slice {intent.number} written")
         tagged = verified_commit(run, entry, intent)
         if tagged.owner != intent.id:
             raise Conflict(
-                f"dataflow {run.name}: number {intent.number} was given up by another run while {aside.table} was promoted. Nothing was changed; promote"
+                f"dataflow {run.name}: number {intent.number} was given up by another run while {isolated.table} was promoted. Nothing was changed; promote"
                 " it again"
             )
         run.notify(Step.VERIFIED, f"slice {intent.number} is version {tagged.version} of the table")
         check_log(run, intent)
         appended, commit = append_loaded(run, entry, intent, tagged)
-        run.notify(Step.APPENDED, f"slice {intent.number}: {pluralize(commit.rows, 'row')} of {aside.table}")
+        run.notify(
+            Step.APPENDED, f"slice {intent.number}: {pluralize(commit.rows, 'row')} of {isolated.table}"
+        )
     return appended
 
 
-def _write(run: RunContext[Any], rows: _Rows, intent: Intent, entry: Entry | None, swap: Swap) -> None:
-    tag = Tag(intent.app_id, intent.number, intent.id, after=claimed(entry))
+def _write(run: RunContext[Any], rows: _ReplayRows, intent: Intent, entry: Entry | None, swap: Swap) -> None:
+    tag = Tag(intent.app_id, intent.number, intent.id, after=required_commit(entry))
     where = swap.where(rows.read(run))
     run.table.write(
-        _coming(run, rows, where), Replace(where), tag, intent.watermark, base=intent.table_version
+        _rows_to_insert(run, rows, where), Replace(where), tag, intent.watermark, base=intent.table_version
     )
 
 
-def _ended(run: RunContext[Any], intent: Intent, entry: Entry | None, error: Exception) -> None:
-    """Return if a write that failed has landed all the same; else give its number up where trying again would not help, and raise why."""
+def _check_failed_write(run: RunContext[Any], intent: Intent, entry: Entry | None, error: Exception) -> None:
+    """Return if a failed write was committed all the same; else raise its error.
+
+    The number is given up if trying again cannot help.
+    """
     from pyspark.errors import AnalysisException
 
     if find_commit(run, entry, intent) is not None:
         return
-    said = f"dataflow {run.name}: the promote into {run.dataflow.table} failed: {root_cause(error).rstrip(' .;')}"
+    failure = f"dataflow {run.name}: the promote into {run.dataflow.table} failed: {root_cause(error).rstrip(' .;')}"
     if isinstance(error, AnalysisException | RowsRefused):
-        if give_up(run, entry, intent, said) is None:
+        if give_up(run, entry, intent, failure) is None:
             return
         raise TargetError(
-            f"{said}. The live table is as it was. Replay again with the definition as it is"
+            f"{failure}. The live table is as it was. Replay again with the definition as it is"
         ) from error
     if isinstance(error, StrandlineError):
         raise error
-    raise TargetError(f"{said}. Nothing is lost: promote it again") from error
+    raise TargetError(f"{failure}. Nothing is lost: promote it again") from error
 
 
-def _coming(run: RunContext[Any], aside: _Rows, where: Predicate) -> DataFrame:
-    """The rows aside that come: of the range, and of no key that the live table holds outside of what goes."""
+def _rows_to_insert(run: RunContext[Any], isolated: _ReplayRows, where: Predicate) -> DataFrame:
+    """Return the replay's rows in the range, without keys that the live table holds outside of it."""
     from pyspark.sql import functions as F
 
     spark, target = run.spark, run.dataflow.target
-    rows = aside.read(run, where).where(predicate_sql(where, SPARK))
-    if target.shared and aside.version is not None:
+    rows = isolated.read(run, where).where(predicate_sql(where, SPARK))
+    if target.shared and isolated.version is not None:
         rows = rows.withColumn(DATAFLOW_COLUMN, F.lit(run.name))
     if not target.merge_keys or not run.table.exists():
         return rows
@@ -328,18 +351,18 @@ def _coming(run: RunContext[Any], aside: _Rows, where: Predicate) -> DataFrame:
 
 def _intent(
     run: RunContext[Any],
-    aside: Aside,
+    isolated: IsolatedReplay,
     entry: Entry | None,
     swap: Swap,
     version: Version | None,
     reason: str,
 ) -> Intent:
-    """The intent of the next number. The watermark stays."""
+    """Return the intent of the next number. The watermark stays."""
     number = entry.number + 1 if entry else 1
-    pinned = (entry and entry.pinned) or _pinned(run, aside)
+    pinned = (entry and entry.pinned) or _pinned(run, isolated)
     before, size = entry.watermark if entry else "{}", swap.slice.size
     return Intent(
-        id=aside.intent_id(number),
+        id=isolated.intent_id(number),
         number=number,
         dataflow=run.name,
         kind=run.dataflow.kind,
@@ -354,7 +377,9 @@ def _intent(
         fingerprint=fingerprint(run.dataflow),
         pinned=pinned,
         file_list=run.log.put_list(
-            run.name, f"{number:010d}-{aside.intent_id(number)}", run.kind.stored_slices.to_rows(swap.slice)
+            run.name,
+            f"{number:010d}-{isolated.intent_id(number)}",
+            run.kind.stored_slices.to_rows(swap.slice),
         ),
         files=size.files,
         work_units=size.work_units,
@@ -368,17 +393,17 @@ def _intent(
     )
 
 
-def _pinned(run: RunContext[Any], aside: Aside) -> str:
-    """The name of the schema that the replay was read with, kept beside the live log.
+def _pinned(run: RunContext[Any], isolated: IsolatedReplay) -> str:
+    """Return the name of the schema that the replay was read with, stored beside the live log.
 
     Raises:
-        NeedsDecision: code ``nothing_to_promote``: it has no row, and the live table is not there.
+        NeedsDecision: code ``nothing_to_promote``: it has no row, and the live table does not exist.
     """
-    standing = run.log.newest(aside.log)
-    if standing is None or standing.pinned is None:
+    newest = run.log.newest(isolated.log)
+    if newest is None or newest.pinned is None:
         raise NeedsDecision(
-            f"dataflow {run.name}: expected rows in {aside.table}, or a live table that a promote deletes some of, found neither. Drop it",
+            f"dataflow {run.name}: expected rows in {isolated.table}, or a live table that a promote deletes some of, found neither. Drop it",
             code="nothing_to_promote",
-            choices=(drop_command(aside),),
+            choices=(drop_command(isolated),),
         )
-    return run.log.put_schema(run.name, run.log.get_schema(standing.pinned))
+    return run.log.put_schema(run.name, run.log.get_schema(newest.pinned))

@@ -1,73 +1,76 @@
-"""Why a replay aside cannot be promoted as it is; each error has the ways on (docs/reference/replay.md, Isolated)."""
+"""The errors for isolated replays that cannot be promoted; each names the remedies.
+
+See docs/reference/replay.md.
+"""
 
 from __future__ import annotations
 
 from partitions.errors import NeedsDecision
-from resources.replay.isolated.standing import Aside, drop_command, replay_command
+from resources.replay.isolated.standing import IsolatedReplay, drop_command, replay_command
 from resources.watermarks.entry import Entry
 
 
-def never_loaded(aside: Aside) -> NeedsDecision:
-    """The error if the next run loads all that the replay has read."""
+def never_loaded(isolated: IsolatedReplay) -> NeedsDecision:
+    """Return the error if the next run loads all rows of the replay."""
     return NeedsDecision(
-        f"dataflow {aside.dataflow}: expected rows of {aside.words} at or below the watermark, found none: the next run loads every row of {aside.table}, and would"
+        f"dataflow {isolated.dataflow}: expected rows of {isolated.words} at or below the watermark, found none: the next run loads every row of {isolated.table}, and would"
         " add it once more. Run it, and drop the replay",
         code="nothing_loaded",
-        choices=(f"strandline run {aside.dataflow}", drop_command(aside)),
+        choices=(f"strandline run {isolated.dataflow}", drop_command(isolated)),
     )
 
 
-def without_chunks(aside: Aside) -> NeedsDecision:
-    """The error if nothing lay in the range when the replay began."""
+def without_chunks(isolated: IsolatedReplay) -> NeedsDecision:
+    """Return the error if the range was empty when the replay began."""
     return NeedsDecision(
-        f"dataflow {aside.dataflow}: expected chunks of {aside.words} in the replay into {aside.table}, found none: the source had nothing in this range when the replay"
+        f"dataflow {isolated.dataflow}: expected chunks of {isolated.words} in the replay into {isolated.table}, found none: the source had nothing in this range when the replay"
         " began. Drop it, and replay a range that has some",
         code="nothing_to_promote",
-        choices=(drop_command(aside),),
+        choices=(drop_command(isolated),),
     )
 
 
-def again_refused(aside: Aside, what: str) -> NeedsDecision:
-    """The error if rows of the range may be newer in the live table."""
+def range_loaded_again(isolated: IsolatedReplay, what: str) -> NeedsDecision:
+    """Return the error if the live table may hold newer rows of the range."""
     return NeedsDecision(
-        f"dataflow {aside.dataflow}: {what} has loaded or replaced rows of {aside.words} again since the replay into {aside.table} began, and a promote would put older"
+        f"dataflow {isolated.dataflow}: {what} has loaded or replaced rows of {isolated.words} again since the replay into {isolated.table} began, and a promote would put older"
         " ones in their place. Drop it, and replay again; or end the range below what runs read again",
         code="range_loaded_again",
-        choices=(drop_command(aside), replay_command(aside)),
+        choices=(drop_command(isolated), replay_command(isolated)),
     )
 
 
-def moved_refused(aside: Aside, entry: Entry) -> NeedsDecision:
-    """The error if a decision has moved the watermark beyond rows that the replay has read and no run has."""
+def watermark_moved(isolated: IsolatedReplay, entry: Entry) -> NeedsDecision:
+    """Return the error if a decision has moved the watermark past rows that only the replay has read."""
     return NeedsDecision(
-        f"dataflow {aside.dataflow}: entry {entry.number} ({entry.why}) has moved the watermark since the replay into {aside.table} began, so nothing tells which"
-        f" rows of {aside.words} runs have loaded since. Drop it, and replay again; or end the range where the watermark stood",
+        f"dataflow {isolated.dataflow}: entry {entry.number} ({entry.why}) has moved the watermark since the replay into {isolated.table} began, so nothing tells which"
+        f" rows of {isolated.words} runs have loaded since. Drop it, and replay again; or end the range where the watermark stood",
         code="range_loaded_again",
-        choices=(drop_command(aside), replay_command(aside)),
+        choices=(drop_command(isolated), replay_command(isolated)),
     )
 
 
-def stopped(aside: Aside) -> NeedsDecision:
-    """The error of a replay that ends while it is read."""
+def dropped_while_read(isolated: IsolatedReplay) -> NeedsDecision:
+    """Return the error for a replay that was dropped or promoted while it was read."""
     return NeedsDecision(
-        f"dataflow {aside.dataflow}: the replay into {aside.table} was dropped or promoted while it was read. Replay again if its rows are needed",
+        f"dataflow {isolated.dataflow}: the replay into {isolated.table} was dropped or promoted while it was read. Replay again if its rows are needed",
         code="replay_dropping",
-        choices=(replay_command(aside),),
+        choices=(replay_command(isolated),),
     )
 
 
-def changed_aside(aside: Aside, error: NeedsDecision) -> NeedsDecision:
-    """The error if the table aside is no longer what the replay has made."""
+def table_changed(isolated: IsolatedReplay, error: NeedsDecision) -> NeedsDecision:
+    """Return the error if another writer has changed the isolated table."""
     return NeedsDecision(
-        f"dataflow {aside.dataflow}: expected table {aside.table} as the replay has left it, found another: {_own_name(aside, error)}. Drop it, and replay again",
+        f"dataflow {isolated.dataflow}: expected table {isolated.table} as the replay has left it, found another: {_own_name(isolated, error)}. Drop it, and replay again",
         code="aside_changed",
-        choices=(drop_command(aside), replay_command(aside)),
+        choices=(drop_command(isolated), replay_command(isolated)),
     )
 
 
-def _own_name(aside: Aside, error: NeedsDecision) -> str:
+def _own_name(isolated: IsolatedReplay, error: NeedsDecision) -> str:
     return (
-        error.message.replace(aside.log, aside.dataflow)
-        .removeprefix(f"dataflow {aside.dataflow}: ")
+        error.message.replace(isolated.log, isolated.dataflow)
+        .removeprefix(f"dataflow {isolated.dataflow}: ")
         .rstrip(" .")
     )

@@ -1,4 +1,7 @@
-"""Replay into a table aside: chunk by chunk, by the loop that loads everything, under a log and a hold of its own (docs/reference/replay.md, Isolated)."""
+"""Replay into an isolated table, chunk by chunk, under a log and a hold of its own.
+
+See docs/reference/replay.md.
+"""
 
 from __future__ import annotations
 
@@ -14,29 +17,29 @@ from partitions.request import Request
 from resources.listing.removal import is_empty
 from resources.outcome import Observer, Outcome
 from resources.platform.opener import Opener
-from resources.replay.chunk_runs import Piece, ProgressListener, Replayed, Report, read_chunks
+from resources.replay.chunk_runs import ProgressListener, ReplayResult, ReplayStep, Report, read_chunks
 from resources.replay.chunks import ReplayChunk
 from resources.replay.isolated.chunks import (
-    Parts,
+    StoredChunks,
     chunks_of,
     note_done,
-    put_parts,
+    put_chunks,
     remaining_chunks,
-    stored_parts,
+    stored_chunks,
 )
-from resources.replay.isolated.claim import begin, check_unclaimed
-from resources.replay.isolated.definition import check_defined_so, definition_of_rows
+from resources.replay.isolated.claim import begin_isolated, check_unclaimed
+from resources.replay.isolated.definition import check_same_definition, definition_of_rows
 from resources.replay.isolated.promoting import promoted_entry
-from resources.replay.isolated.refusals import changed_aside, stopped
+from resources.replay.isolated.refusals import dropped_while_read, table_changed
 from resources.replay.isolated.standing import (
-    BESIDE,
-    Aside,
+    BAD_RECORDS_SUFFIX,
+    IsolatedReplay,
     drop_command,
     is_marked,
     mark,
     names_of,
-    stored_aside,
-    stored_asides,
+    stored_replay,
+    stored_replays,
 )
 from resources.replay.isolated.unchanged import check_unchanged
 from resources.replay.kind import Cut, ReplayKind
@@ -44,27 +47,30 @@ from resources.replay.options import ReplayOptions
 from resources.tables.registry import find_format
 from resources.watermarks.entry import new_id, utc_now
 
-_LONGEST = 100
+_MAX_NAME_LENGTH = 100
 """Characters of a part of a table's name: files and folders of the table have longer ones."""
 
 
-def plan_aside(platform: Opener, dataflow: Dataflow, options: ReplayOptions, now: datetime) -> Plan[Any]:
-    """Return what a replay would read, one slice a chunk. Opens no source, changes nothing.
+def plan_isolated(platform: Opener, dataflow: Dataflow, options: ReplayOptions, now: datetime) -> Plan[Any]:
+    """Return what a replay would read, one slice per chunk. Opens no source, changes nothing.
 
     Raises:
-        ConfigurationError, NeedsDecision: as :func:`replay_aside`.
+        ConfigurationError, NeedsDecision: as :func:`replay_isolated`.
     """
-    aside = check_aside(platform, dataflow, options, now)
+    isolated = existing_replay(platform, dataflow, options, now)
     replay, log = platform.replay(dataflow, options, now), platform.log
-    chunks = chunks_of(log, aside) if aside is not None else ()
-    if aside is None or not chunks:
+    chunks = chunks_of(log, isolated) if isolated is not None else ()
+    if isolated is None or not chunks:
         return replay.plan(replay.cut(), ())
-    remaining, loading = {*remaining_chunks(log, aside)}, replay.loaded_by(aside.of(dataflow))
+    remaining, loading = (
+        {*remaining_chunks(log, isolated)},
+        replay.loaded_by(isolated.loading_dataflow(dataflow)),
+    )
     slices = [replay.slices(loading, chunk) if chunk in remaining else () for chunk in chunks]
     return replay.plan(Cut(chunks, slices), {*chunks} - remaining)
 
 
-def replay_aside(
+def replay_isolated(
     platform: Opener,
     dataflow: Dataflow,
     options: ReplayOptions,
@@ -73,76 +79,80 @@ def replay_aside(
     observer: Observer = lambda step, line: None,
     on_progress: ProgressListener = lambda reports: None,
     **how: Any,
-) -> Replayed:
-    """Read a range again into a table aside, or go on where the same replay has stopped.
+) -> ReplayResult:
+    """Read a range again into an isolated table, or continue the same replay.
 
     Args:
         platform: the resources.
-        dataflow: whose rows they are.
+        dataflow: the dataflow.
         options: the range, and the table.
         now: the clock, aware.
-        observer: hears of every step.
-        on_progress: hears what has become of all chunks, after each.
-        how: run_id, job_id, and attributes of :class:`resources.loop.holder_wait.Patience`, with a run that loads the same replay.
+        observer: is called at each step.
+        on_progress: is called with all reports after each chunk.
+        how: run_id, job_id, and attributes of :class:`resources.loop.holder_wait.HolderPolicy`, for a run
+            that loads the same replay.
 
     Raises:
-        ConfigurationError: the range, the table or the dataflow is not one that can be replayed so; nothing was changed.
-        NeedsDecision: the replay there is being dropped, or is promoted.
+        ConfigurationError: the range, the table or the dataflow cannot be replayed like this; nothing was
+            changed.
+        NeedsDecision: the table's replay is being dropped, or is promoted.
     """
-    existing = check_aside(platform, dataflow, options, now)
+    existing = existing_replay(platform, dataflow, options, now)
     replay, log = platform.replay(dataflow, options, now), platform.log
-    aside = existing or _new(dataflow, replay)
-    if not is_marked(log, aside, "complete"):
-        aside = begin(log, aside)
-    _check_same(aside, options)
-    if aside.column is None and stored_parts(log, aside) is None:
+    isolated = existing or _new_replay(dataflow, replay)
+    if not is_marked(log, isolated, "complete"):
+        isolated = begin_isolated(log, isolated)
+    _check_same(isolated, options)
+    if isolated.column is None and stored_chunks(log, isolated) is None:
         cut = replay.cut()
-        put_parts(log, aside, Parts(chunks=tuple(cut.chunks), warnings=tuple(cut.warnings)))
-    loop = platform.loop(replay.loaded_by(aside.of(dataflow)), now, observer=observer, **how)
-    remaining = {*remaining_chunks(log, aside)}
-    pieces = [
-        Piece(
+        put_chunks(log, isolated, StoredChunks(chunks=tuple(cut.chunks), warnings=tuple(cut.warnings)))
+    loop = platform.loop(replay.loaded_by(isolated.loading_dataflow(dataflow)), now, observer=observer, **how)
+    remaining = {*remaining_chunks(log, isolated)}
+    steps = [
+        ReplayStep(
             chunk,
-            partial(_request, platform, replay, aside, chunk),
+            partial(_request, platform, replay, isolated, chunk),
             replay.reason(chunk),
-            done=chunk not in remaining,
-            finished=partial(note_done, log, aside, number),
+            is_done=chunk not in remaining,
+            on_finish=partial(note_done, log, isolated, number),
         )
-        for number, chunk in enumerate(chunks_of(log, aside))
+        for number, chunk in enumerate(chunks_of(log, isolated))
     ]
-    done = read_chunks(loop, pieces, on_progress)
-    outcome = done.outcome
-    outcome.warnings[:0] = (stored_parts(log, aside) or Parts()).warnings
+    result = read_chunks(loop, steps, on_progress)
+    outcome = result.outcome
+    outcome.warnings[:0] = (stored_chunks(log, isolated) or StoredChunks()).warnings
     if outcome.error is None:
-        mark(log, aside, "complete")
+        mark(log, isolated, "complete")
     else:
-        _tell(outcome, done.chunks, aside)
-    return done
+        _rename_in_errors(outcome, result.reports, isolated)
+    return result
 
 
-def _request(platform: Opener, replay: ReplayKind, aside: Aside, chunk: ReplayChunk) -> Request:
-    """Return what is asked for of a chunk, if the replay is still there and the table is what the chunks before have made of it."""
-    if stored_aside(platform.log, aside) != aside or is_marked(platform.log, aside, "dropping"):
-        raise stopped(aside)
-    check_unchanged(platform, replay.dataflow, aside)
+def _request(platform: Opener, replay: ReplayKind, isolated: IsolatedReplay, chunk: ReplayChunk) -> Request:
+    """Return the request for a chunk; raise if the replay was dropped, or its table changed by others."""
+    if stored_replay(platform.log, isolated) != isolated or is_marked(platform.log, isolated, "dropping"):
+        raise dropped_while_read(isolated)
+    check_unchanged(platform, replay.dataflow, isolated)
     return replay.request(chunk)
 
 
-def _tell(outcome: Outcome, chunks: Sequence[Report], aside: Aside) -> None:
-    """Have an error name the dataflow, not the log of the replay, and the ways on."""
+def _rename_in_errors(outcome: Outcome, chunks: Sequence[Report], isolated: IsolatedReplay) -> None:
+    """Have the errors name the dataflow instead of the replay's log, with the remedies."""
     if isinstance(outcome.error, NeedsDecision):
-        outcome.error = changed_aside(aside, outcome.error)
+        outcome.error = table_changed(isolated, outcome.error)
     elif outcome.error is not None:
-        outcome.error.args = (outcome.error.message.replace(aside.log, aside.dataflow),)
+        outcome.error.args = (outcome.error.message.replace(isolated.log, isolated.dataflow),)
     for report in chunks:
         report["error"] = report["error"] and outcome.error and outcome.error.message
 
 
-def check_aside(platform: Opener, dataflow: Dataflow, options: ReplayOptions, now: datetime) -> Aside | None:
-    """Return the replay that is there, if there is one. Opens no source, changes nothing.
+def existing_replay(
+    platform: Opener, dataflow: Dataflow, options: ReplayOptions, now: datetime
+) -> IsolatedReplay | None:
+    """Return the replay into the table, if there is one. Opens no source, changes nothing.
 
     Raises:
-        ConfigurationError, NeedsDecision: as :func:`replay_aside`.
+        ConfigurationError, NeedsDecision: as :func:`replay_isolated`.
     """
     assert options.table is not None
     if options.save_watermark:
@@ -154,7 +164,7 @@ def check_aside(platform: Opener, dataflow: Dataflow, options: ReplayOptions, no
     _check_name(platform, dataflow, options.table)
     log = platform.log
     existing = next(
-        (aside for aside in stored_asides(log, dataflow.name) if aside.table == options.table), None
+        (isolated for isolated in stored_replays(log, dataflow.name) if isolated.table == options.table), None
     )
     if existing is None:
         _check_places(platform, dataflow, options.table)
@@ -172,7 +182,7 @@ def check_aside(platform: Opener, dataflow: Dataflow, options: ReplayOptions, no
             code="replay_promoted",
             choices=(drop_command(existing),),
         )
-    check_defined_so(dataflow, existing)
+    check_same_definition(dataflow, existing)
     return existing
 
 
@@ -188,13 +198,13 @@ def _check_load(dataflow: Dataflow) -> None:
 def _check_name(platform: Opener, dataflow: Dataflow, table: str) -> None:
     parts = table.split("/")
     if len(parts) != 2 or not all(
-        part.isidentifier() and part.isascii() and not part.startswith("_") and len(part) <= _LONGEST
+        part.isidentifier() and part.isascii() and not part.startswith("_") and len(part) <= _MAX_NAME_LENGTH
         for part in parts
     ):
         raise ConfigurationError(
-            f"dataflow {dataflow.name}: --into: expected <layer>/<name> in the lake, letters, digits and underscores, at most {_LONGEST} each, found {table!r}"
+            f"dataflow {dataflow.name}: --into: expected <layer>/<name> in the lake, letters, digits and underscores, at most {_MAX_NAME_LENGTH} each, found {table!r}"
         )
-    if {*names_of(table), table.removesuffix(BESIDE)} & platform.lineage.tables:
+    if {*names_of(table), table.removesuffix(BAD_RECORDS_SUFFIX)} & platform.lineage.tables:
         raise ConfigurationError(
             f"dataflow {dataflow.name}: --into: expected a table that no dataflow loads or reads, found {table}"
         )
@@ -202,7 +212,7 @@ def _check_name(platform: Opener, dataflow: Dataflow, table: str) -> None:
 
 
 def _check_places(platform: Opener, dataflow: Dataflow, table: str) -> None:
-    """Raise if anything lies where a replay that begins now puts its rows, and records that do not parse: all of it is removed with the replay."""
+    """Raise if anything lies at the names of a new replay's tables: a drop would remove it, too."""
     for name in names_of(table):
         place = platform.lake.child(name)
         if find_format(place) is not None or not is_empty(place):
@@ -212,19 +222,19 @@ def _check_places(platform: Opener, dataflow: Dataflow, table: str) -> None:
             )
 
 
-def _check_same(aside: Aside, options: ReplayOptions) -> None:
-    if aside.request != options.request:
+def _check_same(isolated: IsolatedReplay, options: ReplayOptions) -> None:
+    if isolated.request != options.request:
         raise ConfigurationError(
-            f"dataflow {aside.dataflow}: table {aside.table} holds another replay, of {aside.words}. Promote or drop it, or use another table",
-            choices=(drop_command(aside),),
+            f"dataflow {isolated.dataflow}: table {isolated.table} holds another replay, of {isolated.words}. Promote or drop it, or use another table",
+            choices=(drop_command(isolated),),
         )
 
 
-def _new(dataflow: Dataflow, replay: ReplayKind) -> Aside:
+def _new_replay(dataflow: Dataflow, replay: ReplayKind) -> IsolatedReplay:
     """Return a replay that begins now."""
     options, newest = replay.options, replay.newest
     assert options.table is not None
-    return Aside(
+    return IsolatedReplay(
         id=new_id(),
         dataflow=dataflow.name,
         kind=dataflow.kind,

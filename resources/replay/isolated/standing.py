@@ -1,6 +1,7 @@
-"""What is known of a replay aside: one object beside the live log, and a log of its own (docs/reference/replay.md, Isolated).
+"""The record of an isolated replay: one object beside the live log, and a log of its own.
 
-The object is put before anything else and removed last but for marks, so whatever dies, the same command finds what is left.
+The object is stored first, and removed last but for the marks. So after a crash the same command finds the
+rest (docs/reference/replay.md, Isolated).
 """
 
 from __future__ import annotations
@@ -23,31 +24,33 @@ REPLAYS = "replays"
 MARKS = "marks"
 """The folder of what has become of a replay, beside its own log."""
 
-Mark = Literal["complete", "promoting", "dropping"]
+Milestone = Literal["complete", "promoting", "dropping"]
 
-BESIDE = "_bad_records"
+BAD_RECORDS_SUFFIX = "_bad_records"
 """After the name of a table: that of records that do not parse."""
 
-_MOST = 1000
+_MAX_OBJECTS = 1000
 
 _PARTS = {"path": "partitions", "window": "windows"}
 
 
-class Aside(StoredRecord):
-    """A replay into a table aside.
+class IsolatedReplay(StoredRecord):
+    """A replay into an isolated table.
 
     Attributes:
-        id: random; no two replays have the same, also of one table.
-        dataflow: whose rows it reads.
-        kind: of its watermark.
+        id: random, unique among all replays, also of one table.
+        dataflow: the dataflow that it reads.
+        kind: the kind of its watermark.
         table: ``<layer>/<name>``.
-        request: what was asked for, as it was written: start, end, every, column.
-        column: that bounds the range; None of files and windows, whose chunks are stored (``resources.replay.isolated.chunks``).
-        interval: of chunks of a column, one unit and how many of it; None: one chunk.
-        range: lower (inclusive) and upper (exclusive) bound, sentinel JSON text: of the column's type, partition folders, or times.
-        number: of the live flow's newest entry when it began; 0 without one.
-        watermark: of that entry.
-        definition: what decides which rows it has.
+        request: the options as typed: start, end, every, column.
+        column: the column that bounds the range; None for files and windows, whose chunks are stored
+            (``resources.replay.isolated.chunks``).
+        interval: the length of a column's chunks: one time unit and its count; None for one chunk.
+        range: lower (inclusive) and upper (exclusive) bound, sentinel JSON text: of the column's type,
+            partition folders, or times.
+        number: the number of the live dataflow's newest entry when it began; 0 without one.
+        watermark: that entry's watermark.
+        definition: the parts of the definition that decide which rows it has.
         time: when it began, ISO in UTC.
     """
 
@@ -66,12 +69,12 @@ class Aside(StoredRecord):
 
     @property
     def log(self) -> str:
-        """The name that its own log has: of no dataflow, and of no other replay."""
+        """The name of its own log, which no dataflow and no other replay has."""
         return f"{self.dataflow}~{self.id[:16]}"
 
     @property
     def options(self) -> ReplayOptions:
-        """What was asked for."""
+        """The options that it was begun with."""
         request = self.request
         return ReplayOptions(
             request["start"], request["end"], self.table, request.get("every"), request.get("column")
@@ -79,12 +82,12 @@ class Aside(StoredRecord):
 
     @property
     def began(self) -> datetime:
-        """When it began."""
+        """The time at which it began."""
         return datetime.fromisoformat(self.time)
 
     @property
     def rows(self) -> Chunk:
-        """The range of a column that it reads, as one chunk."""
+        """A column's range, as one chunk."""
         assert self.column is not None
         bounds = deserialise(self.range)
         return Chunk(self.column, bounds["lower"], bounds["upper"])
@@ -99,86 +102,86 @@ class Aside(StoredRecord):
 
     @property
     def column_chunks(self) -> tuple[Chunk, ...]:
-        """The chunks that the range of a column is cut into."""
+        """The chunks of a column's range."""
         rows = self.rows
         return chunks(rows.column, rows.lower, rows.upper, self.interval)
 
     def intent_id(self, number: int) -> str:
-        """Return the id of the intent by which a promote takes a number: it tells the promote's entry from any other's."""
+        """Return the intent id of its promote under a number, by which the promote's entry is recognised."""
         return f"{number:08x}{self.id[8:]}"
 
-    def of(self, dataflow: Dataflow) -> Dataflow:
-        """Return the dataflow that loads it: the live one's rows into the table aside, under a log and a hold of its own."""
+    def loading_dataflow(self, dataflow: Dataflow) -> Dataflow:
+        """Return the dataflow that loads it: as the live one, but into its table, under its log and hold."""
         target = dataflow.target.model_copy(update={"table": self.table, "shared": False})
         return dataflow.model_copy(update={"name": self.log, "target": target})
 
 
 def names_of(table: str) -> tuple[str, str]:
-    """Return the tables that a replay into a table makes: that, and one of records that do not parse."""
-    return table, f"{table}{BESIDE}"
+    """Return the tables of a replay: the table itself, and the one for its bad records."""
+    return table, f"{table}{BAD_RECORDS_SUFFIX}"
 
 
-def put_aside(log: WatermarkLog, aside: Aside) -> Aside:
-    """Put a replay, unless one into the same table is there; return the one that is."""
-    log.put_object(aside.dataflow, REPLAYS, _name(aside.table), aside.to_bytes())
-    return stored_aside(log, aside) or aside
+def put_replay(log: WatermarkLog, isolated: IsolatedReplay) -> IsolatedReplay:
+    """Store a replay, unless its table has one already; return the stored one."""
+    log.put_object(isolated.dataflow, REPLAYS, _name(isolated.table), isolated.to_bytes())
+    return stored_replay(log, isolated) or isolated
 
 
-def stored_aside(log: WatermarkLog, aside: Aside) -> Aside | None:
-    """Return the replay of the same dataflow into the same table that stands now; None if there is none."""
-    data = log.get_object(aside.dataflow, REPLAYS, _name(aside.table))
-    what = f"replay of {aside.dataflow} into {aside.table}"
-    return None if data is None else read_record(Aside, data, what)
+def stored_replay(log: WatermarkLog, isolated: IsolatedReplay) -> IsolatedReplay | None:
+    """Return the stored replay of the same dataflow into the same table; None if there is none."""
+    data = log.get_object(isolated.dataflow, REPLAYS, _name(isolated.table))
+    what = f"replay of {isolated.dataflow} into {isolated.table}"
+    return None if data is None else read_record(IsolatedReplay, data, what)
 
 
-def find_aside(log: WatermarkLog, dataflow: str, table: str) -> Aside:
-    """Return a replay into a table.
+def find_replay(log: WatermarkLog, dataflow: str, table: str) -> IsolatedReplay:
+    """Return the replay into a table.
 
     Raises:
         ConfigurationError: there is none.
     """
-    asides = {aside.table: aside for aside in stored_asides(log, dataflow)}
-    if table not in asides:
-        known = ", ".join(asides) or "there is none"
+    replays = {isolated.table: isolated for isolated in stored_replays(log, dataflow)}
+    if table not in replays:
+        tables = ", ".join(replays) or "there is none"
         raise ConfigurationError(
-            f"dataflow {dataflow}: expected the table of a replay that stands aside ({known}), found {table}. One that was promoted or dropped is gone; the history"
+            f"dataflow {dataflow}: expected the table of a replay that stands aside ({tables}), found {table}. One that was promoted or dropped is gone; the history"
             " shows promotes",
             choices=(f"strandline state history {dataflow}",),
         )
-    return asides[table]
+    return replays[table]
 
 
-def stored_asides(log: WatermarkLog, dataflow: str) -> list[Aside]:
-    """Return all replays of a dataflow that stand aside, by table."""
-    names = log.names(dataflow, REPLAYS, _MOST)
-    found = (log.get_object(dataflow, REPLAYS, name) for name in names)
-    return [read_record(Aside, data, f"replay {name} of {dataflow}") for name, data in zip(names, found, strict=True) if data]  # fmt: skip
+def stored_replays(log: WatermarkLog, dataflow: str) -> list[IsolatedReplay]:
+    """Return all isolated replays of a dataflow, by table."""
+    names = log.names(dataflow, REPLAYS, _MAX_OBJECTS)
+    objects = (log.get_object(dataflow, REPLAYS, name) for name in names)
+    return [read_record(IsolatedReplay, data, f"replay {name} of {dataflow}") for name, data in zip(names, objects, strict=True) if data]  # fmt: skip
 
 
-def mark(log: WatermarkLog, aside: Aside, word: Mark) -> None:
-    """Note what has become of a replay; it stays."""
-    log.put_object(aside.log, MARKS, word, b"")
+def mark(log: WatermarkLog, isolated: IsolatedReplay, word: Milestone) -> None:
+    """Record a milestone of a replay for good."""
+    log.put_object(isolated.log, MARKS, word, b"")
 
 
-def is_marked(log: WatermarkLog, aside: Aside, word: Mark) -> bool:
-    """Return whether it was noted."""
-    return log.get_object(aside.log, MARKS, word) is not None
+def is_marked(log: WatermarkLog, isolated: IsolatedReplay, word: Milestone) -> bool:
+    """Return whether a milestone is recorded."""
+    return log.get_object(isolated.log, MARKS, word) is not None
 
 
-def withdraw(log: WatermarkLog, aside: Aside) -> None:
-    """Remove what tells of a replay, and its marks."""
-    log.delete(aside.dataflow, REPLAYS, [_name(aside.table)])
-    log.delete(aside.log, MARKS, log.names(aside.log, MARKS, _MOST))
+def withdraw(log: WatermarkLog, isolated: IsolatedReplay) -> None:
+    """Remove a replay's object, and its marks."""
+    log.delete(isolated.dataflow, REPLAYS, [_name(isolated.table)])
+    log.delete(isolated.log, MARKS, log.names(isolated.log, MARKS, _MAX_OBJECTS))
 
 
-def replay_command(aside: Aside) -> str:
-    """Return the command that goes on with a replay, or begins it again once it was dropped."""
-    return aside.options.command(aside.dataflow)
+def replay_command(isolated: IsolatedReplay) -> str:
+    """Return the command that continues a replay, or starts it again after a drop."""
+    return isolated.options.command(isolated.dataflow)
 
 
-def drop_command(aside: Aside) -> str:
+def drop_command(isolated: IsolatedReplay) -> str:
     """Return the command that drops a replay."""
-    return f"strandline drop {aside.dataflow} {aside.table} --reason TEXT"
+    return f"strandline drop {isolated.dataflow} {isolated.table} --reason TEXT"
 
 
 def _name(table: str) -> str:

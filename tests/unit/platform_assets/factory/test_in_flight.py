@@ -147,7 +147,7 @@ def test_list_says_who_holds_since_and_renewed_when(ticker: Ticker, run: Dagster
         "alive": None,
         "renewed": None,
     }
-    assert lease.held_by(log, "arrivals", None) == held
+    assert lease.describe_holder(log, "arrivals", None) == held
     log.put_over("arrivals", LEASES, f"0000000001-{intent.id}", b"7 2024-01-01T00:00:00+00:00")
-    assert lease.held_by(log, "arrivals", None) == held | {"renewed": "2024-01-01T00:00:00+00:00"}
-    assert lease.held_by(log, "arrivals", ticker.commit("a.ndjson")) is None
+    assert lease.describe_holder(log, "arrivals", None) == held | {"renewed": "2024-01-01T00:00:00+00:00"}
+    assert lease.describe_holder(log, "arrivals", ticker.commit("a.ndjson")) is None
