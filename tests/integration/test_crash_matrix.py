@@ -279,9 +279,9 @@ def _written(cells: dict[tuple[str, str, str], str]) -> str:
     lines = [
         "# Crash matrix",
         "",
-        "Written by `make test-full` (tests/integration/test_crash_matrix.py). A run is killed with SIGKILL right after the step, when the write has",
-        "finished or, where the step says so, is still running on the Spark server. Each cell shows the status of the next run. In every cell each row is",
-        "in the table exactly once, the watermark is right, the numbers have no gap, and a further run has nothing to do.",
+        "Written by `make test-full` (tests/integration/test_crash_matrix.py). A run is killed with SIGKILL right after the step. The write has then",
+        "finished, or it is still running on the Spark server if the step says so. Each cell shows the status of the next run. In every cell each row is",
+        "in the table exactly once and the watermark is right. The numbers have no gap, and a further run has nothing to do.",
         "",
         "The steps are those of [the protocol](protocol.md); the columns name the store of the watermark log.",
     ]

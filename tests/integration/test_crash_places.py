@@ -173,8 +173,8 @@ def _written(cells: dict[tuple[str, str], tuple[str, str]]) -> str:
     lines = [
         "# Formats and stores of tables",
         "",
-        "Written by the same command (tests/integration/test_crash_places.py). The same kills beside tables of other formats, on other stores and in other catalogs: a",
-        "sample, in which each cell says after which step the run was killed, and the status of the next one. Iceberg tables in folders are killed at each step of each load, too.",
+        "Written by the same command (tests/integration/test_crash_places.py). It is a sample of the same kills beside tables of other formats, stores and catalogs.",
+        "Each cell says after which step the run was killed, and the status of the next one. Iceberg tables in folders are killed at each step of each load too.",
         "",
         f"| load | {' | '.join(PLACES)} |",
         f"|---|{'---|' * len(PLACES)}",

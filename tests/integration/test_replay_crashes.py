@@ -176,7 +176,7 @@ def _written() -> str:
     lines = [
         "# Replays",
         "",
-        "Tried by the same command (tests/integration/test_replay_crashes.py), with the state in a folder, on S3 and in PostgreSQL, on Delta and on Iceberg alike. The",
+        "Tried by the same command (tests/integration/test_replay_crashes.py) on Delta and on Iceberg, with the state in a folder, on S3 and in PostgreSQL. The",
         "process is killed with SIGKILL right after the step. A cell says what a live run that comes next makes of its number; it loads what is new all the same.",
         "The same command then ends what was begun, and the table holds the rows that it promises, each once.",
     ]
@@ -184,7 +184,7 @@ def _written() -> str:
         lines += _table(command, cells)
     lines += [
         "",
-        "The same of files and windows, whose replay is one aside, on Delta over all stores, and with the state in a folder on Iceberg and Parquet tables, too, each step in half of these places. Promote and drop: as above.",
+        "The same for isolated replays of files and windows. On Delta all stores were tried, on Iceberg and Parquet tables the state in a folder, each step in half of these places. Promote and drop: as above.",
     ]
     lines += _table("replay into a table aside", PART_CELLS["replay"])
     return "\n".join(lines) + "\n"
