@@ -42,11 +42,11 @@ def unreadable_version(spark: SparkSession, table: Table, version: Version, erro
         _ = rows.schema
         if not isinstance(error, AnalysisException) or _NO_PATH in str(error):
             rows.write.format("noop").mode("overwrite").save()
-    except Exception as of_table:  # noqa: BLE001 - any error of the read is the reason
-        store_failure = spark_failure(str(of_table))
-        if engine_lost(of_table) or (store_failure and store_failure[1].transient):
+    except Exception as read_error:  # noqa: BLE001 - any error of the read is the reason
+        store_failure = spark_failure(str(read_error))
+        if engine_lost(read_error) or (store_failure and store_failure[1].transient):
             return None
-        return f"version {version} cannot be read: {root_cause(of_table)}"
+        return f"version {version} cannot be read: {root_cause(read_error)}"
     return None
 
 

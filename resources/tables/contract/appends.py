@@ -87,11 +87,11 @@ class AppendedVersions(NamedTuple):
 class TableAppends(Protocol):
     """The appends of one table."""
 
-    def since(self, mark: ReadPosition | None, until: int | None = None) -> AppendedVersions:
+    def since(self, position: ReadPosition | None, until: int | None = None) -> AppendedVersions:
         """Return the appends of each version in a range. Starts no Spark.
 
         Args:
-            mark: position before the range; None: from the first version.
+            position: position before the range; None: from the first version.
             until: last version, inclusive; None: the newest.
 
         Raises:
@@ -101,7 +101,7 @@ class TableAppends(Protocol):
         """
         ...
 
-    def version_of(self, mark: ReadPosition) -> Version:
+    def version_of(self, position: ReadPosition) -> Version:
         """Return the version that :meth:`TableContents.read` reads up to a position."""
         ...
 

@@ -41,15 +41,15 @@ class DeltaAppends(TableAppends):
 
     log: DeltaLog
 
-    def since(self, mark: ReadPosition | None, until: int | None = None) -> AppendedVersions:
+    def since(self, position: ReadPosition | None, until: int | None = None) -> AppendedVersions:
         """Return the appends of each version in a range. Starts no Spark."""
         log = self.log
         table = source_table(log)
-        read_version = mark.version if mark is not None else None
+        read_version = position.version if position is not None else None
         # start at the version that was read last, to check that it is still the same
         versions = log.versions(None if read_version is None else read_version - 1)
-        if mark is not None and versions[:1] == [read_version]:
-            _check_position(log, mark)
+        if position is not None and versions[:1] == [read_version]:
+            _check_position(log, position)
             versions = versions[1:]
         appended = [
             _version_appends(log, version) for version in versions if until is None or version <= until
@@ -64,9 +64,9 @@ class DeltaAppends(TableAppends):
             )
         return AppendedVersions(str(table.metadata().id), table.version(), tuple(appended))
 
-    def version_of(self, mark: ReadPosition) -> Version:
+    def version_of(self, position: ReadPosition) -> Version:
         """Return the version number of a position."""
-        return mark.version
+        return position.version
 
     def position_of(self, version: Version) -> ReadPosition:
         """Return the position after a version, without an id."""

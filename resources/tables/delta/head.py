@@ -59,7 +59,7 @@ def compare_head(
         lacks_recorded_file=bool(
             is_incomplete and recorded and recorded.file and not _holds_file(log, recorded.file, versions)
         ),
-        tags_expire=_expiry(log, commits, look_in_table=is_incomplete),
+        tags_expire=_expiry_property(log, commits, look_in_table=is_incomplete),
     )
 
 
@@ -92,7 +92,7 @@ def _head_without_recorded(log: DeltaLog, since: int | None, app_id: str | None)
         is_older=since is not None and commits[-1].version < since,
         highest_tag=_highest_tag(log, app_id, tagged, is_complete=is_complete),
         tagged_commits=tagged,
-        tags_expire=_expiry(log, commits, look_in_table=not is_complete),
+        tags_expire=_expiry_property(log, commits, look_in_table=not is_complete),
     )
 
 
@@ -150,7 +150,7 @@ def _table_tag(log: DeltaLog, app_id: str) -> int:
     return (table.transaction_version(app_id) if table else None) or 0
 
 
-def _expiry(log: DeltaLog, commits: Sequence[DeltaCommit], *, look_in_table: bool) -> str | None:
+def _expiry_property(log: DeltaLog, commits: Sequence[DeltaCommit], *, look_in_table: bool) -> str | None:
     """Return the property that makes tags expire, according to the newest commit that sets properties."""
     newest_first = reversed(commits)
     properties = next(

@@ -46,14 +46,16 @@ class RowHistory:
             yield commit
             if not commit.removes_all_rows(self._app_id):
                 continue
-            restored = self._restored(commit, remaining_versions) if commit.operation == "RESTORE" else None
+            restored = (
+                self._restored_version(commit, remaining_versions) if commit.operation == "RESTORE" else None
+            )
             if restored is None:
                 self.ends_at_removal, self.cleaned_version = True, -1
                 return
             self.cleaned_version = restored
             remaining_versions = [version for version in remaining_versions if version <= restored]
 
-    def _restored(self, commit: DeltaCommit, earlier_versions: Sequence[int]) -> int | None:
+    def _restored_version(self, commit: DeltaCommit, earlier_versions: Sequence[int]) -> int | None:
         """Return the version that a RESTORE brought back; None if unknown.
 
         A RESTORE to an instant goes by the modification times of log files, which a copy of the table
@@ -86,7 +88,7 @@ def adoptable_state(log: DeltaLog, app_id: str | None, dataflow: str | None = No
         metadata = commit.strandline_metadata if app_id is None or app_id in commit.tags else {}
         if (
             not metadata or commit.is_of_other_dataflow(dataflow) or metadata.get("gives_up")
-        ):  # which says nothing of the rows that are there
+        ):  # a fence says nothing about rows
             continue
         number = int(metadata.get("number", 0))
         app_id = app_id or next((key for key, tag in commit.tags.items() if tag == number), None)

@@ -104,7 +104,7 @@ class DeltaLog:
                 meta["path"] for page in pages for meta in page if not meta["path"].startswith("_delta_log/")
             }
         except (BaseError, OSError) as error:
-            raise self._error("list the files beside", error) from None
+            raise self._error("list the files outside", error) from None
 
     def _names(self, since: int | None = None) -> Iterator[str]:
         """Yield the file names in the log's folder, in any order.
@@ -133,14 +133,14 @@ class DeltaLog:
         """
         return DeltaCommit.parse(version, self._text(version))
 
-    def read_with(self, version: int, *beginnings: bytes) -> tuple[DeltaCommit, Iterator[dict[str, Any]]]:
+    def read_with(self, version: int, *prefixes: bytes) -> tuple[DeltaCommit, Iterator[dict[str, Any]]]:
         """Read one commit, and its actions whose lines begin with one of the prefixes, in order.
 
         Raises:
             TargetError: it cannot be read.
         """
         text = self._text(version)
-        actions = (json.loads(line) for line in text.splitlines() if line.startswith(beginnings))
+        actions = (json.loads(line) for line in text.splitlines() if line.startswith(prefixes))
         return DeltaCommit.parse(version, text), actions
 
     def removes(self, version: int, file: str) -> bool:

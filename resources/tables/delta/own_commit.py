@@ -293,8 +293,8 @@ class DeltaOwnCommit:
                 newest_table = self.log.table()
                 if self._is_taken(newest_table):
                     return self._is_in_log(change)
-            except StrandlineError as unread:
-                raise _UnknownOutcome(unread.message) from error
+            except StrandlineError as read_error:
+                raise _UnknownOutcome(read_error.message) from error
             if (newest_table and newest_table.version()) == (table and table.version()):
                 error_text = shorten_to_line(str(error)) or type(error).__name__
                 raise _UnknownOutcome(

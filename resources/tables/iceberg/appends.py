@@ -49,7 +49,7 @@ class IcebergAppends(TableAppends):
     place: Place
     catalog: Catalog
 
-    def since(self, mark: ReadPosition | None, until: int | None = None) -> AppendedVersions:
+    def since(self, position: ReadPosition | None, until: int | None = None) -> AppendedVersions:
         """Return the appends of the snapshots in a range.
 
         A version's number is the snapshot's sequence number.
@@ -61,17 +61,17 @@ class IcebergAppends(TableAppends):
                 " format version 1. Raise it: ALTER TABLE … SET TBLPROPERTIES ('format-version' = '2')",
                 code="format_version",
             )
-        commits = group_commits(_snapshots_above(metadata, mark))
+        commits = group_commits(_snapshots_above(metadata, position))
         appended = [_version_appends(commit) for commit in commits]
-        if appended and mark is None and commits[0].follows is not None:
+        if appended and position is None and commits[0].follows is not None:
             appended[0] = _all_files_of(commits[0].snapshot)
         appended = [version for version in appended if until is None or version.version <= until]
         newest = metadata.current.sequence if metadata.current else 0
         return AppendedVersions(str(metadata.raw.get("table-uuid")), newest, tuple(appended))
 
-    def version_of(self, mark: ReadPosition) -> Version:
+    def version_of(self, position: ReadPosition) -> Version:
         """Return the version id: sequence number and snapshot id."""
-        return f"{mark.version}-{mark.id}"
+        return f"{position.version}-{position.id}"
 
     def position_of(self, version: Version) -> ReadPosition:
         """Return the position: sequence number and snapshot id."""

@@ -86,8 +86,8 @@ class VersionRows:
         for batch in self._batches(columns, EVERYTHING):
             unmerged.append(batch)
             if sum(batch_table.num_rows for batch_table in unmerged) >= _ROWS_PER_MERGE:
-                merged, unmerged = self._merged([merged, *unmerged], columns, most), []
-        merged = self._merged([merged, *unmerged], columns, most)
+                merged, unmerged = self._merge_distinct([merged, *unmerged], columns, most), []
+        merged = self._merge_distinct([merged, *unmerged], columns, most)
         order = pc.sort_indices(merged, sort_keys=[(name, "ascending", "at_start") for name in columns])
         return iter(merged.take(order).to_pylist())
 
@@ -102,7 +102,7 @@ class VersionRows:
         ]
         return [(value, rows) for value, rows in file_bounds if value is not None]
 
-    def _merged(self, tables: Sequence[pa.Table], columns: Sequence[str], most: int) -> pa.Table:
+    def _merge_distinct(self, tables: Sequence[pa.Table], columns: Sequence[str], most: int) -> pa.Table:
         import pyarrow as pa
 
         merged = pa.concat_tables(tables).group_by(list(columns)).aggregate([])
