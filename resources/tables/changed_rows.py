@@ -141,13 +141,15 @@ def _upsert_changes(
 ) -> KeyedChanges:
     from pyspark.sql import functions as F
 
-    slice_columns = _SliceColumns.of(rows, (*load.keys, *(by.column for by in load.guard)), count)
-    matched = table.join(slice_columns.join_side, slice_columns.match(load.keys, load.within))
+    slice_columns = _SliceColumns.of(
+        rows, (*load.keys, *(sort_column.column for sort_column in load.guard)), count
+    )
+    matched_rows = table.join(slice_columns.join_side, slice_columns.match(load.keys, load.within))
     is_later = F.lit(False)
     if load.guard:
         slice_position, table_position = sort_keys(load.guard, slice_columns.names)
         is_later = slice_position < table_position
-    by_key = matched.groupBy(*[slice_columns.column(key) for key in load.keys]).agg(
+    by_key = matched_rows.groupBy(*[slice_columns.column(key) for key in load.keys]).agg(
         F.count_if(is_later).alias("later"), F.count("*").alias("rows"), F.min(FILE_COLUMN).alias("file")
     )
     totals = by_key.agg(
@@ -164,8 +166,8 @@ def _replace_changes(
     rows: DataFrame, load: ReplaceKeys, table: DataFrame, added_rows: DataFrame, count: int | None
 ) -> KeyedChanges:
     slice_columns = _SliceColumns.of(rows, load.keys, count)
-    matched = table.join(slice_columns.join_side, slice_columns.match(load.keys), "left_semi")
-    rows_by_file = {row[0]: row[1] for row in matched.groupBy(FILE_COLUMN).count().collect()}
+    matched_rows = table.join(slice_columns.join_side, slice_columns.match(load.keys), "left_semi")
+    rows_by_file = {row[0]: row[1] for row in matched_rows.groupBy(FILE_COLUMN).count().collect()}
     return slice_columns.replace_rows(
         added_rows, load.keys, EVERYTHING, sum(rows_by_file.values()), rows_by_file
     )
@@ -191,17 +193,17 @@ def _scd2_changes(
     removed_rows = count.get("delete", 0) + count.get("replace", 0)
     is_new = F.col(CHANGE).isin("insert", "replace")
     keys = (*load.keys, VALID_FROM)
-    changed = versions.where(F.col(CHANGE) != "insert")
+    changed_versions = versions.where(F.col(CHANGE) != "insert")
     slice_columns = _SliceColumns.of(
-        changed, (*keys, VALID_TO, IS_CURRENT, CHANGE), sum(count.values()) - count.get("insert", 0)
+        changed_versions, (*keys, VALID_TO, IS_CURRENT, CHANGE), sum(count.values()) - count.get("insert", 0)
     )
 
     def with_changes(replaced_rows: DataFrame) -> DataFrame:
         change = slice_columns.column(CHANGE)
         new_values = {name.casefold(): slice_columns.column(name) for name in (VALID_TO, IS_CURRENT)}
         new_values |= {name.casefold(): F.lit(value) for name, value in commit_columns.items()}
-        joined = replaced_rows.join(slice_columns.join_side, slice_columns.match(keys), "left_outer")
-        return joined.where(change.isNull() | (change == "close")).select(
+        joined_rows = replaced_rows.join(slice_columns.join_side, slice_columns.match(keys), "left_outer")
+        return joined_rows.where(change.isNull() | (change == "close")).select(
             *[
                 F.when(change.isNull(), F.col(quoted(name)))
                 .otherwise(new_values[name.casefold()])
@@ -242,8 +244,10 @@ class _SliceColumns:
 
         spellings = {name.lower(): name for name in columns}
         names = {name: f"{_SLICE_PREFIX}{number}" for number, name in enumerate(spellings)}
-        some = rows.select(*[F.col(quoted(spellings[name])).alias(alias) for name, alias in names.items()])
-        return cls(some, names, rows.count() if count is None else count)
+        renamed_rows = rows.select(
+            *[F.col(quoted(spellings[name])).alias(alias) for name, alias in names.items()]
+        )
+        return cls(renamed_rows, names, rows.count() if count is None else count)
 
     @property
     def join_side(self) -> DataFrame:
@@ -260,8 +264,8 @@ class _SliceColumns:
 
     def match(self, keys: Sequence[str], within: Predicate = EVERYTHING) -> Column:
         """Return the condition that a table row has a key of the slice and lies within ``within``."""
-        same = same_keys(keys, self.names)
-        return same if within == EVERYTHING else same & condition(within)
+        has_same_keys = same_keys(keys, self.names)
+        return has_same_keys if within == EVERYTHING else has_same_keys & condition(within)
 
     def replace_rows(
         self,
@@ -278,5 +282,5 @@ class _SliceColumns:
             frozenset(files),
             removed_rows,
             removed_rows,
-            lambda part: part.join(self.join_side, self.match(keys, within), "left_anti"),
+            lambda replaced_rows: replaced_rows.join(self.join_side, self.match(keys, within), "left_anti"),
         )

@@ -54,8 +54,8 @@ def check_folder_values(rows: DataFrame, columns: Sequence[str], place: Place) -
     Raises:
         RowsRefused: code ``partition_value``: the write met such a row.
     """
-    with _check_values(rows, columns, place, _folder_problems) as checked:
-        yield checked
+    with _check_values(rows, columns, place, _folder_problems) as checked_rows:
+        yield checked_rows
 
 
 @contextmanager
@@ -64,8 +64,8 @@ def check_iceberg_values(rows: DataFrame, columns: Sequence[str], place: Place) 
 
     Iceberg keeps the values themselves in files and manifests. Otherwise as :func:`check_folder_values`.
     """
-    with _check_values(rows, columns, place, _iceberg_problems) as checked:
-        yield checked
+    with _check_values(rows, columns, place, _iceberg_problems) as checked_rows:
+        yield checked_rows
 
 
 @contextmanager
@@ -113,13 +113,13 @@ def _folder_problems(column: str, data_type: DataType, longest: int) -> Mapping[
     match data_type:
         case T.StringType() | T.CharType() | T.VarcharType() | T.BinaryType():
             text = f"CAST({column} AS STRING)"
-            escaped = f"octet_length({text}) + 2 * regexp_count({text}, {literal(_ESCAPED)})"
+            escaped_length = f"octet_length({text}) + 2 * regexp_count({text}, {literal(_ESCAPED)})"
             return {
                 "empty": f"{text} = ''",
                 "null": f"{text} = {literal(NULL_FOLDER)}",
                 "bytes": f"NOT is_valid_utf8({text})",
                 "nul": f"instr({text}, char(0)) > 0",
-                "long": f"{escaped} > {longest}",
+                "long": f"{escaped_length} > {longest}",
             }
         case T.TimestampType() | T.TimestampNTZType() | T.DateType():
             return {"year": f"year({column}) NOT BETWEEN 1 AND 9999"}

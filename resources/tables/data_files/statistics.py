@@ -37,19 +37,19 @@ def delta_statistics(footer: FileMetaData, columns: Sequence[StructField]) -> st
     """
     leaves = islice(_leaf_columns([(field.name, field.dataType) for field in columns]), _MOST_COLUMNS)
     numbers = _column_numbers(footer)
-    bounded = not has_legacy_calendar(footer)
+    has_bounds = not has_legacy_calendar(footer)
     lower: dict[str, Any] = {}
     upper: dict[str, Any] = {}
     nulls: dict[str, Any] = {}
-    for path, repeated in leaves:
+    for path, is_repeated in leaves:
         number = numbers.get(".".join(path))
-        if repeated or number is None:  # in a list or map the footer counts elements
+        if is_repeated or number is None:  # in a list or map the footer counts elements
             continue
         groups = _group_statistics(footer, number)
         if any(group is None or not group.has_null_count for group in groups):
             continue
         _set_nested(nulls, path, str(sum(group.null_count for group in groups)))
-        bounds = _json_bounds(groups) if bounded and _covers_all_values(footer, number) else None
+        bounds = _json_bounds(groups) if has_bounds and _covers_all_values(footer, number) else None
         if bounds is not None:
             _set_nested(lower, path, bounds[0])
             _set_nested(upper, path, bounds[1])
@@ -89,7 +89,7 @@ def _covers_all_values(footer: FileMetaData, number: int) -> bool:
 
 
 def _leaf_columns(
-    columns: Sequence[tuple[str, DataType]], path: tuple[str, ...] = (), *, repeated: bool = False
+    columns: Sequence[tuple[str, DataType]], path: tuple[str, ...] = (), *, is_repeated: bool = False
 ) -> Iterator[tuple[tuple[str, ...], bool]]:
     """Return each leaf column in file order, with its path and whether it lies in a list or map."""
     from pyspark.sql.types import ArrayType, MapType, StructType
@@ -99,14 +99,14 @@ def _leaf_columns(
         match data_type:
             case StructType():
                 inner = [(inner_field.name, inner_field.dataType) for inner_field in data_type.fields]
-                yield from _leaf_columns(inner, leaf_path, repeated=repeated)
+                yield from _leaf_columns(inner, leaf_path, is_repeated=is_repeated)
             case ArrayType():
-                yield from _leaf_columns([("element", data_type.elementType)], leaf_path, repeated=True)
+                yield from _leaf_columns([("element", data_type.elementType)], leaf_path, is_repeated=True)
             case MapType():
                 inner = [("key", data_type.keyType), ("value", data_type.valueType)]
-                yield from _leaf_columns(inner, leaf_path, repeated=True)
+                yield from _leaf_columns(inner, leaf_path, is_repeated=True)
             case _:
-                yield leaf_path, repeated
+                yield leaf_path, is_repeated
 
 
 def _json_bounds(groups: Sequence[Any]) -> tuple[str, str] | None:
@@ -179,10 +179,10 @@ def utc_text(value: datetime) -> str:
     return f"{utc_value.isoformat(timespec='microseconds')}Z"
 
 
-def _set_nested(nested: dict[str, Any], path: tuple[str, ...], value: str) -> None:
+def _set_nested(values: dict[str, Any], path: tuple[str, ...], value: str) -> None:
     for name in path[:-1]:
-        nested = nested.setdefault(name, {})
-    nested[path[-1]] = value
+        values = values.setdefault(name, {})
+    values[path[-1]] = value
 
 
 def _json_object(values: Mapping[str, Any]) -> str:

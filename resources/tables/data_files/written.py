@@ -205,10 +205,10 @@ def find_written_files(
             is partitioned.
     """
     with store_failures(table):
-        listed = (
+        written_files = (
             _local_files(table.local, folder) if table.local is not None else _object_files(table, folder)
         )
-        files = sorted(listed, key=itemgetter(0))
+        files = sorted(written_files, key=itemgetter(0))
     if files or (partition_by and rows.isEmpty()):
         return files
     raise TargetError(

@@ -71,19 +71,21 @@ def distinct_values(
     import pyarrow as pa
 
     try:
-        combined: pa.Table | None = None
+        distinct_table: pa.Table | None = None
         for batch in _dataset(table).scanner(columns=list(columns)).to_batches():
             unmerged_values = pa.Table.from_batches([batch])
             unmerged_values = (
-                unmerged_values if combined is None else pa.concat_tables([combined, unmerged_values])
+                unmerged_values
+                if distinct_table is None
+                else pa.concat_tables([distinct_table, unmerged_values])
             )
-            combined = unmerged_values.group_by(list(columns)).aggregate([]).select(list(columns))
-            if combined.num_rows > most:
+            distinct_table = unmerged_values.group_by(list(columns)).aggregate([]).select(list(columns))
+            if distinct_table.num_rows > most:
                 break
-        if combined is None:
+        if distinct_table is None:
             return []
         order = [(name, "ascending", "at_start") for name in columns]
-        batches: list[pa.RecordBatch] = combined.sort_by(order).slice(0, most).to_batches()
+        batches: list[pa.RecordBatch] = distinct_table.sort_by(order).slice(0, most).to_batches()
     except Exception as error:
         raise unreadable_error(place, error) from error
     return batches
@@ -100,8 +102,8 @@ def count(table: DeltaTable, place: Place, rows: Predicate) -> int:
 
 def unreadable_error(place: Place, error: Exception) -> SourceError:
     """Return the error for a table whose rows cannot be read."""
-    why = shorten_to_line(str(error)) or type(error).__name__
-    return SourceError(f"table {place}: cannot be read: {why}")
+    reason = shorten_to_line(str(error)) or type(error).__name__
+    return SourceError(f"table {place}: cannot be read: {reason}")
 
 
 def _is_higher(first_value: Any, second_value: Any) -> bool:

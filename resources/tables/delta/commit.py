@@ -154,16 +154,16 @@ class DeltaCommit:
 
     def as_tagged(self, app_id: str) -> TaggedCommit:
         """Return the commit as one under a dataflow's tag, which it must carry."""
-        removed = self._removed_rows
+        removed_rows = self._removed_rows
         return TaggedCommit(
             self.strandline_metadata.get("owner"),
             self.version,
             self._written_rows,
             self._count("numOutputBytes") + self._count("numTargetBytesAdded"),
             bool(self.strandline_metadata.get("gives_up")),
-            removed,
+            removed_rows,
             self.tags[app_id],
-            uncounted=removed is None and self.is_partial,
+            uncounted=removed_rows is None and self.is_partial,
             file=self.file,
             follows=self.version - 1 if self.version else None,
             committed_by=self.strandline_metadata.get("committed_by"),

@@ -136,9 +136,9 @@ class DeltaContents(TableContents, TellsSpans):
     def read(self, spark: SparkSession, version: Version, rows: Predicate = EVERYTHING) -> DataFrame:
         """Return the rows of a version; read few matching files directly, otherwise through Delta."""
         if rows != EVERYTHING:
-            pruned = read_files(self.log, spark, int(version), rows)
-            if pruned is not None:
-                return pruned
+            direct_rows = read_files(self.log, spark, int(version), rows)
+            if direct_rows is not None:
+                return direct_rows
         with suppress(TargetError):  # if the version is gone, Spark's read reports it
             disable_data_skipping(spark, self.log.table(int(version)))
         return spark.read.format("delta").option("versionAsOf", str(version)).load(self.log.place.spark_url)

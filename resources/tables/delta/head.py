@@ -29,33 +29,37 @@ def compare_head(
         dataflow: name of the dataflow in a shared table; commits of other dataflows do not come between
             its own.
     """
-    since = None if recorded is None or recorded.version is None else int(recorded.version)
-    versions = log.versions(since - 1 if since else None)
-    if not versions and since is None:
+    recorded_version = None if recorded is None or recorded.version is None else int(recorded.version)
+    versions = log.versions(recorded_version - 1 if recorded_version else None)
+    if not versions and recorded_version is None:
         return TableHead(None)
     commits = [log.read(version) for version in versions]
-    has_recorded = since is None or bool(
+    has_recorded = recorded_version is None or bool(
         commits and recorded and _has_recorded_commit(log, recorded, commits[0], app_id)
     )
     if not has_recorded:
-        return _head_without_recorded(log, since, app_id)
-    commits_cleaned = since is not None and commits[0].version > since
-    later = [commit for commit in commits if since is None or commit.version > since]
-    tagged = _with_own_predecessors(_tagged_commits(app_id, later), later, since, dataflow)
+        return _head_without_recorded(log, recorded_version, app_id)
+    commits_cleaned = recorded_version is not None and commits[0].version > recorded_version
+    later_commits = [
+        commit for commit in commits if recorded_version is None or commit.version > recorded_version
+    ]
+    tagged_commits = _with_own_predecessors(
+        _tagged_commits(app_id, later_commits), later_commits, recorded_version, dataflow
+    )
     # Without a recorded commit every commit is later, so a log that starts above 0 was cleaned.
-    is_incomplete = commits[0].version > (since or 0)
+    is_incomplete = commits[0].version > (recorded_version or 0)
     return TableHead(
         commits[-1].as_table_commit,
         commits_cleaned=commits_cleaned,
         highest_tag=_highest_tag(
             log,
             app_id,
-            tagged,
+            tagged_commits,
             is_complete=not is_incomplete,
             recorded_number=recorded.number if recorded else 0,
         ),
-        tagged_commits=tagged,
-        emptied_by=_find_emptying_commit(log, since, later, tagged, app_id),
+        tagged_commits=tagged_commits,
+        emptied_by=_find_emptying_commit(log, recorded_version, later_commits, tagged_commits, app_id),
         lacks_recorded_file=bool(
             is_incomplete and recorded and recorded.file and not _holds_file(log, recorded.file, versions)
         ),
@@ -80,46 +84,46 @@ def read_tip(log: DeltaLog, app_id: str | None) -> TableHead:
     )
 
 
-def _head_without_recorded(log: DeltaLog, since: int | None, app_id: str | None) -> TableHead:
+def _head_without_recorded(log: DeltaLog, recorded_version: int | None, app_id: str | None) -> TableHead:
     """Return the head of a table that lacks the recorded commit."""
     commits = log.commits(None)
     if not commits:
         return TableHead(None, has_recorded=False)
-    tagged, is_complete = _tagged_commits(app_id, commits), commits[0].version == 0
+    tagged_commits, is_complete = _tagged_commits(app_id, commits), commits[0].version == 0
     return TableHead(
         commits[-1].as_table_commit,
         has_recorded=False,
-        is_older=since is not None and commits[-1].version < since,
-        highest_tag=_highest_tag(log, app_id, tagged, is_complete=is_complete),
-        tagged_commits=tagged,
+        is_older=recorded_version is not None and commits[-1].version < recorded_version,
+        highest_tag=_highest_tag(log, app_id, tagged_commits, is_complete=is_complete),
+        tagged_commits=tagged_commits,
         tags_expire=_expiry_property(log, commits, look_in_table=not is_complete),
     )
 
 
 def _has_recorded_commit(
-    log: DeltaLog, recorded: TableCommit, first: DeltaCommit, app_id: str | None
+    log: DeltaLog, recorded: TableCommit, first_commit: DeltaCommit, app_id: str | None
 ) -> bool:
     """Return whether the table has the recorded commit: by id, or by tag if it was cleaned from the log."""
-    if first.version == recorded.version:
-        return recorded.id in (None, first.id)
+    if first_commit.version == recorded.version:
+        return recorded.id in (None, first_commit.id)
     return not app_id or _table_tag(log, app_id) >= recorded.number
 
 
 def _find_emptying_commit(
     log: DeltaLog,
-    since: int | None,
-    later: Sequence[DeltaCommit],
-    tagged: Sequence[TaggedCommit],
+    recorded_version: int | None,
+    later_commits: Sequence[DeltaCommit],
+    tagged_commits: Sequence[TaggedCommit],
     app_id: str | None,
 ) -> str | None:
     """Describe another writer's commit that removed all rows; None if the table has all of them again."""
     emptied_by = next(
-        (commit.description for commit in reversed(later) if commit.removes_all_rows(app_id)), None
+        (commit.description for commit in reversed(later_commits) if commit.removes_all_rows(app_id)), None
     )
-    if emptied_by is None or since is None:
+    if emptied_by is None or recorded_version is None:
         return emptied_by
-    history = takewhile(lambda commit: commit.version >= since, RowHistory(log, app_id))
-    needed_versions = {since, *(commit.version for commit in tagged)}
+    history = takewhile(lambda commit: commit.version >= recorded_version, RowHistory(log, app_id))
+    needed_versions = {recorded_version, *(commit.version for commit in tagged_commits)}
     return None if needed_versions <= {commit.version for commit in history} else emptied_by
 
 
@@ -131,7 +135,7 @@ def _holds_file(log: DeltaLog, file: str, versions: Sequence[int]) -> bool:
 def _highest_tag(
     log: DeltaLog,
     app_id: str | None,
-    tagged: Sequence[TaggedCommit],
+    tagged_commits: Sequence[TaggedCommit],
     *,
     is_complete: bool,
     recorded_number: int = 0,
@@ -142,7 +146,7 @@ def _highest_tag(
     """
     if app_id and not is_complete:
         return _table_tag(log, app_id)
-    return max((commit.number for commit in tagged), default=recorded_number)
+    return max((commit.number for commit in tagged_commits), default=recorded_number)
 
 
 def _table_tag(log: DeltaLog, app_id: str) -> int:
@@ -163,27 +167,31 @@ def _expiry_property(log: DeltaLog, commits: Sequence[DeltaCommit], *, look_in_t
 
 
 def _with_own_predecessors(
-    tagged: Sequence[TaggedCommit], later: Sequence[DeltaCommit], since: int | None, dataflow: str | None
+    tagged_commits: Sequence[TaggedCommit],
+    later_commits: Sequence[DeltaCommit],
+    recorded_version: int | None,
+    dataflow: str | None,
 ) -> tuple[TaggedCommit, ...]:
     """Set the predecessor of each commit, leaving out other dataflows that share the table.
 
     Commits that change no row and carry no tag are left out, too.
     """
     if dataflow is None:
-        return tuple(tagged)
+        return tuple(tagged_commits)
     counted_versions = [
         commit.version
-        for commit in later
+        for commit in later_commits
         if not (commit.is_of_other_dataflow(dataflow) or commit.changes_no_row)
     ]
     return tuple(
         replace(
             commit,
             follows=max(
-                (version for version in counted_versions if version < int(commit.version)), default=since
+                (version for version in counted_versions if version < int(commit.version)),
+                default=recorded_version,
             ),
         )
-        for commit in tagged
+        for commit in tagged_commits
     )
 
 

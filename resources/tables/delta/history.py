@@ -46,14 +46,14 @@ class RowHistory:
             yield commit
             if not commit.removes_all_rows(self._app_id):
                 continue
-            restored = (
+            restored_version = (
                 self._restored_version(commit, remaining_versions) if commit.operation == "RESTORE" else None
             )
-            if restored is None:
+            if restored_version is None:
                 self.ends_at_removal, self.cleaned_version = True, -1
                 return
-            self.cleaned_version = restored
-            remaining_versions = [version for version in remaining_versions if version <= restored]
+            self.cleaned_version = restored_version
+            remaining_versions = [version for version in remaining_versions if version <= restored_version]
 
     def _restored_version(self, commit: DeltaCommit, earlier_versions: Sequence[int]) -> int | None:
         """Return the version that a RESTORE brought back; None if unknown.
@@ -99,12 +99,14 @@ def adoptable_state(log: DeltaLog, app_id: str | None, dataflow: str | None = No
     return AdoptableState(None, app_id, beyond=True) if beyond or history.ends_at_removal else None
 
 
-def _still_follows(log: DeltaLog, after: Mapping[str, Any] | None, version: int, app_id: str | None) -> bool:
+def _still_follows(
+    log: DeltaLog, commit_before: Mapping[str, Any] | None, version: int, app_id: str | None
+) -> bool:
     """Return whether the table's rows still come from the commit that a tagged commit was added to."""
-    if after is None:
+    if commit_before is None:
         return True
     history = RowHistory(log, app_id, version)
     for commit in history:
-        if commit.version <= after["version"]:
-            return bool(commit.version == after["version"] and commit.id == after["id"])
-    return bool(after["version"] <= history.cleaned_version)
+        if commit.version <= commit_before["version"]:
+            return bool(commit.version == commit_before["version"] and commit.id == commit_before["id"])
+    return bool(commit_before["version"] <= history.cleaned_version)

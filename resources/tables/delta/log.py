@@ -55,11 +55,11 @@ class DeltaLog:
         Raises:
             TargetError: the log cannot be listed.
         """
-        least = -1 if since is None else since
+        lower_bound = -1 if since is None else since
         return sorted(
             version
             for name in self._names(since)
-            if (version := _version_of(name)) is not None and version > least
+            if (version := _version_of(name)) is not None and version > lower_bound
         )
 
     def table(self, version: int | None = None) -> DeltaTable | None:

@@ -87,8 +87,8 @@ class DeltaMaintenance(TableMaintenance, CanOptimize, TellsWrongStatistics):
                 log, "vacuumed", lambda: spark.sql(f"VACUUM delta.{quoted(log.place.spark_url)}").collect()
             )
         # Delta does not report how many files it deletes, and deltalake also names files that were deleted long ago.
-        deleted = len(paths_before - log.files_outside_log())
-        return MaintenanceResult(files_deleted=deleted, statistics_corrected=correct_statistics(log))
+        deleted_count = len(paths_before - log.files_outside_log())
+        return MaintenanceResult(files_deleted=deleted_count, statistics_corrected=correct_statistics(log))
 
     def wrong_statistics(self) -> WrongStatistics:
         """Return the files whose bounds leave rows out, according to their footers. Starts no Spark."""

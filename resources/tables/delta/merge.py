@@ -53,10 +53,12 @@ def _check_columns(place: Place, rows: DataFrame, schema: StructType) -> None:
     for name, data_type in rows.dtypes:
         if types_by_name.get(name.lower()) != data_type:
             table_type = types_by_name.get(name.lower())
-            expected = (
+            expected_text = (
                 f"type {table_type}" if table_type else f"one of its columns ({', '.join(schema.names)})"
             )
-            raise RowsRefused(f"table {place}: expected {expected}, found column {name} of type {data_type}")
+            raise RowsRefused(
+                f"table {place}: expected {expected_text}, found column {name} of type {data_type}"
+            )
 
 
 def _name(place: Place) -> str:

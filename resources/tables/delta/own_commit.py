@@ -202,13 +202,13 @@ class DeltaOwnCommit:
 
     def _write_and_commit(self, work: _PlannedWrite, load: Load, table: DeltaTable | None) -> None:
         place = self.log.place
-        staged = f"{self.tag.number:010d}-{uuid4().hex}"
+        folder_name = f"{self.tag.number:010d}-{uuid4().hex}"
         try:
-            write_files(work.rows, place.child(staged), work.partition_columns)
-            files = collect_data_files(place, staged, work.schema, work.rows, work.partition_columns)
-            copied_rows = work.count_copied(place.child(staged), files) if work.count_copied else 0
+            write_files(work.rows, place.child(folder_name), work.partition_columns)
+            files = collect_data_files(place, folder_name, work.schema, work.rows, work.partition_columns)
+            copied_rows = work.count_copied(place.child(folder_name), files) if work.count_copied else 0
         except Exception as error:
-            remove_files(place, staged)
+            remove_files(place, folder_name)
             if lacks_committer(error):
                 raise NeedsEngine("Spark was started without the committer for S3") from error
             if isinstance(error, ValueError):
@@ -225,7 +225,7 @@ class DeltaOwnCommit:
                 base,
                 work.schema,
                 work.partition_columns,
-                staged,
+                folder_name,
                 files,
                 work.removals,
                 work.all_paths,

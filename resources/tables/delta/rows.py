@@ -110,12 +110,12 @@ def highest_values(
     if needs_arrow(table):
         return arrow_rows.highest_values(table, log.place, columns, EVERYTHING if rows is None else rows)
     floats = {field.name for field in table.schema().fields if field.type.type in _FLOATS}
-    selected = ", ".join(
+    select_list = ", ".join(
         f"max({DATAFUSION.name(name)}){_FINITE.format(DATAFUSION.name(name)) if name in floats else ''} AS v{number}"
         for number, name in enumerate(columns)
     )
     condition = _condition(table, EVERYTHING if rows is None else rows)
-    query = f"SELECT {selected} FROM source WHERE {condition}"  # noqa: S608 - names are quoted, values are literals
+    query = f"SELECT {select_list} FROM source WHERE {condition}"  # noqa: S608 - names are quoted, values are literals
     try:
         batches = QueryBuilder().register("source", table).execute(query)
         (row,) = [row for batch in batches for row in pa.record_batch(batch).to_pylist()]

@@ -223,8 +223,8 @@ class DeltaWrites:
 
     def _prepare_evolution(self, rows: DataFrame, evolution: Evolution) -> None:
         """Enable the table features that new columns and wider types need."""
-        needed = {"delta.enableTypeWidening": "true"} if any(c.widens for c in evolution.changes) else {}
-        self._enable_features(rows, needed)
+        properties = {"delta.enableTypeWidening": "true"} if any(c.widens for c in evolution.changes) else {}
+        self._enable_features(rows, properties)
 
     def _commit(
         self,

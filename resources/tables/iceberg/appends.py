@@ -92,8 +92,8 @@ class IcebergAppends(TableAppends):
             frames.append(rows.withColumn(VERSION, F.lit(version.version).cast("long")))
         for run in _readable_runs(metadata, appended):
             reader = spark.read.option("end-snapshot-id", run[-1].id)
-            before = _parent_of(metadata, run[0])
-            reader = reader if before is None else reader.option("start-snapshot-id", str(before))
+            start = _parent_of(metadata, run[0])
+            reader = reader if start is None else reader.option("start-snapshot-id", str(start))
             if _has_delete_files(metadata, run[0]):
                 frames.append(reader.table(name).withColumn(VERSION, F.lit(run[0].version).cast("long")))
                 continue
@@ -144,8 +144,8 @@ def _readable_runs(metadata: Metadata, appended: Sequence[VersionAppends]) -> li
     return [run for run in runs if run]
 
 
-def _has_delete_files(metadata: Metadata, appended: VersionAppends) -> bool:
-    return bool(_commit(metadata, appended).snapshot.count("total-delete-files"))
+def _has_delete_files(metadata: Metadata, version: VersionAppends) -> bool:
+    return bool(_commit(metadata, version).snapshot.count("total-delete-files"))
 
 
 def _snapshots_above(metadata: Metadata, position: ReadPosition | None) -> Iterator[Snapshot]:
@@ -200,17 +200,17 @@ def _all_files_of(snapshot: Snapshot) -> VersionAppends:
     return VersionAppends(snapshot.sequence, files, size, str(snapshot.id), holds_all_files=True)
 
 
-def _commit(metadata: Metadata, appended: VersionAppends) -> IcebergCommit:
+def _commit(metadata: Metadata, version: VersionAppends) -> IcebergCommit:
     return next(
-        commit for commit in group_commits(metadata.lineage()) if str(commit.snapshot.id) == appended.id
+        commit for commit in group_commits(metadata.lineage()) if str(commit.snapshot.id) == version.id
     )
 
 
-def _parent_of(metadata: Metadata, appended: VersionAppends) -> int | None:
+def _parent_of(metadata: Metadata, version: VersionAppends) -> int | None:
     """Return the snapshot before a commit; None if it is the first."""
-    return _commit(metadata, appended).follows
+    return _commit(metadata, version).follows
 
 
-def _snapshots_of(metadata: Metadata, appended: VersionAppends) -> tuple[Snapshot, ...]:
-    commit = _commit(metadata, appended)
+def _snapshots_of(metadata: Metadata, version: VersionAppends) -> tuple[Snapshot, ...]:
+    commit = _commit(metadata, version)
     return (*commit.parts, commit.snapshot)

@@ -124,25 +124,27 @@ class _SliceWrite:
         if metadata is None or self._creates_table:
             create_table(commit, self._rows, load, partition_by)
             return
-        fitted = self._changes.fit_rows(self._rows, load, metadata)
+        fitted_rows = self._changes.fit_rows(self._rows, load, metadata)
         if isinstance(load, ByKeys):
-            check_types(with_validity(fitted.schema, load), commit.columns(metadata), commit.table_name)
+            check_types(with_validity(fitted_rows.schema, load), commit.columns(metadata), commit.table_name)
         with_table_columns = partial(commit.with_table_columns, metadata=metadata)
-        engine_reason = self.own_commit.commit_rows(fitted, load, metadata, with_table_columns, self._count)
+        engine_reason = self.own_commit.commit_rows(
+            fitted_rows, load, metadata, with_table_columns, self._count
+        )
         if engine_reason is None:
             Branches(commit.catalog, commit.tag).drop_abandoned(metadata)
             return
         without_branch = isinstance(load, Append) and not self._is_retry
         by_spark = SparkCommit(commit.with_writer(f"Spark: {engine_reason}"), partition_by)
-        by_spark.write(fitted, load, metadata, without_branch=without_branch)
+        by_spark.write(fitted_rows, load, metadata, without_branch=without_branch)
 
     def _has_new_snapshot(self, metadata: Metadata | None) -> bool:
         """Return whether readers now see another snapshot or another table."""
         with suppress(TargetError):
             newest = self._commit.catalog.newest()
-            before, after = (
+            version_before, version_now = (
                 version and (version.uuid, version.current and version.current.id)
                 for version in (metadata, newest)
             )
-            return before != after
+            return version_before != version_now
         return False

@@ -67,9 +67,9 @@ class Branches:
 
     def drop_abandoned(self, metadata: Metadata) -> None:
         """Drop the branches of runs that died."""
-        if abandoned := self.abandoned_branches(metadata):
+        if branches := self.abandoned_branches(metadata):
             with suppress(TargetError):  # the next commit drops them
-                self.catalog.change_refs(RefChange(dropped=abandoned))
+                self.catalog.change_refs(RefChange(dropped=branches))
 
     def abandoned_branches(self, metadata: Metadata) -> tuple[str, ...]:
         """Return the branches of runs that died.

@@ -62,11 +62,11 @@ class Catalog(Protocol):
         """
         ...
 
-    def add_snapshot(self, before: Metadata, snapshot: Mapping[str, Any]) -> bool:
+    def add_snapshot(self, base: Metadata, snapshot: Mapping[str, Any]) -> bool:
         """Add a snapshot for readers if the table has not changed; return whether that was so.
 
         Args:
-            before: newest metadata.
+            base: newest metadata.
             snapshot: snapshot in the JSON of metadata, a child of the one that readers see.
 
         Raises:
@@ -183,9 +183,9 @@ class FolderCatalog(SqlNames):
         """Write the next metadata version with the change."""
         return commit_refs(change, self.newest, self._put_next)
 
-    def add_snapshot(self, before: Metadata, snapshot: Mapping[str, Any]) -> bool:
+    def add_snapshot(self, base: Metadata, snapshot: Mapping[str, Any]) -> bool:
         """Write the next metadata version with the snapshot, unless that version exists."""
-        return self._put_next(before, with_snapshot(before, snapshot))
+        return self._put_next(base, with_snapshot(base, snapshot))
 
     @property
     def _settings(self) -> Mapping[str, str]:
@@ -216,17 +216,17 @@ class FolderCatalog(SqlNames):
     def _folder(self) -> str | None:
         return str(self._place.local / "metadata") if self._place.local else None
 
-    def _put_next(self, before: Metadata, raw: Mapping[str, Any]) -> bool:
+    def _put_next(self, base: Metadata, raw: Mapping[str, Any]) -> bool:
         """Write the next version; return False if it exists.
 
         A hard link is created only once, whoever tries.
 
         Its name is the one that Spark's next version would have, so that only one of the two can exist.
         """
-        is_packed = before.properties.get(_COMPRESSION, "none").lower() == "gzip"
+        is_packed = base.properties.get(_COMPRESSION, "none").lower() == "gzip"
         suffix = f"{'.gz' if is_packed else ''}.metadata.json"
         draft = f"{self._folder}/{uuid4()}{suffix}"
-        target = f"{self._folder}/v{before.version + 1}{suffix}"
+        target = f"{self._folder}/v{base.version + 1}{suffix}"
         data = json.dumps(raw).encode()
         try:
             with open(draft, "xb") as file:  # noqa: PTH123 - as above
@@ -239,16 +239,16 @@ class FolderCatalog(SqlNames):
         finally:
             if os.path.exists(draft):  # noqa: PTH110
                 os.unlink(draft)  # noqa: PTH108
-        if not self._still_has(before):
+        if not self._still_has(base):
             with suppress(OSError):
                 os.unlink(target)  # noqa: PTH108
             raise TargetError(
-                f"table {self._place}: expected version {before.version}, the base of the next one, found another version or none: others"
+                f"table {self._place}: expected version {base.version}, the base of the next one, found another version or none: others"
                 " committed many times meanwhile, or the table was dropped. Nothing is lost: the next run reads the table again"
             )
-        self._write_hint(before.version + 1)
-        for old in dropped_metadata_files(before, raw):
-            name = old.rpartition("/")[2]
+        self._write_hint(base.version + 1)
+        for old_file in dropped_metadata_files(base, raw):
+            name = old_file.rpartition("/")[2]
             for file_name in (name, f".{name}.crc"):  # Hadoop's checksum, if Spark wrote the file
                 with suppress(OSError):
                     os.unlink(f"{self._folder}/{file_name}")  # noqa: PTH108
@@ -271,16 +271,16 @@ class FolderCatalog(SqlNames):
         written a later hint meanwhile, and deleted this version.
         """
         draft = f"{self._folder}/{uuid4()}-version-hint.text"
-        newest, hinted = version, 0
+        newest, hinted_version = version, 0
         with suppress(OSError, TargetError):
-            while hinted < newest:
+            while hinted_version < newest:
                 with open(draft, "x") as file:  # noqa: PTH123 - as above
                     file.write(str(newest))
                 with suppress(FileNotFoundError):  # Hadoop's checksum of the previous hint
                     os.unlink(f"{self._folder}/.version-hint.text.crc")  # noqa: PTH108
                 os.replace(draft, f"{self._folder}/version-hint.text")  # noqa: PTH105
                 newest_file = self._newest_file()
-                hinted, newest = newest, newest_file[0] if newest_file else newest
+                hinted_version, newest = newest, newest_file[0] if newest_file else newest
 
     def _error(self, verb: str, error: Exception) -> TargetError:
         return TargetError(

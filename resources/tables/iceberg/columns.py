@@ -33,12 +33,12 @@ def check_reserved(rows: DataFrame) -> None:
     Raises:
         RowsRefused: they have one.
     """
-    reserved = next(
+    reserved_name = next(
         (name for name in rows.columns if name.lower() in (COMMIT_COLUMN, *ICEBERG_COLUMNS)), None
     )
-    if reserved is not None:
+    if reserved_name is not None:
         raise RowsRefused(
-            f"column {reserved}: expected no column of this name, which Iceberg tables reserve for a row's commit, file or position."
+            f"column {reserved_name}: expected no column of this name, which Iceberg tables reserve for a row's commit, file or position."
             " Rename it in sql"
         )
 
@@ -56,13 +56,13 @@ def check_types(rows: StructType, table: StructType, table_name: str) -> None:
     """
     types_by_name = {field.name.lower(): stored_type(field.dataType).simpleString() for field in table}
     for field in rows:
-        data_type, expected = (
+        data_type, expected_type = (
             stored_type(field.dataType).simpleString(),
             types_by_name.get(field.name.lower()),
         )
-        if data_type != expected:
+        if data_type != expected_type:
             names = ", ".join(name for name in table.names if name != COMMIT_COLUMN)
-            expected_text = f"type {expected}" if expected else f"one of its columns ({names})"
+            expected_text = f"type {expected_type}" if expected_type else f"one of its columns ({names})"
             raise RowsRefused(
                 f"table {table_name}: expected {expected_text}, found column {field.name} of type {data_type}"
             )
@@ -100,8 +100,8 @@ def commit_column(value: str, where: Predicate = EVERYTHING) -> Column:
 
     commit = F.lit(value)
     if where != EVERYTHING:
-        inside = F.coalesce(F.expr(predicate_sql(where, SPARK)), F.lit(False))
-        commit = F.when(inside, commit).otherwise(F.raise_error(F.lit(_OUTSIDE)).cast("string"))
+        is_inside = F.coalesce(F.expr(predicate_sql(where, SPARK)), F.lit(False))
+        commit = F.when(is_inside, commit).otherwise(F.raise_error(F.lit(_OUTSIDE)).cast("string"))
     return commit
 
 

@@ -139,14 +139,14 @@ class IcebergCommit:
     @property
     def as_tagged(self) -> TaggedCommit:
         """Return the commit as one under its tag."""
-        rows, removed, are_counted = self._counts
+        rows, removed_rows, are_counted = self._counts
         return TaggedCommit(
             self.strandline_metadata.get("owner"),
             self.snapshot.version,
             rows,
             self.snapshot.count("added-files-size"),
             bool(self.strandline_metadata.get("gives_up")),
-            removed,
+            removed_rows,
             self.number,
             uncounted=not are_counted,
             follows=self.before.version if self.before else None,
@@ -166,18 +166,18 @@ class IcebergCommit:
         if load == _REPLACED_ALL and self.before is not None:
             return written, None, True
         if COPIED in snapshot.summary:
-            copied = snapshot.count(COPIED)
-            return written - copied, snapshot.count("deleted-records") - copied, True
-        copied = 0
+            copied_rows = snapshot.count(COPIED)
+            return written - copied_rows, snapshot.count("deleted-records") - copied_rows, True
+        copied_rows = 0
         if changes_rows(snapshot):
             counts = [snapshot.count(f"{_MERGE_COUNTS}{suffix}") for suffix in ("inserted", "updated")]
             if f"{_MERGE_COUNTS}inserted" not in snapshot.summary or min(counts) < 0:
                 return written, 0, False
-            copied = written - sum(counts)
+            copied_rows = written - sum(counts)
         rows_before = self.before.rows if self.before else None if self.follows else 0
         if rows_before is None or snapshot.rows is None:
-            return written - copied, 0, not any(map(changes_rows, (*self.parts, snapshot)))
-        return written - copied, rows_before + written - copied - snapshot.rows, True
+            return written - copied_rows, 0, not any(map(changes_rows, (*self.parts, snapshot)))
+        return written - copied_rows, rows_before + written - copied_rows - snapshot.rows, True
 
     @property
     def removed_by_files(self) -> int:
@@ -186,12 +186,12 @@ class IcebergCommit:
         If there are equality deletes, rows that those had deleted before count again.
         """
         snapshots = (*self.parts, self.snapshot)
-        deleted = sum(
+        deleted_rows = sum(
             snapshot.count("deleted-records") + snapshot.count("added-position-deletes")
             for snapshot in snapshots
         )
         return max(
-            0, deleted + self._counts[0] - sum(snapshot.count("added-records") for snapshot in snapshots)
+            0, deleted_rows + self._counts[0] - sum(snapshot.count("added-records") for snapshot in snapshots)
         )
 
 
@@ -210,7 +210,9 @@ def group_commits(newest_first: Iterable[Snapshot]) -> list[IcebergCommit]:
         base = snapshots[index].count(_BASE) or snapshots[index].parent
         following = index_of.get(base, len(snapshots)) if base is not None else len(snapshots)
         following = max(following, index + 1)
-        before = snapshots[following] if following < len(snapshots) else None
-        commits.append(IcebergCommit(snapshots[index], tuple(snapshots[index + 1 : following][::-1]), before))
+        previous = snapshots[following] if following < len(snapshots) else None
+        commits.append(
+            IcebergCommit(snapshots[index], tuple(snapshots[index + 1 : following][::-1]), previous)
+        )
         index = following
     return commits[::-1]

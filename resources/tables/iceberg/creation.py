@@ -46,8 +46,8 @@ def create_table(
         writer = writer.tableProperty(key, value)
     writer = commit.with_writer("Spark: the table is created").tag_writer(writer, load)
     if partition_by:
-        first, *other_columns = [F.col(quoted(column)) for column in partition_by]
-        writer = writer.partitionedBy(first, *other_columns)
+        first_column, *other_columns = [F.col(quoted(column)) for column in partition_by]
+        writer = writer.partitionedBy(first_column, *other_columns)
     writer.create()
 
 

@@ -40,37 +40,39 @@ def to_expression(predicate: Predicate, schema: Mapping[str, Any]) -> BooleanExp
 
 
 def _expression(predicate: Predicate) -> BooleanExpression:
-    translated: BooleanExpression
+    result: BooleanExpression
     match predicate:
         case Among():
-            translated = _among(predicate)
+            result = _among(predicate)
         case Between():
-            translated = _between(predicate)
+            result = _between(predicate)
         case HasValue(column):
-            translated = expressions().NotNull(column)
+            result = expressions().NotNull(column)
         case AnyOf(parts):
-            translated = reduce(expressions().Or, map(_expression, parts), expressions().AlwaysFalse())
+            result = reduce(expressions().Or, map(_expression, parts), expressions().AlwaysFalse())
         case _:
             parts = predicate.parts
-            translated = reduce(expressions().And, map(_expression, parts), expressions().AlwaysTrue())
-    return translated
+            result = reduce(expressions().And, map(_expression, parts), expressions().AlwaysTrue())
+    return result
 
 
 def _among(predicate: Among) -> Any:
     values = [_value(value) for value in predicate.values if value is not None]
-    inside = expressions().In(predicate.column, values) if values else expressions().AlwaysFalse()
+    is_listed = expressions().In(predicate.column, values) if values else expressions().AlwaysFalse()
     return (
-        expressions().Or(inside, expressions().IsNull(predicate.column))
+        expressions().Or(is_listed, expressions().IsNull(predicate.column))
         if None in predicate.values
-        else inside
+        else is_listed
     )
 
 
 def _between(predicate: Between) -> Any:
     column = predicate.column
-    above = expressions().GreaterThanOrEqual if predicate.lower_inclusive else expressions().GreaterThan
-    below = expressions().LessThanOrEqual if predicate.upper_inclusive else expressions().LessThan
-    bounds = [(above, predicate.lower), (below, predicate.upper)]
+    lower_comparison = (
+        expressions().GreaterThanOrEqual if predicate.lower_inclusive else expressions().GreaterThan
+    )
+    upper_comparison = expressions().LessThanOrEqual if predicate.upper_inclusive else expressions().LessThan
+    bounds = [(lower_comparison, predicate.lower), (upper_comparison, predicate.upper)]
     return reduce(
         expressions().And,
         [comparison(column, _value(bound)) for comparison, bound in bounds if bound is not None],

@@ -31,11 +31,11 @@ def compare_head(
     newest = _newest_commit(metadata)
     commits = group_commits(metadata.lineage())
     if recorded is None or version is None or str(version) == f"0-{metadata.raw.get('table-uuid')}":
-        tagged = _tagged_commits(commits, app_id, dataflow)
+        tagged_commits = _tagged_commits(commits, app_id, dataflow)
         return TableHead(
             newest,
             highest_tag=_highest_tag(metadata, commits, app_id),
-            tagged_commits=tagged,
+            tagged_commits=tagged_commits,
             emptied_by=_find_emptying_commit(metadata, commits, app_id, dataflow)
             if version is not None
             else None,
@@ -44,14 +44,14 @@ def compare_head(
         (number for number, commit in enumerate(commits) if commit.snapshot.version == version), None
     )
     if index is not None and recorded.id in (None, commits[index].id):
-        later = commits[index + 1 :]
-        tagged = _tagged_commits(later, app_id, dataflow, version)
-        highest = max((commit.number for commit in tagged), default=recorded.number)
+        later_commits = commits[index + 1 :]
+        tagged_commits = _tagged_commits(later_commits, app_id, dataflow, version)
+        highest = max((commit.number for commit in tagged_commits), default=recorded.number)
         return TableHead(
             newest,
             highest_tag=highest,
-            tagged_commits=tagged,
-            emptied_by=_find_emptying_commit(metadata, later, app_id, dataflow),
+            tagged_commits=tagged_commits,
+            emptied_by=_find_emptying_commit(metadata, later_commits, app_id, dataflow),
         )
     if index is None and _is_expired(commits, str(version)):
         return _head_after_expiry(metadata, commits, recorded, app_id, dataflow)
@@ -95,23 +95,23 @@ def _head_after_expiry(
     A tag may keep the snapshot without those between. What its rows show must then hold for the newest
     snapshot, too.
     """
-    tagged = _tagged_commits(commits, app_id, dataflow, recorded.version)
+    tagged_commits = _tagged_commits(commits, app_id, dataflow, recorded.version)
     recorded_snapshot = metadata.snapshot(str(recorded.version))
     first_parent = commits[0].follows
     has_recorded = recorded_snapshot is not None and first_parent == recorded_snapshot.id
     if not has_recorded and app_id:
-        listed_numbers = {commit.number for commit in tagged}
+        listed_numbers = {commit.number for commit in tagged_commits}
         earlier_number = highest_number(metadata, app_id, below=min(listed_numbers, default=None))
-        expected = (
+        expected_number = (
             highest_number(metadata, app_id, recorded_snapshot) if recorded_snapshot else recorded.number
         )
-        has_recorded = earlier_number == expected
+        has_recorded = earlier_number == expected_number
     return TableHead(
         _newest_commit(metadata),
         has_recorded=has_recorded,
         commits_cleaned=True,
         highest_tag=_highest_tag(metadata, commits, app_id),
-        tagged_commits=tagged,
+        tagged_commits=tagged_commits,
         emptied_by=_find_emptying_commit(metadata, commits, app_id, dataflow),
     )
 
@@ -134,12 +134,12 @@ def _highest_tag(metadata: Metadata, commits: Sequence[IcebergCommit], app_id: s
 
 
 def _find_emptying_commit(
-    metadata: Metadata, later: Sequence[IcebergCommit], app_id: str | None, dataflow: str | None
+    metadata: Metadata, later_commits: Sequence[IcebergCommit], app_id: str | None, dataflow: str | None
 ) -> str | None:
     """Describe another writer's commit that removed all rows; None if there is none."""
     emptying = (
         commit.description
-        for commit in reversed(later)
+        for commit in reversed(later_commits)
         if removes_all_rows(metadata, commit, app_id, dataflow)
     )
     return next(emptying, None)
@@ -185,11 +185,11 @@ def _tagged_commits(
     """
     if dataflow is None:
         return tuple(commit.as_tagged for commit in commits if app_id and commit.app_id == app_id)
-    tagged: list[TaggedCommit] = []
+    tagged_commits: list[TaggedCommit] = []
     for commit in commits:
         if commit.is_of_other_dataflow(dataflow):
             continue
         if app_id and commit.app_id == app_id:
-            tagged.append(replace(commit.as_tagged, follows=version_before))
+            tagged_commits.append(replace(commit.as_tagged, follows=version_before))
         version_before = commit.snapshot.version
-    return tuple(tagged)
+    return tuple(tagged_commits)

@@ -77,23 +77,23 @@ def _adoptable(place: Place, commit: IcebergCommit, app_id: str | None, *, beyon
 
 def _still_follows(
     metadata: Metadata,
-    after: Mapping[str, Any] | None,
-    earlier: Sequence[IcebergCommit],
+    commit_before: Mapping[str, Any] | None,
+    earlier_commits: Sequence[IcebergCommit],
     app_id: str | None,
     dataflow: str | None,
     *,
     is_complete: bool,
 ) -> bool:
     """Return whether the table's rows still come from the commit that a tagged commit was added to."""
-    if after is None:
+    if commit_before is None:
         return True
-    for commit in reversed(earlier):
-        if commit.snapshot.version == after["version"]:
-            return bool(commit.id == after["id"])
+    for commit in reversed(earlier_commits):
+        if commit.snapshot.version == commit_before["version"]:
+            return bool(commit.id == commit_before["id"])
         if removes_all_rows(metadata, commit, app_id, dataflow):
             return False
-    oldest = earlier[0].snapshot.sequence if earlier else None
-    return not is_complete and (oldest is None or sequence_of(str(after["version"])) < oldest)
+    oldest = earlier_commits[0].snapshot.sequence if earlier_commits else None
+    return not is_complete and (oldest is None or sequence_of(str(commit_before["version"])) < oldest)
 
 
 def _find_commit_kept_by_tag(

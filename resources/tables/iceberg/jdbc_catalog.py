@@ -62,14 +62,14 @@ class JdbcCatalog(SqlNames):
         """Write metadata with the change, and point the row to it unless another writer came first."""
         return commit_refs(change, self.newest, self._put_next)
 
-    def add_snapshot(self, before: Metadata, snapshot: Mapping[str, Any]) -> bool:
+    def add_snapshot(self, base: Metadata, snapshot: Mapping[str, Any]) -> bool:
         """Write metadata with the snapshot, and point the row to it unless another writer came first."""
-        return self._put_next(before, with_snapshot(before, snapshot))
+        return self._put_next(base, with_snapshot(base, snapshot))
 
-    def _put_next(self, before: Metadata, raw: Mapping[str, Any]) -> bool:
+    def _put_next(self, base: Metadata, raw: Mapping[str, Any]) -> bool:
         from obstore.exceptions import BaseError
 
-        folder, _, file = before.location.rpartition("/")
+        folder, _, file = base.location.rpartition("/")
         match = _NUMBER.match(file)
         location = f"{folder}/{int(match[1]) + 1 if match else 1:05d}-{uuid4()}.metadata.json"
         try:
@@ -80,10 +80,10 @@ class JdbcCatalog(SqlNames):
             result = session.execute(
                 "UPDATE iceberg_tables SET metadata_location = %s, previous_metadata_location = %s"
                 " WHERE catalog_name = %s AND table_namespace = %s AND table_name = %s AND metadata_location = %s",
-                (location, before.location, *self._row, before.location),
+                (location, base.location, *self._row, base.location),
             )
             is_replaced = result.rowcount == 1
-        for file in dropped_metadata_files(before, raw) if is_replaced else [location]:
+        for file in dropped_metadata_files(base, raw) if is_replaced else [location]:
             with suppress(BaseError, OSError, TargetError):
                 self._place.store.delete(self._key(file))
         return is_replaced

@@ -48,25 +48,25 @@ class Layout:
         }
         types = {field.name: stored_type(field.dataType) for field in columns}
         # A struct that refuses NULL where rows may have one counts as another type.
-        dropped = [name for name, field in table_fields.items() if types.get(name) != field.dataType]
-        added = [name for name in types if name not in table_fields or name in dropped]
-        required = [
-            name for name, field in table_fields.items() if name not in dropped and not field.nullable
+        dropped_columns = [name for name, field in table_fields.items() if types.get(name) != field.dataType]
+        added_columns = [name for name in types if name not in table_fields or name in dropped_columns]
+        required_columns = [
+            name for name, field in table_fields.items() if name not in dropped_columns and not field.nullable
         ]
         spec = self.metadata.partition_spec
-        partitions = None if set(spec.partition_by or ()) & set(dropped) else spec.partition_by
+        partitions = None if set(spec.partition_by or ()) & set(dropped_columns) else spec.partition_by
         changes = []
         if identifiers := self.metadata.identifiers:  # identifier fields may not be NULL
             changes.append(f"DROP IDENTIFIER FIELDS {', '.join(map(dotted, identifiers))}")
-        if self._is_sorted_by(dropped):
+        if self._is_sorted_by(dropped_columns):
             changes.append("WRITE UNORDERED")
         if partitions != self.partition_by:
             changes += [f"DROP PARTITION FIELD {quoted(name)}" for name in spec.field_names]
-        changes += [f"DROP COLUMN {quoted(name)}" for name in dropped]
-        changes += [f"ALTER COLUMN {quoted(name)} DROP NOT NULL" for name in required]
+        changes += [f"DROP COLUMN {quoted(name)}" for name in dropped_columns]
+        changes += [f"ALTER COLUMN {quoted(name)} DROP NOT NULL" for name in required_columns]
         row_types = {field.name: field.dataType for field in columns}
-        changes += [f"ADD COLUMN {quoted(name)} {sql_type(row_types[name])}" for name in added]
-        order = [name for name in table_fields if name not in dropped] + added
+        changes += [f"ADD COLUMN {quoted(name)} {sql_type(row_types[name])}" for name in added_columns]
+        order = [name for name in table_fields if name not in dropped_columns] + added_columns
         if order != list(types):
             places = zip(types, [None, *types], strict=False)
             changes += [

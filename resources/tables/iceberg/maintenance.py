@@ -87,9 +87,9 @@ class IcebergMaintenance(TableMaintenance, CanOptimize):
                 f"CALL {self.catalog.procedure(procedure)}(table => {table}, {arguments})"
             ).collect()
         except Exception as error:
-            why = missing_iceberg(error) or error_line(error).rstrip(" .;")
+            reason = missing_iceberg(error) or error_line(error).rstrip(" .;")
             raise TargetError(
-                f"table {self.place} cannot be {participle}: {why}. No row was changed"
+                f"table {self.place} cannot be {participle}: {reason}. No row was changed"
             ) from error
 
 

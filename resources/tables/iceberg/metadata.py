@@ -193,45 +193,50 @@ class Metadata:
         return PartitionSpec(fields, {column["id"]: column["name"] for column in self.schema["fields"]})
 
 
-def next_version(before: Metadata, changes: Mapping[str, Any]) -> dict[str, Any]:
+def next_version(base: Metadata, changes: Mapping[str, Any]) -> dict[str, Any]:
     """Return the JSON of the next version: the changes, the time, and the metadata log within its limit."""
-    raw = before.raw
-    log_entry = {"timestamp-ms": raw["last-updated-ms"], "metadata-file": before.location}
+    raw = base.raw
+    log_entry = {"timestamp-ms": raw["last-updated-ms"], "metadata-file": base.location}
     log = [*(raw.get("metadata-log") or []), log_entry]
-    most = int(before.properties.get("write.metadata.previous-versions-max", _MOST_VERSIONS))
-    return {**raw, "last-updated-ms": next_timestamp(before), "metadata-log": log[-max(1, most) :], **changes}
+    log_length = int(base.properties.get("write.metadata.previous-versions-max", _MOST_VERSIONS))
+    return {
+        **raw,
+        "last-updated-ms": next_timestamp(base),
+        "metadata-log": log[-max(1, log_length) :],
+        **changes,
+    }
 
 
-def with_snapshot(before: Metadata, snapshot: Mapping[str, Any]) -> dict[str, Any]:
+def with_snapshot(base: Metadata, snapshot: Mapping[str, Any]) -> dict[str, Any]:
     """Return the JSON of the next version, with one more snapshot that readers see."""
-    raw, id_ = before.raw, snapshot["snapshot-id"]
+    raw, id_ = base.raw, snapshot["snapshot-id"]
     changes = {
         "snapshots": [*(raw.get("snapshots") or []), snapshot],
         "last-sequence-number": snapshot["sequence-number"],
         **main_snapshot_fields(snapshot["timestamp-ms"], raw, id_),
-        "refs": {**before.refs, MAIN: {**before.refs.get(MAIN, {}), "snapshot-id": id_, "type": "branch"}},
+        "refs": {**base.refs, MAIN: {**base.refs.get(MAIN, {}), "snapshot-id": id_, "type": "branch"}},
     }
-    return next_version(before, changes)
+    return next_version(base, changes)
 
 
-def main_snapshot_fields(now: int, raw: Mapping[str, Any], snapshot: int) -> dict[str, Any]:
+def main_snapshot_fields(timestamp: int, raw: Mapping[str, Any], snapshot: int) -> dict[str, Any]:
     """Return the fields that make readers see a snapshot from a time on, in epoch milliseconds."""
-    log = [*(raw.get("snapshot-log") or []), {"timestamp-ms": now, "snapshot-id": snapshot}]
+    log = [*(raw.get("snapshot-log") or []), {"timestamp-ms": timestamp, "snapshot-id": snapshot}]
     return {"current-snapshot-id": snapshot, "snapshot-log": log}
 
 
-def dropped_metadata_files(before: Metadata, raw: Mapping[str, Any]) -> list[str]:
+def dropped_metadata_files(base: Metadata, raw: Mapping[str, Any]) -> list[str]:
     """Return the metadata files that the next version no longer names; none if the table keeps them all."""
-    if before.properties.get("write.metadata.delete-after-commit.enabled", "").lower() != "true":
+    if base.properties.get("write.metadata.delete-after-commit.enabled", "").lower() != "true":
         return []
     remaining_files = {version["metadata-file"] for version in raw["metadata-log"]}
-    earlier_files = (version["metadata-file"] for version in before.raw.get("metadata-log") or ())
+    earlier_files = (version["metadata-file"] for version in base.raw.get("metadata-log") or ())
     return [file for file in earlier_files if file not in remaining_files]
 
 
-def next_timestamp(before: Metadata) -> int:
+def next_timestamp(base: Metadata) -> int:
     """Return the current time in epoch milliseconds, but never before the last change."""
-    return max(int(time.time() * 1000), int(before.raw["last-updated-ms"]))
+    return max(int(time.time() * 1000), int(base.raw["last-updated-ms"]))
 
 
 def walk_columns(data_type: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], int]]:

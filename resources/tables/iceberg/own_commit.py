@@ -172,10 +172,10 @@ class IcebergOwnCommit:
         raise NeedsEngine("the whole table is replaced")
 
     def _plan_replacement(self, rows: DataFrame, load: Replace, table: PlainTable) -> _SnapshotWrite:
-        replaced = self._without_spark(lambda: find_replaced_files(table, load, self._place))
-        partly_replaced = replaced.read(rows.sparkSession, table, self._place)
-        replacement = Replacement(rows, load, partly_replaced, replaced.partial_rows)
-        return _SnapshotWrite(replacement.rows, replaced, replacement.count_copied)
+        replaced_files = self._without_spark(lambda: find_replaced_files(table, load, self._place))
+        partly_replaced = replaced_files.read(rows.sparkSession, table, self._place)
+        replacement = Replacement(rows, load, partly_replaced, replaced_files.partial_rows)
+        return _SnapshotWrite(replacement.rows, replaced_files, replacement.count_copied)
 
     def _plan_changes(
         self,
@@ -202,9 +202,11 @@ class IcebergOwnCommit:
         changes = find_changes(
             rows, load, table_rows, with_table_columns, count, {COMMIT_COLUMN: self._commit}
         )
-        replaced = self._without_spark(lambda: find_named_files(table, changes.files, self._place))
-        rewritten = changes.rewrite(replaced.read(session, table, self._place), replaced.partial_rows)
-        return _SnapshotWrite(rewritten.rows, replaced, rewritten.count_copied)
+        replaced_files = self._without_spark(lambda: find_named_files(table, changes.files, self._place))
+        rewritten = changes.rewrite(
+            replaced_files.read(session, table, self._place), replaced_files.partial_rows
+        )
+        return _SnapshotWrite(rewritten.rows, replaced_files, rewritten.count_copied)
 
     def _without_spark(self, find: Callable[[], ReplacedFiles]) -> ReplacedFiles:
         try:
@@ -242,14 +244,16 @@ class IcebergOwnCommit:
         self,
         written: Sequence[WrittenFile],
         table: PlainTable,
-        replaced: ReplacedFiles,
+        replaced_files: ReplacedFiles,
         copied_rows: int | None,
     ) -> SnapshotChange:
         """Write the manifest of files; the table does not change yet."""
-        if not written and not replaced.entries:  # a commit without files needs a fence to take its number
+        if (
+            not written and not replaced_files.entries
+        ):  # a commit without files needs a fence to take its number
             raise NeedsEngine("nothing is added or removed")
         try:
-            return SnapshotChange.of(written, table, replaced, copied_rows)
+            return SnapshotChange.of(written, table, replaced_files, copied_rows)
         except (OSError, ValueError) as error:
             raise TargetError(
                 f"table {self._place}: a manifest cannot be written: {type(error).__name__}: {shorten_to_line(str(error))}"
@@ -311,7 +315,7 @@ class IcebergOwnCommit:
         return False
 
 
-def replaced_table_error(table: str, expected: str, newest: Metadata | None) -> TargetError:
+def replaced_table_error(table: str, table_description: str, newest: Metadata | None) -> TargetError:
     """Return the error of a write whose table was dropped or recreated."""
     actual = "none: it was dropped" if newest is None else "another one: it was dropped and recreated"
-    return TargetError(f"table {table}: expected the table {expected}, found {actual} meanwhile")
+    return TargetError(f"table {table}: expected the table {table_description}, found {actual} meanwhile")

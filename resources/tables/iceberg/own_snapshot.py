@@ -58,7 +58,7 @@ class SnapshotChange:
         cls,
         written: Sequence[WrittenFile],
         table: PlainTable,
-        replaced: ReplacedFiles,
+        replaced_files: ReplacedFiles,
         copied_rows: int | None,
     ) -> SnapshotChange:
         """Write the manifests.
@@ -66,7 +66,7 @@ class SnapshotChange:
         Args:
             written: added files.
             table: table that they were written for.
-            replaced: files to remove from it.
+            replaced_files: files to remove from it.
             copied_rows: rows of removed files that the added files contain; None if nothing is replaced.
 
         Raises:
@@ -75,9 +75,9 @@ class SnapshotChange:
         id_ = uuid4().int >> 65
         files = [data_file(file, table) for file in written]
         # Added files get their own manifest: they are usually the next to be replaced, and then the other manifest stays.
-        manifests = [_manifest(table, id_, added=files, removed=replaced.entries)]
-        if replaced.neighbours:
-            manifests.append(_manifest(table, id_, existing=replaced.neighbours))
+        manifests = [_manifest(table, id_, added_files=files, removed_entries=replaced_files.entries)]
+        if replaced_files.neighbours:
+            manifests.append(_manifest(table, id_, existing=replaced_files.neighbours))
         counts = {
             "added-data-files": len(written),
             "added-records": sum(file.rows for file in written),
@@ -85,12 +85,12 @@ class SnapshotChange:
         }
         if copied_rows is not None:
             counts |= {
-                "deleted-data-files": len(replaced.entries),
-                "deleted-records": replaced.rows,
-                "removed-files-size": replaced.size,
+                "deleted-data-files": len(replaced_files.entries),
+                "deleted-records": replaced_files.rows,
+                "removed-files-size": replaced_files.size,
                 COPIED: copied_rows,
             }
-        replaced_paths = frozenset(manifest.manifest_path for manifest in replaced.manifests)
+        replaced_paths = frozenset(manifest.manifest_path for manifest in replaced_files.manifests)
         return cls(id_, table.io, manifests, replaced_paths, counts)
 
     def snapshot(self, table: PlainTable, summary: Mapping[str, str]) -> dict[str, Any]:
@@ -151,20 +151,20 @@ class SnapshotChange:
 def _manifest(
     table: PlainTable,
     snapshot: int,
-    added: Sequence[DataFile] = (),
+    added_files: Sequence[DataFile] = (),
     existing: Sequence[ManifestEntry] = (),
-    removed: Sequence[ManifestEntry] = (),
+    removed_entries: Sequence[ManifestEntry] = (),
 ) -> ManifestFile:
     """Write a manifest of at least one file for a snapshot of a table."""
     from pyiceberg.manifest import ManifestEntry, ManifestEntryStatus, write_manifest
 
     target = table.io.new_output(f"{table.metadata.table_location}/metadata/{uuid4()}-m0.avro")
     with write_manifest(2, table.partition_spec, table.schema, target, snapshot, "deflate") as manifest:
-        for file in added:
+        for file in added_files:
             status = ManifestEntryStatus.ADDED
             manifest.add_entry(ManifestEntry.from_args(status=status, snapshot_id=snapshot, data_file=file))
         for entry in existing:
             manifest.existing(entry)
-        for entry in removed:
+        for entry in removed_entries:
             manifest.delete(entry)
     return manifest.to_manifest_file()

@@ -175,8 +175,8 @@ class PlainTable:
         properties = self.metadata.properties
         if properties.get("commit.manifest-merge.enabled", "true").lower() != "true":
             return True
-        most = int(properties.get("commit.manifest.min-count-to-merge", _MOST_MANIFESTS))
-        return len(self.manifests) + 1 < most
+        merge_threshold = int(properties.get("commit.manifest.min-count-to-merge", _MOST_MANIFESTS))
+        return len(self.manifests) + 1 < merge_threshold
 
 
 def _is_plain(column: Mapping[str, Any]) -> bool:

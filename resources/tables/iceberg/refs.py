@@ -40,10 +40,10 @@ class RefChange:
     def is_done(self, metadata: Metadata) -> bool:
         """Return whether the table already has the change."""
         snapshot_of_ref = {name: ref.get("snapshot-id") for name, ref in metadata.refs.items()}
-        expected = {**self.tags, **self.branches}
-        return all(snapshot_of_ref.get(name) == snapshot for name, snapshot in expected.items()) and not (
-            set(self.dropped) & snapshot_of_ref.keys()
-        )
+        expected_snapshots = {**self.tags, **self.branches}
+        return all(
+            snapshot_of_ref.get(name) == snapshot for name, snapshot in expected_snapshots.items()
+        ) and not (set(self.dropped) & snapshot_of_ref.keys())
 
     def is_possible(self, metadata: Metadata) -> bool:
         """Return whether the table has the snapshots, and readers see the expected one."""
@@ -71,12 +71,12 @@ class RefChange:
             },
         )
 
-    def _seen_from(self, now: int, raw: Mapping[str, Any]) -> dict[str, Any]:
+    def _seen_from(self, timestamp: int, raw: Mapping[str, Any]) -> dict[str, Any]:
         """Return the fields that make readers see another snapshot, if the change moves main."""
         main = self.branches.get(MAIN)
         if main is None or main == raw.get("current-snapshot-id"):
             return {}
-        return main_snapshot_fields(now, raw, main)
+        return main_snapshot_fields(timestamp, raw, main)
 
 
 def commit_refs(

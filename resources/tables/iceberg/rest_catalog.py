@@ -85,7 +85,7 @@ class RestCatalog(SqlNames):
 
         return retry_conflicts(once)
 
-    def add_snapshot(self, before: Metadata, snapshot: Mapping[str, Any]) -> bool:
+    def add_snapshot(self, base: Metadata, snapshot: Mapping[str, Any]) -> bool:
         """Have the server add the snapshot, if readers still see its parent."""
         from pyiceberg.exceptions import CommitFailedException, RESTError
         from pyiceberg.table.refs import SnapshotRefType
@@ -111,7 +111,7 @@ class RestCatalog(SqlNames):
             min_snapshots_to_keep=main_ref.min_snapshots_to_keep if main_ref else None,
         )
         requirements = (
-            AssertTableUUID(uuid=UUID(before.uuid)),
+            AssertTableUUID(uuid=UUID(base.uuid)),
             AssertRefSnapshotId(ref=MAIN, snapshot_id=new_snapshot.parent_snapshot_id),
         )
         try:

@@ -154,10 +154,10 @@ def distinct_rows(metadata: Metadata, columns: Sequence[str], most: int) -> Iter
         batch_table = pa.table(
             [batch.column(name) for name in columns], names=[f"c{number}" for number in range(len(columns))]
         )
-        unmerged = (
+        batch_values = (
             batch_table if distinct_values is None else pa.concat_tables([distinct_values, batch_table])
         )
-        distinct_values = unmerged.group_by(unmerged.column_names, use_threads=False).aggregate([])
+        distinct_values = batch_values.group_by(batch_values.column_names, use_threads=False).aggregate([])
         if distinct_values.num_rows > most:
             raise SourceError(
                 f"table {metadata.table_location}: expected at most {most:,} distinct rows of {', '.join(columns)}, found more. Name id"
@@ -370,5 +370,5 @@ def _unreadable_error(metadata: Metadata, error: Exception) -> SourceError:
             " remove-dangling-deletes",
             code="equality_deletes",
         )
-    why = shorten_to_line(str(error)) or type(error).__name__
-    return SourceError(f"table {metadata.table_location}: cannot be read: {why}")
+    reason = shorten_to_line(str(error)) or type(error).__name__
+    return SourceError(f"table {metadata.table_location}: cannot be read: {reason}")

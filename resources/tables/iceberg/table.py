@@ -136,11 +136,13 @@ class IcebergTable(Table):
         app_id = snapshot.summary["strandline.app-id"]
         rows = count_of_commit(metadata, snapshot, app_id, commit.number)
         if commit_of_snapshot is not None and commit_of_snapshot.before is not None:
-            removed = count_rows(metadata, commit_of_snapshot.before) + rows - count_rows(metadata, snapshot)
+            removed_rows = (
+                count_rows(metadata, commit_of_snapshot.before) + rows - count_rows(metadata, snapshot)
+            )
         else:
-            removed = rows_before + rows - count_rows(metadata, snapshot, self._share.rows(metadata))
-        removed = max(0, removed)
-        return replace(commit, rows=rows, removed=removed, uncounted=False)
+            removed_rows = rows_before + rows - count_rows(metadata, snapshot, self._share.rows(metadata))
+        removed_rows = max(0, removed_rows)
+        return replace(commit, rows=rows, removed=removed_rows, uncounted=False)
 
     def write(self, rows: DataFrame, load: Load, tag: Tag, state: str, *, base: Version | None) -> None:
         """Load rows in one commit; raise if other rows than those it was planned on are there.

@@ -82,10 +82,10 @@ def fit_rows(rows: DataFrame, columns_json: str, place: Place) -> DataFrame:
     types = {field.name.lower(): field.dataType.simpleString() for field in table}
     row_fields = {field.name.lower(): field for field in rows.schema}
     for name, field in row_fields.items():
-        type_name, expected = field.dataType.simpleString(), types.get(name)
-        if type_name != expected:
+        type_name, expected_type = field.dataType.simpleString(), types.get(name)
+        if type_name != expected_type:
             expected_text = (
-                f"type {expected}" if expected else f"one of its columns ({', '.join(table.names)})"
+                f"type {expected_type}" if expected_type else f"one of its columns ({', '.join(table.names)})"
             )
             raise RowsRefused(
                 f"table {place}: expected {expected_text}, found column {field.name} of type {type_name}"

@@ -266,14 +266,14 @@ class ParquetCommit:
         return with_columns_of(rows, spark_schema(columns_json)), columns_json
 
     def _write_files(self, rows: DataFrame, folder: StagedFolder, partition_columns: Sequence[str]) -> None:
-        staged = self.placement.staging.place_of(folder)
+        staging_place = self.placement.staging.place_of(folder)
         try:
-            write_files(rows, staged, partition_columns)
+            write_files(rows, staging_place, partition_columns)
         except Exception as error:
             if not lacks_committer(error):
                 raise
             # No one sees a staged file before its list is written, so Spark's own committer is as safe, only slower.
-            write_files(rows, staged, partition_columns, copies=True)
+            write_files(rows, staging_place, partition_columns, copies=True)
 
     def _replacement(
         self, rows: DataFrame, load: Replace, partial_files: Sequence[ListedFile]
@@ -394,12 +394,12 @@ def _find_removals(table: TableSnapshot, load: Load) -> tuple[tuple[ListedFile, 
 
 
 def _listed_file(file: DataFile, folder: StagedFolder, index: int) -> ListedFile:
-    staged = file.path.partition("/")[2]
-    parent, slash, _ = staged.rpartition("/")
+    staged_path = file.path.partition("/")[2]
+    parent, slash, _ = staged_path.rpartition("/")
     partition: Mapping[str, str | None] = dict(file.partition)
     return ListedFile(
         path=f"{parent}{slash}{folder.final_name(index)}",
-        staged=staged,
+        staged=staged_path,
         size=file.size,
         rows=file.rows,
         partition=partition,

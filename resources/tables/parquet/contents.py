@@ -63,8 +63,8 @@ class ParquetContents(TableContents):
 
     def columns(self) -> list[str]:
         """Return the names of the columns."""
-        described = self.schema()
-        return list(column_types(described[1])) if described else []
+        version_and_columns = self.schema()
+        return list(column_types(version_and_columns[1])) if version_and_columns else []
 
     def schema(self) -> tuple[Version, str] | None:
         """Return the newest version and its columns as Spark's JSON."""

@@ -36,27 +36,27 @@ def check_files(log: CommitLog, placement: Placement) -> FileCheck:
     before = log.snapshot()
     if before is None:
         return FileCheck()
-    staged = placement.staging.keys(before.newest)
+    staged_keys = placement.staging.keys(before.newest)
     try:
         visible = visible_files(log.place)
     except SourceError as error:
         raise TargetError(error.message) from error
-    after = log.snapshot()
-    if after is None or after.newest.table != before.newest.table:
+    current = log.snapshot()
+    if current is None or current.newest.table != before.newest.table:
         return FileCheck()
     staged_paths = {
         file.path
         for file in before.newest.added
-        if any(key.endswith(f"/{before.newest.staged}/{file.staged}") for key in staged or ())
+        if any(key.endswith(f"/{before.newest.staged}/{file.staged}") for key in staged_keys or ())
     }
-    common_paths = (path for path in before.files if path in after.files)
+    common_paths = (path for path in before.files if path in current.files)
     missing = [path for path in common_paths if path not in visible and path not in staged_paths]
-    unlisted = [path for path in visible if path not in before.files and path not in after.files]
+    unlisted_paths = [path for path in visible if path not in before.files and path not in current.files]
     # While moves are pending, files that a commit removes may still lie in the folder.
-    is_moving = staged is not None or after.newest.version > before.newest.version
-    set_aside = {*before.newest.set_aside, *after.newest.set_aside} if is_moving else set()
+    is_moving = staged_keys is not None or current.newest.version > before.newest.version
+    set_aside = {*before.newest.set_aside, *current.newest.set_aside} if is_moving else set()
     return FileCheck(
         tuple(missing),
-        tuple(path for path in unlisted if not is_strandline_file(path) and path not in set_aside),
-        tuple(path for path in unlisted if is_strandline_file(path) and path not in set_aside),
+        tuple(path for path in unlisted_paths if not is_strandline_file(path) and path not in set_aside),
+        tuple(path for path in unlisted_paths if is_strandline_file(path) and path not in set_aside),
     )

@@ -28,8 +28,8 @@ def compare_head(
         log, newest, since, recorded.id if recorded else None
     )
     versions = log.versions(since if has_recorded and isinstance(since, int) else None)
-    later = [commit for commit in log.read_all(versions) if commit.version <= newest.version]
-    tagged = tuple(commit.as_tagged for commit in later if commit.app_id == app_id)
+    later_commits = [commit for commit in log.read_all(versions) if commit.version <= newest.version]
+    tagged = tuple(commit.as_tagged for commit in later_commits if commit.app_id == app_id)
     head = TableHead(
         newest.as_table_commit,
         has_recorded=has_recorded,

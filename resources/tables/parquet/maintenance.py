@@ -49,14 +49,14 @@ class ParquetMaintenance(TableMaintenance):
         since = self.now - RETENTION
         oldest = _version_at(versions, lambda version: datetime.fromisoformat(log.read(version).time), since)
         oldest_snapshot = log.snapshot(oldest)
-        later = log.read_all([version for version in versions if version > oldest])
+        later_commits = log.read_all([version for version in versions if version > oldest])
         needed_paths = {
             *(oldest_snapshot.files if oldest_snapshot else ()),
-            *(file.path for commit in later for file in commit.added),
+            *(file.path for commit in later_commits for file in commit.added),
         }
-        unneeded = [path for path in self.placement.removed_files.paths() if path not in needed_paths]
-        self.placement.removed_files.delete(unneeded)
-        return MaintenanceResult(files_deleted=len(unneeded))
+        unneeded_paths = [path for path in self.placement.removed_files.paths() if path not in needed_paths]
+        self.placement.removed_files.delete(unneeded_paths)
+        return MaintenanceResult(files_deleted=len(unneeded_paths))
 
 
 def _version_at(versions: Sequence[int], time_of: Callable[[int], datetime], since: datetime) -> int:

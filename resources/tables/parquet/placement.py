@@ -69,12 +69,12 @@ class Placement:
         """
         files = self.files
         staged = self.staging.keys(newest.newest)
-        added = {file.path: file for file in newest.newest.added}
+        added_files = {file.path: file for file in newest.newest.added}
         leaving_paths = set(newest.newest.set_aside) if staged is not None else set()
         places: dict[str, tuple[str, str]] = {}
         for path in snapshot.files:
-            if staged is not None and path in added and not self._is_placed(path):
-                places[path] = (files.hidden_key(newest.newest.staged), added[path].staged)
+            if staged is not None and path in added_files and not self._is_placed(path):
+                places[path] = (files.hidden_key(newest.newest.staged), added_files[path].staged)
             elif path in newest.files or (path in leaving_paths and self._is_placed(path)):
                 places[path] = (files.name, path)
             else:

@@ -81,15 +81,17 @@ class VersionRows:
 
         check_columns(self.place, column_types(self.snapshot.columns_json), columns)
         types = arrow_types(self.snapshot.columns_json)
-        merged = pa.schema([(name, types[name]) for name in columns]).empty_table()
-        unmerged: list[pa.Table] = []
+        distinct_rows = pa.schema([(name, types[name]) for name in columns]).empty_table()
+        batches: list[pa.Table] = []
         for batch in self._batches(columns, EVERYTHING):
-            unmerged.append(batch)
-            if sum(batch_table.num_rows for batch_table in unmerged) >= _ROWS_PER_MERGE:
-                merged, unmerged = self._merge_distinct([merged, *unmerged], columns, most), []
-        merged = self._merge_distinct([merged, *unmerged], columns, most)
-        order = pc.sort_indices(merged, sort_keys=[(name, "ascending", "at_start") for name in columns])
-        return iter(merged.take(order).to_pylist())
+            batches.append(batch)
+            if sum(batch_table.num_rows for batch_table in batches) >= _ROWS_PER_MERGE:
+                distinct_rows, batches = self._merge_distinct([distinct_rows, *batches], columns, most), []
+        distinct_rows = self._merge_distinct([distinct_rows, *batches], columns, most)
+        order = pc.sort_indices(
+            distinct_rows, sort_keys=[(name, "ascending", "at_start") for name in columns]
+        )
+        return iter(distinct_rows.take(order).to_pylist())
 
     def file_maxima(self, column: str) -> list[tuple[Any, int]]:
         """Return each file's highest value from the list.
@@ -105,13 +107,13 @@ class VersionRows:
     def _merge_distinct(self, tables: Sequence[pa.Table], columns: Sequence[str], most: int) -> pa.Table:
         import pyarrow as pa
 
-        merged = pa.concat_tables(tables).group_by(list(columns)).aggregate([])
-        if merged.num_rows > most:
+        distinct_rows = pa.concat_tables(tables).group_by(list(columns)).aggregate([])
+        if distinct_rows.num_rows > most:
             raise SourceError(
                 f"table {self.place}: expected at most {most:,} distinct rows of {', '.join(columns)}, found more. Name id columns, or a"
                 " smaller table"
             )
-        return merged.select(list(columns))
+        return distinct_rows.select(list(columns))
 
     def _batches(self, columns: Sequence[str], rows: Predicate) -> Iterator[pa.Table]:
         """Yield the rows that match, from the files that may hold some."""

@@ -46,24 +46,30 @@ def latest_rows(rows: DataFrame, keys: Sequence[str], order: Order) -> DataFrame
         (field.name, field.dataType) for field in rows.schema if field.name.lower() not in folded_keys
     ]
     lateness = sort_key(order, lambda name: F.col(quoted(name)))
-    ordered: list[Column] = []
-    unordered: list[Column] = []
+    ordered_columns: list[Column] = []
+    unordered_columns: list[Column] = []
     for name, data_type in other_columns:
-        (unordered if has_no_order(data_type.simpleString()) else ordered).append(F.col(quoted(name)))
+        (unordered_columns if has_no_order(data_type.simpleString()) else ordered_columns).append(
+            F.col(quoted(name))
+        )
     stand_ins = [
         comparable(name, data_type)
         for name, data_type in other_columns
         if has_no_order(data_type.simpleString())
     ]
     sort_position = [
-        column.alias(f"c{number}") for number, column in enumerate([*lateness, *ordered, *stand_ins])
+        column.alias(f"c{number}") for number, column in enumerate([*lateness, *ordered_columns, *stand_ins])
     ]
     if not sort_position:
         return with_columns_as(rows.distinct(), rows)
-    unordered_values = F.struct(*[column.alias(f"v{number}") for number, column in enumerate(unordered)])
+    unordered_values = F.struct(
+        *[column.alias(f"v{number}") for number, column in enumerate(unordered_columns)]
+    )
     aggregates = [F.max(F.struct(*sort_position)).alias("_strandline_latest")]
     aggregates += (
-        [F.max_by(unordered_values, F.struct(*sort_position)).alias("_strandline_rest")] if unordered else []
+        [F.max_by(unordered_values, F.struct(*sort_position)).alias("_strandline_rest")]
+        if unordered_columns
+        else []
     )
     latest = rows.groupBy(*[F.col(quoted(key)) for key in keys]).agg(*aggregates)
     return with_columns_as(latest.select(*_original_columns(rows, folded_keys, len(lateness))), rows)
@@ -82,17 +88,17 @@ def drop_shared_keys(
     """
     from pyspark.sql import functions as F
 
-    columns = dict.fromkeys([*keys, *(by.column for by in order)])
-    renamed = {name: f"_strandline_other_{number}" for number, name in enumerate(columns)}
-    renamed_rows = other_rows.select([F.col(quoted(name)).alias(alias) for name, alias in renamed.items()])
-    same = " AND ".join(f"{quoted(name)} <=> {quoted(renamed[name])}" for name in keys)
+    columns = dict.fromkeys([*keys, *(sort_column.column for sort_column in order)])
+    aliases = {name: f"_strandline_other_{number}" for number, name in enumerate(columns)}
+    renamed_rows = other_rows.select([F.col(quoted(name)).alias(alias) for name, alias in aliases.items()])
+    same_keys = " AND ".join(f"{quoted(name)} <=> {quoted(aliases[name])}" for name in keys)
     if not order:
-        return rows.join(renamed_rows, F.expr(same), "left_anti")
+        return rows.join(renamed_rows, F.expr(same_keys), "left_anti")
     own_position, other_position = (
         F.struct(*[column.alias(f"c{number}") for number, column in enumerate(sort_key(order, to_column))])
-        for to_column in (lambda name: F.col(quoted(name)), lambda name: F.col(quoted(renamed[name])))
+        for to_column in (lambda name: F.col(quoted(name)), lambda name: F.col(quoted(aliases[name])))
     )
-    return rows.join(renamed_rows, F.expr(same) & (other_position > own_position), "left_anti")
+    return rows.join(renamed_rows, F.expr(same_keys) & (other_position > own_position), "left_anti")
 
 
 def sort_key(order: Order, column: Callable[[str], Column]) -> list[Column]:
@@ -104,14 +110,17 @@ def sort_key(order: Order, column: Callable[[str], Column]) -> list[Column]:
     """
     from pyspark.sql import functions as F
 
-    compared: list[Column] = []
-    for by in order:
-        value = column(by.column)
-        if isinstance(by, OrderByPath):
-            compared += [F.regexp_extract(value, "(?s)^(.*)/", 1), F.regexp_extract(value, "(?s)([^/]*)$", 1)]
+    sort_columns: list[Column] = []
+    for sort_column in order:
+        value = column(sort_column.column)
+        if isinstance(sort_column, OrderByPath):
+            sort_columns += [
+                F.regexp_extract(value, "(?s)^(.*)/", 1),
+                F.regexp_extract(value, "(?s)([^/]*)$", 1),
+            ]
         else:
-            compared.append(value)
-    return compared
+            sort_columns.append(value)
+    return sort_columns
 
 
 def comparable(name: str, data_type: DataType) -> Column:
@@ -170,14 +179,14 @@ def _original_columns(rows: DataFrame, keys: set[str], lateness_fields: int) -> 
     from pyspark.sql import functions as F
 
     columns: list[Column] = []
-    compared, rest = lateness_fields, 0
+    ordered_index, unordered_index = lateness_fields, 0
     for name, data_type in rows.dtypes:
         if name.lower() in keys:
             columns.append(F.col(quoted(name)))
         elif has_no_order(data_type):
-            columns.append(F.col(f"_strandline_rest.v{rest}").alias(name))
-            rest += 1
+            columns.append(F.col(f"_strandline_rest.v{unordered_index}").alias(name))
+            unordered_index += 1
         else:
-            columns.append(F.col(f"_strandline_latest.c{compared}").alias(name))
-            compared += 1
+            columns.append(F.col(f"_strandline_latest.c{ordered_index}").alias(name))
+            ordered_index += 1
     return columns

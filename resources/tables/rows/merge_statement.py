@@ -70,8 +70,8 @@ def delete_missing_rows(rows: DataFrame, load: Upsert, table: str) -> MergeIntoW
         F.col(quoted(key)).alias(f"{_SLICE_PREFIX}{number}") for number, key in enumerate(load.keys)
     ]
     names = {key.lower(): f"{_SLICE_PREFIX}{number}" for number, key in enumerate(load.keys)}
-    cleared = rows.sparkSession.table(table).where(condition(load.where))
-    missing = cleared.join(rows.select(*key_columns), same_keys(load.keys, names), "left_anti")
+    cleared_rows = rows.sparkSession.table(table).where(condition(load.where))
+    missing = cleared_rows.join(rows.select(*key_columns), same_keys(load.keys, names), "left_anti")
     merging = (
         missing.select(*key_columns)
         .distinct()
@@ -89,9 +89,9 @@ def _merge_upsert(
         slice_position, table_position = sort_keys(load.guard, names)
         is_not_older = slice_position >= table_position
     values = _column_values(schema, names)
-    same = same_keys(load.keys, names)
+    has_same_keys = same_keys(load.keys, names)
     merging = renamed_rows.mergeInto(
-        table, same if load.within == EVERYTHING else same & condition(load.within)
+        table, has_same_keys if load.within == EVERYTHING else has_same_keys & condition(load.within)
     )
     merging = merging.whenMatched(is_not_older).update(values).whenNotMatched().insert(values)
     return _with_clearing(merging, load.where)
@@ -108,11 +108,13 @@ def _merge_replacement(
     from pyspark.sql import functions as F
 
     keys = [F.col(names[key.lower()]) for key in load.keys]
-    first = F.row_number().over(Window.partitionBy(*keys).orderBy(*keys)) == 1
-    both = F.when(first, F.array(F.lit(True), F.lit(False))).otherwise(F.array(F.lit(False)))
+    is_first = F.row_number().over(Window.partitionBy(*keys).orderBy(*keys)) == 1
+    delete_flags = F.when(is_first, F.array(F.lit(True), F.lit(False))).otherwise(F.array(F.lit(False)))
     # Number the rows first: Spark allows no window function inside explode.
-    doubled = renamed_rows.withColumn(_DELETES, both).withColumn(_DELETES, F.explode(F.col(_DELETES)))
-    merging = doubled.mergeInto(table, F.col(_DELETES) & same_keys(load.keys, names))
+    flagged_rows = renamed_rows.withColumn(_DELETES, delete_flags).withColumn(
+        _DELETES, F.explode(F.col(_DELETES))
+    )
+    merging = flagged_rows.mergeInto(table, F.col(_DELETES) & same_keys(load.keys, names))
     merging = (
         merging.whenMatched().delete().whenNotMatched(~F.col(_DELETES)).insert(_column_values(schema, names))
     )
@@ -174,8 +176,8 @@ def same_keys(keys: Sequence[str], names: Mapping[str, str]) -> Column:
     """
     from pyspark.sql import functions as F
 
-    same = [F.col(quoted(key)).eqNullSafe(F.col(names[key.lower()])) for key in keys]
-    return reduce(lambda first, second: first & second, same)
+    same_values = [F.col(quoted(key)).eqNullSafe(F.col(names[key.lower()])) for key in keys]
+    return reduce(lambda first, second: first & second, same_values)
 
 
 def _column_values(schema: StructType, names: Mapping[str, str]) -> dict[str, Column]:

@@ -71,7 +71,7 @@ class Replacement:
             RowsRefused: rows of the slice lie outside the rows that the load replaces.
             TargetError: Spark did not read all rows of the partly replaced files.
         """
-        read, copied = self._read(), self._copied()
+        read, copied_rows = self._read(), self._copied()
         if read is None:
             read = self._part.count() if self._part is not None else 0
         if read != self._expected:
@@ -79,13 +79,15 @@ class Replacement:
                 f"folder {folder}: expected {self._expected:,} rows in the partly replaced files, found {read:,}: a file is damaged or was replaced."
                 " Nothing was committed. Restore the file or the table"
             )
-        if copied is None:
-            copied = self._part.where(self._is_outside).count() if self._part is not None else 0
-        outside = self._outside()
-        if outside is None:
+        if copied_rows is None:
+            copied_rows = self._part.where(self._is_outside).count() if self._part is not None else 0
+        outside_rows = self._outside()
+        if outside_rows is None:
             paths = [file.path.partition("/")[2] for file in files]
             written = read_files(self.rows, folder, paths).where(self._is_outside).count() if paths else 0
-            outside = written - copied
-        if outside:
-            raise RowsRefused(f"{outside:,} rows lie outside the rows that the slice replaces", code=OUTSIDE)
-        return copied
+            outside_rows = written - copied_rows
+        if outside_rows:
+            raise RowsRefused(
+                f"{outside_rows:,} rows lie outside the rows that the slice replaces", code=OUTSIDE
+            )
+        return copied_rows

@@ -79,8 +79,8 @@ def scd2_changes(
     versions = _drop_superseded(events, in_time)
     # Equal neighbours are one version.
     is_first = F.row_number().over(in_time) == 1
-    same = F.col(_FACTS).eqNullSafe(F.lag(_FACTS).over(in_time))
-    versions = versions.withColumn(_KEPT, is_first | ~same)
+    is_unchanged = F.col(_FACTS).eqNullSafe(F.lag(_FACTS).over(in_time))
+    versions = versions.withColumn(_KEPT, is_first | ~is_unchanged)
     versions = _set_ends(versions, of_key)
     change = (
         _change_column() if file is None else F.when(F.col(_TWICE), AMBIGUOUS).otherwise(_change_column())
@@ -108,11 +108,15 @@ def _lacking_conditions(rows: DataFrame, load: Scd2) -> dict[str, Column]:
     from pyspark.sql import functions as F
 
     names = {name.lower(): name for name in rows.columns}
-    needed = {name.lower() for name in (*load.keys, load.effective, *HISTORY_COLUMNS)}
+    required_columns = {name.lower() for name in (*load.keys, load.effective, *HISTORY_COLUMNS)}
     lacks_column: dict[str, Column] = {}
     for column, files in load.lacking:
         name = names.get(column.lower())
-        if name is None or name.lower() in needed or (files is not None and SOURCE_FILE not in names):
+        if (
+            name is None
+            or name.lower() in required_columns
+            or (files is not None and SOURCE_FILE not in names)
+        ):
             continue
         of_row = F.lit(True) if files is None else F.col(quoted(SOURCE_FILE)).isin(*files)
         lacks_column[name] = F.coalesce(of_row, F.lit(False)) & F.col(quoted(name)).isNull()
@@ -132,18 +136,20 @@ def _fill_lacking(events: DataFrame, facts: list[str], lacking: list[str], in_ti
     begins = F.lag(VALID_FROM).over(in_time).eqNullSafe(F.col(VALID_FROM))
     corrects = F.coalesce(F.lag(_OLD).over(in_time), F.lit(False)) & begins
     values: dict[str, Column] = {}
-    compared = {f"f{number}": F.col(f"{_FACTS}.f{number}") for number in range(max(1, len(facts)))}
+    compared_values = {f"f{number}": F.col(f"{_FACTS}.f{number}") for number in range(max(1, len(facts)))}
     for number, name in enumerate(lacking):
         lacks = F.col(f"{_LACKS}{number}")
-        last = F.last(F.when(~lacks, F.struct(F.col(quoted(name)).alias("value"))), ignorenulls=True)
-        values[name] = F.when(lacks, F.when(corrects, last.over(up_to)["value"])).otherwise(
+        last_value = F.last(F.when(~lacks, F.struct(F.col(quoted(name)).alias("value"))), ignorenulls=True)
+        values[name] = F.when(lacks, F.when(corrects, last_value.over(up_to)["value"])).otherwise(
             F.col(quoted(name))
         )
         if name in facts:
             fact = f"f{facts.index(name)}"
-            before = F.last(F.when(~lacks, F.struct(compared[fact].alias("value"))), ignorenulls=True)
-            compared[fact] = F.when(lacks, before.over(up_to)["value"]).otherwise(compared[fact])
-    values[_FACTS] = F.struct(*[column.alias(name) for name, column in compared.items()])
+            before = F.last(F.when(~lacks, F.struct(compared_values[fact].alias("value"))), ignorenulls=True)
+            compared_values[fact] = F.when(lacks, before.over(up_to)["value"]).otherwise(
+                compared_values[fact]
+            )
+    values[_FACTS] = F.struct(*[column.alias(name) for name, column in compared_values.items()])
     return events.withColumns(values)
 
 
@@ -175,8 +181,8 @@ def _versions_of_same_keys(table: DataFrame, rows: DataFrame, keys: tuple[str, .
     slice_keys = rows.select(
         *[F.col(quoted(key)).alias(f"{_KEY}{number}") for number, key in enumerate(keys)]
     )
-    same = [F.col(quoted(key)).eqNullSafe(F.col(f"{_KEY}{number}")) for number, key in enumerate(keys)]
-    return table.join(slice_keys, reduce(lambda first, second: first & second, same), "left_semi")
+    same_values = [F.col(quoted(key)).eqNullSafe(F.col(f"{_KEY}{number}")) for number, key in enumerate(keys)]
+    return table.join(slice_keys, reduce(lambda first, second: first & second, same_values), "left_semi")
 
 
 def _table_versions(
@@ -191,11 +197,11 @@ def _table_versions(
     from pyspark.sql import functions as F
 
     types, table_columns = dict(rows.dtypes), {name.lower(): name for name in table.columns}
-    needed = {name.lower() for name in (*load.keys, *lacking)}
+    read_columns = {name.lower() for name in (*load.keys, *lacking)}
     return table.select(
         *[
             F.col(quoted(table_columns[name.lower()])).alias(name)
-            if name.lower() in needed
+            if name.lower() in read_columns
             else F.lit(None).cast(data_type).alias(name)
             for name, data_type in types.items()
         ],
@@ -265,12 +271,12 @@ def _set_ends(versions: DataFrame, of_key: WindowSpec) -> DataFrame:
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 
-    later = of_key.orderBy(F.col(VALID_FROM).desc_nulls_last(), F.col(_NEW).desc())
-    later = later.rowsBetween(Window.unboundedPreceding, -1)
-    is_last = F.max(F.col(_KEPT)).over(later)
+    later_versions = of_key.orderBy(F.col(VALID_FROM).desc_nulls_last(), F.col(_NEW).desc())
+    later_versions = later_versions.rowsBetween(Window.unboundedPreceding, -1)
+    is_last = F.max(F.col(_KEPT)).over(later_versions)
     return versions.withColumns(
         {
-            VALID_TO: F.last(F.when(F.col(_KEPT), F.col(VALID_FROM)), ignorenulls=True).over(later),
+            VALID_TO: F.last(F.when(F.col(_KEPT), F.col(VALID_FROM)), ignorenulls=True).over(later_versions),
             IS_CURRENT: ~F.coalesce(is_last, F.lit(False)),
         }
     )
