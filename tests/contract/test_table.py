@@ -259,7 +259,7 @@ def test_a_replace_deletes_what_its_predicate_means_and_nothing_else(subject: Su
 
 
 def test_a_replace_needs_no_counts_of_spark(subject: Subject, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(counting, "observed", lambda observation: {})  # as on a busy Connect server
+    monkeypatch.setattr(counting, "observed_values", lambda observation: {})  # as on a busy Connect server
     subject.load(1, (1, "a"), (2, "b"), (3, "c"))
     load = Replace(Among("unit", ("a", "b")))
     with pytest.raises(Exception, match="lie outside") as refused:
