@@ -87,9 +87,11 @@ def bad_records_error(
     why = "; ".join([*descriptions, *([total] if total else [])]) + "".join(hints)
     record_word = "the record" if len(records) == 1 else "them"
     hint = "" if show else f" (show_bad_records: true shows {record_word})"
-    too = f" Bad records are also in {first_few(other_paths, MOST_NAMED_RECORDS)}." if other_paths else ""
+    also_bad = (
+        f" Bad records are also in {first_few(other_paths, MOST_NAMED_RECORDS)}." if other_paths else ""
+    )
     return BadFile(
-        f"file {path}, {why}{hint}. Nothing of the file was loaded: {remedy}; the watermark stays below it{'.' + too if too else ''}",
+        f"file {path}, {why}{hint}. Nothing of the file was loaded: {remedy}; the watermark stays below it{'.' + also_bad if also_bad else ''}",
         path=path,
         why=why,
         code=BAD_RECORD,

@@ -57,10 +57,10 @@ class FileJudge:
             if not growth.changes:
                 break
             first = next(number for number, file in enumerate(considered_files) if file.path in bad_files)
-            loaded = (
+            files_to_load = (
                 considered_files if self._dataflow.on_bad_file == "quarantine" else considered_files[:first]
             )
-            considered_files = [file for file in loaded if file.path not in bad_files]
+            considered_files = [file for file in files_to_load if file.path not in bad_files]
         return [bad_files[file.path] for file in files if file.path in bad_files]
 
     def _bad_without_others(
@@ -100,7 +100,7 @@ class FileJudge:
         records = checked.records_by_path
         set_aside_count, bad_files = 0, list[BadFile]()
         for number, file in enumerate(files):
-            file_records = records.get(file.path, [])
+            bad_records = records.get(file.path, [])
             if file.path in checked.bad_files:
                 bad_files.append(checked.bad_files[file.path])
             elif self._format.rules.refuses_unknown and file.path in checked.unknown:
@@ -111,17 +111,17 @@ class FileJudge:
                         file.path, unknown.names, unknown.line, self._dataflow, is_declared=is_declared
                     )
                 )
-            elif set_aside_count + len(file_records) > self._dataflow.max_bad_records:
+            elif set_aside_count + len(bad_records) > self._dataflow.max_bad_records:
                 later_paths = [
                     later_file.path for later_file in files[number + 1 :] if later_file.path in records
                 ]
                 bad_files.append(
                     _too_many_bad_records(
-                        self._dataflow, file.path, file_records, checked, set_aside_count, later_paths
+                        self._dataflow, file.path, bad_records, checked, set_aside_count, later_paths
                     )
                 )
             else:
-                set_aside_count += len(file_records)
+                set_aside_count += len(bad_records)
         return growth, bad_files
 
     def refuse_first_bad(
@@ -136,10 +136,10 @@ class FileJudge:
         checked = self._checker.check(spark, files, pinned)
         records = checked.records_by_path
         for file in files:
-            file_records = records.get(file.path, [])
+            bad_records = records.get(file.path, [])
             bad = checked.bad_files.get(file.path)
-            if max(len(file_records), checked.counts.get(file.path, 0)) > self._dataflow.max_bad_records:
-                bad = bad or _too_many_bad_records(self._dataflow, file.path, file_records, checked, 0, ())
+            if max(len(bad_records), checked.counts.get(file.path, 0)) > self._dataflow.max_bad_records:
+                bad = bad or _too_many_bad_records(self._dataflow, file.path, bad_records, checked, 0, ())
             if bad is not None:
                 self._refused.add(file.path)
                 raise bad

@@ -60,7 +60,7 @@ class DocumentCache:
             self._remarks[remark] = None
 
 
-def broken_record(broken: BrokenXmlError) -> BadRecord:
+def broken_record(xml_error: BrokenXmlError) -> BadRecord:
     """Return a broken document as a bad record, at the place of the fault."""
-    why = broken.why if broken.is_xml else f"expected XML, found text that is not XML ({broken.why})"
-    return BadRecord("", why, broken.line)
+    why = xml_error.why if xml_error.is_xml else f"expected XML, found text that is not XML ({xml_error.why})"
+    return BadRecord("", why, xml_error.line)

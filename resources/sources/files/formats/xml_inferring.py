@@ -67,10 +67,10 @@ class XmlColumns(FileColumns):
                     sample = self._types_of_leaves(spark, files, texts)
                     types = {path: type_of_sample(types[path], sample[path]) for path in types}
                 return struct_of(with_types(texts.jsonValue(), (), types))
-            broken = self._documents.document(file).error
-            if broken is not None:
+            xml_error = self._documents.document(file).error
+            if xml_error is not None:
                 raise bad_records_error(
-                    file.path, [broken_record(broken)], show=self._form.dataflow.show_bad_records
+                    file.path, [broken_record(xml_error)], show=self._form.dataflow.show_bad_records
                 )
         self._documents.note_missing_tag(files)
         return None

@@ -70,7 +70,7 @@ class XmlCheck:
         paths_with_nils = {name for name, stray in strays.items() if stray.nils and is_checked}
         records: list[tuple[str, BadRecord]] = []
         counts: dict[str, int] = {}
-        empty: list[SourceFile] = []
+        files_without_records: list[SourceFile] = []
         for group, schema in group_for_scans(self._form, files, pinned):
             reading = TextOptions.of(self._form.source.options, inferred=pinned.declared is None)
             spellings = folder_fields(group[0].path, pinned)
@@ -85,18 +85,18 @@ class XmlCheck:
             verdicts = self._spark_verdicts(spark, group, schema, rule, spellings, pinned)
             self.converted -= {file.path for file in group}
             self.converted |= {name for name, row in verdicts.items() if row["is_converted"]}
-            empty += [file for file in group if file.path not in verdicts]
+            files_without_records += [file for file in group if file.path not in verdicts]
             for file in group:
-                verdict, broken = verdicts.get(file.path), documents_by_path[file.path].error
+                verdict, xml_error = verdicts.get(file.path), documents_by_path[file.path].error
                 is_suspect = file.path in paths_with_nils or (verdict is not None and verdict["is_bad"])
-                file_records, count = self._judge(spark, file, rule) if is_suspect else ([], 0)
-                if not file_records and broken is not None:
-                    file_records = [broken_record(broken)]
-                elif not file_records and verdict is not None:
-                    file_records = _find_folder_conflict(file.path, verdict, spellings)
-                records += [(file.path, record) for record in file_records]
+                bad_records, count = self._judge(spark, file, rule) if is_suspect else ([], 0)
+                if not bad_records and xml_error is not None:
+                    bad_records = [broken_record(xml_error)]
+                elif not bad_records and verdict is not None:
+                    bad_records = _find_folder_conflict(file.path, verdict, spellings)
+                records += [(file.path, record) for record in bad_records]
                 counts |= {file.path: count} if count else {}
-        self._documents.note_missing_tag(empty)
+        self._documents.note_missing_tag(files_without_records)
         lacking = {
             name: UnknownFields(stray.names)
             for name, stray in strays.items()
