@@ -1,1 +1,1 @@
-"""Where things are and how they are reached: places of files, databases, APIs, catalogs, webhooks. Opens nothing."""
+"""Addresses and credentials of places, databases, APIs, catalogs and webhooks. Opens nothing."""

@@ -1,6 +1,7 @@
-"""HTTP APIs that are read: where one is, and what it is shown to let us in.
+"""HTTP APIs: their addresses and credentials.
 
-Belongs here: addresses, credentials, and what a text about them may show. Does not belong here: requests (``resources.sources.api``).
+Belongs here: addresses, credentials, and which parts of them a text may show. Does not belong here:
+requests (``resources.sources.api``).
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _PORTS = {"http": 80, "https": 443}
 _SHORTEST_HIDDEN = 4
 _HIDDEN = "***"
 _EARLIER_TOKENS = 3
-"""That are hidden, too."""
+"""The number of earlier tokens that are hidden, too."""
 
 Origin = tuple[str, str, int]
 ClientAuth = Literal["basic", "body"]
@@ -36,13 +37,13 @@ ClientAuth = Literal["basic", "body"]
 
 @dataclass
 class AccessToken:
-    """The token that an API's authorization server has given last; all who ask the API use it.
+    """The latest token of an API's authorization server, shared by all requests to the API.
 
     Attributes:
         text: None: there is none.
-        ends: when another one is asked for, by ``time.monotonic``.
-        is_accepted: whether the API has let it in.
-        earlier: those before it, which answers may still quote, and errors must not show.
+        ends: when to ask for another one, by ``time.monotonic``.
+        is_accepted: whether the API has accepted it.
+        earlier: previous tokens, which answers may still quote, and errors must not show.
     """
 
     text: str | None = None
@@ -51,39 +52,41 @@ class AccessToken:
     earlier: deque[str] = field(default_factory=lambda: deque(maxlen=_EARLIER_TOKENS))
 
     def replace(self, text: str, ends: float) -> None:
-        """Take a new one."""
+        """Replace the token with a new one."""
         if self.text is not None:
             self.earlier.append(self.text)
         self.text, self.ends, self.is_accepted = text, ends, False
 
 
 def is_secret_parameter(name: str) -> bool:
-    """Return whether a parameter or header of this name holds a secret, as far as names tell."""
+    """Return whether the name of a parameter or header suggests a secret."""
     return _SECRET.search(name) is not None
 
 
 @dataclass(frozen=True)
 class ApiConnection:
-    """An API and who asks it. No text of it shows a secret.
+    """An API and its credentials. No text of it shows a secret.
 
     Attributes:
-        base_url: that paths are below.
-        headers: of each request.
-        params: of the query of each request, such as an API key.
+        base_url: paths are relative to it.
+        headers: headers of each request.
+        params: query parameters of each request, such as an API key.
         user: for basic authentication.
         password: for basic authentication.
         token: for ``Authorization: Bearer``.
-        token_url: who gives such tokens to a client (OAuth 2.0, client credentials, RFC 6749 section 4.4), for ``client_id`` and ``client_secret``.
-        client_id: of the client.
-        client_secret: of the client.
-        client_auth: how the client says who it is: by basic authentication, or in the body.
-        scope: that tokens are asked for with; None: none is named.
-        token_params: more of the form that tokens are asked for with, such as ``audience``.
-        hosts: beside the host of ``base_url``, those that next links and redirects may lead to, with the same credentials: ``host``
-            or ``host:port``.
+        token_url: authorization server that issues such tokens for ``client_id`` and ``client_secret``
+        (OAuth 2.0, client credentials, RFC 6749 section 4.4).
+        client_id: name of the client.
+        client_secret: secret of the client.
+        client_auth: how the client authenticates: by basic authentication, or in the body.
+        scope: scope of the tokens; None: none is requested.
+        token_params: more form fields of the token request, such as ``audience``.
+        hosts: more hosts that next links and redirects may lead to, with the same credentials: ``host`` or
+        ``host:port``.
         timeout: for one page, from its request to its last byte.
-        retry_for: how long a page that fails in passing is asked for again.
-        hidden: names of headers and params whose values no text shows, beside those that look like it.
+        retry_for: how long a page with a transient failure is retried.
+        hidden: names of headers and params whose values no text shows, beside those whose names suggest a
+        secret.
     """
 
     base_url: str
@@ -105,10 +108,10 @@ class ApiConnection:
     access_token: AccessToken = field(default_factory=AccessToken, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Refuse what no request can be made of.
+        """Refuse settings that no request can use.
 
         Raises:
-            ConfigurationError: which repeats no value: it may be a secret.
+            ConfigurationError: without any value, which may be a secret.
         """
         if not _BASE.fullmatch(self.base_url):
             raise ConfigurationError(f"base_url: expected {EXPECTED_ADDRESS}, found another form")
@@ -155,7 +158,7 @@ class ApiConnection:
 
     @property
     def sent_headers(self) -> dict[str, str]:
-        """Headers of each request, with what lets us in."""
+        """The headers of each request, including credentials."""
         if self.token is not None:
             return {**self.headers, "Authorization": f"Bearer {self.token}"}
         return (
@@ -170,23 +173,26 @@ class ApiConnection:
 
     @property
     def basic_client(self) -> str:
-        """The client's name and secret for basic authentication, each of them escaped (RFC 6749, section 2.3.1)."""
+        """The client's escaped name and secret for basic authentication (RFC 6749, section 2.3.1)."""
         named = (quote_plus(self.client_id or ""), quote_plus(self.client_secret or ""))
         return b64encode(":".join(named).encode()).decode()
 
     def url(self, path: str) -> str:
-        """The address of a path."""
+        """Return the address of a path."""
         return f"{self.base_url.rstrip('/')}/{path.lstrip('/')}"
 
     def trusts(self, url: str) -> bool:
-        """Whether credentials may go to an address: that of ``base_url``, or of ``hosts`` with the same scheme."""
+        """Return whether credentials may go to an address.
+
+        They may go to the host of ``base_url``, and to ``hosts`` with the same scheme.
+        """
         own, target = _origin(self.base_url), _origin(url)
         if own is None or target is None:
             return False
         return target == own or target in {_origin(f"{own[0]}://{host}") for host in self.hosts}
 
     def redact_url(self, url: str) -> str:
-        """An address for people: without user, fragment and the values of secrets."""
+        """Return an address for people, without user, fragment and secret values."""
         parts = urlsplit(url)
         host = parts.netloc.rpartition("@")[2]
         pairs = [
@@ -197,7 +203,7 @@ class ApiConnection:
         return self.hide(f"{parts.scheme}://{host}{parts.path}{query}")
 
     def hide(self, text: str) -> str:
-        """A text with all secrets replaced, whoever put them there, as they are or escaped."""
+        """Return a text with all secrets replaced, in plain or escaped form, wherever they came from."""
         for secret in self._secrets:
             text = text.replace(secret, _HIDDEN)
         return text
@@ -228,12 +234,12 @@ class ApiConnection:
         return name in self.hidden or is_secret_parameter(name)
 
     def __str__(self) -> str:
-        """The address, which holds no secret."""
+        """Return the address, which contains no secret."""
         return self.base_url
 
 
 def _origin(url: str) -> Origin | None:
-    """Scheme, host and port; None of what is no address of HTTP."""
+    """Return scheme, host and port; None if it is no HTTP address."""
     try:
         parts = urlsplit(url)
         if parts.scheme not in _PORTS or not parts.hostname:
@@ -244,7 +250,7 @@ def _origin(url: str) -> Origin | None:
 
 
 def _check_header(key: str, value: str) -> None:
-    """Refuse what would end a header: the client's own error would quote it."""
+    """Refuse a value that would end a header: the client's own error would quote it."""
     if value != value.strip() or not value.isprintable() or not value.isascii():
         raise ConfigurationError(
             f"{key}: expected printable ASCII without line ends, and without blanks around it"

@@ -1,4 +1,4 @@
-"""REST catalogs of Iceberg tables: where a server is, and who asks it."""
+"""REST catalogs of Iceberg tables: address and credentials."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ _ADDRESS = re.compile(r"https?://[A-Za-z0-9._:\[\]-]+(/[A-Za-z0-9._~/-]*)?")
 
 @dataclass(frozen=True)
 class RestCatalogServer:
-    """A server and who asks it. No text of it shows a secret.
+    """A catalog server and its credentials. No text of it shows a secret.
 
     Attributes:
-        uri: that ``/v1/config`` is below.
-        warehouse: which of the server's catalogs is meant; None: it has one.
+        uri: address above ``/v1/config``.
+        warehouse: one of the server's catalogs; None: it has only one.
         token: for ``Authorization: Bearer``.
-        credential: ``id:secret``, for which the server, or ``oauth2_server_uri``, gives tokens.
-        oauth2_server_uri: who gives tokens; None: the server.
-        scope: of the tokens; None: ``catalog``.
+        credential: ``id:secret``, for which the server, or ``oauth2_server_uri``, issues tokens.
+        oauth2_server_uri: server that issues tokens; None: the catalog server.
+        scope: scope of the tokens; None: ``catalog``.
     """
 
     uri: str
@@ -31,10 +31,10 @@ class RestCatalogServer:
     scope: str | None = None
 
     def __post_init__(self) -> None:
-        """Refuse an address that no request can go to.
+        """Refuse an address that no request can reach.
 
         Raises:
-            ConfigurationError: which does not repeat the text: it may hold a password.
+            ConfigurationError: without the text, which may contain a password.
         """
         for key in ("uri", "oauth2_server_uri"):
             address = getattr(self, key)
@@ -45,7 +45,7 @@ class RestCatalogServer:
 
     @property
     def options(self) -> dict[str, str]:
-        """Settings of a client, secrets among them: Iceberg's libraries in Java and Python have the same words."""
+        """Settings of a client, including secrets, in the vocabulary of Iceberg's Java and Python libraries."""
         settings = {
             "uri": self.uri,
             "warehouse": self.warehouse,
@@ -57,11 +57,11 @@ class RestCatalogServer:
         return {name: value for name, value in settings.items() if value is not None}
 
     def hide(self, text: str) -> str:
-        """Return a text without the secrets."""
+        """Return a text with the secrets replaced."""
         for secret in (self.token, self.credential, (self.credential or "").partition(":")[2]):
             text = text.replace(secret, "***") if secret else text
         return text
 
     def __str__(self) -> str:
-        """The address, for people."""
+        """Return the address for people."""
         return f"{self.uri}, warehouse {self.warehouse}" if self.warehouse else self.uri

@@ -1,6 +1,7 @@
-"""Databases that are read through JDBC: where one is, who asks, and which driver speaks to it.
+"""Databases that are read through JDBC: address, user, driver.
 
-Belongs here: the words of URLs and drivers. Does not belong here: SQL (``resources.dialects``) and reading (``resources.readers``).
+Belongs here: the vocabulary of URLs and drivers. Does not belong here: SQL (``resources.dialects``) and
+reading (``resources.sources.jdbc``).
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ _TLS_MODES: dict[str, TlsMode | None] = {
     "verify_full": "verify-full",
     "verify_identity": "verify-full",
 }
-"""By the values of ``sslMode`` that MariaDB's driver takes."""
+"""By the values of ``sslMode`` that MariaDB's driver accepts."""
 _SHORTEST_HIDDEN = 4
 _COMMON = {
     "preferTimestampNTZ": "true",
@@ -79,14 +80,14 @@ _PARAMETERS: dict[System, dict[str, str]] = {
 
 @dataclass(frozen=True)
 class JdbcConnection:
-    """A database and who asks it. No text of it shows a password.
+    """A database and its user. No text of it shows a password.
 
     Attributes:
-        system: whose SQL it speaks; MySQL's is MariaDB's.
+        system: the system whose SQL it speaks; MySQL counts as MariaDB.
         url: without user, password and other secrets.
         display_url: the address for people.
-        user: None if the database wants none.
-        secrets: options that must not be shown, the password among them.
+        user: None if the database needs none.
+        secrets: options that must not be shown, such as the password.
     """
 
     system: System
@@ -97,10 +98,11 @@ class JdbcConnection:
 
     @classmethod
     def parse(cls, url: str, user: str | None = None, password: str | None = None) -> JdbcConnection:
-        """Read a URL; what it says of user and password gives way to the arguments.
+        """Parse a URL; the arguments override its user and password.
 
         Raises:
-            ConfigurationError: for another form, and for parameters that cannot work. Does not repeat the URL: it may hold a password.
+            ConfigurationError: another form, or parameters that cannot work. It never repeats the URL,
+            which may contain a password.
         """
         match = _URL.fullmatch(url)
         if match is None or "@" in match[3]:
@@ -116,7 +118,7 @@ class JdbcConnection:
                 users.append(unquote_plus(value))
             elif _LIKE_SECRET.search(name) and name.lower() not in _NO_SECRETS:
                 raise ConfigurationError(
-                    f"expected of secrets in the URL those that the driver knows: {', '.join(_SECRETS[system])}, found the parameter {name}"
+                    f"expected only secrets that the driver knows in the URL: {', '.join(_SECRETS[system])}; found the parameter {name}"
                 )
             else:
                 other_parameters.append(parameter)
@@ -141,7 +143,7 @@ class JdbcConnection:
 
     @property
     def options(self) -> dict[str, str]:
-        """Options of Spark's reader, secrets among them. Spark shows none of them in a plan."""
+        """The options of Spark's reader, including secrets. Spark shows none of them in a plan."""
         named = {"user": self.user} if self.user is not None else {}
         return {**_COMMON, **_OPTIONS[self.system], "url": self._driver_url, **named, **dict(self.secrets)}
 
@@ -155,7 +157,7 @@ class JdbcConnection:
 
     @property
     def libpq(self) -> dict[str, str]:
-        """The same address in libpq's words, as far as both know them."""
+        """The same address in libpq's vocabulary, as far as both have the settings."""
         hosts, _, database = self.display_url.partition("://")[2].partition("/")
         servers = [_server(parameter) for parameter in hosts.split(",")]
         parameters = {
@@ -178,17 +180,17 @@ class JdbcConnection:
 
     @property
     def session_variables(self) -> str | None:
-        """What MariaDB's driver sets when a session begins, behind SET; None if the URL says nothing of it."""
+        """The SET clause of MariaDB's driver at the start of a session; None if the URL has none."""
         return _lowered(self._parameters).get("sessionvariables", "").replace(";", ",") or None
 
     @property
     def _parameters(self) -> Sequence[str]:
-        """The parameters of the URL. PostgreSQL's driver takes their values for escaped, MariaDB's as they are."""
+        """The parameters of the URL. PostgreSQL's driver unescapes their values, MariaDB's does not."""
         return self.url.partition("?")[2].split("&")
 
     @property
     def mysql(self) -> tuple[list[tuple[str, int]], dict[str, Any]]:
-        """The servers in their order, and the rest of the address in PyMySQL's words, as far as both know them."""
+        """The servers in order, and the rest of the address in PyMySQL's vocabulary."""
         hosts, _, database = self.display_url.partition("://")[2].partition("/")
         servers = [_server(server, "3306") for server in hosts.split(",")]
         password = dict(self.secrets).get("password")
@@ -199,24 +201,24 @@ class JdbcConnection:
 
     @property
     def mysql_tls(self) -> tuple[TlsMode | None, str | None]:
-        """How MariaDB's driver speaks TLS, if it does, and the file of the authorities that it trusts."""
+        """The TLS mode of MariaDB's driver, and the file of trusted authorities; None: not set."""
         parameters = _lowered(self._parameters)
         return _tls_mode(parameters), parameters.get("serversslcert")
 
     def hide(self, text: str) -> str:
-        """A text with all secrets replaced, whatever library put them there."""
+        """Return a text with all secrets replaced, whatever library put them there."""
         for _, secret in sorted(self.secrets, key=lambda named: len(named[1]), reverse=True):
             if len(secret) >= _SHORTEST_HIDDEN:
                 text = text.replace(secret, "***")
         return text
 
     def __str__(self) -> str:
-        """The address, which holds no secret."""
+        """Return the address, which contains no secret."""
         return self.display_url
 
 
 def _lowered(parameters: Sequence[str]) -> dict[str, str]:
-    """Parameters as MariaDB's driver reads them: whatever the case of their names."""
+    """Return parameters by lower-case name, as MariaDB's driver reads them."""
     return {name.lower(): value for name, _, value in (parameter.partition("=") for parameter in parameters)}
 
 
@@ -231,7 +233,7 @@ def _tls_mode(parameters: Mapping[str, str]) -> TlsMode | None:
 
 
 def _check_tls(url_parameters: Sequence[str]) -> None:
-    """Refuse what Spark's driver and Python's do not both take.
+    """Refuse TLS settings that Spark's driver and Python's do not both support.
 
     Raises:
         ConfigurationError: another ``sslMode``, or certificates in a form that only Java reads.
@@ -251,6 +253,6 @@ def _check_tls(url_parameters: Sequence[str]) -> None:
 
 
 def _server(text: str, default: str = "5432") -> tuple[str, str]:
-    """Host and port, ``[::1]:5432`` too."""
+    """Return host and port, also from ``[::1]:5432``."""
     host, _, port = text.rpartition(":") if re.search(r":\d+$", text) else (text, "", "")
     return host.strip("[]") or "localhost", port or default

@@ -1,7 +1,8 @@
-"""What an object store's failure means, whoever asked: the source, the watermark store, the lake.
+"""Classify failures of an object store, for the source, the watermark store and the lake alike.
 
-A failure is told by its place, its cause as the store or the network said it, and what to do. The text of a request and its
-URL are left out, which is why callers chain no store's error to ours: an address may hold a password.
+A failure gives its place, its cause in the words of the store or the network, and what to do. It leaves
+out the text of a request and its URL. For the same reason callers never chain a store's error: an address
+may contain a password.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _PATH = re.compile(r'[Pp]ath "(.*?)"(?::| contained)', re.DOTALL)
 _NO_CREDENTIALS = re.compile(r"169\.254\.169\.254|169\.254\.170\.2|metadata\.google|[Cc]redential")
 _DENIED = re.compile(r"ExpiredToken|InvalidToken|TokenRefreshRequired|AccessDenied|AuthFailure")
 _SYSTEM = re.compile(r'\b(?:message|error): "([^"]+)"')
-"""The system's own words, in obstore's picture of the error."""
+"""The system's message within obstore's error text."""
 _TIMEOUT = re.compile(r"kind: Timeout|TimedOut|timed out")
 _TREE = re.compile(r"(?:\x1b\[\d+m)*↳(?:\x1b\[\d+m)*")
 _OS_ERROR = re.compile(r" \(os error \d+\)$")
@@ -32,11 +33,11 @@ _S3A_SILENT = re.compile(
 )
 _S3A_PLACE = re.compile(r"s3a://([^\s:'`]+)")
 _AGAIN = "Check the endpoint and that the store runs, or try again later"
-_CORRECT = "Make it, or correct the name"
+_CORRECT = "Create it, or correct the name"
 
 
 class StoreErrorKind(Enum):
-    """Whom to ask."""
+    """The class of a failure."""
 
     BAD_NAME = "bad_name"
     DENIED = "denied"
@@ -64,12 +65,12 @@ class StoreFailure:
         return self.kind is StoreErrorKind.UNREACHABLE
 
     def __str__(self) -> str:
-        """Both."""
+        """Return the summary and what to do."""
         return f"{self.summary}. {self.todo}"
 
 
 def store_failure(place: object, error: Exception) -> StoreFailure:
-    """Tell apart what obstore or deltalake raised for a place of an object store."""
+    """Classify an error of obstore or deltalake at a place of an object store."""
     text = str(error)
     status, code, message = (
         match[1] if (match := pattern.search(text)) else "" for pattern in (_STATUS, _CODE, _MESSAGE)
@@ -89,9 +90,7 @@ def store_failure(place: object, error: Exception) -> StoreFailure:
         return _denied(cause)
     if isinstance(error, FileNotFoundError) or status == "404":
         missing_thing = "an object" if code == "NoSuchKey" else "a bucket"
-        todo = (
-            "It was there a moment ago: try again" if code == "NoSuchKey" else "Make it, or correct the name"
-        )
+        todo = "It existed a moment ago: try again" if code == "NoSuchKey" else _CORRECT
         return StoreFailure(StoreErrorKind.MISSING, f"expected {missing_thing}, found none ({cause})", todo)
     if status.startswith(("3", "4")) and status not in _BUSY:
         return StoreFailure(
@@ -105,7 +104,7 @@ def store_failure(place: object, error: Exception) -> StoreFailure:
 
 
 def spark_failure(text: str) -> tuple[str, StoreFailure] | None:
-    """The place and the failure that Spark's text tells of an object store; None if it tells of something else."""
+    """Return place and failure from Spark's text about an object store, or None for other texts."""
     answered, silent = _S3A_ANSWER.search(text), _S3A_SILENT.search(text)
     if not answered and not silent:
         return None
@@ -129,7 +128,7 @@ def spark_failure(text: str) -> tuple[str, StoreFailure] | None:
 
 
 def is_missing_bucket(error: Exception) -> bool:
-    """Whether an object was not found because its bucket is not there."""
+    """Return whether an object is missing because its bucket is."""
     return "NoSuchBucket" in str(error)
 
 
@@ -142,7 +141,7 @@ def _denied(cause: str) -> StoreFailure:
 
 
 def _status_of(error: Exception, code: str) -> str:
-    """The status that an error of another class stands for."""
+    """Return the HTTP status that an error class stands for."""
     if type(error).__name__ in ("PermissionDeniedError", "UnauthenticatedError"):
         return "403"
     if "lacked the necessary privileges" in str(error) or code in (
@@ -154,7 +153,7 @@ def _status_of(error: Exception, code: str) -> str:
 
 
 def _cause_of(error: Exception, status: str, code: str, message: str) -> str:
-    """The cause: what the store answered, or else why there was no answer."""
+    """Return the cause: the store's answer, or why there was none."""
     text = str(error)
     answered = [f"HTTP {status}" if status else "", code]
     if any(answered):
@@ -169,6 +168,6 @@ def _cause_of(error: Exception, status: str, code: str, message: str) -> str:
 
 
 def _endpoint(place: object) -> str:
-    """Where it was asked, as far as the project says it; an endpoint of Strandline's settings holds no password."""
+    """Return the endpoint from the project's settings, in words; such an endpoint contains no password."""
     connection = place.connection if isinstance(place, Place) else None
     return f" from {connection.endpoint}" if connection and connection.endpoint else ""

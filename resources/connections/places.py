@@ -1,7 +1,7 @@
-"""Where things lie: a local folder or a prefix of an object store, and how each library is told about it.
+"""Places: a local folder or a prefix of an object store, with the settings for each library.
 
-A :class:`Place` is the one form in which state, lake and landing zones are passed on. obstore, Spark and deltalake each
-want the same address and credentials in their own words; only this module knows these words.
+State, lake and landing zones are passed on as a :class:`Place`. obstore, Spark, pyiceberg and deltalake
+need the same address and credentials in different vocabularies; only this module knows them.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _CLIENT: ClientConfig = {
 
 @dataclass(frozen=True)
 class S3Connection:
-    """How an S3-compatible store is reached; what is None is taken from the standard AWS_* variables.
+    """The connection to an S3-compatible store; the standard AWS_* variables replace a None.
 
     Attributes:
         endpoint: such as ``http://127.0.0.1:8333``; None is AWS itself.
@@ -57,10 +57,10 @@ class S3Connection:
     session_token: str | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        """Refuse an endpoint that no request can go to.
+        """Refuse an endpoint that no request can reach.
 
         Raises:
-            ConfigurationError: which does not repeat the text: it may hold a password.
+            ConfigurationError: without the text, which may contain a password.
         """
         if self.endpoint is not None and not _ENDPOINT.fullmatch(self.endpoint):
             raise ConfigurationError(
@@ -74,8 +74,9 @@ class Place:
 
     Attributes:
         url: without a trailing slash.
-        connection: how to reach it; None for local folders, or to use the environment.
-        catalog: the database, or the server, that knows the Iceberg tables below it; None: the folders themselves do.
+        connection: its connection; None for local folders, or to use the environment.
+        catalog: the database or server that lists the Iceberg tables below it; None: the folders
+        themselves do.
     """
 
     url: str
@@ -84,12 +85,13 @@ class Place:
 
     @classmethod
     def parse(cls, text: str, base: Path, connection: S3Connection | None = None) -> Place:
-        """Read a user's text; a relative folder counts from ``base``.
+        """Parse a user's text; a relative folder is relative to ``base``.
 
-        The prefix is taken as it stands: ``?``, ``#`` and ``%`` are letters of keys, not parts of a URL.
+        The prefix stays as written: ``?``, ``#`` and ``%`` are characters of keys, not parts of a URL.
 
         Raises:
-            ConfigurationError: for an unknown scheme, a URL without a bucket, a prefix that no key can have.
+            ConfigurationError: an unknown scheme, a URL without a bucket, or a prefix that no key can
+            have.
         """
         scheme, separator, rest = text.partition("://")
         if not separator:
@@ -117,25 +119,25 @@ class Place:
         return None if "://" in self.url else Path(self.url)
 
     def child(self, relative: str) -> Place:
-        """The place below it."""
+        """Return a place below it."""
         return replace(self, url=f"{self.url.rstrip('/')}/{relative}")
 
     @property
     def spark_url(self) -> str:
-        """The address in Spark's words: S3 is read through S3A."""
+        """The address for Spark, which reads S3 through S3A."""
         return f"s3a{self.url[2:]}" if self.url.startswith("s3://") else self.url
 
     @property
     def ordered(self) -> bool:
-        """Whether keys are listed in an order; S3's directory buckets have none."""
+        """Whether listings are ordered; S3's directory buckets are not."""
         return not _bucket(self.url)[1].endswith("--x-s3")
 
     @cached_property
     def store(self) -> ObjectStore:
-        """An obstore store whose paths are relative to this place; a missing local folder is not created.
+        """An obstore store with paths relative to this place; it does not create a missing local folder.
 
         Raises:
-            SourceError: if a local folder does not exist.
+            SourceError: a local folder does not exist.
         """
         from obstore.store import AzureStore, GCSStore, LocalStore, S3Store
 
@@ -155,13 +157,13 @@ class Place:
 
     @property
     def storage_options(self) -> dict[str, str]:
-        """Credentials in deltalake's words."""
+        """The credentials for deltalake."""
         more = {"aws_allow_http": "true", "conditional_put": "etag"} if self.url.startswith("s3://") else {}
         return self._s3_config | more
 
     @property
     def pyiceberg_options(self) -> dict[str, str]:
-        """Credentials in pyiceberg's words."""
+        """The credentials for pyiceberg."""
         connection = self.connection or S3Connection()
         options = {
             "s3.endpoint": connection.endpoint,
@@ -174,7 +176,7 @@ class Place:
 
     @property
     def _s3_config(self) -> dict[str, str]:
-        """Credentials in the words that obstore and deltalake share."""
+        """The credentials that obstore and deltalake share."""
         express = {} if self.ordered else {"aws_s3_express": "true"}
         connection = self.connection
         if connection is None:
@@ -190,12 +192,12 @@ class Place:
 
     @property
     def bucket(self) -> str | None:
-        """The name of its bucket; None of a folder."""
+        """The name of its bucket; None for a folder."""
         return _bucket(self.url)[1] if self.url.startswith("s3://") else None
 
     @property
     def spark_conf(self) -> Mapping[str, str]:
-        """S3A's settings of this bucket alone, credentials among them, without the ``spark.hadoop.`` in front."""
+        """S3A's settings for this bucket alone, including credentials, without the prefix ``spark.hadoop.``."""
         if self.bucket is None:
             return {}
         connection, bucket = self.connection or S3Connection(), f"fs.s3a.bucket.{self.bucket}."
@@ -212,7 +214,7 @@ class Place:
         return {bucket + key: value for key, value in options.items() if value is not None}
 
     def __str__(self) -> str:
-        """The address, which holds no secret."""
+        """Return the address, which contains no secret."""
         return self.url
 
 

@@ -1,4 +1,4 @@
-"""Where a PostgreSQL database is, in libpq's words, and which schema in it is Strandline's."""
+"""The address of a PostgreSQL database, as libpq writes it, and Strandline's schema in it."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from urllib.parse import quote, unquote
 from partitions.errors import ConfigurationError
 
 SCHEMES = ("postgresql", "postgres")
-"""What an address of a database starts with."""
+"""The schemes of a database's address."""
 
 EXPECTED_ADDRESS = "postgresql://host/database"
 
 _SCHEMA = "strandline"
 _LONGEST_NAME = 63
 _SHORTEST_HIDDEN = 4
-"""Letters of a password. A shorter one is not looked for: it would be found in every second word."""
+"""The shortest password to hide: a shorter one would match in many words."""
 
 
 class AddressError(ConfigurationError):
-    """An address that cannot be taken. Does not repeat it: it may hold a password.
+    """An address that is refused. Its text never repeats the address, which may contain a password.
 
     Attributes:
         actual: the offending part, in words.
@@ -29,20 +29,20 @@ class AddressError(ConfigurationError):
     """
 
     def __init__(self, actual: str, expected: str = EXPECTED_ADDRESS) -> None:
-        """Keep the parts that an error of a project file is made of."""
+        """Keep the parts for the error of a project file."""
         super().__init__(f"expected {expected}, found {actual}")
         self.actual, self.expected = actual, expected
 
 
 @dataclass(frozen=True)
 class Database:
-    """A database, and the schema in it that holds a project's log. No text of it shows a password.
+    """A database, and the schema in it for a project's log. No text of it shows a password.
 
     Attributes:
-        url: libpq's, without our own parameter ``schema``. What it leaves out comes from the PG* variables.
-        schema: of this project alone, so that several can share a database.
+        url: libpq's, without our parameter ``schema``. The PG* variables fill in missing parts.
+        schema: schema of this project alone, so that several can share a database.
         display_url: the address for people, without user and password.
-        passwords: as they stand in the address, and as they read.
+        passwords: escaped as in the address, and unescaped.
     """
 
     url: str = field(repr=False)
@@ -52,10 +52,10 @@ class Database:
 
     @classmethod
     def parse(cls, text: str) -> Database:
-        """Read ``postgresql://user:password@host:port/database?schema=NAME``, with any other parameter of libpq.
+        """Parse ``postgresql://user:password@host:port/database?schema=NAME`` with any parameters of libpq.
 
         Raises:
-            AddressError: for another form, an unknown parameter, or a schema that cannot be.
+            AddressError: another form, an unknown parameter, or an impossible schema.
         """
         scheme, _, rest = text.partition("://")
         address, _, query = rest.partition("?")
@@ -73,24 +73,24 @@ class Database:
         return cls(url, schema, display_url, _passwords(fields, address))
 
     def hide(self, text: str) -> str:
-        """A text with the passwords of the address replaced, whatever library put them there."""
+        """Return a text with the passwords of the address replaced, whatever library put them there."""
         for password in self.passwords:
             text = text.replace(password, "***")
         return text
 
     def __str__(self) -> str:
-        """The address without user and password."""
+        """Return the address without user and password."""
         return self.display_url
 
 
 def is_database(text: str) -> bool:
-    """Whether an address is that of a database, right or wrong."""
+    """Return whether an address is a database's, valid or not."""
     scheme, separator, _ = text.partition("://")
     return bool(separator) and scheme in SCHEMES
 
 
 def _fields(url: str) -> dict[str, str]:
-    """The address in libpq's words. Only libpq knows its parameters; its message may quote the password."""
+    """Return the address as libpq parses it. Libpq's own message may quote the password."""
     from psycopg import ProgrammingError
     from psycopg.conninfo import conninfo_to_dict
 
@@ -101,7 +101,7 @@ def _fields(url: str) -> dict[str, str]:
         raise AddressError(
             f"the parameter {unknown[1]}, which libpq does not know"
             if unknown
-            else "an address that libpq does not take"
+            else "an address that libpq does not accept"
         ) from None
     if not all(port.isdecimal() for port in fields.get("port", "").split(",") if port):
         raise AddressError("a port that is no number")
@@ -119,7 +119,7 @@ def _display_url(fields: dict[str, str]) -> str:
 
 
 def _passwords(fields: dict[str, str], address: str) -> tuple[str, ...]:
-    """The longest first, so that none is hidden in part."""
+    """Return the passwords, longest first, so that none is hidden only in part."""
     written = address.rpartition("@")[0].partition(":")[2]
     passwords = {written, fields.get("password", ""), fields.get("sslpassword", "")}
     return tuple(

@@ -1,4 +1,4 @@
-"""A webhook that takes JSON: Slack's, or any other."""
+"""A webhook that accepts JSON: Slack's, or any other."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from urllib.parse import urlsplit
 from partitions.errors import ConfigurationError, StrandlineError
 
 _CONNECT, _ANSWER = 5.0, 10.0
-"""Seconds until an address must have taken the connection, and have answered."""
+"""Seconds to connect, and to answer."""
 
 _FAILURES = {
-    "ConnectTimeout": f"it did not take the connection within {_CONNECT:.0f} s",
-    "ReadTimeout": f"it took the message and did not answer within {_ANSWER:.0f} s",
+    "ConnectTimeout": f"it did not accept the connection within {_CONNECT:.0f} s",
+    "ReadTimeout": f"it accepted the message and did not answer within {_ANSWER:.0f} s",
     "NameResolutionError": "no host has this name",
     "NewConnectionError": "nothing takes connections there",
     "SSLError": "its certificate is not accepted",
 }
-"""By the name of the error, or of its cause: what it means."""
+"""By the class of the error, or of its cause: its meaning."""
 
 
 @dataclass(frozen=True)
@@ -26,16 +26,16 @@ class Webhook:
     """An address that messages are posted to.
 
     Attributes:
-        url: a secret: whoever knows it can post.
+        url: a secret: anyone who has it can post.
     """
 
     url: str = field(repr=False)
 
     def __post_init__(self) -> None:
-        """Refuse another scheme.
+        """Refuse any scheme other than http and https.
 
         Raises:
-            ConfigurationError: which does not repeat the text.
+            ConfigurationError: without the text of the address.
         """
         try:
             parts = urlsplit(self.url)
@@ -54,7 +54,8 @@ class Webhook:
         """Post a document.
 
         Raises:
-            StrandlineError: if the address does not answer, or refuses; the message does not hold the address.
+            StrandlineError: the address does not answer, or refuses; the message does not contain the
+            address.
         """
         import requests
 
@@ -64,12 +65,12 @@ class Webhook:
                 json=document,
                 timeout=(_CONNECT, _ANSWER),
                 allow_redirects=False,
-                stream=True,  # what it says, however slowly, is not read
+                stream=True,  # the body is never read
             ) as answer:
                 status = answer.status_code
         except requests.RequestException as error:
             raise StrandlineError(
-                f"alerts.webhook: {self.host} did not take the message: {_why(error)}", code="alerts"
+                f"alerts.webhook: {self.host} did not accept the message: {_why(error)}", code="alerts"
             ) from None  # its text holds the address
         if not 200 <= status < 300:
             raise StrandlineError(
@@ -79,7 +80,7 @@ class Webhook:
 
 
 def _why(error: Exception) -> str:
-    """What went wrong, in words that do not hold the address; of another failure, its kind."""
+    """Return the cause in words that do not contain the address; for an unknown failure, its class."""
     cause: Any = getattr(error.args[0], "reason", None) if error.args else None
     for kind, words in _FAILURES.items():
         if kind in (type(error).__name__, type(cause).__name__):

@@ -1,4 +1,7 @@
-"""Dialects of SQL: quoted names, typed literals. One module each; ``resources.dialects.predicates`` writes conditions with them."""
+"""Dialects of SQL: quoted names, typed literals, one module each.
+
+``resources.dialects.predicates`` writes conditions with them.
+"""
 
 from __future__ import annotations
 

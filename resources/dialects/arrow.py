@@ -1,4 +1,4 @@
-"""A predicate over Arrow batches, for rows that are filtered before Spark sees them."""
+"""A predicate over Arrow batches, to filter rows before Spark sees them."""
 
 from __future__ import annotations
 
@@ -14,11 +14,13 @@ if TYPE_CHECKING:
 
 
 def arrow_expression(predicate: Predicate, schema: pa.Schema) -> pc.Expression:
-    """Return what exactly the predicate's rows meet. NULL is as in SQL, text is compared by bytes.
+    """Return the expression that exactly the predicate's rows match.
+
+    NULL is as in SQL, text compares by bytes.
 
     Args:
         predicate: over columns of the schema.
-        schema: of the rows.
+        schema: schema of the rows.
     """
     import pyarrow as pa
 

@@ -1,4 +1,4 @@
-"""DataFusion's SQL, in which deltalake answers questions about a table without Spark."""
+"""DataFusion's SQL, which deltalake uses to query a table without Spark."""
 
 from __future__ import annotations
 
@@ -9,31 +9,34 @@ from resources.dialects.dialect import SqlSyntax, clock
 
 
 class DataFusion(SqlSyntax):
-    """Literals of Arrow's types: those of plain SQL have other units, and lose digits."""
+    """Literals with Arrow's types: those of plain SQL have other units, and lose digits."""
 
     def __init__(self, read_columns: frozenset[str] = frozenset()) -> None:
-        """Compare the values of some columns alone, and never their bounds in statistics, which DataFusion finds for a bare column only."""
+        """Read the values of ``read_columns`` instead of their statistics.
+
+        DataFusion uses statistics only for a bare column name.
+        """
         self._read_columns = read_columns
 
     def name(self, column: str) -> str:
-        """In double quotes, which are doubled inside."""
+        """Return the name in double quotes, doubled inside."""
         name = '"' + column.replace('"', '""') + '"'
         return f"coalesce({name}, NULL)" if column in self._read_columns else name
 
     def text(self, value: str) -> str:
-        """In quotes, which are doubled inside; a backslash is itself."""
+        """Return the text in quotes, doubled inside; a backslash stands for itself."""
         return "'" + value.replace("'", "''") + "'"
 
     def instant(self, value: datetime) -> str:
-        """In UTC."""
+        """Return the instant in UTC."""
         return f"arrow_cast('{clock(value)}', 'Timestamp(Microsecond, Some(\"UTC\"))')"
 
     def local(self, value: datetime) -> str:
-        """A time without zone."""
+        """Return a time without zone."""
         return f"arrow_cast('{clock(value)}', 'Timestamp(Microsecond, None)')"
 
     def number(self, value: float | Decimal) -> str:
-        """A decimal keeps all of its digits."""
+        """Return the number; a decimal keeps all of its digits."""
         if not isinstance(value, Decimal):
             return super().number(value)
         scale = max(0, -int(value.as_tuple().exponent))

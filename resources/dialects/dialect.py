@@ -1,4 +1,4 @@
-"""What every dialect has to say, and what most say alike."""
+"""The SQL that every dialect must provide, and defaults that most share."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from partitions.unit_values import ValueType
 
 
 class SqlSyntax(ABC):
-    """Names, literals and comparisons; what ``resources.dialects.predicates`` needs."""
+    """Names, literals and comparisons for ``resources.dialects.predicates``."""
 
     @abstractmethod
     def name(self, column: str) -> str:
-        """A name, quoted."""
+        """Return a quoted name."""
 
     @abstractmethod
     def text(self, value: str) -> str:
-        """A literal of text that no setting of the server reads in another way."""
+        """Return a text literal that reads the same under all settings of the server."""
 
     @abstractmethod
     def instant(self, value: datetime) -> str:
-        """A literal of an instant; ``value`` is in UTC."""
+        """Return a literal of an instant; ``value`` is in UTC."""
 
     def local(self, value: datetime) -> str:
-        """A literal of a time without a zone."""
+        """Return a literal of a time without a zone."""
         return f"TIMESTAMP '{clock(value)}'"
 
     def number(self, value: float | Decimal) -> str:
-        """A literal of a number that is finite."""
+        """Return a literal of a finite number."""
         return format(value, "f") if isinstance(value, Decimal) else repr(value)
 
     def literal(self, value: Any) -> str:
-        """A value as the dialect writes its type; None is NULL."""
+        """Return a value as a literal of its type; None is NULL."""
         match value:
             case None:
                 return "NULL"
@@ -52,29 +52,32 @@ class SqlSyntax(ABC):
         return self.text(str(value))
 
     def ordered(self, column: str) -> str:
-        """Return a column of text as it is compared with < and >: by bytes, as watermarks order texts."""
+        """Return a text column in the form that < and > compare by bytes, as watermarks order texts."""
         return self.name(column)
 
     def compared(self, column: str, sign: str, bound: Any) -> str:
-        """Return that a column lies on one side of a bound; texts are compared by bytes, whatever the collation."""
+        """Return the condition that a column lies on one side of a bound.
+
+        Texts compare by bytes, whatever the collation.
+        """
         name = self.ordered(column) if isinstance(bound, str) else self.name(column)
         return f"{name} {sign} {self.literal(bound)}"
 
     def among(self, column: str, values: Sequence[Any]) -> str:
-        """That a column has one of these values."""
+        """Return the condition that a column has one of these values."""
         if len(values) == 1:
             return f"{self.name(column)} = {self.literal(values[0])}"
         return f"{self.name(column)} IN ({', '.join(map(self.literal, values))})"
 
 
 class Dialect(SqlSyntax):
-    """The words of a database that is asked by queries.
+    """The SQL of a database that is queried directly.
 
     Attributes:
         lexical_rules: how it reads quotes and comments of a user's query.
         clock: a query of its clock.
-        text_type: in which a cast keeps any value as it is.
-        moment_says_offset: whether :meth:`moment` gives the offset, too, and columns with instants take notice of it.
+        text_type: a type that keeps any value unchanged in a cast.
+        moment_says_offset: whether :meth:`moment` includes the offset, and columns with instants use it.
     """
 
     lexical_rules: ClassVar[LexicalRules]
@@ -84,66 +87,78 @@ class Dialect(SqlSyntax):
 
     @abstractmethod
     def known_columns(self, parts: Sequence[str]) -> str:
-        """Return a query about a table that is no view: rows of a column's name, whether an index begins with it, and whether it is never NULL."""
+        """Return a query of a table's columns; no rows for a view.
+
+        Rows: a column's name, whether an index starts with it, and whether it is never NULL.
+        """
 
     def histogram(self, parts: Sequence[str], column: str, kind: ValueType) -> str | None:
-        """Return a query of the histogram of a column of a table: rows of how many rows lie between two bounds, and a bound, ascending.
+        """Return a query of a column's histogram; None if the database keeps none.
 
-        No row if its statistics are old, or say nothing of most rows. None if the database keeps none.
+        Rows: the number of rows between two bounds, and a bound, ascending. No row if the statistics are
+        old, or cover few rows.
         """
 
     def locked_tables(self) -> str | None:
-        """Return a query of the tables that this transaction has read, and of their partitions; None if the database does not tell.
+        """Return a query of the tables and partitions that this transaction has read; None if unsupported.
 
-        Rows of an oid, a name, and why its transactions are not told, if they are not.
+        Rows: an oid, a name, and the reason why the database does not show its transactions, if so.
         """
         return None
 
     def identity(self, parts: Sequence[str]) -> str | None:
-        """Return a query, for a transaction that has read the source, of what tells it from another one of its name; None if nothing does.
+        """Return a query of the identity of a source that this transaction has read; None if there is none.
 
-        Rows of the server's identity (NULL: none), a table's name, and its identity (NULL: none).
+        Rows: the server's identity (NULL: none), a table's name, and its identity (NULL: none).
 
         Args:
-            parts: of the table's name; none for a query.
+            parts: parts of the table's name; empty for a query.
         """
         raise NotImplementedError
 
     def sequences(self, tables: Sequence[int], columns: Sequence[str]) -> str:
-        """Return a query of the sequences that number some columns of tables: rows of an oid, a name, and how many numbers a session takes at once."""
+        """Return a query of the sequences that number these columns of tables.
+
+        Rows: an oid, a name, and how many numbers a session takes at once.
+        """
         raise NotImplementedError
 
     def open_transactions(self, tables: Sequence[int], sequences: Sequence[int]) -> Sequence[str]:
-        """Return queries, the last of which is of the other transactions that are open at this moment, whatever the snapshot.
+        """Return queries; the last lists the other transactions that are open now, whatever the snapshot.
 
-        Rows of whether it holds a lock for writing on one of the tables or sequences (of any, if none is named), its id, its number or NULL,
-        its process (NULL: prepared), whose it is, when it began (NULL: not told), and when the server was started.
+        Rows: whether it holds a write lock on one of the tables or sequences (on any, if none is named),
+        its id, its number or NULL, its process (NULL: prepared), its owner, its start (NULL: hidden), and
+        the start of the server.
         """
         raise NotImplementedError
 
     def finite(self, column: str, kind: ValueType) -> Sequence[str] | None:
-        """Return the conditions that a value is one that Python and Spark have, behind WHERE; None: all are."""
+        """Return conditions, for WHERE, that Python and Spark have the value; None: they have all."""
 
     @abstractmethod
     def moment(self, value: datetime) -> str:
-        """What stands for ``{start}`` and ``{end}`` without a form; ``value`` is local, with its offset."""
+        """Return the literal for ``{start}`` and ``{end}`` without a form; ``value`` is local with offset."""
 
     @abstractmethod
     def transfer_expression(self, column: str, type_: ColumnType, keys: Sequence[str] = ()) -> str:
-        """Return a column under its own name, in the form that its driver and Spark pass on exactly.
+        """Return a column under its own name, in a form that driver and Spark transfer exactly.
 
-        A time's text is ISO 8601 without an offset, an instant's in UTC: Java's classes for times go through the zone of the machine, where some
-        local times do not exist. What is no date or time of the years 1 to 9999, or another array than its type says, is sent as a text that
-        no reader takes for one; or the database itself refuses it with a note (``ColumnType.note``).
+        A time's text is ISO 8601 without an offset, an instant's in UTC: Java's time classes go through
+        the zone of the machine, where some local times do not exist. Values that are no date or time of
+        the years 1 to 9999, or arrays that do not fit their type, are sent as a text that no reader takes
+        for a value; or the database itself refuses them with a note (``ColumnType.note``).
 
         Args:
             column: its name.
-            type_: what becomes of it.
-            keys: columns that tell a row in such a note.
+            type_: its type in Spark.
+            keys: columns that identify a row in such a note.
         """
 
     def replacements(self, column: str, value: str) -> Sequence[str]:
-        """Return expressions for a query that stand for a column with a value that no run can load: NULL in its place, and all values as text."""
+        """Return expressions that a query can use for a column with a value that no run can load.
+
+        One puts NULL in its place, the other turns all values into text.
+        """
         name = self.name(column)
         return (
             f"NULLIF({name}, {self.text(value)}) AS {name} (NULL in its place)",
@@ -155,14 +170,14 @@ class Dialect(SqlSyntax):
         return self.replacements(column, value)
 
     def for_driver(self, query: str) -> str:
-        """Return a query as its JDBC driver takes it."""
+        """Return a query in the form that its JDBC driver accepts."""
         return query
 
     def relation(self, parts: Sequence[str]) -> str:
-        """A table's name, each part quoted."""
+        """Return a table's name with each part quoted."""
         return ".".join(map(self.name, parts))
 
 
 def clock(value: datetime) -> str:
-    """Date and time in microseconds, without an offset."""
+    """Return date and time in microseconds, without an offset."""
     return value.replace(tzinfo=None).isoformat(sep=" ", timespec="microseconds")

@@ -1,4 +1,4 @@
-"""MariaDB's and MySQL's SQL. The session's zone is UTC while rows are read (``resources.connections.jdbc``)."""
+"""MariaDB's and MySQL's SQL. The session's zone is UTC during reads (``resources.connections.jdbc``)."""
 
 from __future__ import annotations
 
@@ -24,37 +24,40 @@ class MariaDB(Dialect):
     moment_says_offset = False
 
     def name(self, column: str) -> str:
-        """In backticks, which are doubled inside."""
+        """Return the name in backticks, doubled inside."""
         return "`" + column.replace("`", "``") + "`"
 
     def text(self, value: str) -> str:
-        """Plain letters in quotes, all others in hexadecimal, always in UTF-8."""
+        """Return plain letters in quotes, all others in hexadecimal, always in UTF-8."""
         if value.isascii() and value.isprintable() and not set(value) & {"'", "\\"}:
             return f"_utf8mb4'{value}'"
         return f"_utf8mb4 X'{value.encode().hex()}'"
 
     def ordered(self, column: str) -> str:
-        """As the bytes of its UTF-8 form."""
+        """Return the column as the bytes of its UTF-8 form."""
         return f"CAST(CONVERT({self.name(column)} USING utf8mb4) AS BINARY)"
 
     def compared(self, column: str, sign: str, bound: Any) -> str:
-        """Both sides as bytes."""
+        """Compare both sides as bytes."""
         if not isinstance(bound, str):
             return super().compared(column, sign, bound)
         return f"{self.ordered(column)} {sign} CAST({self.literal(bound)} AS BINARY)"
 
     def number(self, value: float | Decimal) -> str:
-        """A float has an exponent: without one it is a decimal."""
+        """Return a float with an exponent: without one it would be a decimal."""
         if isinstance(value, float):
             return text if "e" in (text := repr(value)) else f"{text}E0"
         return super().number(value)
 
     def instant(self, value: datetime) -> str:
-        """The time in UTC, the session's zone."""
+        """Return the time in UTC, the session's zone."""
         return f"TIMESTAMP '{clock(value)}'"
 
     def known_columns(self, parts: Sequence[str]) -> str:
-        """From the information schema. An index of only the first letters of a column has no order of its values."""
+        """Query the information schema.
+
+        An index of only the first letters of a column does not order its values.
+        """
         *schema, table = parts
         database = self.text(schema[-1]) if schema else "DATABASE()"
         return f"""
@@ -69,7 +72,10 @@ class MariaDB(Dialect):
             GROUP BY c.COLUMN_NAME"""  # noqa: S608 - names are literals
 
     def identity(self, parts: Sequence[str]) -> str | None:
-        """When the table was made, which ALTER and OPTIMIZE TABLE change, too; nothing tells more."""
+        """Query the table's creation time, which ALTER and OPTIMIZE TABLE change, too.
+
+        The server offers nothing better.
+        """
         if not parts:
             return None
         *schema, table = parts
@@ -79,16 +85,19 @@ class MariaDB(Dialect):
             WHERE TABLE_SCHEMA = {database} AND TABLE_NAME = {self.text(table)} AND TABLE_TYPE = 'BASE TABLE'"""  # noqa: S608 - names are literals
 
     def finite(self, column: str, kind: ValueType) -> Sequence[str]:
-        """Not the zero date, nor of the year 0."""
+        """Exclude the zero date and the year 0."""
         return (f"{self.name(column)} >= '0001-01-01'",) if kind in TIMES else ()
 
     def moment(self, value: datetime) -> str:
-        """The local time: a DATETIME has no offset."""
+        """Return the local time: a DATETIME has no offset."""
         return f"'{value.replace(tzinfo=None).isoformat(sep=' ', timespec='milliseconds')}'"
 
     @override
     def transfer_expression(self, column: str, type_: ColumnType, keys: Sequence[str] = ()) -> str:
-        """Return times and texts as text: Spark fills up a CHAR with blanks. A float's text has six digits, its double has all."""
+        """Return times and texts as text, and a float as a double.
+
+        Spark pads a CHAR with blanks. A float's text has six digits, its double has all.
+        """
         name = self.name(column)
         match type_.form:
             case "text":
@@ -101,7 +110,10 @@ class MariaDB(Dialect):
         return name
 
     def among(self, column: str, values: Sequence[Any]) -> str:
-        """Texts are compared by bytes, too: most collations ignore case and blanks at the end. The plain comparison can use an index."""
+        """Compare texts by bytes, too: most collations ignore case and trailing blanks.
+
+        The plain comparison can use an index.
+        """
         plain = super().among(column, values)
         if not any(isinstance(value, str) for value in values):
             return plain

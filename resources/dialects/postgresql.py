@@ -15,7 +15,7 @@ from partitions.unit_values import TIMES, ValueType
 from resources.dialects.dialect import Dialect, clock
 
 OTHER_ARRAY = "="
-"""What begins the text of an array whose dimensions are others than its type says. JSON never does."""
+"""The first character of the text of an array with other dimensions than its type. JSON never starts with it."""
 
 _TYPES: Mapping[ValueType, str] = {
     "instant": "timestamptz",
@@ -23,28 +23,30 @@ _TYPES: Mapping[ValueType, str] = {
     "day": "date",
     "whole": "bigint",
 }
-"""In which the bounds of a histogram are read."""
+"""The types in which the bounds of a histogram are read."""
 
 
 _DATABASE = "(SELECT oid FROM pg_database WHERE datname = current_database())"
 
 
 class PostgreSQL(Dialect):
-    """Names in double quotes, so that they are what they are; texts without a type, so that they fit uuid and enum, too."""
+    """Names in double quotes, taken literally; texts without a type, so that they fit uuid and enum, too."""
 
     lexical_rules = sql_text.POSTGRESQL
     clock = "SELECT clock_timestamp()"
     text_type = "text"
 
     def name(self, column: str) -> str:
-        """In double quotes, which are doubled inside."""
+        """Return the name in double quotes, doubled inside."""
         return '"' + column.replace('"', '""') + '"'
 
     def text(self, value: str) -> str:
-        """With ``E`` if a backslash is in it: what that is without depends on standard_conforming_strings.
+        """Return the text in quotes, with ``E`` if it contains a backslash.
+
+        Without ``E`` the meaning of a backslash depends on standard_conforming_strings.
 
         Raises:
-            ConfigurationError: for a NUL, at which the server would take the query to end.
+            ConfigurationError: the text contains a NUL, which would end the query.
         """
         if "\x00" in value:
             raise ConfigurationError(
@@ -54,11 +56,14 @@ class PostgreSQL(Dialect):
         return "E'" + quoted.replace("\\", "\\\\") + "'" if "\\" in value else f"'{quoted}'"
 
     def ordered(self, column: str) -> str:
-        """In the collation of bytes."""
+        """Return the column in the collation of bytes."""
         return f'{self.name(column)} COLLATE "C"'
 
     def among(self, column: str, values: Sequence[Any]) -> str:
-        """Texts are compared by bytes, too: a nondeterministic collation and ``citext`` take ``a`` for ``A``. The plain comparison can use an index."""
+        """Compare texts by bytes, too: a nondeterministic collation and ``citext`` take ``a`` for ``A``.
+
+        The plain comparison can use an index.
+        """
         plain = super().among(column, values)
         if not any(isinstance(value, str) for value in values):
             return plain
@@ -67,11 +72,11 @@ class PostgreSQL(Dialect):
         return f'{plain} AND ({is_other} OR {name}::text COLLATE "C" IN ({exact}))'
 
     def instant(self, value: datetime) -> str:
-        """With its offset, so that the session's zone does not matter."""
+        """Return the instant with its offset, so that the session's zone does not matter."""
         return f"TIMESTAMPTZ '{clock(value)}+00'"
 
     def known_columns(self, parts: Sequence[str]) -> str:
-        """From the catalog. Only a B-tree over all rows gives the highest value, and an order."""
+        """Query the catalog. Only a B-tree over all rows gives the highest value, and an order."""
         return f"""
             SELECT a.attname, bool_or(i.indexrelid IS NOT NULL), a.attnotnull
             FROM pg_attribute a
@@ -82,9 +87,10 @@ class PostgreSQL(Dialect):
             GROUP BY a.attname, a.attnotnull"""  # noqa: S608 - the name is a literal
 
     def histogram(self, parts: Sequence[str], column: str, kind: ValueType) -> str | None:
-        """From the statistics of ANALYZE, if less than a tenth of the rows was changed since, and less than a tenth holds some frequent values.
+        """Query the statistics of ANALYZE, if they are fresh and frequent values are rare.
 
-        Frequent values are no part of the histogram. Infinity is left out.
+        Less than a tenth of the rows may have changed since, and less than a tenth may hold frequent
+        values, which are not in the histogram. Infinity is left out.
         """
         type_ = _TYPES.get(kind)
         if type_ is None:
@@ -105,7 +111,7 @@ class PostgreSQL(Dialect):
             ORDER BY bound"""  # noqa: S608 - names are literals
 
     def locked_tables(self) -> str:
-        """From the locks that a SELECT has taken: of a query and of a view on each table below, too."""
+        """Query the locks that a SELECT took, also those of a query or view on the tables below it."""
         return f"""
             WITH RECURSIVE mine AS (
               SELECT c.oid, c.relkind FROM pg_locks l JOIN pg_class c ON c.oid = l.relation
@@ -123,7 +129,10 @@ class PostgreSQL(Dialect):
 
     @override
     def identity(self, parts: Sequence[str]) -> str:
-        """From the locks that a SELECT has taken. The oid outlasts TRUNCATE and VACUUM FULL, and goes with DROP; a standby has its primary's."""
+        """Query the locks that a SELECT took.
+
+        The oid survives TRUNCATE and VACUUM FULL but not DROP; a standby has its primary's.
+        """
         return f"""
             SELECT s.system_identifier::text, c.oid::regclass::text, l.database || '/' || c.oid
             FROM pg_control_system() s, (SELECT DISTINCT relation, database FROM pg_locks WHERE pid = pg_backend_pid() AND locktype = 'relation') l
@@ -131,7 +140,7 @@ class PostgreSQL(Dialect):
             WHERE l.database = {_DATABASE} AND c.relnamespace NOT IN ('pg_catalog'::regnamespace, 'information_schema'::regnamespace)"""  # noqa: S608 - no value
 
     def sequences(self, tables: Sequence[int], columns: Sequence[str]) -> str:
-        """Those that a column owns, and those of its default."""
+        """Query the sequences that a column owns, and those in its default."""
         names = ", ".join(map(self.text, columns))
         oids = ", ".join(map(str, tables))
         return f"""
@@ -145,9 +154,10 @@ class PostgreSQL(Dialect):
             WHERE a.attrelid IN ({oids}) AND a.attname IN ({names}) AND NOT a.attisdropped"""  # noqa: S608 - numbers, and names as literals
 
     def open_transactions(self, tables: Sequence[int], sequences: Sequence[int]) -> Sequence[str]:
-        """From pg_locks, which every user sees whole and which is of this moment, and pg_stat_activity, which shows when others began to some users only.
+        """Query pg_locks, which is current and complete for every user, and pg_stat_activity.
 
-        A sequence stays locked until the transaction ends that took a number of it. What the product itself reads writes nothing.
+        The latter shows the start of other users' transactions to some users only. A sequence stays locked
+        until the end of the transaction that took a number of it. The product's own reads write nothing.
         """
         named = ", ".join(map(str, (*tables, *sequences)))
         any_sequence = "" if sequences else " OR relation IN (SELECT oid FROM pg_class WHERE relkind = 'S')"
@@ -181,30 +191,30 @@ class PostgreSQL(Dialect):
         )  # else it stays what it was at the first look of this transaction
 
     def for_driver(self, query: str) -> str:
-        """With the operator ``?`` doubled: the driver takes a single one for a parameter."""
+        """Return the query with the operator ``?`` doubled: to the driver a single one is a parameter."""
         return sql_text.replace_in_code(query, "?", "??", self.lexical_rules)
 
     def finite(self, column: str, kind: ValueType) -> Sequence[str]:
-        """Neither infinite, nor NaN, which is above all, nor of a year with five digits or before the first."""
+        """Exclude infinity, NaN (which sorts above all), and years outside of 1 to 9999."""
         name = self.name(column)
         if kind in TIMES:
             return (f"{name} < '10000-01-01'", f"{name} >= '0001-01-01'")
         return (f"{name} < 'Infinity'", f"{name} > '-Infinity'") if kind == "number" else ()
 
     def moment(self, value: datetime) -> str:
-        """Without a type: beside an instant its offset counts, beside a local time or a date the local time does."""
+        """Return an untyped text: an instant uses its offset, a local time or a date ignores it."""
         return self.text(value.isoformat(timespec="milliseconds"))
 
     @override
     def array_replacements(self, column: str, value: str) -> Sequence[str]:
-        """Return JSON: it holds any dimensions."""
+        """Return JSON, which holds any dimensions."""
         return (f"to_json({self.name(column)}) AS {self.name(column)} (JSON text)",)
 
     def transfer_expression(self, column: str, type_: ColumnType, keys: Sequence[str] = ()) -> str:
-        """Return most types as they are: an instant in microseconds, an array as JSON of texts if it has the dimensions of its type.
+        """Return most types unchanged, an instant in microseconds, and a fitting array as JSON of texts.
 
-        NaN, infinity and times that Spark does not know are refused by a cast of a note, which fails: these columns are many, and Spark has nothing
-        to check then.
+        For NaN, infinity and times that Spark lacks, the cast of a note fails in the database: such
+        columns are common, and Spark has nothing to check then.
         """
         name = self.name(column)
         if type_.dimensions:
@@ -230,7 +240,7 @@ class PostgreSQL(Dialect):
         return name
 
     def _note(self, column: str, type_: ColumnType, keys: Sequence[str]) -> str:
-        """Return an expression of the note of a column's value."""
+        """Return an expression for the note about a column's value."""
 
         def hexadecimal(text: str) -> str:
             return f"encode(convert_to({text}, 'UTF8'), 'hex')"
@@ -245,7 +255,10 @@ class PostgreSQL(Dialect):
 
 
 def _microseconds(name: str, note: str) -> str:
-    """Since the epoch. Before PostgreSQL 14 the seconds are a double, whose microseconds are exact in some centuries only."""
+    """Return an expression for the microseconds since the epoch.
+
+    Before PostgreSQL 14 the seconds are a double, whose microseconds are exact in some centuries only.
+    """
     near = f"{name} >= '1800-01-01' AND {name} < '2200-01-01'"
     in_range = f"{name} >= '0001-01-01' AND {name} < '10000-01-01'"
     far = f"extract(epoch FROM date_trunc('second', {name}))::bigint * 1000000 + extract(microseconds FROM {name})::bigint % 1000000"

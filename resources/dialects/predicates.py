@@ -1,4 +1,4 @@
-"""A predicate as SQL: the shape is decided here, names, literals and comparisons by the dialect."""
+"""Write a predicate as SQL; the dialect writes names, literals and comparisons."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from resources.dialects.dialect import SqlSyntax
 
 
 def predicate_sql(predicate: Predicate, dialect: SqlSyntax) -> str:
-    """Return the condition that exactly the predicate's rows meet, in a dialect of SQL.
+    """Return the condition that exactly the predicate's rows match, in a dialect of SQL.
 
-    It stands for itself behind WHERE; put parentheses around it beside other conditions.
+    It needs no parentheses after WHERE, but does beside other conditions.
     """
     if isinstance(predicate, AnyOf) and predicate.parts:
         return " OR ".join(f"({_conjunct(part, dialect)})" for part in predicate.parts)

@@ -15,23 +15,23 @@ class SparkSql(SqlSyntax):
     """Literals whose types no setting of the session changes."""
 
     def name(self, column: str) -> str:
-        """In backticks."""
+        """Return the name in backticks."""
         return quoted(column)
 
     def text(self, value: str) -> str:
-        """With backslashes before quotes and backslashes."""
+        """Return the text with a backslash before quotes and backslashes."""
         return literal(value)
 
     def instant(self, value: datetime) -> str:
-        """With its offset."""
+        """Return the instant with its offset."""
         return f"TIMESTAMP_LTZ '{clock(value)}+00:00'"
 
     def local(self, value: datetime) -> str:
-        """A time without zone."""
+        """Return a time without zone."""
         return f"TIMESTAMP_NTZ '{clock(value)}'"
 
     def number(self, value: float | Decimal) -> str:
-        """A float is a double; a whole number that no long holds is a decimal, like all others."""
+        """Return a float as a double, and an integer beyond long as a decimal."""
         if isinstance(value, Decimal):
             return f"{value:f}BD"
         if isinstance(value, int):

@@ -1,9 +1,11 @@
-"""Listings: which files lie above a position, and whether listed files are still what they were (docs/explanation/watermarks.md, docs/how-to/s3.md).
+"""Listings: the files above a position, and checks that listed files are unchanged.
 
-Belongs here: walking a local folder or an object store with the questions that a ``ListingStart`` answers, and telling
-failures apart. Does not belong here: what is above (``partitions.path.listing_positions``) and what to do with it.
+See docs/explanation/watermarks.md and docs/how-to/s3.md. Belongs here: walks through a local folder or an
+object store with the questions that a ``ListingStart`` answers, and the classification of failures. Does
+not belong here: what is above (``partitions.path.listing_positions``) and what to do with it.
 
-A listing that fails part-way raises and returns nothing: of a partial list the watermark would pass files never seen.
+A listing that fails part-way raises and returns nothing: with a partial list the watermark would pass
+files that were never seen.
 """
 
 from __future__ import annotations
@@ -40,18 +42,18 @@ def list_above(
 
     Args:
         place: the source's root.
-        position: what is committed; files strictly above it are found.
-        endings: case-sensitive endings of names, any of which will do.
+        position: the committed position; files strictly above it are listed.
+        endings: case-sensitive endings of names; any one of them is enough.
         budget: where to stop early; ``None`` lists to the end.
         resume: continues where an incomplete listing of the same place stopped.
 
     Returns:
-        what this step found. Only all steps together are the listing: the first steps are not the first files in
-        pair order, so a watermark must not move over the files of an incomplete one.
+        the files of this step. Only all steps together are the listing: the first steps are not the first
+        files in pair order, so a watermark must not move over the files of an incomplete listing.
 
     Raises:
         SourceError: ``source_missing``, ``source_not_folder``, ``source_denied``, ``source_bad_name``,
-            ``source_unreadable``, or ``source_unreachable`` and ``source_moved``, which are transient.
+        ``source_unreadable``, or ``source_unreachable`` and ``source_moved``, which are transient.
     """
     if place.local is not None:
         return list_local(place.local, position, endings, budget=budget, resume=resume)
@@ -59,7 +61,7 @@ def list_above(
 
 
 def stat_files(place: Place, paths: Sequence[str]) -> dict[str, SourceFile]:
-    """The files of these paths as they are now; one that is not there is left out.
+    """Return the current state of these files; missing ones are left out.
 
     Raises:
         SourceError: as for a listing.
@@ -68,7 +70,7 @@ def stat_files(place: Place, paths: Sequence[str]) -> dict[str, SourceFile]:
 
 
 def check_unchanged(place: Place, files: Sequence[SourceFile]) -> None:
-    """Compare size and version of files with what was listed.
+    """Compare size and version of files with the listing.
 
     Raises:
         BadFile: ``file_vanished`` or ``file_changed``, for the first such file in pair order.

@@ -1,4 +1,7 @@
-"""How far one step of a listing may go, so that a tick stays under its time limit (docs/explanation/watermarks.md, Listing)."""
+"""Limit one step of a listing, so that a tick stays under its time limit.
+
+See docs/explanation/watermarks.md, Listing.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +12,10 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Budget:
-    """Where a step stops: after the page (or folder) with which a limit is reached, so that each step gets on.
+    """The limits of a step. It stops after the page (or folder) that reaches one, so each step advances.
 
     Attributes:
-        pages: LIST calls, or folders opened on a local folder; ``None`` is no limit.
+        pages: LIST calls, or opened folders of a local folder; ``None`` is no limit.
         seconds: by ``clock``; ``None`` is no limit.
         clock: monotonic seconds.
     """
@@ -22,7 +25,7 @@ class Budget:
     clock: Callable[[], float] = field(default=time.monotonic, compare=False, repr=False)
 
     def start(self) -> Callable[[int], bool]:
-        """Begin to measure; the result says of a count of pages whether the budget is used up."""
+        """Start to measure; the result takes a number of pages and returns whether the budget is used up."""
         started_at = self.clock()
 
         def used_up(pages: int) -> bool:

@@ -1,6 +1,7 @@
-"""What went wrong with a source, told apart so that a user knows whom to ask: docs/reference/cli.md, exit codes.
+"""Turn failures of a listing into errors that show a user whom to ask.
 
-What an object store's failure means is told in ``resources.connections.object_store_errors``; here it becomes one of a source.
+See docs/reference/cli.md, exit codes. ``resources.connections.object_store_errors`` classifies failures of
+an object store; here they become errors of a source.
 """
 
 from __future__ import annotations
@@ -21,10 +22,10 @@ _CODES = {
 
 @contextmanager
 def store_failures(place: object) -> Iterator[None]:
-    """Turn what obstore raises into one of our errors.
+    """Turn obstore's errors into errors of the source.
 
     Raises:
-        SourceError: with the code that ``resources.listing.list_above`` names.
+        SourceError: with a code that ``resources.listing.list_above`` names.
     """
     from obstore.exceptions import BaseError
 
@@ -42,12 +43,12 @@ def store_failures(place: object) -> Iterator[None]:
 
 
 def folder_failure(folder: str, root: str, error: OSError) -> SourceError:
-    """Tell apart why a folder did not list.
+    """Return the error for a folder that cannot be listed.
 
     Args:
         folder: relative to the root; ``""`` is the root itself.
         root: for the message.
-        error: what the system said.
+        error: the system's error.
     """
     where = f"{root}/{folder}" if folder else root
     match error:
@@ -58,7 +59,8 @@ def folder_failure(folder: str, root: str, error: OSError) -> SourceError:
             )
         case FileNotFoundError():
             return SourceError(
-                f"{where}: expected a folder, found none. Make it, or correct the path", code="source_missing"
+                f"{where}: expected a folder, found none. Create it, or correct the path",
+                code="source_missing",
             )
         case NotADirectoryError():
             return SourceError(f"{where}: expected a folder, found something else", code="source_not_folder")

@@ -1,7 +1,7 @@
-"""Files of a local folder.
+"""List the files of a local folder.
 
-Folders are opened in the order of their components, a folder before what it holds, and only if the position says
-that they can hold a file above it.
+Folders are opened in the order of their components, parents first, and only if the position says that they
+can hold a file above it.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ class _Folder(NamedTuple):
 
 
 class _Content(NamedTuple):
-    """What is in one folder.
+    """The contents of one folder.
 
     Attributes:
-        folders: paths, those of hidden ones left out.
+        folders: paths, without hidden ones.
         files: paths with a right ending that are not hidden.
-        other_paths: paths of what holds something and is neither; hidden folders end in a slash.
-        parent_ids: that of its folders.
+        other_paths: paths of other names with contents; hidden folders end in a slash.
+        parent_ids: device and inode of the folders on the way to its folders.
     """
 
     folders: list[str]
@@ -59,13 +59,13 @@ def list_local(
 
     Args:
         root: absolute.
-        position: what is committed.
-        endings: of names.
-        budget: counts folders, and is looked at after each one that no step before has listed.
-        resume: ``/`` and the last folder that the steps before have listed.
+        position: the committed position.
+        endings: endings of names.
+        budget: counts folders, and is checked after each one that no earlier step has listed.
+        resume: ``/`` and the last folder that the earlier steps have listed.
 
     Raises:
-        SourceError: as ``resources.listing.list_above`` says.
+        SourceError: as in ``resources.listing.list_above``.
     """
     last_listed = (
         resume[1:] if resume and resume.startswith("/") else None
@@ -94,7 +94,7 @@ def list_local(
 
 
 def _take(root: Path, path: str, step: ListingStep) -> SourceFile | None:
-    """The file as it is now; one that cannot be loaded, whatever it holds, is passed over by name."""
+    """Return the current state of the file; note its name if it can never be loaded."""
     if not _is_text(path):
         step.skipped.take_unreadable(path, _NOT_TEXT)
     elif file := _stat(root, path):
@@ -107,7 +107,7 @@ def _take(root: Path, path: str, step: ListingStep) -> SourceFile | None:
 
 
 def _skip(step: ListingStep, folders: Sequence[str], other_paths: Sequence[str]) -> None:
-    """Note what else lies above the position: folders that cannot be opened by name, and what is no file of the source."""
+    """Note other names above the position: folders that cannot be opened by name, and other files."""
     for path in folders:
         step.skipped.take_unreadable(f"{path}/", _NOT_TEXT)
     for path in other_paths:
@@ -119,14 +119,14 @@ def check_local(root: Path, files: Sequence[SourceFile]) -> None:
     """Stat every file again.
 
     Raises:
-        BadFile: for the first file in pair order that is not what was listed.
+        BadFile: for the first file in pair order that differs from the listing.
     """
     for file in in_pair_order(files):
         require_unchanged(file, _stat(root, file.path))
 
 
 def stat_local(root: Path, paths: Sequence[str]) -> dict[str, SourceFile]:
-    """The files of these paths as they are now; one that is not there is left out."""
+    """Return the current state of these files; missing ones are left out."""
     return {path: file for path in paths if (file := _stat(root, path)) is not None}
 
 
@@ -172,7 +172,7 @@ def _is_filled(entry: os.DirEntry[str]) -> bool:
 
 
 def _stat(root: Path, path: str) -> SourceFile | None:
-    """The file as it is now; None if there is none (any more): what was deleted before it was listed never was."""
+    """Return the current state of the file; None if it does not exist (any more)."""
     try:
         status = os.stat(f"{root}/{path}")  # noqa: PTH116  a Path for each of a million files costs more than the stat
     except FileNotFoundError:
@@ -187,7 +187,7 @@ def _stat(root: Path, path: str) -> SourceFile | None:
 
 
 def _to_list(folder: str, last_listed: str | None) -> bool:
-    """Whether a folder was not listed by the steps before, or holds folders that were not."""
+    """Return whether earlier steps have not listed a folder, or not all folders inside it."""
     return (
         last_listed is None or folder.split("/") > last_listed.split("/") or _on_the_way(folder, last_listed)
     )
@@ -198,7 +198,7 @@ def _on_the_way(folder: str, last_listed: str) -> bool:
 
 
 def _is_text(path: str) -> bool:
-    """Whether a name is UTF-8: another has no place in the order, and no JSON can hold it."""
+    """Return whether a name is UTF-8: any other has no place in the order, and no JSON can hold it."""
     if path.isascii() or path.isprintable():
         return True
     try:

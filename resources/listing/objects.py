@@ -1,14 +1,15 @@
-"""Objects above a position, by ``ListObjectsV2`` with ``StartAfter`` through obstore.
+"""List objects above a position, by ``ListObjectsV2`` with ``StartAfter`` through obstore.
 
-A position says which span of keys a listing walks, and where it may jump. Both hold in both orders of
-``partitions.path.order``, so SeaweedFS, which lists folder by folder, gives the same files as S3. The one exception:
-it does not show files of ``date=1/h=0/`` while the watermark is in ``date=1-b/`` (folders inside one whose name is the
-beginning of the watermark's partition); there they are late, not new.
+A position gives the range of keys to walk, and the keys that may be jumped over. Both hold in both orders
+of ``partitions.path.order``, so SeaweedFS, which lists folder by folder, gives the same files as S3. There
+is one exception: SeaweedFS does not show files of ``date=1/h=0/`` while the watermark is in ``date=1-b/``
+(folders inside one whose name is the beginning of the watermark's partition); there they are late, not
+new.
 
 Directory buckets list in no order, so each tick lists all of them.
 
-A jump over closed partitions passes what lies beside them in the same folder (files at the root, say). One listing of just that
-folder, by delimiter, finds it: a call for each 1,000 partitions and files there.
+A jump over closed partitions also passes other names in the same folder (such as files at the root). One
+listing of just that folder, by delimiter, finds them: one call for each 1,000 partitions and files there.
 """
 
 from __future__ import annotations
@@ -45,13 +46,13 @@ def list_objects(
 
     Args:
         place: a prefix of a bucket.
-        position: what is committed.
-        endings: of names.
-        budget: counts LIST calls; not looked at if keys come in no order.
-        resume: the start of the span of the steps before, and the key that they came to, as JSON.
+        position: the committed position.
+        endings: endings of names.
+        budget: counts LIST calls; ignored if keys come in no order.
+        resume: the start of the earlier steps' range, and the last key they reached, as JSON.
 
     Raises:
-        SourceError: as ``resources.listing.list_above`` says.
+        SourceError: as in ``resources.listing.list_above``.
     """
     with store_failures(place):
         store = place.store
@@ -67,7 +68,7 @@ def list_objects(
 
 
 class _KeyWalk:
-    """The way of one step through a store's keys."""
+    """The walk of one step through a store's keys."""
 
     def __init__(self, store: ObjectStore, place: Place, step: ListingStep) -> None:
         self._store = store
@@ -83,7 +84,7 @@ class _KeyWalk:
             self._take(page)
 
     def page_by_page(self, resume: str | None) -> Iterator[str]:
-        """Take page by page what lies in the position's span; after each page but the last, yield the key to go on from."""
+        """Take the pages of the position's range; after each but the last, yield the key to continue from."""
         after, until = self._position.span()
         offset: str | None = _start_key(after, resume)
         while offset is not None:
@@ -121,7 +122,7 @@ class _KeyWalk:
                     self._step.files.append(to_source_file(meta))
 
     def _list_beside(self, key: str, target: str) -> None:
-        """Find what a jump over closed partitions passes: files that lie beside them, and folders that are none of them."""
+        """Take the names that a jump over closed partitions passes: files beside them, and other folders."""
         folder = self._position.passed_folder(key, target)
         if folder is None:
             return
@@ -139,21 +140,22 @@ class _KeyWalk:
                 self._walk_through(inner)
 
     def _walk_through(self, folder: str) -> None:
-        """Take all that a folder holds."""
+        """Take the whole contents of a folder."""
         for page in list_pages(self._store, self._place, "", folder):
             self._step.calls += page.calls
             self._take(page)
 
     def _is_marker(self, meta: ObjectMeta | ListedObject) -> bool:
-        """Whether this key stands for a folder: obstore drops the slash at its end."""
+        """Return whether this key stands for a folder: obstore drops the slash at its end."""
         return meta["size"] == 0 and head_object(self._store, self._place, meta["path"]) is None
 
 
 def _start_key(after: str, resume: str | None) -> str:
-    """The key to start after: where the steps before came to, or the start of the span.
+    """Return the key to start after: where the earlier steps stopped, or the start of the range.
 
-    A token of another form is no truth, only a short cut: start again. The span has moved if the prefixes of a cold
-    start did, at midnight; then only a key that every store lists after the new start is one to go on from.
+    A token of another form is only a lost short cut: the listing starts again. The range moves if the
+    prefixes of a cold start do, at midnight; then the old key is only usable if every store lists it after
+    the new start.
     """
     try:
         span_start, key = json.loads(resume or "")
@@ -163,13 +165,16 @@ def _start_key(after: str, resume: str | None) -> str:
 
 
 def _between(path: str, key: str, target: str) -> bool:
-    """Whether a jump passes a path in either of the two orders; one that it does not pass is found once more, which does no harm."""
+    """Return whether a jump passes a path in either of the two orders.
+
+    A path that it does not pass is listed a second time, which does no harm.
+    """
     after = path > key or path.split("/") > key.split("/")
     return after and (path <= target or path.split("/") <= target.split("/"))
 
 
 def head_object(store: ObjectStore, place: Place, path: str) -> SourceFile | None:
-    """The object as it is now; None if there is none."""
+    """Return the current state of the object; None if there is none."""
     with store_failures(place):
         try:
             return to_source_file(store.head(path))
@@ -178,10 +183,10 @@ def head_object(store: ObjectStore, place: Place, path: str) -> SourceFile | Non
 
 
 def to_source_file(meta: ObjectMeta | ListedObject) -> SourceFile:
-    """The file as one of ours.
+    """Return a listed object as a source file.
 
-    If a store has no etag, its time counts, in whole seconds: HEAD tells no more. Quotes are left out: Azure writes
-    them in HEAD but not in LIST.
+    If a store has no etag, the modification time counts, in whole seconds, since HEAD gives no more.
+    Quotes are removed: Azure writes them in HEAD but not in LIST.
     """
     modified = round(meta["last_modified"].timestamp() * 1000)
     version = (meta["e_tag"] or str(modified // 1000)).strip('"')

@@ -1,7 +1,7 @@
-"""LIST calls of an object store, page by page, with the keys that are no paths told apart.
+"""LIST calls of an object store, page by page, including keys that are no paths.
 
-obstore lists fast, and fails on a page that holds a key which is no path (``a//b``, a control character). S3 is asked for such a page once more by
-boto3, which knows any key; of it the paths are kept, and obstore goes on behind it.
+obstore lists fast, but fails on a page with a key that is no path (``a//b``, a control character). boto3,
+which accepts any key, then lists that page again; its paths are kept, and obstore continues after it.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from obstore.store import ObjectStore
 
 PAGE = 1000
-"""Keys of one LIST call; obstore asks for the next page only once this one was taken."""
+"""Keys of one LIST call; obstore requests the next page only when this one was consumed."""
 
 _REPLACED = "\ufffd"
-"""What a store writes for a character that XML cannot hold."""
+"""The character that a store writes for one that XML cannot hold."""
 
 
 class ListedObject(TypedDict):
-    """An object as a LIST call shows it."""
+    """An object in a LIST response."""
 
     path: str
     size: int
@@ -40,15 +40,16 @@ class ListedObject(TypedDict):
 
 @dataclass(frozen=True)
 class ListPage:
-    """What one LIST call shows.
+    """The response to one LIST call.
 
     Attributes:
-        objects: those whose keys are paths.
+        objects: objects whose keys are paths.
         more: whether the store has more keys.
-        reached: the key to go on from; "" of an empty page.
-        faults: why other keys are no paths, by key. Those that end in a slash stand for folders, and are not among them, unless they hold something.
-        folders: of a listing of one folder alone: those in it.
-        calls: LIST calls that it took.
+        reached: the key to continue from; "" for an empty page.
+        faults: by key, why it is no path. A key that ends in a slash stands for a folder, and is left out
+        unless it has contents.
+        folders: for a listing of one folder alone: its folders.
+        calls: number of LIST calls.
     """
 
     objects: Sequence[ObjectMeta | ListedObject]
@@ -62,10 +63,12 @@ class ListPage:
 def list_pages(
     store: ObjectStore, place: Place, offset: str, folder: str = "", endings: tuple[str, ...] = ()
 ) -> Iterator[ListPage]:
-    """Yield keys after an offset, or of a folder, page by page; each page is one LIST call, and there is one at least, be it empty.
+    """Yield the keys after an offset, or of a folder, page by page; at least one page, even if empty.
+
+    Each page is one LIST call.
 
     Raises:
-        SourceError: as ``resources.listing.list_above`` says.
+        SourceError: as in ``resources.listing.list_above``.
     """
     while True:
         try:
@@ -85,7 +88,7 @@ def list_pages(
 
 
 def list_folder(store: ObjectStore, place: Place, folder: str) -> ListPage:
-    """List what lies in one folder, without what its folders hold."""
+    """List one folder, without the contents of its folders."""
     try:
         with store_failures(place):
             content = store.list_with_delimiter(folder or None)
@@ -115,10 +118,10 @@ def list_folder(store: ObjectStore, place: Place, folder: str) -> ListPage:
 def _plain_pages(
     store: ObjectStore, place: Place, offset: str, folder: str, endings: tuple[str, ...]
 ) -> Iterator[ListPage]:
-    """Yield pages of obstore's.
+    """Yield obstore's pages.
 
     Raises:
-        SourceError: ``source_bad_name`` if the next page holds a key that is no path.
+        SourceError: ``source_bad_name``: the next page has a key that is no path.
     """
     with store_failures(place):
         stream = iter(store.list(folder or None, offset=offset or None, chunk_size=PAGE))
@@ -139,7 +142,10 @@ def _plain_pages(
 
 
 def _begins_with_a_slash(store: ObjectStore, place: Place, folder: str, metas: Sequence[ObjectMeta]) -> bool:
-    """Whether the first keys of a bucket may begin with a slash, which obstore leaves out: then no such object is there."""
+    """Return whether the first keys of a bucket may start with a slash, which obstore drops.
+
+    Then no object exists under the shortened key.
+    """
     if folder or place.bucket is None or place.url != f"s3://{place.bucket}":
         return False
     index_of_slash = next((index for index, meta in enumerate(metas) if meta["path"] > "/"), len(metas))
@@ -155,7 +161,10 @@ def _begins_with_a_slash(store: ObjectStore, place: Place, folder: str, metas: S
 
 
 def _reached(last: ObjectMeta, endings: tuple[str, ...]) -> str:
-    """The key to go on from. After a folder's own key SeaweedFS leaves out what the folder holds; obstore drops the slash at its end."""
+    """Return the key to continue from.
+
+    After a folder's own key SeaweedFS skips the folder's contents, and obstore drops the slash at its end.
+    """
     path = last["path"]
     return path if last["size"] or (endings and path.endswith(endings)) else key_before(path)
 
@@ -207,7 +216,7 @@ def _any_page(place: Place, offset: str, folder: str, delimiter: str = "") -> Li
 
 @cache
 def _client(connection: S3Connection | None) -> Any:
-    """A client of boto3, which takes what it is not told from the standard AWS_* variables."""
+    """Return a boto3 client, which takes missing settings from the standard AWS_* variables."""
     import boto3
     from botocore.config import Config
 

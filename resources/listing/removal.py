@@ -1,4 +1,4 @@
-"""Removing a folder with all that is in it, on a disk or in an object store; and whether there is anything to remove."""
+"""Remove a folder with all its contents, on a disk or in an object store."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from resources.listing.failures import folder_failure, store_failures
 
 
 def remove_folder(folder: Place) -> None:
-    """Remove a folder; nothing happens if there is none. What a disk does not let go of stays.
+    """Remove a folder, if it exists. Files that a disk refuses to delete stay.
 
     Raises:
-        SourceError: an object store does not remove it.
+        SourceError: an object store does not delete it.
     """
     if folder.local is not None:
         shutil.rmtree(folder.local, ignore_errors=True)
@@ -23,10 +23,10 @@ def remove_folder(folder: Place) -> None:
 
 
 def is_empty(folder: Place) -> bool:
-    """Return whether nothing is in a folder, or there is none.
+    """Return whether a folder is empty or missing.
 
     Raises:
-        SourceError: it cannot be looked at.
+        SourceError: it cannot be listed.
     """
     if folder.local is not None:
         try:

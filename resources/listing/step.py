@@ -1,4 +1,4 @@
-"""One step of a listing: what it has found so far, and what it gives back to go on from."""
+"""One step of a listing: its files so far, and the token to continue from."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ class Listing:
     """One step of a listing; the only step, unless a budget cut it short.
 
     Attributes:
-        listed: what this step found, in pair order.
+        listed: the files of this step, in pair order.
         complete: whether nothing is left to list.
         resume: the token that the next step continues from; ``None`` when complete.
-        settling: how many new files ``settle`` holds back; whoever plans counts them, a listing alone knows of none.
+        settling: how many new files ``settle`` holds back; the planner counts them, a listing alone does
+        not.
     """
 
     listed: ListedFiles
@@ -28,17 +29,17 @@ class Listing:
 
 
 class ListingStep:
-    """One step of a listing while it works, whatever is listed: what it has found, and whether its budget is used up."""
+    """A running step of any listing: its files so far, and whether its budget is used up."""
 
     def __init__(
         self, position: ListingStart, endings: tuple[str, ...], budget: Budget | None = None
     ) -> None:
-        """Begin to measure the budget.
+        """Start to measure the budget.
 
         Args:
             position: files strictly above it are listed.
-            endings: of names.
-            budget: where the step stops; None: nowhere.
+            endings: endings of names.
+            budget: where the step stops; None: at the end.
         """
         self.position = position
         self.endings = endings
@@ -49,7 +50,7 @@ class ListingStep:
         self.used_up = budget.start() if budget else _never
 
     def listing(self, resume: str | None = None) -> Listing:
-        """Return what was found; complete unless there is a token to go on from."""
+        """Return the files so far; the listing is complete unless there is a token to continue from."""
         listed = ListedFiles(in_pair_order(self.files), self.root_files, self.calls, self.skipped.skipped)
         return Listing(listed, complete=resume is None, resume=resume)
 

@@ -1,4 +1,4 @@
-"""Whether listed files are still what they were (docs/reference/files.md)."""
+"""Check that listed files are unchanged (docs/reference/files.md)."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _AT_ONCE = 16
 
 
 def check_objects(place: Place, files: Sequence[SourceFile]) -> None:
-    """Look at every object again.
+    """Look up every object again.
 
     Raises:
-        BadFile: for the first file in pair order that is not what was listed.
-        SourceError: if the store does not answer.
+        BadFile: for the first file in pair order that differs from the listing.
+        SourceError: the store does not answer.
     """
     now = stat_objects(place, [file.path for file in files])
     for file in in_pair_order(files):
@@ -34,13 +34,13 @@ def check_objects(place: Place, files: Sequence[SourceFile]) -> None:
 
 
 def stat_objects(place: Place, paths: Sequence[str]) -> dict[str, SourceFile]:
-    """The objects of these paths as they are now; one that is not there is left out.
+    """Return the current state of these objects; missing ones are left out.
 
-    They mostly lie side by side, so a LIST call from the next one that was not seen yet shows up to 1,000 of them. After
-    len(paths) / 1,000 + 2 such calls the rest, scattered among others, is asked for one by one.
+    They mostly lie side by side, so a LIST call from the next missing one shows up to 1,000 of them. After
+    len(paths) / 1,000 + 2 such calls the rest, scattered among others, is looked up one by one.
 
     Raises:
-        SourceError: if the store does not answer.
+        SourceError: the store does not answer.
     """
     with store_failures(place):
         store = place.store
@@ -67,7 +67,7 @@ def _by_listing(store: ObjectStore, place: Place, keys: Sequence[str]) -> dict[s
 
 
 def require_unchanged(then: SourceFile, now: SourceFile | None) -> None:
-    """Raise if a file is not what was listed any more.
+    """Raise if a file differs from the listing.
 
     Raises:
         BadFile: ``file_vanished`` or ``file_changed``.

@@ -17,7 +17,7 @@ from resources.watermarks.log import WatermarkLog
 from resources.watermarks.stored_objects import FILES, LEASES, OBSERVED, QUARANTINE
 
 _AT_ONCE = 200
-"""Entries that one run deletes at most: the chore must not be longer than the load."""
+"""The most entries that one run deletes: the chore must not take longer than the load."""
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,8 @@
-"""Copy the logs of dataflows into another store, and read each object back (docs/how-to/move-the-state.md).
+"""Copy the logs of dataflows into another store, and read each object back.
 
-The newest entry is written last of all objects that it needs and first of all entries. So a copy that was killed holds no state, or the
-newest one: never an older one that a run could go on from.
+See docs/how-to/move-the-state.md. Of all objects, the newest entry follows the objects that it needs and
+precedes all other entries. So an interrupted copy holds no state, or the newest one: never an older one
+that a run could continue from.
 """
 
 from __future__ import annotations
@@ -21,19 +22,19 @@ from resources.watermarks.stored_objects import LEASES, folder_of
 _ENTRIES, _INTENTS, _NOTES = "entries", "intents", "notes"
 _ALL = 1_000_000
 _AT_ONCE = 8
-"""Objects that are copied at the same time: a request to a bucket waits, it does not work."""
+"""Objects that are copied at the same time: requests to a bucket mostly wait."""
 
 
 @dataclass(frozen=True)
 class CopiedLog:
-    """What a copy of one dataflow's log holds.
+    """The contents of one copied log.
 
     Attributes:
-        dataflow: its name; of the claims of replays, ``~replays``.
-        number: of its newest entry; 0 if there is none.
-        entries: how many.
-        objects: how many others: intents, lists, schemas, notes.
-        written: how many of all these the other store did not have yet.
+        dataflow: its name; ``~replays`` for the claims of replays.
+        number: number of its newest entry; 0 if there is none.
+        entries: number of entries.
+        objects: number of other objects: intents, lists, schemas, notes.
+        written: number of objects that the other store did not have yet.
     """
 
     dataflow: str
@@ -44,26 +45,29 @@ class CopiedLog:
 
 
 def stored_logs(blobs: Blobs) -> list[str]:
-    """Return the names of the dataflows that have a log in a store, sorted; the claims of replays are one of them."""
+    """Return the sorted names of the dataflows that have a log in a store.
+
+    The claims of replays are one of them.
+    """
     return sorted(unquote(folder) for folder in blobs.folders(""))
 
 
 def copy_log(source: Blobs, target: Blobs, dataflow: str, name: str | None = None) -> CopiedLog:
-    """Copy all objects of a dataflow's log but leases, and compare each with what was read.
+    """Copy all objects of a dataflow's log except leases, and compare each copy with its original.
 
-    A copy may be repeated: it adds what has come since. No object of the other store is deleted.
+    A repeated copy adds new objects. It deletes nothing in the other store.
 
     Args:
-        source: holds the log.
+        source: the store of the log.
         target: another store; or the same, if the copy has another name.
         dataflow: its name.
-        name: of the dataflow that the copy belongs to; None: the same.
+        name: the dataflow that the copy belongs to; None: the same.
 
     Raises:
-        ConfigurationError: the other store holds another log of the dataflow, or one that has gone on.
+        ConfigurationError: the other store holds another log of the dataflow, or one that has continued.
         Conflict: a run or decision changed the log meanwhile.
         CorruptWatermark: the log does not read.
-        ProviderError: a store failed, or did not return what was written.
+        ProviderError: a store failed, or did not return the written object.
     """
     before = _last_steps(source, dataflow)
     copier = _Copier(source, target, dataflow, name or dataflow)
@@ -81,7 +85,10 @@ def copy_log(source: Blobs, target: Blobs, dataflow: str, name: str | None = Non
 
 
 def delete_log(blobs: Blobs, dataflow: str) -> None:
-    """Delete all objects of a dataflow's log. Nobody may write there any more; entries go first, so that what is left holds no state."""
+    """Delete all objects of a dataflow's log, once nobody writes there any more.
+
+    Entries are deleted first, so that an interrupted deletion leaves no state.
+    """
     for folder in sorted(blobs.folders(folder_of(dataflow)), key=lambda folder: folder != _ENTRIES):
         for key in reversed(list(_keys_of(blobs, dataflow, folder))):
             blobs.delete(key)
@@ -100,7 +107,7 @@ def _last_steps(blobs: Blobs, dataflow: str) -> tuple[str | None, str | None]:
 
 
 def _keys(blobs: Blobs, dataflow: str) -> Iterator[str]:
-    """Yield the keys of all objects of a log but leases: a lease is a sign of life of the store's own processes."""
+    """Yield the keys of all objects of a log except leases, which belong to the store's own processes."""
     for folder in blobs.folders(folder_of(dataflow)):
         if folder != LEASES:
             yield from _keys_of(blobs, dataflow, folder)
@@ -117,7 +124,7 @@ def _folder(key: str) -> str:
 
 @dataclass(frozen=True)
 class _Copier:
-    """Copies objects of one log under a name."""
+    """A copier of one log's objects to another name."""
 
     source: Blobs
     target: Blobs
@@ -125,7 +132,7 @@ class _Copier:
     name: str
 
     def check_same_log(self) -> None:
-        """Raise ConfigurationError if the target's newest entry is not one that the source has, or had."""
+        """Raise ConfigurationError if the source never had the target's newest entry."""
         copied = next(_keys_of(self.target, self.name, _ENTRIES), None)
         if copied is None:
             return
@@ -151,7 +158,10 @@ class _Copier:
             yield from pool.map(self._copy_object, keys)
 
     def _copy_object(self, original: str) -> bool:
-        """Copy one object and read it back; return False if it was there already, or has gone from the source meanwhile."""
+        """Copy one object and read it back.
+
+        Return False if the target has it already, or the source no longer has it.
+        """
         data = self.source.get(original)
         if data is None:
             return False
@@ -174,7 +184,10 @@ class _Copier:
         return True
 
     def _renamed(self, key: str, data: bytes) -> bytes:
-        """Return an object's bytes under the new name: entries and intents name other objects of their log, and intents the dataflow."""
+        """Return an object's bytes under the new name.
+
+        Entries and intents name other objects of their log, and intents name the dataflow.
+        """
         records: Mapping[str, type[Entry | Intent]] = {_ENTRIES: Entry, _INTENTS: Intent}
         if self.name == self.dataflow or _folder(key) not in records:
             return data

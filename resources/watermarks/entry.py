@@ -1,4 +1,7 @@
-"""What the log holds: entries, and the intent of the next one (docs/explanation/watermarks.md, The log; docs/explanation/protocol.md)."""
+"""Records of the log: entries, and the intent of the next entry.
+
+See docs/explanation/watermarks.md, The log, and docs/explanation/protocol.md.
+"""
 
 from __future__ import annotations
 
@@ -14,30 +17,30 @@ from partitions.sentinels import Watermark, deserialise, encode
 from partitions.state_of_kind import shorten_watermark
 
 SCHEMA_VERSION = 1
-"""Of entries and intents. A reader refuses a higher one: it cannot know what it would overlook."""
+"""The version of entries and intents. A reader refuses a higher one: it might overlook something."""
 
 Why = Literal[
     "run", "replay", "rewind", "set", "reset", "import", "adopt", "accept", "late", "release", "unprocess", "abandon", "promote", "maintain", "splits", "flush"
 ]  # fmt: skip
 
 LOADS: frozenset[Why] = frozenset({"run", "replay", "late", "release", "promote"})
-"""Why an entry is there that rows of the source came into the table with."""
+"""Reasons of entries that loaded rows of the source into the table."""
 
 NO_PROGRESS: frozenset[Why] = frozenset({"abandon", "maintain"})
-"""Why an entry is there that made no progress with the work that waits."""
+"""Reasons of entries that made no progress with the waiting work."""
 
 Replaces = Literal["own", "table"]
-"""Rows that are deleted in the commit that writes others: those of the same files or windows, or the whole table."""
+"""Rows that the commit deletes: those of the same files or windows, or the whole table."""
 
 
 class StoredRecord(BaseModel):
-    """Base of what is stored: unknown fields of the same schema version are refused, nothing changes afterwards."""
+    """Base of stored records: immutable, and unknown fields of the same schema version are refused."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     schema_version: int = SCHEMA_VERSION
 
     def to_bytes(self) -> bytes:
-        """As JSON."""
+        """Return it as JSON."""
         return self.model_dump_json(exclude_none=True).encode()
 
 
@@ -45,46 +48,51 @@ class Entry(StoredRecord):
     """One committed number.
 
     Attributes:
-        id: random; tells an entry of Strandline from another writer's of the same number.
+        id: random; distinguishes an entry of Strandline from another writer's of the same number.
         number: from 1, without gaps.
         watermark: sentinel JSON text; the state after this entry.
-        lower: sentinel JSON text of the bound below (exclusive), None on a first run.
-        upper: sentinel JSON text of the bound above (inclusive).
-        total_rows: rows of this and all earlier entries since the last reset; so with total_files.
-        modified: when the newest file of the slice was modified, epoch milliseconds by the source's clock.
-        time: when it was appended, ISO in UTC. For people: nothing is decided by it.
-        app_id: the dataflow's random id in the target's tags, made with its first intent.
-        table: name of the table that is known to belong to this state; None as long as no entry knew a table.
-        table_version: the table's version that holds the rows of the newest slice, or that a decision took the state from; None if there
-            was no table then.
-        table_commit: what tells that commit from any other: the id of the intent or give-up that made it, or a hash of its text.
+        lower: sentinel JSON text of the lower bound (exclusive); None on a first run.
+        upper: sentinel JSON text of the upper bound (inclusive).
+        total_rows: rows of this and all earlier entries since the last reset; likewise total_files.
+        modified: modification time of the slice's newest file, epoch milliseconds by the source's clock.
+        time: when it was appended, ISO in UTC. For people: no decision depends on it.
+        app_id: the dataflow's random id in the target's tags, created with its first intent.
+        table: name of the table that belongs to this state; None until an entry knows a table.
+        table_version: the table's version with the rows of the newest slice, or the version that a
+        decision took the state from; None if there was no table then.
+        table_commit: identifies that commit: the id of its intent or give-up, or a hash of its text.
         table_number: the highest number under the dataflow's tag up to that commit; 0 if there is none.
         table_file: name of a data file that the commit added; None if it added none.
-        committed_by: which writer made the commit, and why the engine did if it did, for people; None if the format has one writer only, or nothing
-            was committed.
-        definition: hash of all that the rows of the last slice depended on, beside its files.
-        pinned: name of the object that holds the pinned schema.
+        committed_by: the writer of the commit, and why the engine wrote it if it did, for people; None if
+        the format has one writer only, or nothing was committed.
+        definition: hash of everything that the rows of the last slice depended on, beside its files.
+        pinned: name of the object with the pinned schema.
         file_list: name of the object that lists the files of this entry.
-        previous: the number of the entry before; not one less if an operator's decision has jumped over the table's tags.
-        quarantined: how many files this entry has passed over.
-        work_units: how many windows of units it has loaded.
-        failed_units: how many it has passed over, since they could not be read.
+        previous: number of the entry before; not one less if a decision has jumped over the table's tags.
+        quarantined: number of files that this entry quarantined.
+        work_units: number of work units that it loaded.
+        failed_units: number of work units that it skipped because they could not be read.
         quarantine: name of the object that lists all files in quarantine; None if there is none.
-        inputs: the versions of the tables that were read beside the dataflow's own rows, by the names that the definition gives them.
-        since: sentinel JSON text of the state below which a filtered cold start looked at nothing.
-        era: what was ingested by entries up to this number does not count any more: of the last reset, or before the last adopt.
-        replace_until: sentinel JSON text: rows of files at or below this state are deleted when the files are loaded again.
+        inputs: versions of the tables that were read beside the dataflow's own rows, by the names in the
+        definition.
+        since: sentinel JSON text of the state where a filtered cold start began.
+        era: files ingested by entries up to this number no longer count: the last reset, or before the
+        last adopt.
+        replace_until: sentinel JSON text: when files at or below this state are loaded again, their old
+        rows are deleted.
         replace_table: whether the next slice empties the table in its commit.
-        new_columns: whether the table holds nothing but fences, which have made it with columns that no commit has agreed to: as long as
-            that is so, the next slice gives it its own.
-        lost_files: what tells the files that are part of the table and were gone when a decision took it as it was, from any others; None if
-            there were none. The next slice takes them out of the table.
-        keyed_by: by which load and merge keys the newest slice found its rows, or which an operator has accepted; "" if nothing is known of the
-            table; None of older versions, whose intents tell it.
-        source: what tells the source that was read from another one of its name, as JSON; None: nothing does, or a decision takes any.
-        snapshot: if the watermark is long: number of the entry that it is stored whole in, itself or one before.
-        changes: as stored, if the watermark is long: what differs from that of the snapshot (``partitions.difference``).
-            ``watermark`` is empty then; the log hands out entries whose watermark is whole.
+        new_columns: whether the table holds only fences, which created it with columns that no commit has
+        agreed to. Until then the next slice sets the columns.
+        lost_files: identifies the table's data files that were missing when a decision accepted the table;
+        None if there were none. The next slice removes them from the table.
+        keyed_by: the load and merge keys of the newest slice, or those that an operator has accepted; ""
+        if the table's are unknown; None in entries of older versions, whose intents contain it.
+        source: a text, as JSON, that differs for another source of the same name; None: nothing tells them
+        apart, or a decision accepts any.
+        snapshot: for a long watermark: number of the entry that stores it as a whole, itself or an earlier
+        one.
+        changes: for a long watermark, as stored: changes since the snapshot (``partitions.difference``);
+        ``watermark`` is then empty. The log returns entries with a whole watermark.
     """
 
     id: str
@@ -136,7 +144,10 @@ class Entry(StoredRecord):
         return deserialise(self.watermark)
 
     def as_json(self, *, short: bool = False) -> dict[str, Any]:
-        """The entry in the public JSON form (docs/reference/cli.md, JSON); ``short``: with the short form of a watermark that has one."""
+        """Return the entry in the public JSON form (docs/reference/cli.md, JSON).
+
+        With ``short``, a stream's watermark has its short form.
+        """
         texts = {name: getattr(self, name) for name in ("watermark", "lower", "upper")}
         bounds = {name: text and json.loads(text) for name, text in texts.items()}
         if short:
@@ -153,15 +164,16 @@ _OF_ONE_ENTRY: dict[str, Any] = {
     "lower": None, "upper": None, "reason": None, "run_id": None, "job_id": None, "rows": 0, "files": 0, "quarantined": 0,
     "work_units": 0, "failed_units": 0, "file_list": None, "inputs": None, "committed_by": None,
 }  # fmt: skip
-"""What says something of one entry alone; all else stays as it is until an entry changes it."""
+"""Fields of one entry alone; all others stay until an entry changes them."""
 
 
 def next_entry(last: Entry | None, **changes: Any) -> Entry:
-    """The entry after ``last``: its state continues wherever ``changes`` says nothing else.
+    """Return the entry after ``last``, whose state continues except for ``changes``.
 
     Args:
         last: the newest entry, or None for the first.
-        changes: fields of :class:`Entry`; ``why`` and ``fingerprint`` always, ``kind`` and ``app_id`` for the first.
+        changes: fields of :class:`Entry`; ``why`` and ``fingerprint`` always, ``kind`` and ``app_id`` for
+        the first.
     """
     number = last.number if last else 0
     carried_fields = last.model_dump() if last else {"watermark": "{}"}
@@ -170,12 +182,12 @@ def next_entry(last: Entry | None, **changes: Any) -> Entry:
 
 
 class Holder(StoredRecord):
-    """Who works on an intent. Only for politeness: safety never depends on who is thought to live.
+    """The process that works on an intent. Safety never depends on whether it lives.
 
     Attributes:
         host: host name, boot and process namespace.
         pid: process id there.
-        started: the process's start time in clock ticks since boot, which tells a reused pid.
+        started: the process's start time in clock ticks since boot, which identifies a reused pid.
         run_id: Dagster's.
     """
 
@@ -186,19 +198,21 @@ class Holder(StoredRecord):
 
 
 class Intent(StoredRecord):
-    """What the next number will be; put before the write, never changed (docs/explanation/protocol.md, The intent).
+    """The plan of the next number: written before the table, and never changed.
 
-    An operator's decision puts one, too, so that no run can begin the same number; it names no list and no schema then.
+    See docs/explanation/protocol.md, The intent. A decision writes one, too, so that no run can start the
+    same number; it names no list and no schema.
 
     Attributes:
-        id: random, stands in the target's commit.
+        id: random; the target's commit carries it.
         watermark: sentinel JSON text of the state after it.
-        definition: what the write depends on, resolved and without secrets.
-        table_version: the target's version when it was made; None if there was no table.
-        inputs: the versions of the tables that it reads beside the dataflow's own rows.
-        replaces: which rows are deleted in the same commit.
-        first_loads: of a slice that reads again what was loaded: how many of its files were not; None of any other slice.
-        reason: of the operator who promotes, or what a replay was asked for; None of any other slice.
+        definition: everything that the write depends on, resolved and without secrets.
+        table_version: the target's version when it was planned; None if there was no table.
+        inputs: versions of the tables that it reads beside the dataflow's own rows.
+        replaces: rows that the same commit deletes.
+        first_loads: for a slice that reads files again: how many of them were never loaded; None for any
+        other slice.
+        reason: the operator's reason to promote, or the replay's; None for any other slice.
     """
 
     id: str
@@ -233,12 +247,12 @@ class Intent(StoredRecord):
     table_version: int | str | None = None
 
     def for_entry(self) -> dict[str, Any]:
-        """Return what the entry of the slice takes over as it is."""
+        """Return the fields that the slice's entry takes over unchanged."""
         return {name: getattr(self, name) for name in _OF_A_SLICE}
 
     @property
     def is_decision(self) -> bool:
-        """Whether nothing is written to a table under it."""
+        """Whether no table is written under it."""
         return not self.file_list
 
 
@@ -246,17 +260,17 @@ _OF_A_SLICE = (
     "id", "number", "kind", "app_id", "why", "reason", "watermark", "lower", "upper", "run_id", "fingerprint", "files", "quarantined", "work_units",
     "failed_units", "quarantine", "pinned", "file_list", "inputs", "source",
 )  # fmt: skip
-"""What an intent fixes and its entry says, too."""
+"""Fields that an entry takes over from its intent."""
 
 RecordT = TypeVar("RecordT", bound=StoredRecord)
 
 
 def read_record(kind: type[RecordT], data: bytes, where: str) -> RecordT:
-    """Read a stored record.
+    """Parse a stored record.
 
     Raises:
-        NeedsDecision: code ``newer_state``: written by a newer version of the product.
-        CorruptWatermark: for everything else that does not read.
+        NeedsDecision: code ``newer_state``: a newer version of the product wrote it.
+        CorruptWatermark: it does not read for any other reason.
     """
     try:
         raw = _object(data)
@@ -285,7 +299,7 @@ def _object(data: bytes) -> dict[str, Any]:
 
 
 def corrupt_record_error(where: str, fault: str) -> CorruptWatermark:
-    """The error for a record that does not read, with what to do."""
+    """Return the error for a record that does not read, with what to do."""
     return CorruptWatermark(
         f"{where}: expected a record of the watermark log, found text that does not read as one ({fault})."
         " It is not treated as an empty state, which would load everything again. Restore the object from a backup,"
@@ -294,10 +308,10 @@ def corrupt_record_error(where: str, fault: str) -> CorruptWatermark:
 
 
 def new_id() -> str:
-    """A random id."""
+    """Return a random id."""
     return uuid4().hex
 
 
 def utc_now() -> str:
-    """The wall clock as text, for people."""
+    """Return the wall clock as text, for people."""
     return datetime.now(UTC).isoformat(timespec="milliseconds")

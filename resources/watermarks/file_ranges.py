@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 UNPROCESSED = "unprocessed"
-"""The reason of a file that shall be read again (tracking: set)."""
+"""The reason of a file to read again (tracking: set)."""
 
 
 class IngestedFile(NamedTuple):

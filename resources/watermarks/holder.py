@@ -22,7 +22,7 @@ _SAME_START = 100
 """Clock ticks, about a second, by which two readings of one process's start may differ where the system keeps no ticks. No system gives a pid out again so soon."""
 
 RunIsLive = Callable[[str], bool | None]
-"""Asks Dagster whether a run continues; None if it does not know the run."""
+"""Asks Dagster whether a run is in flight; None if it does not know the run."""
 
 
 def current_holder(run_id: str | None) -> Holder:
@@ -88,7 +88,7 @@ def _started(pid: int) -> int | None:
         process = psutil.Process(pid)
         if process.status() in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD):
             return None
-        # Of a process on a machine whose clock was put right, both times are moved alike.
+        # If the machine's clock is corrected, both times move alike.
         seconds: float = process.create_time() - psutil.boot_time()
         return round(seconds * os.sysconf("SC_CLK_TCK"))
     except psutil.NoSuchProcess:

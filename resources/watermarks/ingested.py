@@ -1,9 +1,10 @@
-"""What was ingested: the exact files of all entries, at a cost that does not grow with the history (docs/explanation/watermarks.md, Advancing).
+"""The record of all ingested files (docs/explanation/watermarks.md, Advancing).
 
-Each entry names the list of its files. Every so often these lists are merged into sorted Parquet files, each of a range of
-paths; a *manifest*, named by the last number that it covers, says which. What is known at an entry is its newest manifest
-and the few lists after it, so it is a function of the log: two readers of one entry know the same. Nothing is changed in
-place; what no reader can need any more is deleted one round later.
+Its cost does not grow with the history. Each entry names the list of its files. Every so often these lists
+are merged into sorted Parquet files, each for a range of paths. A *manifest*, named by the last number
+that it covers, lists the ranges. The files at an entry are those of its newest manifest and of the few
+lists after it, so they are a function of the log: two readers of one entry agree. Nothing changes in
+place; objects that no reader can need any more are deleted one round later.
 """
 
 from __future__ import annotations
@@ -30,18 +31,18 @@ if TYPE_CHECKING:
 _FOLDER = "ingested"
 _AT_ONCE = 16
 _EVERY = 32
-"""Lists that are read one by one before they are merged."""
+"""The number of lists that triggers a merge."""
 _RANGE = 50_000
-"""Files of one Parquet file: about a megabyte, and 30 ms to read."""
+"""The most files in one Parquet file: about a megabyte, and 30 ms to read."""
 
 
 @dataclass(frozen=True)
 class Manifest:
-    """What the entries up to a number have ingested since the last reset.
+    """The ranges of files that the entries up to a number have ingested since the last reset.
 
     Attributes:
-        ranges: sorted, and apart from each other.
-        before: names of the ranges of the manifest before this one, which readers may still be reading.
+        ranges: sorted and disjoint.
+        before: names of the previous manifest's ranges, which readers may still be reading.
     """
 
     number: int = 0
@@ -51,15 +52,15 @@ class Manifest:
 
     @property
     def count(self) -> int:
-        """Files in all ranges."""
+        """The number of files in all ranges."""
         return sum(range_.count for range_ in self.ranges)
 
 
 class IngestedFiles:
-    """What is known at one entry."""
+    """The files ingested up to one entry."""
 
     def __init__(self, log: WatermarkLog, dataflow: str, entry: Entry | None) -> None:
-        """Read the manifest; the lists after it, and ranges, are read when they are asked about."""
+        """Read the manifest; lists and ranges are read on demand."""
         self._log = log
         self._dataflow = dataflow
         self._entry = entry
@@ -67,33 +68,33 @@ class IngestedFiles:
 
     @property
     def lists(self) -> int:
-        """How many entries lie above the manifest."""
+        """The number of entries above the manifest."""
         return (self._entry.number if self._entry else 0) - max(self.manifest.number, self._era)
 
     @property
     def count(self) -> int:
-        """Files that are known, those twice that were dealt with twice since they were merged."""
+        """The number of files; one that was handled twice since the last merge counts twice."""
         return self.manifest.count + len(self._recent)
 
     def find_handled(self, paths: Collection[str]) -> set[str]:
-        """Which of these paths were dealt with: loaded, or passed over with a reason."""
+        """Return those of the paths that were loaded, or skipped with a reason."""
         return {path for path, record in self.find_records(paths).items() if record.reason != UNPROCESSED}
 
     def find_records(self, paths: Collection[str]) -> dict[str, IngestedFile]:
-        """Return what is remembered of those of these paths that an entry has dealt with."""
+        """Return the records of those of the paths that an entry has handled."""
         paths_in_ranges = sorted(path for path in paths if path not in self._recent)
         records = {record.path: record for record in self._in_ranges(paths_in_ranges)}
         return records | {path: self._recent[path] for path in paths if path in self._recent}
 
     def all(self) -> Iterator[IngestedFile]:
-        """Everything, sorted by path within its range; recent files last."""
+        """Yield all records, sorted by path within each range; recent files come last."""
         recent = self._recent
         for range_ in self.manifest.ranges:
             yield from (record for record in self._rows(range_) if record.path not in recent)
         yield from sorted(recent.values())
 
     def _in_ranges(self, paths: Sequence[str]) -> Iterator[IngestedFile]:
-        """Those of some sorted paths that stand in the ranges; only ranges that can hold one are read."""
+        """Yield the records of sorted paths in the ranges; only ranges that can hold one are read."""
         for range_ in self.manifest.ranges:
             low = bisect_left(paths, range_.first)
             paths_in_range = paths[low : bisect_left(paths, range_.last + "\0")]
@@ -118,7 +119,7 @@ class IngestedFiles:
         return self._entry.era if self._entry else 0
 
     def _newest_manifest(self) -> Manifest:
-        """The newest that speaks of nothing after the entry, and of nothing before the last reset."""
+        """Return the newest manifest that covers nothing after the entry, and nothing before the last reset."""
         number = self._entry.number if self._entry else 0
         for name in self._log.names(self._dataflow, _FOLDER, 3):
             covered = number_of(name)
@@ -139,7 +140,7 @@ class IngestedFiles:
 
     @cached_property
     def _recent(self) -> dict[str, IngestedFile]:
-        """The files of the entries above the manifest; of one that occurs twice the later."""
+        """The files of the entries above the manifest; the later record of a repeated path counts."""
         entries: list[Entry] = []
         above = max(self.manifest.number, self._era)
         last = self._entry.number if self._entry else 0
@@ -160,7 +161,7 @@ class IngestedFiles:
     def merge(self, every: int = _EVERY) -> Manifest:
         """Merge the lists above the manifest into ranges, once there are enough of them.
 
-        Safe to run beside others, and to die anywhere: a manifest is put only if its number has none.
+        It may run beside others and die anywhere: a manifest is stored only if its number has none.
         """
         if self._entry is None or self.lists < every:
             return self.manifest
@@ -173,7 +174,7 @@ class IngestedFiles:
         return manifest
 
     def _merged(self) -> tuple[FileRange, ...]:
-        """Ranges without a new path stay as they are; the others are written again, in pieces."""
+        """Return the new ranges: those without a new path stay, the others are rewritten in pieces."""
         fresh = sorted(self._recent)
         ranges: list[FileRange] = []
         start = 0
@@ -195,7 +196,7 @@ class IngestedFiles:
         return self._written([rows[path] for path in sorted(rows)])
 
     def _written(self, rows: Sequence[IngestedFile]) -> list[FileRange]:
-        """Write sorted rows in pieces that are neither too large nor, after some more rounds, many and small."""
+        """Write sorted rows in pieces that are not too large, and do not get many and small over time."""
         chunks = [rows[start : start + _RANGE] for start in range(0, len(rows), _RANGE)]
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             return list(pool.map(self._write, chunks))
@@ -206,14 +207,14 @@ class IngestedFiles:
         return FileRange(name, rows[0].path, rows[-1].path, len(rows))
 
     def _clean(self, manifest: Manifest) -> None:
-        """Delete what only readers of the manifest before the last one can need."""
+        """Delete objects that only readers of manifests before the previous one can need."""
         names = self._log.names(self._dataflow, _FOLDER, 100_000)
         manifests = [name for name in names if number_of(name) is not None]
         needed = {range_.name for range_ in manifest.ranges} | set(manifest.before)
         old = [name for name in manifests if (number_of(name) or 0) < self.manifest.number]
         unused = {range_name for name in old for range_name in _range_names(self._read_manifest(name))}
         self._log.delete(self._dataflow, _FOLDER, [*old, *sorted(unused - needed)])
-        # Lists of numbers that no reader has come to since the manifest before: of all their intents, the given-up ones too.
+        # Lists up to the previous manifest, which no reader needs any more; also those of abandoned intents.
         lists = self._log.names(self._dataflow, FILES, 10 * _EVERY)
         covered = [name for name in lists if int(name.partition("-")[0]) <= self.manifest.number]
         self._log.delete(self._dataflow, FILES, covered)

@@ -32,13 +32,13 @@ class ListKind:
 
 
 INGESTED_FILES = ListKind("files", 1, ("path", "size", "version", "modified", "reason"))
-"""The files of an entry; the reason is why a file was passed over, or what a decision said of it, None if it was loaded."""
+"""The files of an entry; the reason says why a file was skipped, or what a decision did, None if it was loaded."""
 
 QUARANTINED_FILES = ListKind("quarantine", 1, ("path", "size", "version", "modified", "reason", "released"))
 """All files in quarantine."""
 
 SEEN_WORK_UNITS = ListKind("observed", 1, ("start", "unit", "rows", "digest"))
-"""What a write saw of its work units."""
+"""The observations of work units by a write."""
 
 
 @dataclass(frozen=True)
@@ -110,8 +110,8 @@ def _corrupt(key: str, fault: str) -> CorruptWatermark:
 def corrupt_object_error(label: str, dataflow: str, fault: str) -> CorruptWatermark:
     """Return the error for a missing or unreadable object beside the entries, with the commands that help."""
     return CorruptWatermark(
-        f"{label}: {fault}. Without it nobody can say what it held. Restore the object from a backup; or run `state adopt` to take"
-        " the state that the table tells, or `state reset --replace` to reload the table",
+        f"{label}: {fault}. Its contents are lost without a copy. Restore the object from a backup; or run `state adopt` to take"
+        " the state from the table, or `state reset --replace` to reload the table",
         choices=(
             f"strandline state adopt {dataflow} --reason TEXT",
             f"strandline state reset {dataflow} --replace --reason TEXT",
@@ -121,4 +121,4 @@ def corrupt_object_error(label: str, dataflow: str, fault: str) -> CorruptWaterm
 
 def _describe_list(stored: Any) -> str:
     name = stored.get("list") if isinstance(stored, dict) else None
-    return f"one of {name}" if name else f"a JSON {type(stored).__name__} that does not say what it lists"
+    return f"a list of {name}" if name else f"a JSON {type(stored).__name__} without the name of a list"

@@ -65,7 +65,9 @@ class WatermarkLog(StoredObjects):
             winner = self.entry(dataflow, entry.number)
             if winner.id != entry.id:
                 raise _number_taken_error(dataflow, entry, winner)
-            entry = winner  # an answer was lost and the put was tried twice; or another run has finished the same intent
+            entry = (
+                winner  # a retried put whose first answer was lost, or another run finished the same intent
+            )
         if not self._stands(dataflow, entry, key):
             raise _number_taken_error(dataflow, entry, self.newest(dataflow))
         return entry
@@ -85,10 +87,10 @@ class WatermarkLog(StoredObjects):
         above = [number for number in numbers if number > entry.number]
         below = next((number for number in numbers if number < entry.number), None)
         if not above and below != entry.previous and entry.previous > floor:
-            # It continues from an entry that the log does not have (any more): as the newest it would hide all that are there.
+            # It continues from an entry that the log lacks: as the newest it would hide the existing ones.
             self._blobs.delete(key)
             return False
-        # Whoever went on from this entry did it after it was there; any other writer took another way.
+        # A writer that continued from this entry saw it; any other writer continued from another one.
         return not above or self.entry(dataflow, above[-1]).previous == entry.number
 
     def floor(self, dataflow: str) -> int:
@@ -183,7 +185,7 @@ def _number(dataflow: str, name: str) -> int:
     number = number_of(name)
     if number is None:
         raise CorruptWatermark(
-            f"dataflow {dataflow}: expected an entry's name in the log, found {name!r}: something else wrote there; remove it"
+            f"dataflow {dataflow}: expected an entry's name in the log, found {name!r}: another program wrote it. Remove it"
         )
     return number
 
@@ -191,6 +193,6 @@ def _number(dataflow: str, name: str) -> int:
 def _number_taken_error(dataflow: str, entry: Entry, winner: Entry | None) -> Conflict:
     by = f" (run {winner.run_id or 'unknown'}, {winner.why}, {winner.time})" if winner else ""
     return Conflict(
-        f"dataflow {dataflow}: number {entry.number} was taken by another writer{by}. Nothing of this run was saved for it;"
-        " run again to go on from there"
+        f"dataflow {dataflow}: number {entry.number} was taken by another writer{by}. This run saved nothing under it;"
+        " run again to continue from there"
     )

@@ -70,7 +70,7 @@ def _check_rises(dataflow_id: str, saved: Watermark, watermark: Mapping[str, Any
         if before is not None and (after is None or compare_values(after, before) < 0):
             raise NeedsDecision(
                 f"{dataflow_id}: expected {column} at or above {before}, found {'nothing' if after is None else after}: nothing was saved."
-                " A watermark falls only by a decision",
+                " Only a decision can lower a watermark",
                 code="would_fall",
                 choices=(f"strandline state rewind {dataflow_id} --to NUMBER --reason TEXT",),
             )
@@ -80,7 +80,7 @@ def _check_rises(dataflow_id: str, saved: Watermark, watermark: Mapping[str, Any
 def _wrapped(dataflow_id: str) -> Iterator[None]:
     try:
         yield
-    except StrandlineError:  # says already what happened, and is not wrapped twice
+    except StrandlineError:  # already has a message
         raise
     except Exception as error:
         raise ProviderError(

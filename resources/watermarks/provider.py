@@ -12,7 +12,7 @@ from resources.watermarks.entry import Entry, new_id, next_entry
 from resources.watermarks.log import WatermarkLog
 
 _CUSTOM = "custom"
-"""The kind of a watermark that only a user's own code saves."""
+"""The kind of watermarks that a user's own code saves."""
 
 
 class WatermarkProvider(Protocol):
@@ -59,8 +59,8 @@ class LogProvider:
         last = self._last_read[dataflow_id]
         if last and last.kind != _CUSTOM:
             raise ConfigurationError(
-                f"{dataflow_id}: expected a watermark that only your own code saves, found that of a dataflow (kind {last.kind}), which its runs"
-                f" save. Use another id; or move it by `strandline state set {dataflow_id}`"
+                f"{dataflow_id}: expected a watermark that only your own code saves, found one of kind {last.kind}, which the dataflow's runs"
+                f" save. Use another id, or set it with `strandline state set {dataflow_id}`"
             )
         first = {} if last else {"kind": _CUSTOM, "app_id": new_id(), "fingerprint": ""}
         entry = next_entry(last, **first, watermark=text, why="run", run_id=dataflow_run_id, job_id=job_id)

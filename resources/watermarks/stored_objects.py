@@ -15,16 +15,16 @@ from resources.watermarks.blobs import Blobs
 from resources.watermarks.lists import ListKind, StoredList, corrupt_object_error, read_list
 
 FILES = "files"
-"""The folder of the lists of files, one an intent, named by its number."""
+"""The folder of the lists of files, one per intent, named by its number."""
 
 LEASES = "leases"
-"""The folder of leases, one an intent that a process works on, named like them."""
+"""The folder of leases, one per intent that a process works on, named by its number."""
 
 QUARANTINE = "quarantine"
-"""The folder of the lists of files in quarantine, named like them."""
+"""The folder of the lists of quarantined files, named by the number of their intent."""
 
 OBSERVED = "observed"
-"""The folder of what writes saw of their work units, named like them."""
+"""The folder of observations of work units by writes, named by the number of their intent."""
 
 _FOLDERS = (
     "entries",
@@ -40,7 +40,7 @@ _FOLDERS = (
     "chunks",
     "chunks_done",
 )
-"""All folders beside the log of a dataflow, its entries first: without them it is none."""
+"""All folders of a dataflow's log. Entries come first: without them there is no log."""
 
 _PAGE = 1000
 
@@ -74,7 +74,9 @@ class StoredObjects:
     def put_schema(self, dataflow: str, ddl: str) -> str:
         """Store a pinned schema under the hash of its text, unless it exists, and return its key."""
         key = _schema_key(folder_of(dataflow), ddl.encode())
-        if self._blobs.get(key) is None:  # as before each slice but the first: a look costs less than a write
+        if (
+            self._blobs.get(key) is None
+        ):  # a read is cheaper than a write, and all slices but the first find it
             self._blobs.put_if_absent(key, ddl.encode())
         return key
 
@@ -86,7 +88,7 @@ class StoredObjects:
         """
         data = self._blobs.get(key)
         if data is None or key != _schema_key(key.partition("/")[0], data):
-            text = "nothing" if data is None else "another one"
+            text = "nothing" if data is None else "another text"
             raise corrupt_object_error(
                 f"pinned schema {key}",
                 unquote(key.partition("/")[0]),

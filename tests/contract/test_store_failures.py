@@ -41,7 +41,7 @@ CAUSES = {
         "Check key, secret and policy, of its connection in platform.yaml or of the AWS_* variables",
         False,
     ),
-    "bucket": ("expected a bucket, found none (HTTP 404, NoSuchBucket: The specified bucket does not exist)", "Make it, or correct the name", False),
+    "bucket": ("expected a bucket, found none (HTTP 404, NoSuchBucket: The specified bucket does not exist)", "Create it, or correct the name", False),
 }  # fmt: skip
 
 SOURCE: dict[str, Callable[[Place], Any]] = {

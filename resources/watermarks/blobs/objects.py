@@ -36,7 +36,7 @@ class ObjectBlobs:
             try:
                 return bytes(self._store.get(key).bytes())
             except FileNotFoundError as error:
-                if is_missing_bucket(error):  # nobody has looked whether the object is there
+                if is_missing_bucket(error):  # this says nothing about the object
                     raise
                 return None
 

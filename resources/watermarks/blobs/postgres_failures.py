@@ -57,8 +57,8 @@ _REFUSALS = (
         (), r"does not support SSL|certificate|sslmode", "correct the address and its parameters in `state`"
     ),
 )
-_LATER = "check that the server runs and can be reached from here; what was saved before stands"
-_SERVER_MESSAGE = "what the server said stands before this; change that, and call again"
+_LATER = "check that the server runs and can be reached from here; earlier saves remain"
+_SERVER_MESSAGE = "correct what the server's message above says, and try again"
 
 
 def is_transient(error: Exception) -> bool:

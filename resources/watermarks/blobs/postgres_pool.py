@@ -30,7 +30,7 @@ _ANSWER_SECONDS = 20.0
 """Seconds for the answer to one statement. The server's own limit is shorter and says more, if it can still say anything."""
 
 _IDLE_CONNECTIONS = 2
-"""Connections kept for later calls. Sensors ask every half minute, and a server has few to give."""
+"""Idle connections kept for later calls. Sensors ask every half minute, and a server has few connections."""
 
 # If several servers are named, all but one are copies, which may lag behind.
 _OF_SEVERAL = {"target_session_attrs": "primary"}
@@ -93,7 +93,7 @@ class PostgresPool:
     def _give_back(self, connection: psycopg.Connection) -> None:
         if connection.info.transaction_status != TransactionStatus.IDLE:
             connection.close()
-            self._idle.clear()  # what broke one has broken the others
+            self._idle.clear()  # the same failure has broken the others
         elif len(self._idle) < _IDLE_CONNECTIONS:
             self._idle.append((os.getpid(), connection))
         else:
@@ -111,7 +111,7 @@ class PostgresPool:
             raise
         if row is None or row[0]:
             connection.close()
-            raise StandbyError("the server is a standby: what it shows may be older than the state")
+            raise StandbyError("the server is a standby: its data may be older than the state")
         return connection
 
 

@@ -81,7 +81,7 @@ def test_the_cause_of_an_error_of_spark_is_told_whole(text: str, told: str) -> N
         (
             NO_BUCKET,
             (
-                "s3://no-such-bucket/a.json: expected a bucket, found none (HTTP 404: The specified bucket does not exist). Make it, or correct"
+                "s3://no-such-bucket/a.json: expected a bucket, found none (HTTP 404: The specified bucket does not exist). Create it, or correct"
                 " the name"
             ),
         ),

@@ -241,7 +241,7 @@ def test_an_address_that_never_confirms_does_not_get_it_each_minute(
     watch.run(StrandlineError("the source is away"))
     receiver.holds_back.clear()
     said = [watch.tick(60) for _ in range(10)]
-    assert "did not take the message: it took the message and did not answer within" in said[0]
+    assert "did not accept the message: it accepted the message and did not answer within" in said[0]
     assert receiver.asked == 4  # after 0, 1, 3 and 7 minutes
     receiver.holds_back.set()
 
@@ -255,8 +255,8 @@ def test_why_an_address_did_not_take_a_message_is_said_in_words(watch: Watch) ->
         for url in (closed, "http://nobody.invalid/secretpath"):
             watch.reload(url)
             said.append(watch.tick(3600))
-    assert "127.0.0.1 did not take the message: nothing takes connections there" in said[0]
-    assert "nobody.invalid did not take the message: no host has this name" in said[1]
+    assert "127.0.0.1 did not accept the message: nothing takes connections there" in said[0]
+    assert "nobody.invalid did not accept the message: no host has this name" in said[1]
     assert not any("secretpath" in text for text in said)
 
 
