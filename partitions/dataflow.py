@@ -1,6 +1,6 @@
-"""Dataflow: a source, a watermark and a target, as a user declares it (docs/reference/project-files.md).
+"""Dataflow: a source, a watermark and a target, as a user declares it.
 
-``platform_assets.project`` reads it from a YAML file.
+See docs/reference/project-files.md. ``platform_assets.project`` reads it from a YAML file.
 """
 
 from __future__ import annotations

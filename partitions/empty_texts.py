@@ -75,7 +75,10 @@ def _texts_of(shape: Shape) -> Type | None:
 
 
 def _read(text: str, position: int) -> tuple[Shape, int]:
-    """Parse a type, such as ``OBJECT<a: BIGINT, `b c`: ARRAY<STRING>>``; return it and the position after it."""
+    """Parse a type at a position, and return it with the position after it.
+
+    Example: ``OBJECT<a: BIGINT, `b c`: ARRAY<STRING>>``.
+    """
     word = _WORD.match(text, position)
     assert word is not None, text
     position = word.end()

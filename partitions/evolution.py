@@ -1,7 +1,7 @@
-"""Decide how a schema changes when rows arrive with another one, by schema mode (docs/reference/schemas.md).
+"""Decide how a schema changes when rows arrive with another one, by schema mode.
 
-A schema is Spark's JSON form of a struct, as plain values, so no rule needs Spark. Columns match by name,
-in any order; case does not count.
+See docs/reference/schemas.md. A schema is Spark's JSON form of a struct, as plain values, so no rule needs
+Spark. Columns match by name, in any order; case does not count.
 """
 
 from __future__ import annotations

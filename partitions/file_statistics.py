@@ -1,4 +1,4 @@
-"""Decide from a data file's statistics whether all of its rows, none, or an unknown part match a predicate.
+"""Decide from a data file's statistics how many of its rows match a predicate: all, none, or unknown.
 
 Statistics may be wider than the values, never narrower. Missing statistics decide nothing.
 """

@@ -1,7 +1,7 @@
-"""Compute with sets of half-open intervals, each in one pass (docs/reference/cli.md, docs/reference/windows.md).
+"""Compute with sets of half-open intervals, each in one pass.
 
-Arguments ascend by start and may overlap unless a docstring says otherwise; results ascend and are
-disjoint.
+See docs/reference/cli.md, docs/reference/windows.md. Arguments ascend by start and may overlap unless a
+docstring says otherwise; results ascend and are disjoint.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Convert between local times and instants where clocks change (docs/reference/windows.md, Local times).
+"""Convert between local times and instants where clocks change.
 
-A repeated hour has two passes, and each of its local times names two instants. A row with only the local
-time counts as one of the second pass, in each source and engine: it is read when both passes are over.
+See docs/reference/windows.md, Local times. A repeated hour has two passes, and each of its local times
+names two instants. A row with only the local time counts as one of the second pass, in each source and
+engine: it is read when both passes are over.
 """
 
 from __future__ import annotations

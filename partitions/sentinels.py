@@ -1,7 +1,8 @@
-"""Watermark values as JSON text, with sentinels for values beyond JSON (docs/explanation/watermarks.md).
+"""Watermark values as JSON text, with sentinels for values beyond JSON.
 
-A sentinel is an object whose only key names a type: ``{"__date__": "2026-04-03"}``. A user's own dict that
-would read as a sentinel is wrapped as ``{"__dict__": {…}}``, so that every value comes back unchanged.
+See docs/explanation/watermarks.md. A sentinel is an object whose only key names a type: ``{"__date__":
+"2026-04-03"}``. A user's own dict that would read as a sentinel is wrapped as ``{"__dict__": {…}}``, so
+that every value comes back unchanged.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Rules for every watermark: when it is empty, and how values compare (docs/explanation/watermarks.md)."""
+"""Rules for every watermark: when it is empty, and how values compare.
+
+See docs/explanation/watermarks.md.
+"""
 
 from __future__ import annotations
 

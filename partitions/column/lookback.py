@@ -1,6 +1,7 @@
-"""Look-back: how far below the stored watermark a run reads again (docs/reference/columns.md, Look-back).
+"""Look-back: how far below the stored watermark a run reads again.
 
-It moves the lower bound of a read, never the stored watermark, and only down.
+See docs/reference/columns.md, Look-back. It moves the lower bound of a read, never the stored watermark,
+and only down.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The state of a column watermark: the highest value read of each column (docs/explanation/watermarks.md)."""
+"""The state of a column watermark: the highest value read of each column.
+
+See docs/explanation/watermarks.md.
+"""
 
 from __future__ import annotations
 

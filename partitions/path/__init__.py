@@ -1,1 +1,4 @@
-"""The path kind: files under a root, and the last committed one as watermark (docs/reference/files.md)."""
+"""The path kind: files under a root, and the last committed one as watermark.
+
+See docs/reference/files.md.
+"""

@@ -1,4 +1,7 @@
-"""Derive a watermark from the paths of loaded files, where no run has recorded one (docs/reference/state.md)."""
+"""Derive a watermark from the paths of loaded files, where no run has recorded one.
+
+See docs/reference/state.md.
+"""
 
 from __future__ import annotations
 

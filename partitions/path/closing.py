@@ -1,6 +1,7 @@
-"""Close partitions of scope ``partition`` some time after their end (docs/explanation/watermarks.md, Scope).
+"""Close partitions of scope ``partition`` some time after their end.
 
-The time template parses a partition's time. Files of a closed partition are late, not new.
+See docs/explanation/watermarks.md, Scope. The time template parses a partition's time. Files of a closed
+partition are late, not new.
 """
 
 from __future__ import annotations

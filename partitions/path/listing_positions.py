@@ -1,7 +1,8 @@
-"""Positions of a listing: which files are new, and where they can lie (docs/explanation/watermarks.md).
+"""Positions of a listing: which files are new, and where they can lie.
 
-A *position* lets every store list by the same rule: ``is_above`` (is this file new?), ``may_hold`` (must
-this folder be opened?), ``span`` and ``seek`` (which keys must a listing by key walk?).
+See docs/explanation/watermarks.md. A *position* lets every store list by the same rule: ``is_above`` (is
+this file new?), ``may_hold`` (must this folder be opened?), ``span`` and ``seek`` (which keys must a
+listing by key walk?).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The pair order of files, and the two orders in which stores list keys (docs/explanation/watermarks.md).
+"""The pair order of files, and the two orders in which stores list keys.
 
-A pair is (partition, name). Texts are compared as UTF-8 bytes; Python's ``str`` order is the same order.
-No comparison is left to a JVM or a database.
+See docs/explanation/watermarks.md. A pair is (partition, name). Texts are compared as UTF-8 bytes;
+Python's ``str`` order is the same order. No comparison is left to a JVM or a database.
 
 S3 lists whole keys in byte order. SeaweedFS and file systems list folder by folder. Both orders are equal,
 except beside a folder whose name is the beginning of another's (``a=1-b/`` comes before ``a=1/`` as a key,

@@ -1,4 +1,7 @@
-"""Find where a listing starts, and where the late-file sweep looks (docs/explanation/watermarks.md, Listing)."""
+"""Find where a listing starts, and where the late-file sweep looks.
+
+See docs/explanation/watermarks.md, Listing.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Collect the names that a listing skips, for warnings (docs/reference/files.md, Names that do not sort)."""
+"""Collect the names that a listing skips, for warnings.
+
+See docs/reference/files.md, Names that do not sort.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The state of a path watermark: the last file, or one name per open partition (docs/explanation/watermarks.md)."""
+"""The state of a path watermark: the last file, or one name per open partition.
+
+See docs/explanation/watermarks.md.
+"""
 
 from __future__ import annotations
 

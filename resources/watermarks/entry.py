@@ -1,6 +1,6 @@
 """Records of the log: entries, and the intent of the next entry.
 
-See docs/explanation/watermarks.md, The log, and docs/explanation/protocol.md.
+See docs/explanation/watermarks.md, The log; docs/explanation/protocol.md.
 """
 
 from __future__ import annotations

@@ -25,7 +25,10 @@ class Blobs(Protocol):
         ...
 
     def folders(self, folder: str) -> list[str]:
-        """Return the names of the folders directly in a folder, sorted; "" is the root; none if it does not exist."""
+        """Return the names of the folders directly in a folder, sorted.
+
+        The root is ""; a missing folder has none.
+        """
         ...
 
     def delete(self, key: str) -> None:
