@@ -74,7 +74,7 @@ def chunks(column: str, start: Any, end: Any, interval: Mapping[str, Any] | None
         one, an amount that is no whole number above 0, a step of dates, calendar units of numbers, and
         more than ``MOST_CHUNKS`` chunks.
     """
-    unit, amount = _only(interval) if interval is not None else (None, 0)
+    unit, amount = _single_unit(interval) if interval is not None else (None, 0)
     lower, upper = typed_bounds(start, end, with_time=unit in _BELOW_A_DAY)
     if unit is None:
         return (Chunk(column, lower, upper),)
@@ -107,7 +107,7 @@ def chunks_above(planned: Sequence[Chunk], stored: Mapping[str, Any] | None) -> 
     )
 
 
-def _only(interval: Mapping[str, Any]) -> tuple[str, int]:
+def _single_unit(interval: Mapping[str, Any]) -> tuple[str, int]:
     if len(interval) != 1 or not interval.keys() <= set(UNITS):
         raise ConfigurationError(
             f"expected one of {', '.join(UNITS)} as the chunk's interval, found {dict(interval)}"

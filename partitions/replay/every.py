@@ -62,12 +62,12 @@ def fitted_chunks(chunks: Iterable[Chunk], kind: ValueType | None) -> tuple[Chun
         ConfigurationError: if the column has another type.
     """
     return tuple(
-        replace(chunk, lower=_fitted(chunk.lower, kind, chunk), upper=_fitted(chunk.upper, kind, chunk))
+        replace(chunk, lower=_fit_bound(chunk.lower, kind, chunk), upper=_fit_bound(chunk.upper, kind, chunk))
         for chunk in chunks
     )
 
 
-def _fitted(bound: ReplayBound, kind: ValueType | None, chunk: Chunk) -> ReplayBound:
+def _fit_bound(bound: ReplayBound, kind: ValueType | None, chunk: Chunk) -> ReplayBound:
     is_number = kind in ("whole", "number")
     if isinstance(bound, int):
         fitted: ReplayBound | None = bound if is_number else None

@@ -62,11 +62,13 @@ def promoted_rows(
     if same or lies_below(range_, columns, start_state):
         return bounds.rows
     not_new = all_of(
-        _up_to(name, start_state.bounds.get(name), inclusive=not keeps_boundary) for name in columns
+        _not_above_mark(name, start_state.bounds.get(name), inclusive=not keeps_boundary) for name in columns
     )
     if leaves_above:
         return AllOf((bounds.rows, *_parts(not_new)))
-    return AllOf((bounds.rows, any_of((not_new, *(_above(name, now.bounds.get(name)) for name in columns)))))
+    return AllOf(
+        (bounds.rows, any_of((not_new, *(_above_mark(name, now.bounds.get(name)) for name in columns))))
+    )
 
 
 def swaps_nothing(
@@ -132,7 +134,7 @@ def lies_below(range_: Chunk, columns: Sequence[str], start_state: ColumnState) 
     return len(columns) == 1 and mark is not None and compare_values(range_.upper, mark.value) <= 0
 
 
-def _up_to(column: str, mark: ReadBound | None, *, inclusive: bool) -> Predicate:
+def _not_above_mark(column: str, mark: ReadBound | None, *, inclusive: bool) -> Predicate:
     """Return the predicate of rows that are not new by a column."""
     without = Among(column, (None,))
     if mark is None:
@@ -141,7 +143,7 @@ def _up_to(column: str, mark: ReadBound | None, *, inclusive: bool) -> Predicate
     return AnyOf((rows, without))
 
 
-def _above(column: str, mark: ReadBound | None) -> Predicate:
+def _above_mark(column: str, mark: ReadBound | None) -> Predicate:
     if mark is None:
         return HasValue(column)
     return ColumnRange(column, mark.value, None, lower_inclusive=not mark.inclusive).rows

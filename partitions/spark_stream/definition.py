@@ -22,7 +22,7 @@ from partitions.stream.operators import (
 )
 
 
-def _policy(text: str) -> str:
+def _check_policy(text: str) -> str:
     if text not in ("min", "max"):
         raise ValueError(
             f"The value '{text}' in the config \"spark.sql.streaming.multipleWatermarkPolicy\" is invalid. Valid values are 'min' and 'max'"
@@ -37,7 +37,7 @@ class Trigger(Model):
 
     @model_validator(mode="before")
     @classmethod
-    def _no_other(cls, values: Any) -> Any:
+    def _refuse_continuous(cls, values: Any) -> Any:
         if isinstance(values, dict) and "continuous" in values:
             raise ValueError(
                 "Continuous processing does not support EventTimeWatermark operations. Expected {available_now: true}: each run"
@@ -80,7 +80,7 @@ class StructuredStream(InUtc):
     engine: Literal["structured_streaming"]
     event_time: Annotated[str, Field(min_length=1)]
     timeout: Delay
-    policy: Annotated[Literal["min", "max"], BeforeValidator(_policy)] = "min"
+    policy: Annotated[Literal["min", "max"], BeforeValidator(_check_policy)] = "min"
     output_mode: Literal["append", "update", "complete"] = "append"
     trigger: Trigger = Trigger()
     checkpoint: StreamCheckpoint = StreamCheckpoint()
@@ -88,7 +88,7 @@ class StructuredStream(InUtc):
 
     @model_validator(mode="before")
     @classmethod
-    def _no_splits(cls, values: Any) -> Any:
+    def _refuse_splits_keys(cls, values: Any) -> Any:
         only = (*StreamWatermark.SPLITS_ONLY, "close_after")
         unsupported = [key for key in only if isinstance(values, dict) and key in values]
         if unsupported:

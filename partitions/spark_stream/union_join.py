@@ -36,12 +36,12 @@ def refusals(source: SourceDefinition, event_time: str, operators: Sequence[Oper
     schemas = {index: columns for index, part in enumerate(source.sources) if (columns := _columns(part))}
     for index, columns in schemas.items():
         if event_time.casefold() not in columns:
-            yield _lacks(index, event_time, "the event time of each source")
+            yield _missing_column(index, event_time, "the event time of each source")
     match operators[0]:
         case Union():
-            yield from _of_union(source, event_time, schemas)
+            yield from _union_refusals(source, event_time, schemas)
         case Join() as join:
-            yield from _of_join(join, event_time, schemas, operators[1:])
+            yield from _join_refusals(join, event_time, schemas, operators[1:])
             if len(schemas) == len(source.sources) == _SOURCES_OF_A_JOIN:
                 yield from _name_clashes(source, schemas, join)
 
@@ -81,7 +81,7 @@ def _columns(source: SourceDefinition) -> Mapping[str, Column]:
     return {}
 
 
-def _of_union(
+def _union_refusals(
     source: SeveralSources, event_time: str, schemas: Mapping[int, Mapping[str, Column]]
 ) -> Iterator[Refusal]:
     first, *other_indexes = schemas or [0]
@@ -92,17 +92,17 @@ def _of_union(
             if name == event_time.casefold() and not (name in columns and name in first_columns):
                 continue  # said already
             if name not in columns:
-                yield _lacks(
+                yield _missing_column(
                     index,
                     first_columns[name].name,
                     f"the columns of {of_first} (a union's sources have the same)",
                 )
             elif name not in first_columns:
-                yield _lacks(
+                yield _missing_column(
                     first, columns[name].name, f"the columns of {own} (a union's sources have the same)"
                 )
             elif _type(first_columns[name]) != _type(columns[name]):
-                yield _differs(
+                yield _type_difference(
                     index,
                     columns[name],
                     first_columns[name],
@@ -118,18 +118,20 @@ def _of_union(
             yield Refusal(("source", index, key), part.label, expected)
 
 
-def _of_join(
+def _join_refusals(
     join: Join, event_time: str, schemas: Mapping[int, Mapping[str, Column]], after: Sequence[Operator]
 ) -> Iterator[Refusal]:
     for index, columns in schemas.items():
         for name in join.on:
             if name.casefold() not in columns:
-                yield _lacks(index, name, "the columns that the sources are joined on")
+                yield _missing_column(index, name, "the columns that the sources are joined on")
     for name in join.on:
         of_both = [columns[name.casefold()] for columns in schemas.values() if name.casefold() in columns]
         for column, next_column in pairwise(of_both):
             if _type(column) != _type(next_column):
-                yield _differs(1, next_column, column, "the first source", "rows are joined on equal values")
+                yield _type_difference(
+                    1, next_column, column, "the first source", "rows are joined on equal values"
+                )
     if join.within is not None and join.is_on(event_time):
         expected = f"no such key, or on without {event_time} (rows that agree in it are no time apart)"
         yield Refusal(("operators", 0, "within"), "both", expected)
@@ -170,11 +172,11 @@ def _type(column: Column) -> tuple[str, tuple[int, ...]]:
     return _SAME.get(column.type, column.type), column.numbers
 
 
-def _lacks(index: int, name: str, expected: str) -> Refusal:
+def _missing_column(index: int, name: str, expected: str) -> Refusal:
     return Refusal(("source", index, "schema"), f"no column {name}", expected)
 
 
-def _differs(index: int, column: Column, expected: Column, owner: str, why: str) -> Refusal:
+def _type_difference(index: int, column: Column, expected: Column, owner: str, why: str) -> Refusal:
     return Refusal(
         ("source", index, "schema"),
         f"{column.name} {column.type}",

@@ -41,7 +41,7 @@ def check_buffer(
     for_splits = count_for_splits()
     reasons = [(for_splits, f"for {split_in_words(_slowest_split(after))}, the slowest")]
     if operators:
-        reasons.append((waiting - for_splits, f"for {_held_open(operators)}"))
+        reasons.append((waiting - for_splits, f"for {_waiting_cause(operators)}"))
     causes = ", ".join(f"{rows:,} {why}" for rows, why in sorted(reasons, reverse=True) if rows)
     remedy = "Repair the split, remove it, or" if for_splits * 2 >= waiting else "Make it shorter, or"
     raise StrandlineError(
@@ -60,7 +60,7 @@ def _slowest_split(state: StreamState) -> str:
     return min(marks, default=(None, ""))[1]
 
 
-def _held_open(operators: Sequence[Operator]) -> str:
+def _waiting_cause(operators: Sequence[Operator]) -> str:
     """Return what keeps rows below the global watermark waiting."""
     match splits_operator(operators):
         case Aggregate(window=SessionWindows()):

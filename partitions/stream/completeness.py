@@ -44,7 +44,11 @@ def completeness_refusal(reader: Dataflow, makers: tuple[Dataflow, ...]) -> Refu
     columns = complete_columns(stream)
     column = reader.source.row_columns.window
     if column not in columns:
-        expected = f"{' or '.join(columns)}, by which {table} is complete" if columns else _never(stream)
+        expected = (
+            f"{' or '.join(columns)}, by which {table} is complete"
+            if columns
+            else _no_complete_column(stream)
+        )
         return Refusal(_COLUMN, column or "nothing", expected)
     return None
 
@@ -82,5 +86,5 @@ def complete_up_to(stream: Dataflow, column: str | None, drained: EventTime | No
     return Hop.of(window).live_from(drained)
 
 
-def _never(stream: Dataflow) -> str:
+def _no_complete_column(stream: Dataflow) -> str:
     return f"another stream than {stream.name}: its rows wait for later ones (lead, or a frame that ends behind the row)"

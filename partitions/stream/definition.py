@@ -100,14 +100,14 @@ class StreamWatermark(InUtc):
 
     @field_validator("splits", "order_by")
     @classmethod
-    def _each_once(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+    def _check_distinct(cls, names: tuple[str, ...]) -> tuple[str, ...]:
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
             raise ValueError(f"expected each name once, found {twice} twice")
         return names
 
     @model_validator(mode="after")
-    def _reads_files(self) -> StreamWatermark:
+    def _check_path_watermark(self) -> StreamWatermark:
         try:
             _ = self.above_files
         except ValidationError as error:

@@ -30,7 +30,7 @@ def open_epoch(state: StreamState, splits: SplitOptions, with_rows: Iterable[str
     changed = set(names) != kept_splits
     watermarks = assign_watermarks(before, names, splits.scaling, state.value) if changed else before
     idle = {name: state.splits[name].idle if name in kept_splits else 0 for name in watermarks}
-    opened_state = _with(state, splits, watermarks, idle)
+    opened_state = _with_watermarks(state, splits, watermarks, idle)
     # In mode split, the global watermark of the epoch before judges rows, even if it rises because a name is no longer declared.
     return opened_state if splits.scaling == "unit" else replace(opened_state, value=state.value)
 
@@ -55,7 +55,7 @@ def close_epoch(
     }
     if counts:
         watermarks |= adopted_watermarks(splits, idle, watermarks)
-    return _with(state, splits, watermarks, idle)
+    return _with_watermarks(state, splits, watermarks, idle)
 
 
 def state_without_splits(state: StreamState, splits: SplitOptions, names: Collection[str]) -> StreamState:
@@ -63,7 +63,7 @@ def state_without_splits(state: StreamState, splits: SplitOptions, names: Collec
     rest = [name for name in state.splits if name not in names]
     before = {name: split.watermark for name, split in state.splits.items()}
     watermarks = assign_watermarks(before, rest, splits.scaling, state.value)
-    return _with(state, splits, watermarks, {name: state.splits[name].idle for name in rest})
+    return _with_watermarks(state, splits, watermarks, {name: state.splits[name].idle for name in rest})
 
 
 def state_with_merged_splits(
@@ -81,10 +81,10 @@ def state_with_merged_splits(
     )
     family = [split.idle for name, split in state.splits.items() if name in parents or name == into]
     idle = {name: split.idle for name, split in state.splits.items()} | {into: min(family, default=0)}
-    return _with(state, splits, watermarks, idle)
+    return _with_watermarks(state, splits, watermarks, idle)
 
 
-def _with(
+def _with_watermarks(
     state: StreamState,
     splits: SplitOptions,
     watermarks: Mapping[str, EventTime | None],

@@ -43,7 +43,7 @@ class HoppingWindows(Model):
     slide: Length
 
     @model_validator(mode="after")
-    def _overlapping(self) -> HoppingWindows:
+    def _check_slide(self) -> HoppingWindows:
         size: Any = self.size
         slide: Any = self.slide
         if isinstance(slide, int) != isinstance(size, int):
@@ -94,7 +94,7 @@ class Aggregate(Model):
     aggregates: Annotated[dict[str, str], Field(min_length=1)]
 
     @model_validator(mode="after")
-    def _each_name_once(self) -> Aggregate:
+    def _check_columns(self) -> Aggregate:
         names = ["window_start", "window_end", *(name.lower() for name in (*self.group_by, *self.aggregates))]
         if twice := sorted({name for name in names if names.count(name) > 1}):
             raise ValueError(
@@ -119,7 +119,7 @@ class OverColumn(Model):
     frame: tuple[RowOffset, RowOffset] | None = None
 
     @model_validator(mode="after")
-    def _keys_of_its_own(self) -> OverColumn:
+    def _check_keys(self) -> OverColumn:
         allowed_keys = _KEYS[self.fn]
         for key in ("column", "offset", "frame"):
             if getattr(self, key) is not None and key not in allowed_keys:
@@ -152,7 +152,7 @@ class OverWindow(Model):
 
     @field_validator("columns")
     @classmethod
-    def _no_two(cls, columns: dict[str, OverColumn]) -> dict[str, OverColumn]:
+    def _check_names(cls, columns: dict[str, OverColumn]) -> dict[str, OverColumn]:
         names = [name.lower() for name in columns]
         if twice := sorted({name for name in names if names.count(name) > 1}):
             raise ValueError(f"expected each column once, found {', '.join(twice)} twice")

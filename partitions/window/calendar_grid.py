@@ -36,7 +36,7 @@ class Grid:
     at: time | None = None
 
     @classmethod
-    def beginning(cls, grain: Grain, zone: str, start: int) -> Grid:
+    def starting_at(cls, grain: Grain, zone: str, start: int) -> Grid:
         """Return the grid whose first window starts at an instant, epoch milliseconds.
 
         A day without midnight begins at its first moment.
@@ -153,7 +153,7 @@ class Steps:
         self.next(at)
         return self._starts[bisect_right(self._starts, at) - 1]
 
-    def on(self, at: int) -> bool:
+    def is_start(self, at: int) -> bool:
         """Return whether a window starts at an instant."""
         return self.start(at) == at
 

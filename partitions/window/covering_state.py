@@ -25,7 +25,9 @@ def _widest(intervals: Iterable[tuple[str, int, int]]) -> list[WindowInterval]:
     near: list[WindowInterval] = []
     for grid, start, high in intervals:
         near = [interval for interval in near if interval[2] == grid and interval[1] >= start]
-        same = next((interval for interval in near if steps(Grid.parse(grid), interval[0]).on(start)), None)
+        same = next(
+            (interval for interval in near if steps(Grid.parse(grid), interval[0]).is_start(start)), None
+        )
         if same is not None:
             same[1] = max(same[1], high)
         else:

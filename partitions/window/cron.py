@@ -59,7 +59,7 @@ class Cron:
             return None
         start = _wall(first_instant.at(None), zone)
         offset = _offset(watermark, grain, start)
-        if offset is None or not _ticks(grain, start, zone):
+        if offset is None or not _has_cron_ticks(grain, start, zone):
             return None
         return cls(
             _schedule(grain, start),
@@ -103,23 +103,23 @@ def _zone(watermark: WindowWatermark) -> str | None:
     return None if isinstance(watermark.zone, timezone) else watermark.timezone
 
 
-def _ticks(grain: Grain, start: datetime, zone: str) -> bool:
+def _has_cron_ticks(grain: Grain, start: datetime, zone: str) -> bool:
     """Return whether all windows start at one wall time that cron can express."""
     if start.second or start.microsecond or start.year < _FIRST_YEAR:
         return False
     if grain in ("monthly", "yearly") and start.day > 28:
         return False
-    return not any(_within(start, *shift) for shift in _shifts(zone))
+    return not any(_lies_within(start, *shift) for shift in _offset_shifts(zone))
 
 
-def _within(start: datetime, first: datetime, after: datetime) -> bool:
+def _lies_within(start: datetime, first: datetime, after: datetime) -> bool:
     """Return whether, on any day from the start on, its wall time lies between two wall times."""
     reached = datetime.combine(first, start.time())
     return start < after and (first <= reached < after or reached + timedelta(days=1) < after)
 
 
 @lru_cache(maxsize=600)
-def _shifts(zone: str) -> tuple[tuple[datetime, datetime], ...]:
+def _offset_shifts(zone: str) -> tuple[tuple[datetime, datetime], ...]:
     """Return the stretches of wall time that offset changes skip or repeat; the end is exclusive."""
     shifts = []
     for change in offset_changes(zone_of(zone)):
@@ -154,21 +154,21 @@ def _end(watermark: WindowWatermark, grain: Grain, zone: str, start: datetime) -
     if to.floor is not None:
         return None
     wall = _wall(to.at(None), zone)
-    whole = _whole(grain, start, wall)
-    end = _plus(grain, start, whole)
-    return _plus(grain, start, whole + 1) if watermark.partial and end < wall else end
+    whole = _count_whole_windows(grain, start, wall)
+    end = _add_windows(grain, start, whole)
+    return _add_windows(grain, start, whole + 1) if watermark.partial and end < wall else end
 
 
-def _whole(grain: Grain, start: datetime, to: datetime) -> int:
+def _count_whole_windows(grain: Grain, start: datetime, to: datetime) -> int:
     """Return the number of whole windows before an instant."""
     if grain in _STEPS:
         return (to - start) // _STEPS[grain]
     months = (to.year - start.year) * 12 + to.month - start.month
-    months -= _plus("monthly", start, months) > to
+    months -= _add_windows("monthly", start, months) > to
     return months // (12 if grain == "yearly" else 1)
 
 
-def _plus(grain: Grain, start: datetime, count: int) -> datetime:
+def _add_windows(grain: Grain, start: datetime, count: int) -> datetime:
     if grain in _STEPS:
         return start + count * _STEPS[grain]
     year, month = divmod(start.year * 12 + start.month - 1 + count * (12 if grain == "yearly" else 1), 12)

@@ -76,9 +76,9 @@ class DueFinder:
 
     def of(self, unit: str) -> list[DueRange]:
         """Return all due ranges of a unit, ascending."""
-        failed = self._failed(unit)
+        failed = self._failures_by_index(unit)
         tried = sorted(failed)
-        dues = self._dues(unit, self.loaded_ranges(unit), 0, tried, self._marks(unit, tried))
+        dues = self._due_from(unit, self.loaded_ranges(unit), 0, tried, self._marks(unit, tried))
         return [due._replace(failure=failed.get(due.first)) for due in dues] if failed else dues
 
     def due_and_count(self, until: int, most: int, unit: str) -> tuple[list[DueRange], int]:
@@ -98,7 +98,7 @@ class DueFinder:
         ):
             return self.of(unit), 0
         intervals: Sequence[WindowInterval] = self.state.units.get(unit, ())
-        again = self._again(unit)
+        again = self._first_rereadable(unit)
         firsts, afters = self._windows.edges
         dues, more, reached = list[DueRange](), 0, 0
         for interval in intervals:
@@ -109,7 +109,7 @@ class DueFinder:
                 loaded.sort(key=lambda loaded_range: loaded_range[:2])
                 if not loaded or loaded[0][0] < reached:
                     return self.of(unit), 0
-                return dues + self._dues(unit, loaded, reached), more
+                return dues + self._due_from(unit, loaded, reached), more
             if reached < first:
                 if reached < until and most > 0:
                     dues.append(DueRange(reached, first, "new"))
@@ -117,15 +117,15 @@ class DueFinder:
                 else:
                     more += first - reached
             if after > again:
-                dues += self._whole(unit, first, after, ())
+                dues += self._due_loaded(unit, first, after, ())
             reached = after
-        return dues + self._never(reached, len(self.windows), ()), more
+        return dues + self._new_or_failed(reached, len(self.windows), ()), more
 
-    def _again(self, unit: str) -> int:
+    def _first_rereadable(self, unit: str) -> int:
         """Return an index below which no fully loaded window can be due by the cutoffs."""
-        return min([self._tail, *self._open(unit)])
+        return min([self._first_in_grace, *self._open_indexes(unit)])
 
-    def _dues(
+    def _due_from(
         self,
         unit: str,
         loaded: Iterable[LoadedRange],
@@ -134,29 +134,33 @@ class DueFinder:
         marks: Sequence[MarkedRange] = (),
     ) -> list[DueRange]:
         """Return the due ranges from an index on, where some windows are loaded."""
-        dues, again = list[DueRange](), self._again(unit)
+        dues, again = list[DueRange](), self._first_rereadable(unit)
         for first, after, high in loaded:
             if reached < first:
-                dues += self._never(reached, first, tried) if tried else (DueRange(reached, first, "new"),)
+                dues += (
+                    self._new_or_failed(reached, first, tried)
+                    if tried
+                    else (DueRange(reached, first, "new"),)
+                )
             if high is not None:
-                dues += self._part(unit, first, high, marks)
+                dues += self._due_partly_loaded(unit, first, high, marks)
             elif marks or after > again:
-                dues += self._whole(unit, first, after, marks)
+                dues += self._due_loaded(unit, first, after, marks)
             reached = after
-        return dues + self._never(reached, len(self.windows), tried)
+        return dues + self._new_or_failed(reached, len(self.windows), tried)
 
     def forced(self, unit: str) -> list[DueRange]:
         """Return all windows as forced ranges, each read from its start."""
         dues, reached = [], 0
         for first, after, high in self.loaded_ranges(unit):
-            dues += self._never(reached, first, ())
+            dues += self._new_or_failed(reached, first, ())
             dues.append(DueRange(first, after, "forced", high, served=True))
             reached = after
-        dues += self._never(reached, len(self.windows), ())
+        dues += self._new_or_failed(reached, len(self.windows), ())
         return [due._replace(reason="forced") for due in dues]
 
     @cached_property
-    def _tail(self) -> int:
+    def _first_in_grace(self) -> int:
         """Return the index of the first loaded window that grace reads again.
 
         It ends after the job's cutoff, if grace exceeds abstinence.
@@ -165,7 +169,7 @@ class DueFinder:
             return len(self.windows)
         return bisect_right(self.windows.ends, self.cutoffs.job)
 
-    def _never(self, first: int, after: int, tried: Sequence[int]) -> list[DueRange]:
+    def _new_or_failed(self, first: int, after: int, tried: Sequence[int]) -> list[DueRange]:
         """Return the ranges of windows without a usable high; windows that failed are separate ranges."""
         dues, reached = list[DueRange](), first
         for index in tried[bisect_left(tried, first) : bisect_left(tried, after)]:
@@ -177,12 +181,14 @@ class DueFinder:
             dues.append(DueRange(reached, after, "new"))
         return dues
 
-    def _whole(self, unit: str, first: int, after: int, marks: Sequence[MarkedRange]) -> Iterator[DueRange]:
+    def _due_loaded(
+        self, unit: str, first: int, after: int, marks: Sequence[MarkedRange]
+    ) -> Iterator[DueRange]:
         """Yield the fully loaded windows that are marked, or that grace reads again."""
-        tail: list[MarkedRange] = [(max(first, self._tail), after, "grace")]
+        tail: list[MarkedRange] = [(max(first, self._first_in_grace), after, "grace")]
         grown: list[MarkedRange] = [
             (index, index + 1, "grace")
-            for index in self._open(unit)
+            for index in self._open_indexes(unit)
             if self.cutoffs.read_again(self.windows.ends[index], self.windows.ends[index], grows=True)
         ]
         # The mark before the first one may still overlap.
@@ -193,23 +199,25 @@ class DueFinder:
             if max(start, first) < min(end, after):
                 yield DueRange(max(start, first), min(end, after), reason, served=True)
 
-    def _part(self, unit: str, index: int, high: int, marks: Sequence[MarkedRange]) -> Iterator[DueRange]:
+    def _due_partly_loaded(
+        self, unit: str, index: int, high: int, marks: Sequence[MarkedRange]
+    ) -> Iterator[DueRange]:
         """Yield one window whose high differs from its end, if it is due."""
         reason: Reason | None = next((mark[2] for mark in marks if mark[0] <= index < mark[1]), None)
-        end, grows = self.windows.ends[index], index in self._open(unit)
+        end, grows = self.windows.ends[index], index in self._open_indexes(unit)
         if reason is None and not self.cutoffs.read_again(end, high, grows=grows):
             return
         if reason is None or reason == "grace":
             reason = "new" if high < end else "grace"
         yield DueRange(index, index + 1, reason, high, served=True)
 
-    def _open(self, unit: str) -> list[int]:
+    def _open_indexes(self, unit: str) -> list[int]:
         if unit not in self.state.open:
             return []
         index = self.windows.index
         return [index[start] for start in self.state.open[unit] if start in index]
 
-    def _failed(self, unit: str) -> dict[int, Failure]:
+    def _failures_by_index(self, unit: str) -> dict[int, Failure]:
         failed = self.state.failed.get(unit)
         if not failed:
             return {}
@@ -226,7 +234,7 @@ class DueFinder:
         ]
         again = [
             *self._windows.matching_windows(self.state.whole.get(unit, ())),
-            *self._come(self.state.early.get(unit, ())),
+            *self._early_windows_over(self.state.early.get(unit, ())),
         ]
         whole: list[MarkedRange] = [(*range_, "forced") for range_ in union(sorted(again))]
         failed_marks: list[MarkedRange] = [(index, index + 1, "failed") for index in failed]
@@ -239,7 +247,7 @@ class DueFinder:
         ]
         return overlay_marks(overlay_marks(overlay_marks(left_out, failed_marks), whole), forced_failures)
 
-    def _come(self, intervals: Iterable[WindowInterval]) -> Iterator[tuple[int, int]]:
+    def _early_windows_over(self, intervals: Iterable[WindowInterval]) -> Iterator[tuple[int, int]]:
         """Yield the windows of early intervals that are over now.
 
         Their present end is not before the end up to which they were loaded.

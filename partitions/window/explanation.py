@@ -35,7 +35,7 @@ class Explanation:
             counts["rest"] += len(group.bound.rest)
         counts = +counts
         if not counts:
-            return self._idle()
+            return self._why_idle()
         total = sum(counts.values())
         reasons = ", ".join(f"{count:,} {reason}" for reason, count in counts.items())
         size = (
@@ -56,7 +56,7 @@ class Explanation:
             return f"parallelism {most}"
         return f"max_slices {self.load.budget.slices} of {pluralize(self.load.budget.limit, 'work unit')}"
 
-    def _idle(self) -> str:
+    def _why_idle(self) -> str:
         if self.load.windows is not None and not len(self.load.windows):
             time_range = self.load.definition.time_range
             has_started = time_range.start(self.load.now) < min(
@@ -90,11 +90,11 @@ class Explanation:
             Skip(describe_unit(unit), "gone: it is no longer a unit; the state keeps what was loaded")
             for unit in sorted(removed_units)
         )
-        yield from self._left_for_later()
+        yield from self._deferred_skips()
         if self.load.unit_due is not None:
-            yield from self._loaded(self.load.unit_due)
+            yield from self._loaded_skips(self.load.unit_due)
 
-    def _left_for_later(self) -> Iterator[Skip]:
+    def _deferred_skips(self) -> Iterator[Skip]:
         """Yield due work that the plan leaves out: groups, waiting groups, and work units beyond the cap."""
         for group in self.load.due_groups:
             if group not in self.load.taken_groups:
@@ -112,7 +112,7 @@ class Explanation:
             label = self._label(first, after, self.load.units[place])
             yield Skip(label, f"left for a later run by {self._cap}")
 
-    def _loaded(self, unit_due: DueFinder) -> Iterator[Skip]:
+    def _loaded_skips(self, unit_due: DueFinder) -> Iterator[Skip]:
         """Yield ranges of adjacent windows that are loaded and not due."""
         job = self.load.cutoffs.job
         since = (
@@ -134,8 +134,8 @@ class Explanation:
             if self.load.definition.window != "none":
                 yield "window has no effect: without a datetime entry each run reads every unit as a whole"
             return
-        yield from self._ahead()
-        yield from self._old_windows()
+        yield from self._early_warnings()
+        yield from self._old_window_warnings()
         gaps, overlaps = self.load.definition.time_range.gaps_and_overlaps(self.load.now)
         for problem, ranges in (("leave a gap", gaps), ("overlap, and the earlier one counts", overlaps)):
             yield from (
@@ -145,7 +145,7 @@ class Explanation:
         for unit, (start, end) in islice(skipped, _SHOWN):
             yield f"abstinence has left a gap unread: {self._span(start, end)}{_of_unit(unit)}"
 
-    def _ahead(self) -> Iterator[str]:
+    def _early_warnings(self) -> Iterator[str]:
         """Yield a warning for each stretch that was loaded before its end."""
         units = still_to_come(self.load.state, self.load.now)
         for (start, end), unit_names in islice(units.items(), _SHOWN):
@@ -155,7 +155,7 @@ class Explanation:
                 " once it is over. To read them as they grow, restore the earlier state (state rewind)"
             )
 
-    def _old_windows(self) -> Iterator[str]:
+    def _old_window_warnings(self) -> Iterator[str]:
         """Yield warnings about old windows in the table, and what happens to them."""
         count = sum(len(bound.old) for unit in self.load.units for bound in self.load.groups.bounds(unit))
         if count:

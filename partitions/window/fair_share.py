@@ -145,7 +145,7 @@ class UnitSelector:
         """Return the selected work units in planning order: windows ascending outside, units inside."""
         total = self.counts.total()
         other_count = total - len(self._failed)
-        tried = self._tried(crowded=total > self.most)
+        tried = self._failed_in_order(crowded=total > self.most)
         tried = tried[: places_for_failed(len(tried), other_count, self.most, turn=self._turn)]
         alone = sum(candidate[2].is_alone for candidate in tried)
         places = list(self._budget.places_for(alone, other_count + len(tried) - alone))
@@ -159,7 +159,7 @@ class UnitSelector:
                 chosen.append(candidate)
         return sorted(chosen, key=lambda candidate: candidate[:2])
 
-    def _tried(self, *, crowded: bool) -> list[Candidate]:
+    def _failed_in_order(self, *, crowded: bool) -> list[Candidate]:
         """Return failed work units, the oldest try first; if not all fit, only those whose pause is over."""
         return [
             candidate
@@ -176,7 +176,7 @@ class UnitSelector:
         return [
             (first, after, part)
             for part in self._served
-            for first, after in _without(part.due, selected[part.place])
+            for first, after in _parts_not_selected(part.due, selected[part.place])
         ]
 
     def _candidates(self) -> Iterator[Candidate]:
@@ -205,7 +205,7 @@ class _EarliestWorkUnits:
         if self.after is not None:
             if part.due.first >= self.after:
                 return
-            part = self._clipped(part)
+            part = self._clip(part)
         self.parts.append(part)
         self._count += part.due.after - part.due.first
         if self._count > self._limit:
@@ -227,12 +227,12 @@ class _EarliestWorkUnits:
                 break
             work_units += active * width
         self.parts = [
-            self._clipped(part) for part in self.parts if self.after is None or part.due.first < self.after
+            self._clip(part) for part in self.parts if self.after is None or part.due.first < self.after
         ]
         self._count = sum(due.after - due.first for due, _ in self.parts)
         self._limit = 2 * max(self._most, self._count)
 
-    def _clipped(self, part: UnitDueRange) -> UnitDueRange:
+    def _clip(self, part: UnitDueRange) -> UnitDueRange:
         due, place = part
         if self.after is None or due.after <= self.after:
             return part
@@ -258,7 +258,7 @@ def in_planning_order(parts: Iterable[UnitDueRange]) -> Iterator[Candidate]:
         active = [part for part in active if part.due.after > index]
 
 
-def _without(due: DueRange, selected: Sequence[int]) -> Iterator[tuple[int, int]]:
+def _parts_not_selected(due: DueRange, selected: Sequence[int]) -> Iterator[tuple[int, int]]:
     """Yield the parts of a due range without the given indexes, which are ascending."""
     first = due.first
     for index in selected[bisect_left(selected, due.first) : bisect_left(selected, due.after)]:

@@ -38,7 +38,7 @@ _MOST_COMPARED = 10_000
 _FAR = datetime(HORIZON, 1, 1, tzinfo=UTC)
 
 
-def place(
+def place_name(
     template: Template, start: int, end: int, zone: tzinfo, of_unit: Callable[[Placeholder], str]
 ) -> str:
     """Return the name of a window's place, such as a folder.
@@ -75,7 +75,7 @@ def is_of_later_window(template: Template, start: int, end: int, watermark: Wind
     zone, names = watermark.zone, template.names & set(TIMES)
 
     def text(first: int, after: int) -> str:
-        return place(template, first, after, zone, lambda placeholder: placeholder.name)
+        return place_name(template, first, after, zone, lambda placeholder: placeholder.name)
 
     def offset(ms: int) -> object:
         return as_datetime(ms, zone).utcoffset()
@@ -98,7 +98,7 @@ def grains(watermark: WindowWatermark) -> tuple[Grain, ...]:
     return (watermark.window,) if isinstance(watermark.window, str) else tuple(watermark.window)
 
 
-def share_a_place(placeholders: Sequence[Placeholder], watermark: WindowWatermark) -> bool:
+def is_place_shared(placeholders: Sequence[Placeholder], watermark: WindowWatermark) -> bool:
     """Return whether two windows have the same texts, apart from the two passes of a repeated hour.
 
     If the range never grows, its windows are compared one by one.
@@ -130,13 +130,13 @@ def _are_few_and_apart(placeholders: Sequence[Placeholder], watermark: WindowWat
         return False
     template = Template(tuple(placeholders))
     texts = {
-        place(template, start, end, watermark.zone, lambda placeholder: placeholder.name)
+        place_name(template, start, end, watermark.zone, lambda placeholder: placeholder.name)
         for start, end in windows
     }
     return len(texts) == len(windows)
 
 
-def unsaid_start(watermark: WindowWatermark, wording: BoundFormat) -> datetime | None:
+def inexpressible_start(watermark: WindowWatermark, wording: BoundFormat) -> datetime | None:
     """Return the start of a window that a text cannot express; None if there is none.
 
     An example is half past one after a clock change of half an hour, in a text without minutes.
@@ -152,7 +152,7 @@ def unsaid_start(watermark: WindowWatermark, wording: BoundFormat) -> datetime |
     return None
 
 
-def unsaid_end(watermark: WindowWatermark, wording: BoundFormat) -> datetime | None:
+def inexpressible_end(watermark: WindowWatermark, wording: BoundFormat) -> datetime | None:
     """Return the constant end of a last, short window, if a text cannot express it; else None."""
     if not watermark.partial or watermark.time_range.to_floor is not None:
         return None
@@ -160,7 +160,7 @@ def unsaid_end(watermark: WindowWatermark, wording: BoundFormat) -> datetime | N
     return next((end for ms in ends if not wording.says(end := as_datetime(ms, watermark.zone))), None)
 
 
-def unsaid_bound(watermark: WindowWatermark, wording: BoundFormat, *, whole: bool) -> datetime | None:
+def ambiguous_bound(watermark: WindowWatermark, wording: BoundFormat, *, whole: bool) -> datetime | None:
     """Return a bound of a read whose local time a clock repeats, so it means two instants; else None.
 
     Args:

@@ -124,7 +124,7 @@ class MatchingWindows:
         for stretch, (first, after) in zip(windows.stretches, windows.bounds, strict=True):
             below = bisect_left(windows.starts, start, first, after)
             above = bisect_left(windows.starts, high, below, after)
-            same = (index for index in range(below, above) if own.on(windows.starts[index]))
+            same = (index for index in range(below, above) if own.is_start(windows.starts[index]))
             if stretch.grid == grid:
                 if (lowest := next(same, None)) is not None:
                     ranges.append((lowest, above))

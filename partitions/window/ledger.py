@@ -214,23 +214,23 @@ class _LedgerBuilder:
         ):
             marks = overlay(marks, layer)
         never = [(start, end, NEVER) for start, end in uncovered]
-        return _joined(overlay(never, intersect(marks, uncovered)))
+        return _join_gaps(overlay(never, intersect(marks, uncovered)))
 
     def _failed(self, unit: str) -> list[tuple[int, int, str]]:
         index = self.windows.index
         return sorted(
-            (*self.windows[index[start]], _failure_in_words(failure))
+            (*self.windows[index[start]], _describe_failure(failure))
             for start, failure in self.state.failed.get(unit, {}).items()
             if start in index and failure.attempts
         )
 
 
-def _failure_in_words(failure: Failure) -> str:
+def _describe_failure(failure: Failure) -> str:
     times = "once" if failure.attempts == 1 else f"{failure.attempts} times"
     return f"failed {times}: {failure.error or 'no reason given'}"
 
 
-def _joined(gaps: Iterable[tuple[int, int, str]]) -> list[Gap]:
+def _join_gaps(gaps: Iterable[tuple[int, int, str]]) -> list[Gap]:
     """Join adjacent gaps with the same reason."""
     joined: list[Gap] = []
     for start, end, why in gaps:

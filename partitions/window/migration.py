@@ -61,11 +61,11 @@ def migrate_state(
         _check_timed(state, before)
         state = recut_state(state, before, windows, definition.time_range.start(now))
     migration = _Migration(state, windows)
-    whole = [units for unit in state.units for units in migration.whole(unit)]
-    grows = {unit: starts for unit in state.units if (starts := migration.grows(unit))}
+    whole = [units for unit in state.units for units in migration.reread_windows(unit)]
+    grows = {unit: starts for unit in state.units if (starts := migration.newly_open_starts(unit))}
     if not whole and not migration.moved and not grows:
         return state
-    settled = migration.settled().after((), (), whole)
+    settled = migration.settled_state().after((), (), whole)
     opened = {unit: sorted({*settled.open.get(unit, ()), *starts}) for unit, starts in grows.items()}
     return replace(settled, open={**settled.open, **opened})
 
@@ -94,10 +94,10 @@ class _Migration:
         self._unit_due = DueFinder(self.state, self.windows, Cutoffs(None, 0, 0))
         parts = ("failed", "open", "left_out", "whole", "early")
         units = {unit for part in parts for unit in getattr(self.state, part)}
-        self.moved = {unit: ranges for unit in sorted(units) if (ranges := list(self._moved(unit)))}
+        self.moved = {unit: ranges for unit in sorted(units) if (ranges := list(self._moved_stretches(unit)))}
         """What waits in windows that are cut no more, by unit."""
 
-    def whole(self, unit: str) -> Iterator[DeferredUnits]:
+    def reread_windows(self, unit: str) -> Iterator[DeferredUnits]:
         """Yield the windows of a unit that keep a high and must be read again from their start."""
         waiting = {
             index for start, end in self.moved.get(unit, ()) for index in self.windows.touching(start, end)
@@ -119,7 +119,7 @@ class _Migration:
                 unit, self.windows.starts[first], self.windows.ends[after - 1], grid.text, whole=True
             )
 
-    def grows(self, unit: str) -> list[int]:
+    def newly_open_starts(self, unit: str) -> list[int]:
         """Return the starts of open windows that the state does not list as open.
 
         The definition before had no such windows.
@@ -143,22 +143,24 @@ class _Migration:
     def _covered(self, unit: str) -> list[tuple[int, int]]:
         return union(sorted(interval[:2] for interval in self.state.units.get(unit, ())))
 
-    def settled(self) -> WindowState:
+    def settled_state(self) -> WindowState:
         """Return the state without the pending work that moved to current windows."""
 
         def keep_staying(intervals: Mapping[str, list[WindowInterval]]) -> dict[str, list[WindowInterval]]:
             staying = {
-                unit: [interval for interval in of_unit if self._stays(interval)]
+                unit: [interval for interval in of_unit if self._is_cut_as_before(interval)]
                 for unit, of_unit in intervals.items()
             }
             return {unit: of_unit for unit, of_unit in staying.items() if of_unit}
 
         failed = {
-            unit: {start: failure for start, failure in of_unit.items() if not self._lies(start)}
+            unit: {
+                start: failure for start, failure in of_unit.items() if not self._lies_inside_window(start)
+            }
             for unit, of_unit in self.state.failed.items()
         }
         opened = {
-            unit: [start for start in starts if not self._lies(start)]
+            unit: [start for start in starts if not self._lies_inside_window(start)]
             for unit, starts in self.state.open.items()
         }
         return replace(
@@ -170,14 +172,16 @@ class _Migration:
             early=keep_staying(self.state.early),
         )
 
-    def _moved(self, unit: str) -> Iterator[tuple[int, int]]:
+    def _moved_stretches(self, unit: str) -> Iterator[tuple[int, int]]:
         starts: Iterable[TimeBound] = (*self.state.failed.get(unit, ()), *self.state.open.get(unit, ()))
-        yield from ((start or 0, (start or 0) + 1) for start in starts if self._lies(start))
+        yield from ((start or 0, (start or 0) + 1) for start in starts if self._lies_inside_window(start))
         parts = (self.state.left_out, self.state.whole, self.state.early)
         intervals = (interval for part in parts for interval in part.get(unit, ()))
-        yield from ((interval[0], interval[1]) for interval in intervals if not self._stays(interval))
+        yield from (
+            (interval[0], interval[1]) for interval in intervals if not self._is_cut_as_before(interval)
+        )
 
-    def _lies(self, start: TimeBound) -> bool:
+    def _lies_inside_window(self, start: TimeBound) -> bool:
         """Return whether a start lies inside a window without starting one.
 
         A start without a time comes from a definition without windows.
@@ -186,7 +190,7 @@ class _Migration:
             return True
         return start not in self.windows.index and bool(self.windows.touching(start, start + 1))
 
-    def _stays(self, interval: WindowInterval) -> bool:
+    def _is_cut_as_before(self, interval: WindowInterval) -> bool:
         """Return whether the windows of an interval are cut as before."""
         touched = self.windows.touching(interval[0], interval[1])
         if not touched:

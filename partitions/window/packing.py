@@ -42,7 +42,7 @@ class SlicePacker:
                 works=portion,
                 deferred=() if number else deferred,
                 early=() if number else self.load.early,
-                old=tuple(self._old(portion)),
+                old=tuple(self._replaced_windows(portion)),
             )
 
     def _portions(self) -> Iterator[tuple[WorkUnit, ...]]:
@@ -54,7 +54,7 @@ class SlicePacker:
         }
         alone: list[WorkUnit] = []
         for index, place, due in self.load.selector.selected:
-            work = self._work(index, self.load.units[place], due)
+            work = self._work_unit(index, self.load.units[place], due)
             replaces = work.bound is not None or work.reason == "forced"
             (alone if due.is_alone else kinds[replaces, due.failure is not None]).append(work)
         portions = [part for works in kinds.values() for part in _rectangles(works, budget.limit)]
@@ -66,9 +66,9 @@ class SlicePacker:
 
     def _group_portions(self) -> Iterator[tuple[WorkUnit, ...]]:
         for portion in pack_groups(self.load.taken_groups, self.load.budget.limit):
-            yield tuple(work for group in portion for work in self._group(group))
+            yield tuple(work for group in portion for work in self._group_work_units(group))
 
-    def _group(self, group: WorkUnitGroup) -> Iterator[WorkUnit]:
+    def _group_work_units(self, group: WorkUnitGroup) -> Iterator[WorkUnit]:
         """Yield the work units of a group, each read as a whole and at least as far as before."""
         unit, bound, reason = self.load.units[group.place], group.bound, self.load.reason(group)
         windows = self.load.windows
@@ -83,7 +83,7 @@ class SlicePacker:
         for start, end in bound.rest:
             yield WorkUnit(start, end, unit, start, "rest", bound=name)
 
-    def _old(self, works: Iterable[WorkUnit]) -> Iterator[OldWindow]:
+    def _replaced_windows(self, works: Iterable[WorkUnit]) -> Iterator[OldWindow]:
         """Yield the old windows that these work units replace."""
         windows = self.load.windows
         bound = dict.fromkeys((work.unit, work.bound) for work in works if work.bound is not None)
@@ -94,7 +94,7 @@ class SlicePacker:
             for start, _ in holding.old if holding else ():
                 yield OldWindow(unit, start, name)
 
-    def _work(self, index: int, unit: str, due: DueRange) -> WorkUnit:
+    def _work_unit(self, index: int, unit: str, due: DueRange) -> WorkUnit:
         windows = self.load.windows
         if windows is None:
             return WorkUnit(None, None, unit, None, due.reason)

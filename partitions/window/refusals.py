@@ -14,12 +14,12 @@ from partitions.sources.definition import WHOLE_WINDOW, SourceDefinition, rows_i
 from partitions.target import Target
 from partitions.window.definition import WindowWatermark
 from partitions.window.folder_names import (
+    ambiguous_bound,
     grains,
     has_years_of_two_centuries,
-    share_a_place,
-    unsaid_bound,
-    unsaid_end,
-    unsaid_start,
+    inexpressible_end,
+    inexpressible_start,
+    is_place_shared,
 )
 
 _REPLACING = "load: merge_overwrite with replace_by_watermark: true, or merge_upsert"
@@ -36,27 +36,27 @@ def refusals(
             "stop (a window is read as a whole: one with a bad file is passed over alone, and the next runs read it again)",
         )
     timed, fields = watermark.time_entry is not None, watermark.unit_fields
-    yield from _unit_names(watermark)
+    yield from _unit_name_refusals(watermark)
     yield from source.window_refusals(timed=timed, unit_fields=fields)
-    yield from _ends(source, watermark)
-    yield from _centuries(source, watermark)
-    shared = list(_places(source, watermark))
-    yield from shared or _unsaid_bounds(source, watermark)
+    yield from _open_end_refusals(source, watermark)
+    yield from _century_refusals(source, watermark)
+    shared = list(_place_refusals(source, watermark))
+    yield from shared or _bound_refusals(source, watermark)
     if not source.window_support.by_range and target.only_adds and watermark.partial and timed:
         yield Refusal(
             ("target", "load"),
             "append",
             f"{_REPLACING}, or watermark.partial: false (it is read as a whole, again while its window goes on)",
         )
-    yield from _abstinence(source, watermark)
-    yield from _load(watermark, target)
+    yield from _abstinence_refusals(source, watermark)
+    yield from _load_refusals(watermark, target)
     if target.only_adds or not (
         target.merges or rows_identify_work_unit(source, timed=timed, unit_fields=fields)
     ):
-        yield from _moving(watermark)
+        yield from _moving_bound_refusals(watermark)
 
 
-def _unit_names(watermark: WindowWatermark) -> Iterator[Refusal]:
+def _unit_name_refusals(watermark: WindowWatermark) -> Iterator[Refusal]:
     """Refuse units with different names.
 
     A unit with fewer names than another may hold its rows, which would be loaded for both.
@@ -71,7 +71,7 @@ def _unit_names(watermark: WindowWatermark) -> Iterator[Refusal]:
         )
 
 
-def _ends(source: SourceDefinition, watermark: WindowWatermark) -> Iterator[Refusal]:
+def _open_end_refusals(source: SourceDefinition, watermark: WindowWatermark) -> Iterator[Refusal]:
     """Refuse formats that are too coarse for the end of an open window, which is now.
 
     The source would return rows only up to an earlier time, and the rest would count as read.
@@ -88,11 +88,11 @@ def _ends(source: SourceDefinition, watermark: WindowWatermark) -> Iterator[Refu
             )
 
 
-def _places(source: SourceDefinition, watermark: WindowWatermark) -> Iterator[Refusal]:
+def _place_refusals(source: SourceDefinition, watermark: WindowWatermark) -> Iterator[Refusal]:
     """Refuse placeholders that give two windows the same place: both would read it."""
     if watermark.time_entry is None or not source.placeholders & WHOLE_WINDOW:
         return
-    if source.window_placeholders and share_a_place(source.window_placeholders, watermark):
+    if source.window_placeholders and is_place_shared(source.window_placeholders, watermark):
         first = next(
             placeholder for placeholder in source.window_placeholders if placeholder.name in WHOLE_WINDOW
         )
@@ -104,7 +104,7 @@ def _places(source: SourceDefinition, watermark: WindowWatermark) -> Iterator[Re
         )
 
 
-def _centuries(source: SourceDefinition, watermark: WindowWatermark) -> Iterator[Refusal]:
+def _century_refusals(source: SourceDefinition, watermark: WindowWatermark) -> Iterator[Refusal]:
     """Refuse two-digit years if windows span more than a hundred years: two would have the same text."""
     short = (
         two_digit_year((*source.window_placeholders, *source.request_placeholders))
@@ -119,7 +119,7 @@ def _centuries(source: SourceDefinition, watermark: WindowWatermark) -> Iterator
         )
 
 
-def _unsaid_bounds(source: SourceDefinition, watermark: WindowWatermark) -> Iterator[Refusal]:
+def _bound_refusals(source: SourceDefinition, watermark: WindowWatermark) -> Iterator[Refusal]:
     """Refuse bounds that a text cannot express, or whose text means two instants, as in a repeated hour.
 
     If rows tell their time, they can be filtered, and nothing is refused.
@@ -135,13 +135,17 @@ def _unsaid_bounds(source: SourceDefinition, watermark: WindowWatermark) -> Iter
         if filters and not names_place:
             continue
         column = "the column with a row's time as source.window_column"
-        if not filters and (start := unsaid_start(watermark, text.wording)) is not None:
+        if not filters and (start := inexpressible_start(watermark, text.wording)) is not None:
             problem = f"{text.form}, which cannot say {start.isoformat()}, the start of a window"
             yield Refusal(
                 text.key, problem, f"a finer form, windows that start where it can say, or {column}"
             )
             return
-        if not filters and text.name == "end" and (end := unsaid_end(watermark, text.wording)) is not None:
+        if (
+            not filters
+            and text.name == "end"
+            and (end := inexpressible_end(watermark, text.wording)) is not None
+        ):
             problem = f"{text.form}, which cannot say {end.isoformat()}, the end of the last window"
             yield Refusal(
                 text.key, problem, f"a finer form, a `to` that it can say, partial: false, or {column}"
@@ -149,7 +153,9 @@ def _unsaid_bounds(source: SourceDefinition, watermark: WindowWatermark) -> Iter
             return
         if names_place and text.wording.is_coarser_than("hour"):
             continue
-        bound = unsaid_bound(watermark, text.wording, whole=names_place or not source.window_support.by_range)
+        bound = ambiguous_bound(
+            watermark, text.wording, whole=names_place or not source.window_support.by_range
+        )
         if bound is None:
             continue
         is_format = text.key[-1] == "watermark_param_format"
@@ -166,7 +172,7 @@ def _unsaid_bounds(source: SourceDefinition, watermark: WindowWatermark) -> Iter
         return
 
 
-def _abstinence(source: SourceDefinition, watermark: WindowWatermark) -> Iterator[Refusal]:
+def _abstinence_refusals(source: SourceDefinition, watermark: WindowWatermark) -> Iterator[Refusal]:
     if watermark.abstinent and source.window_support.by_range and not watermark.abstinent_skips:
         yield Refusal(
             ("watermark", "abstinent"),
@@ -175,7 +181,7 @@ def _abstinence(source: SourceDefinition, watermark: WindowWatermark) -> Iterato
         )
 
 
-def _load(watermark: WindowWatermark, target: Target) -> Iterator[Refusal]:
+def _load_refusals(watermark: WindowWatermark, target: Target) -> Iterator[Refusal]:
     if target.load == "merge_overwrite" and not target.replace_by_watermark:
         yield Refusal(
             ("target", "replace_by_watermark"),
@@ -206,7 +212,7 @@ def _load(watermark: WindowWatermark, target: Target) -> Iterator[Refusal]:
         )
 
 
-def _moving(watermark: WindowWatermark) -> Iterator[Refusal]:
+def _moving_bound_refusals(watermark: WindowWatermark) -> Iterator[Refusal]:
     """Refuse windows that start elsewhere every day, since all of them are new every day.
 
     Only a delete by columns of the rows would find what they held before.

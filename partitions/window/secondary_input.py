@@ -47,7 +47,7 @@ class SecondaryInput(Model):
     filters: dict[str, Annotated[str, AfterValidator(_regex)]] = Field(default_factory=dict)
 
     @model_validator(mode="after")
-    def _one_place(self) -> SecondaryInput:
+    def _check_one_place(self) -> SecondaryInput:
         named_places = [name for name in ("table", "asset", "path", "query", "source") if getattr(self, name)]
         if len(named_places) != 1:
             raise ValueError(

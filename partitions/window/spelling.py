@@ -90,7 +90,7 @@ _MOST_COMPARED = 10_000
 
 def loose_spelling(identity: str, zone: tzinfo) -> str:
     """Return text that is equal for all spellings of a unit in any column types; other units may share it."""
-    return canonical({name: _loose(value, zone) for name, value in unit_of(identity).items()})
+    return canonical({name: _loose_text(value, zone) for name, value in unit_of(identity).items()})
 
 
 @dataclass(frozen=True)
@@ -153,7 +153,7 @@ def _number(value: float | Decimal) -> str:
     return str(number.normalize()) if number else "0"
 
 
-def _loose(value: Any, zone: tzinfo) -> str | None:
+def _loose_text(value: Any, zone: tzinfo) -> str | None:
     match value:
         case None:
             return None

@@ -112,7 +112,7 @@ def recut_state(state: WindowState, before: WindowState | None, windows: Windows
     units: dict[str, list[WindowInterval]] = {}
     stale: dict[str, list[WindowInterval]] = {}
     for unit in dict.fromkeys(name for part in parts for name in part):
-        loaded, old = recutter.of(*(part.get(unit, []) for part in parts))
+        loaded, old = recutter.recut_unit(*(part.get(unit, []) for part in parts))
         if loaded:
             units[unit] = loaded
         if old:
@@ -127,7 +127,7 @@ class _Recutter:
     begin: int
     cache: dict[str, tuple[list[WindowInterval], list[WindowInterval]]]
 
-    def of(
+    def recut_unit(
         self,
         loaded: list[WindowInterval],
         stale: list[WindowInterval],
@@ -140,18 +140,18 @@ class _Recutter:
         """
         key = repr((loaded, stale, loaded_before, stale_before))
         if key not in self.cache:
-            self.cache[key] = self._of(loaded, [*stale, *loaded_before, *stale_before])
+            self.cache[key] = self._recut(loaded, [*stale, *loaded_before, *stale_before])
         return self.cache[key]
 
-    def _of(
+    def _recut(
         self, loaded: list[WindowInterval], other_intervals: Iterable[WindowInterval]
     ) -> tuple[list[WindowInterval], list[WindowInterval]]:
         loaded_windows = list(split_windows(loaded, self.grid))
-        staying = [window for window in loaded_windows if self._stays(*window)]
+        staying = [window for window in loaded_windows if self._is_cut_as_before(*window)]
         highs: dict[int, int] = {}
         for start, end, _ in staying:
             highs[start] = max(end, highs.get(start, end))
-        old = [window for window in loaded_windows if not self._stays(*window)]
+        old = [window for window in loaded_windows if not self._is_cut_as_before(*window)]
         old += [
             window
             for window in split_windows(other_intervals, self.grid)
@@ -161,7 +161,7 @@ class _Recutter:
             old
         )
 
-    def _stays(self, start: int, end: int, grid: Grid) -> bool:
+    def _is_cut_as_before(self, start: int, end: int, grid: Grid) -> bool:
         """Return whether a loaded window is still cut as before, or lies before all current windows."""
         if end <= self.begin:
             return True
@@ -195,7 +195,7 @@ class _Recutter:
         return intervals
 
     def _follows(self, last: WindowInterval, grid: Grid) -> bool:
-        return grid.grain != "none" and steps(grid, last[0]).on(last[1])
+        return grid.grain != "none" and steps(grid, last[0]).is_start(last[1])
 
 
 def find_bound_windows(old: Sequence[BoundWindows], index: int) -> BoundWindows | None:

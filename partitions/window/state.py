@@ -105,7 +105,7 @@ class WindowState:
         stored: Watermark = {"grid": self.grid.text, "units": dict(self.units)}
         if self.failed:
             stored["failed"] = {
-                unit: {_text(start): _shortened(failure) for start, failure in of_unit.items()}
+                unit: {_text(start): _failure_fields(failure) for start, failure in of_unit.items()}
                 for unit, of_unit in self.failed.items()
             }
         for name, stored_name in {"open": "open", **_STORED_NAMES}.items():
@@ -240,7 +240,7 @@ def _check(intervals: list[WindowInterval]) -> None:
             Grid.parse(*grid)
 
 
-def _shortened(failure: Failure) -> list[Any]:
+def _failure_fields(failure: Failure) -> list[Any]:
     return list(failure) if failure.attempts or failure.at is not None else [0]
 
 

@@ -44,13 +44,13 @@ class StateChanges:
         }
         return {
             "units": intervals["units"],
-            "open": _filled(self._open),
-            "failed": _filled(self._failed),
-            "skipped": _filled(self._skipped),
-            "left_out": _filled(intervals["left_out"]),
-            "whole": _filled(intervals["whole"]),
-            "stale": _filled(intervals["stale"]),
-            "early": _filled(intervals["early"]),
+            "open": _without_empty(self._open),
+            "failed": _without_empty(self._failed),
+            "skipped": _without_empty(self._skipped),
+            "left_out": _without_empty(intervals["left_out"]),
+            "whole": _without_empty(intervals["whole"]),
+            "stale": _without_empty(intervals["stale"]),
+            "early": _without_empty(intervals["early"]),
             "retried": self._retried,
         }
 
@@ -70,7 +70,7 @@ class StateChanges:
     def record_deferred(self, units: DeferredUnits, at: int | None) -> None:
         """Record due work that has to wait."""
         if units.start is not None and units.end is not None:
-            self._of("whole" if units.whole else "left_out", units.unit).add(
+            self._intervals_of("whole" if units.whole else "left_out", units.unit).add(
                 units.start, units.end, Grid.parse(units.grid)
             )
         elif self._failure(units.unit, None) is None:
@@ -85,18 +85,18 @@ class StateChanges:
                 for start, remaining in self._failed[loaded.unit].items()
                 if start != loaded.start
             }
-        intervals = self._of("units", loaded.unit)
+        intervals = self._intervals_of("units", loaded.unit)
         if loaded.start is None or loaded.end is None or loaded.lower is None:
             if self._has("stale", loaded.unit):
-                self._of("stale", loaded.unit).items.clear()  # all rows of the unit are deleted
+                self._intervals_of("stale", loaded.unit).items.clear()  # all rows of the unit are deleted
             return
         before = intervals.raise_end(loaded.start, loaded.end, loaded.grid)
-        self._read(loaded.unit, before, loaded.lower, loaded.end)
+        self._record_read(loaded.unit, before, loaded.lower, loaded.end)
         if self._has("early", loaded.unit) and (before is None or before <= loaded.end):
-            self._of("early", loaded.unit).drop(loaded.start)
+            self._intervals_of("early", loaded.unit).drop(loaded.start)
         for name in ("left_out", "whole"):
             if self._has(name, loaded.unit):
-                self._of(name, loaded.unit).drop(loaded.start)
+                self._intervals_of(name, loaded.unit).drop(loaded.start)
         starts = [start for start in self._open.get(loaded.unit, ()) if start != loaded.start]
         self._open[loaded.unit] = sorted([*starts, loaded.start]) if loaded.open else starts
 
@@ -104,39 +104,39 @@ class StateChanges:
         """Record windows that were loaded before their end."""
         for units in deferred:
             if units.start is not None and units.end is not None:
-                self._of("early", units.unit).add(units.start, units.end, Grid.parse(units.grid))
+                self._intervals_of("early", units.unit).add(units.start, units.end, Grid.parse(units.grid))
 
     def drop_replaced(self, old: Iterable[tuple[str, int]]) -> None:
         """Drop old windows whose rows were deleted."""
         for unit, start in old:
-            self._of("stale", unit).drop(start)
+            self._intervals_of("stale", unit).drop(start)
 
     def add_stale(self, unit: str, start: int, end: int) -> None:
         """Record rows that no current window holds."""
-        self._of("stale", unit).add(start, end, Grid("none"))
+        self._intervals_of("stale", unit).add(start, end, Grid("none"))
 
     def _has(self, name: str, unit: str) -> bool:
         return unit in self._intervals[name] or unit in self._old[name]
 
-    def _of(self, name: str, unit: str) -> WindowIntervals:
+    def _intervals_of(self, name: str, unit: str) -> WindowIntervals:
         changed = self._intervals[name]
         if unit not in changed:
             changed[unit] = WindowIntervals(self._old[name].get(unit, ()), self._old["grid"])
         return changed[unit]
 
-    def _read(self, unit: str, before: int | None, lower: int, end: int) -> None:
+    def _record_read(self, unit: str, before: int | None, lower: int, end: int) -> None:
         """Record the stretch between the high and the start of a read: abstinence leaves it unread."""
-        unread = list(_less(self._skipped.get(unit, ()), lower, end))
+        unread = list(_subtract(self._skipped.get(unit, ()), lower, end))
         if before is not None and lower > before:
             unread.append([before, lower])
         self._skipped[unit] = unread
 
 
-def _filled(of_units: Mapping[str, Any]) -> dict[str, Any]:
+def _without_empty(of_units: Mapping[str, Any]) -> dict[str, Any]:
     return {unit: of_unit for unit, of_unit in of_units.items() if of_unit}
 
 
-def _less(ranges: Iterable[list[int]], lower: int, upper: int) -> Iterator[list[int]]:
+def _subtract(ranges: Iterable[list[int]], lower: int, upper: int) -> Iterator[list[int]]:
     for start, end in ranges:
         if start < min(end, lower):
             yield [start, min(end, lower)]

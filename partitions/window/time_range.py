@@ -72,7 +72,7 @@ class TimeRange:
         texts = [self.from_, *(self._composite[grain][:1] if grain in self._composite else ())]
         if any(map(self._counts_from_now, texts)):
             return Grid(grain, self.timezone)
-        return Grid.beginning(grain, self.timezone, max(self._at(text, None) for text in texts))
+        return Grid.starting_at(grain, self.timezone, max(self._at(text, None) for text in texts))
 
     @property
     def start_counts_from_now(self) -> bool:

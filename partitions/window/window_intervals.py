@@ -44,7 +44,7 @@ class WindowIntervals:
 
     def high(self, start: int) -> int | None:
         """Return the end up to which the window with this start is loaded; None if it is unknown."""
-        return max((high for _, high in self._holding(start)), default=None)
+        return max((high for _, high in self._find_holders(start)), default=None)
 
     def raise_end(self, start: int, end: int, grid: Grid) -> int | None:
         """Record a window as loaded up to an end, and return its end before; a later end is kept.
@@ -52,7 +52,7 @@ class WindowIntervals:
         Returns:
             the end up to which it was loaded before; None if it was not.
         """
-        holders = list(self._holding(start))
+        holders = list(self._find_holders(start))
         before = max((high for _, high in holders), default=None)
         if before is None or end > before:
             ends = (
@@ -76,7 +76,7 @@ class WindowIntervals:
 
     def drop(self, start: int) -> None:
         """Remove the window with this start."""
-        for index, _ in sorted(self._holding(start), reverse=True):
+        for index, _ in sorted(self._find_holders(start), reverse=True):
             interval = self.items.pop(index)
             after = steps(self.grid(interval), interval[0]).next(start)
             for first, end in ((interval[0], start), (after, interval[1])):
@@ -85,7 +85,7 @@ class WindowIntervals:
 
     def covers(self, interval: WindowInterval, grid: Grid) -> bool:
         """Return whether each window of an interval is loaded at least as far as in the interval."""
-        for index, _ in self._holding(interval[0]):
+        for index, _ in self._find_holders(interval[0]):
             if self.items[index][1] >= interval[1] and self.grid(self.items[index]) == grid:
                 return True
         start, windows = interval[0], steps(grid, interval[0])
@@ -96,14 +96,14 @@ class WindowIntervals:
             start = end
         return True
 
-    def _holding(self, start: int) -> Iterator[tuple[int, int]]:
+    def _find_holders(self, start: int) -> Iterator[tuple[int, int]]:
         """Yield the indexes of intervals that hold the window with this start, each with its loaded end."""
         below = bisect_right(self.items, start, key=_start)
         for index in range(max(below - 1, 0) if self._apart else 0, below):
             interval = self.items[index]
             if start < interval[1]:
                 windows = steps(self.grid(interval), interval[0])
-                if windows.on(start):
+                if windows.is_start(start):
                     yield index, min(windows.next(start), interval[1])
 
     def _join(self, index: int) -> None:
@@ -131,13 +131,13 @@ class WindowIntervals:
             interval[1] == candidate[0]
             and interval[2:] == candidate[2:]
             and self.grid(interval).grain != "none"
-            and steps(self.grid(interval), interval[0]).on(candidate[0])
+            and steps(self.grid(interval), interval[0]).is_start(candidate[0])
         )
 
     def _touches(self, interval: WindowInterval, start: int, end: int, grid: Grid) -> bool:
         if interval[0] > end or start > interval[1] or self.grid(interval) != grid:
             return False
-        return steps(grid, min(interval[0], start)).on(max(interval[0], start))
+        return steps(grid, min(interval[0], start)).is_start(max(interval[0], start))
 
     def _insert(self, interval: WindowInterval) -> int:
         index = bisect_left(self.items, interval[0], key=_start)

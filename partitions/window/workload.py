@@ -53,10 +53,10 @@ class Workload:
     since: int | None
 
     def __post_init__(self) -> None:
-        self._look_up()
-        self._share_out()
+        self._prepare()
+        self._select()
 
-    def _look_up(self) -> None:
+    def _prepare(self) -> None:
         """Compute windows, cutoffs and groups."""
         definition, timed = self.definition, self.definition.time_entry is not None
         self.early = tuple(loaded_early(self.state, self.since)) if timed else ()
@@ -71,7 +71,7 @@ class Workload:
         self.groups = WorkUnitGroups(self.state, windows, self.units, self.ranged)
         self.due_groups = self._due_groups()
 
-    def _share_out(self) -> None:
+    def _select(self) -> None:
         """Select groups first, then independent work units; groups that failed get the places that are left."""
         definition = self.definition
         limit = 1 if definition.pacing else definition.checkpoint.interval_windows
@@ -82,15 +82,15 @@ class Workload:
         self.budget = whole.remaining(len(list(pack_groups(self.taken_groups, limit))), used)
         ends = self.windows.ends if self.windows is not None else ()
         self.selector = UnitSelector(self.budget, ends, milliseconds(self.now), turn=not self.state.retried)
-        self._choose()
-        self._try_groups(whole.most - used)
+        self._offer_due_ranges()
+        self._select_failed_groups(whole.most - used)
 
     def _due_groups(self) -> list[WorkUnitGroup]:
         if self.windows is None or not self.state.stale:
             return []
-        return self.groups.due(self.part.units if self.part else None, self._chosen)
+        return self.groups.due(self.part.units if self.part else None, self._requested_indexes)
 
-    def _choose(self) -> None:
+    def _offer_due_ranges(self) -> None:
         for place, unit in enumerate(self.units):
             if self.unit_due is not None and self.part is None:
                 dues, more = self.unit_due.due_and_count(self.selector.until, self.selector.most, unit)
@@ -100,7 +100,7 @@ class Workload:
             for due in self.groups.ungrouped(unit, dues):
                 self.selector.offer(UnitDueRange(due, place))
 
-    def _try_groups(self, most: int) -> None:
+    def _select_failed_groups(self, most: int) -> None:
         """Select groups that failed for the remaining places.
 
         If no place remains, one such group is selected in every other run.
@@ -120,17 +120,17 @@ class Workload:
         """Return the due ranges of a unit, or the requested ones among them."""
         part = self.part
         if part is None:
-            return self.unit_due.of(unit) if self.unit_due else [self._timeless(unit)]
+            return self.unit_due.of(unit) if self.unit_due else [self._due_without_windows(unit)]
         if part.units is not None and unit not in part.units:
             return []
         if self.unit_due is None:
-            due = self._timeless(unit)
+            due = self._due_without_windows(unit)
             return [due._replace(reason="forced") if self.forced else due]
         dues = self.unit_due.forced(unit) if self.forced else self.unit_due.of(unit)
-        return dues if self._chosen is None else list(_within(dues, self._chosen))
+        return dues if self._requested_indexes is None else list(_within(dues, self._requested_indexes))
 
     @cached_property
-    def _chosen(self) -> list[int] | None:
+    def _requested_indexes(self) -> list[int] | None:
         """Return the indexes of the requested windows, ascending; None: all."""
         if self.part is None or self.part.ranges is None or self.windows is None:
             return None
@@ -138,7 +138,7 @@ class Workload:
             {index for start, end in self.part.ranges for index in self.windows.touching(start, end)}
         )
 
-    def _timeless(self, unit: str) -> DueRange:
+    def _due_without_windows(self, unit: str) -> DueRange:
         """Return the due range of a unit without windows: every run reads it, the longest waiting first."""
         failed = self.state.failed.get(unit, {}).get(None)
         if failed and failed.attempts:

@@ -107,7 +107,7 @@ class Watch:
         """
         self._reload_project()
         self._collect_runs()
-        findings = self._looks.ask(
+        findings = self._looks.poll(
             {name: flow for name, flow in self._flows.items() if name not in self._under_way}
         )
         lineage = self._runner.platform.lineage

@@ -113,7 +113,7 @@ def alerts_sensor(project: Project, platform: Platform, clock: Clock = time.time
         cursor, seconds = AlertCursor.read(context.cursor), clock()
         now = datetime.fromtimestamp(seconds, UTC)
         if reports_failures:
-            successful.look(context.instance, project.dataflows)
+            successful.drop_changed(context.instance, project.dataflows)
         scan = AlertScan(platform, conditions, context.instance, now, successful, loads)
         result = evaluator.run(scan, flows, cursor.resume, context.log.warning)
         # A file with errors has no definition to evaluate further.

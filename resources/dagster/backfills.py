@@ -45,12 +45,12 @@ def backfill_of(
         run: over these partitions.
         now: the clock, aware.
     """
-    launched = f"{_launched(run)} of {_describe_keys(keys)}"
+    launched = f"{_launch_name(run)} of {_describe_keys(keys)}"
     options = ChosenPartitions(start=min(keys), end=max(keys), part=part, launched=launched)
     return platform.replay(dataflow, options, now)
 
 
-def _launched(run: DagsterRun) -> str:
+def _launch_name(run: DagsterRun) -> str:
     for tag in _BACKFILLS:
         if backfill := run.tags.get(tag):
             return f"backfill {backfill}"

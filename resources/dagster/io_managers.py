@@ -224,13 +224,13 @@ class TableIOManager(IOManager):
         """
         logged = not context.instance.is_ephemeral
 
-        def heard(step: Step, line: str) -> None:
+        def notify(step: Step, line: str) -> None:
             if logged:
                 context.log.info("%s: %s", step, line)
             if self._options.observer is not None:
                 self._options.observer(step, line)
 
-        return heard
+        return notify
 
     def _request(self, context: AssetExecutionContext, load: Load, now: datetime) -> Request:
         """Return the request for the run's partitions: forced, unless a plan tagged the run.

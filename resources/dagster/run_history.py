@@ -36,7 +36,7 @@ class SuccessfulRuns:
         self._names: set[str] = set()
         self._cleared_at = self._queried_at = datetime.min.replace(tzinfo=UTC)
 
-    def look(self, dagster: DagsterInstance, dataflows: Iterable[str]) -> None:
+    def drop_changed(self, dagster: DagsterInstance, dataflows: Iterable[str]) -> None:
         """Drop the dataflows that had a run since the last call, as found by one query."""
         from dagster import RunsFilter
 

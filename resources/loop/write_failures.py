@@ -25,7 +25,7 @@ from resources.kinds.contract.slices import SliceT
 from resources.loop.context import RunContext
 from resources.spark.errors import EngineLost, SparkUnavailable
 from resources.spark.failures import fails_on_values, root_cause
-from resources.spark.process import engine_lost, missing_iceberg, server_of
+from resources.spark.process import describe_engine_loss, missing_iceberg, server_of
 from resources.tables.contract.contents import TellsNextColumns
 from resources.tables.contract.table import Table, TellsRefusals
 from resources.tables.folder_values import PARTITION_VALUE
@@ -68,7 +68,7 @@ def find_bad_part(
         EngineLost: the engine is gone, so the source cannot be checked.
         SparkUnavailable: the engine lacks what the dataflow's tables need.
     """
-    if problem := engine_lost(error):
+    if problem := describe_engine_loss(error):
         raise EngineLost.of(run.name, f"slice {intent.number} was written", problem) from error
     if lack := missing_iceberg(error, server_of(run.spark)):
         raise SparkUnavailable(

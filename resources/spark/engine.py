@@ -190,12 +190,12 @@ class SparkEngine:
         self._check_jars()
         os.environ.update(self.environment())
         if starts:
-            self.notify(_starting(settings))
+            self.notify(_start_message(settings))
         try:
             start_java(settings)
             base = LazyPySparkResource(spark_config=settings).spark_session
         except Exception as error:
-            raise SparkUnavailable(_no_spark(error), choices=("strandline doctor",)) from error
+            raise SparkUnavailable(_start_error(error), choices=("strandline doctor",)) from error
         for key in (*_STATIC, *({SETTING} & settings.keys())):
             current = base.conf.get(key, None)
             if not _includes(key, current, settings[key]):
@@ -314,7 +314,7 @@ def _be_quiet() -> None:
         PySparkLogger.getLogger(name).disabled = True
 
 
-def _starting(settings: Mapping[str, str]) -> str:
+def _start_message(settings: Mapping[str, str]) -> str:
     """Return a line for the start of Spark, with the packages that may have to be fetched.
 
     Only Ivy knows whether it has them already.
@@ -326,7 +326,7 @@ def _starting(settings: Mapping[str, str]) -> str:
     return f"starting Spark, with {packages} (fetched once per machine{size}) …"
 
 
-def _no_spark(error: Exception) -> str:
+def _start_error(error: Exception) -> str:
     printed = last_output()
     why = (
         describe_java_end()

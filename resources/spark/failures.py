@@ -7,7 +7,7 @@ import re
 from partitions.errors import shorten_to_line
 from resources.connections.object_store_errors import spark_failure
 from resources.spark.advice import without_advice
-from resources.spark.process import describe_java_end, engine_lost, error_line, missing_iceberg
+from resources.spark.process import describe_engine_loss, describe_java_end, error_line, missing_iceberg
 from resources.spark_runtime import AVRO_PACKAGE
 
 _CAUSE = re.compile(r"^Caused by: (?:[\w.$]+\.)?([\w$]+): (.+)$", re.MULTILINE)
@@ -36,7 +36,7 @@ def root_cause(error: Exception) -> str:
     """Return the root cause in one line."""
     if exit_line := describe_java_end():
         return exit_line
-    if loss := engine_lost(error):
+    if loss := describe_engine_loss(error):
         return loss
     if of_store := spark_failure(str(error)):
         return f"{of_store[0]}: {of_store[1]}"

@@ -167,7 +167,7 @@ def server_of(session: object) -> str | None:
     return f"sc://{endpoint}" if endpoint else None
 
 
-def engine_lost(error: BaseException) -> str | None:
+def describe_engine_loss(error: BaseException) -> str | None:
     """Return the line of an error that tells of a lost engine or session; None for another error.
 
     The read or write itself is not to blame for such an error.

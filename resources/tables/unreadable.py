@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from resources.connections.object_store_errors import spark_failure
 from resources.spark.failures import root_cause
-from resources.spark.process import engine_lost
+from resources.spark.process import describe_engine_loss
 from resources.tables.contract.commits import Version
 from resources.tables.contract.table import Table
 
@@ -44,7 +44,7 @@ def unreadable_version(spark: SparkSession, table: Table, version: Version, erro
             rows.write.format("noop").mode("overwrite").save()
     except Exception as read_error:  # noqa: BLE001 - any error of the read is the reason
         store_failure = spark_failure(str(read_error))
-        if engine_lost(read_error) or (store_failure and store_failure[1].transient):
+        if describe_engine_loss(read_error) or (store_failure and store_failure[1].transient):
             return None
         return f"version {version} cannot be read: {root_cause(read_error)}"
     return None

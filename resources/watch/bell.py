@@ -1,4 +1,4 @@
-"""A bell that signals, files and threads ring, and that one thread waits for."""
+"""A wake-up signal that signal handlers, files and threads send, and that one thread waits for."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class WakeSignal:
             os.write(self._rings, b".")
 
     def wait(self, seconds: float) -> bool:
-        """Return whether the bell rings within so many seconds."""
+        """Return whether a signal comes within so many seconds."""
         ready, _, _ = select.select([self._hears], [], [], seconds)
         if ready:
             os.read(self._hears, 1 << 16)
@@ -36,7 +36,7 @@ class WakeSignal:
 
 @contextmanager
 def wake_signal() -> Iterator[WakeSignal]:
-    """Yield a bell that is closed after the block."""
+    """Yield a wake-up signal that is closed after the block."""
     opened = WakeSignal()
     try:
         yield opened

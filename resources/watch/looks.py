@@ -28,7 +28,7 @@ class SourcePoller(Generic[Item, Result]):
         for number in range(_THREADS):
             Thread(target=self._work, name=f"strandline-look-{number}", daemon=True).start()
 
-    def ask(self, items: Mapping[str, Item]) -> dict[str, Result]:
+    def poll(self, items: Mapping[str, Item]) -> dict[str, Result]:
         """Poll items that are not being polled; return the results within a second, and since the last call."""
         with self._news:
             new = [name for name in items if name not in self._since]

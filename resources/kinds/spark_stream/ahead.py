@@ -18,7 +18,7 @@ from resources.sources.schema import column_changes
 from resources.spark.advice import without_advice
 from resources.spark.errors import EngineLost
 from resources.spark.failures import fails_on_values, root_cause
-from resources.spark.process import engine_lost
+from resources.spark.process import describe_engine_loss
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -99,7 +99,7 @@ class ReadAhead:
         except StrandlineError:
             raise
         except Exception as error:
-            if lost := engine_lost(error):
+            if lost := describe_engine_loss(error):
                 raise EngineLost.of(self._dataflow.name, when, lost) from error
             name = self._dataflow.name
             remedy = (

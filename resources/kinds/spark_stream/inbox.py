@@ -25,7 +25,7 @@ from resources.listing.failures import store_failures
 from resources.listing.removal import remove_folder
 from resources.sources.files.paths import SOURCE_FILE
 from resources.sources.files.source import FileSource
-from resources.spark.process import engine_lost
+from resources.spark.process import describe_engine_loss
 from resources.sql import quoted
 
 if TYPE_CHECKING:
@@ -127,7 +127,9 @@ class Inbox:
         except Exception as error:
             by_path = {file.path: file for file in files}
             bad_file = (
-                None if engine_lost(error) else self.source.find_bad_file(spark, by_path, pinned, error)
+                None
+                if describe_engine_loss(error)
+                else self.source.find_bad_file(spark, by_path, pinned, error)
             )
             if bad_file is None:
                 raise

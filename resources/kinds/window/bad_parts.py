@@ -16,7 +16,7 @@ from resources.kinds.window.reading import WindowReading
 from resources.kinds.window.sources import AskedWindows, FolderWindows, WindowSource
 from resources.spark.errors import EngineLost
 from resources.spark.failures import root_cause
-from resources.spark.process import engine_lost
+from resources.spark.process import describe_engine_loss
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -68,7 +68,7 @@ class WindowBadParts(BadParts[WindowSlice]):
                 raise
             return error.why if isinstance(error, BadPart) else error.message
         except Exception as error:
-            if lost := engine_lost(error):
+            if lost := describe_engine_loss(error):
                 doing = "looking for the work units that cannot be read"
                 raise EngineLost.of(self.dataflow.name, doing, lost) from error
             of_source = self._failure(error)

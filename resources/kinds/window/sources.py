@@ -19,7 +19,7 @@ from partitions.path.source import SourceFile
 from partitions.placeholders import Placeholder, Template, shared_name
 from partitions.plan import Skip
 from partitions.sources.rows import RowsSource
-from partitions.window.folder_names import is_of_later_window, place
+from partitions.window.folder_names import is_of_later_window, place_name
 from partitions.window.slices import WindowSlice
 from partitions.window.units import unit_of
 from partitions.window.work_unit import WorkUnit, extents
@@ -205,7 +205,7 @@ class FolderWindows:
             return _as_name(name, unit.get(name))
 
         def text_of(placeholder: Placeholder) -> str:
-            return place(Template((placeholder,)), work.start or 0, work.end or 0, self._zone, of_unit)
+            return place_name(Template((placeholder,)), work.start or 0, work.end or 0, self._zone, of_unit)
 
         template = self._definition.folder_template
         if (shared := shared_name(template, text_of)) is not None:
@@ -214,7 +214,7 @@ class FolderWindows:
                 f"source.path: expected a folder of its own for the unit {work.unit}, found the folder name {shared.name}, which the unit {units} would"
                 " have, too: give each value a folder, such as {unit.a}/{unit.b}, or put a text between them that no value has"
             )
-        return place(template, work.start or 0, work.end or 0, self._zone, of_unit).strip("/")
+        return place_name(template, work.start or 0, work.end or 0, self._zone, of_unit).strip("/")
 
     def pin(self, spark: SparkSession, pending: Sequence[WindowSlice]) -> str | None:
         """Declared, or inferred from a bounded sample of the first folders that hold files."""

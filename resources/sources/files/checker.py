@@ -24,7 +24,7 @@ from resources.sources.files.pinned import PinnedSchema
 from resources.sources.files.reader import FilesReader
 from resources.sources.files.required import missing_value_errors
 from resources.sources.files.spark_failures import explain_unreadable, find_bad_file
-from resources.spark.process import engine_lost
+from resources.spark.process import describe_engine_loss
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -155,7 +155,12 @@ def find_unreadable_file(
     store = spark_failure(str(error))
     is_of_a_store = store is not None and store[1].transient
     lacks_reader = "Failed to find data source" in str(error)
-    if not isinstance(error, PySparkException) or engine_lost(error) or is_of_a_store or lacks_reader:
+    if (
+        not isinstance(error, PySparkException)
+        or describe_engine_loss(error)
+        or is_of_a_store
+        or lacks_reader
+    ):
         return None
     for file in files if len(files) > 1 else ():
         try:

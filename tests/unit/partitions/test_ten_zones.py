@@ -26,7 +26,7 @@ from partitions.target import Target
 from partitions.unit_values import ValueType
 from partitions.window.definition import WindowWatermark
 from partitions.window.extent import Extent
-from partitions.window.folder_names import is_of_later_window, place
+from partitions.window.folder_names import is_of_later_window, place_name
 from partitions.window.predicates import WindowColumns, extents_predicate
 from partitions.window.refusals import refusals
 
@@ -292,11 +292,11 @@ def test_each_folder_is_of_one_window(where: tuple[tzinfo, datetime], grain: str
     all_windows = list(watermark.windows(change + timedelta(days=40)))
     refused = list(refusals(source, watermark, TARGET))
     read = Counter(
-        place(template, start, end, zone, str)
+        place_name(template, start, end, zone, str)
         for start, end in all_windows
         if not is_of_later_window(template, start, end, watermark)
     )
-    named = {place(template, start, end, zone, str) for start, end in all_windows}
+    named = {place_name(template, start, end, zone, str) for start, end in all_windows}
     assert refused or read == Counter(named)
     if refused:
         assert refused[0].key == ("source", "path")
@@ -447,7 +447,7 @@ def test_a_folder_of_a_day_that_occurs_twice_is_read_once() -> None:
     template = FilesSource(type="files", path="./in/{start:%Y-%m-%dT%H}", format="csv").folder_template
     all_windows = list(watermark.windows(None))
     read = Counter(
-        place(template, *window, watermark.zone, str)
+        place_name(template, *window, watermark.zone, str)
         for window in all_windows
         if not is_of_later_window(template, *window, watermark)
     )

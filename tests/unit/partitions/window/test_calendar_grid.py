@@ -79,7 +79,7 @@ def test_steps_know_the_windows_of_a_grid(grid: Grid, start: int, ahead: int) ->
     while grid.end(reached) <= at:
         reached = grid.end(reached)
     assert windows.next(at) == grid.end(reached)
-    assert windows.on(at) == (reached == at)
+    assert windows.is_start(at) == (reached == at)
 
 
 @given(stretches(), instants, st.integers(0, 40 * DAY))
@@ -170,7 +170,7 @@ def test_a_month_without_its_first_midnight_does_not_move_those_after_it() -> No
 )  # fmt: skip
 def test_windows_start_at_the_first_time(zone: str, start: str, at: str | None, wanted: list[str]) -> None:
     first = Instant.parse(start, zone_of(zone)).at(None)
-    grid = Grid.beginning("daily", zone, first)
+    grid = Grid.starting_at("daily", zone, first)
     assert (grid.at and grid.at.isoformat(), Grid.parse(grid.text)) == (at, grid)
     assert [text[5:] for text in _local(grid, first, 3)[1:]] == wanted
 

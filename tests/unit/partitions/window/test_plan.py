@@ -323,13 +323,13 @@ def test_without_time_and_units_there_is_one_read() -> None:
 
 def test_no_more_work_units_are_made_than_a_plan_can_hold(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[int] = []
-    original = packing.SlicePacker._work
+    original = packing.SlicePacker._work_unit
 
     def counting(self: Any, *arguments: Any) -> WorkUnit:
         made.append(1)
         return original(self, *arguments)
 
-    monkeypatch.setattr(packing.SlicePacker, "_work", counting)
+    monkeypatch.setattr(packing.SlicePacker, "_work_unit", counting)
     units = [f"u{number}" for number in range(10_000)]
     end = (datetime(2020, 1, 1, tzinfo=UTC) + timedelta(days=1000)).isoformat()[:19]
     found = _plan(_definition("2020-01-01", grace=3), WindowState(), end, units=units)

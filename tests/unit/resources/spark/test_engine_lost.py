@@ -8,7 +8,7 @@ import pytest
 from pyspark.errors.exceptions.connect import AnalysisException, SparkConnectGrpcException, SparkException
 
 from resources.spark.failures import root_cause
-from resources.spark.process import engine_lost, error_line, missing_iceberg
+from resources.spark.process import describe_engine_loss, error_line, missing_iceberg
 from resources.spark_runtime import ICEBERG_PACKAGE
 
 REFUSED = """<_InactiveRpcError of RPC that terminated with:
@@ -21,7 +21,7 @@ CLOSED = "[INVALID_HANDLE.SESSION_CLOSED] The handle 7 is invalid. Session was c
 
 
 def test_an_engine_that_does_not_answer_is_lost_and_the_reason_is_whole() -> None:
-    assert engine_lost(SparkConnectGrpcException(REFUSED)) == DETAILS
+    assert describe_engine_loss(SparkConnectGrpcException(REFUSED)) == DETAILS
     assert root_cause(SparkConnectGrpcException(REFUSED)) == DETAILS
     assert error_line(SparkConnectGrpcException(REFUSED)) == DETAILS
 
@@ -43,18 +43,18 @@ class RpcError(Exception):
 def test_an_error_of_the_way_there_is_found_below_another() -> None:
     error = ValueError("no rows")
     error.__context__ = RpcError("UNAVAILABLE")
-    assert engine_lost(error) == "Socket closed"
+    assert describe_engine_loss(error) == "Socket closed"
 
 
 def test_spark_s_own_error_comes_by_an_rpc_that_failed_and_the_engine_is_there() -> None:
     error = SparkException("[FAILED_READ_FILE] file:/a.json")
     error.__context__ = RpcError("INTERNAL")
-    assert engine_lost(error) is None
+    assert describe_engine_loss(error) is None
 
 
 def test_a_session_that_the_engine_has_forgotten_is_lost() -> None:
     error = SparkConnectGrpcException(CLOSED, errorClass="INVALID_HANDLE.SESSION_CLOSED")
-    assert engine_lost(error) == CLOSED
+    assert describe_engine_loss(error) == CLOSED
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_a_session_that_the_engine_has_forgotten_is_lost() -> None:
     ids=["analysis", "file", "somebody else's words"],
 )
 def test_other_errors_say_nothing_of_the_engine(error: Exception) -> None:
-    assert engine_lost(error) is None
+    assert describe_engine_loss(error) is None
 
 
 def test_an_engine_without_iceberg_is_told_with_the_package_to_start_it_with() -> None:
