@@ -18,7 +18,7 @@ import pyarrow.parquet  # noqa: F401
 
 from platform_assets.platform import build_platform
 from platform_assets.project import load_project
-from resources.kinds.path.late import look
+from resources.kinds.path.late import find_late
 
 project = load_project(Path(sys.argv[1]))
 platform = build_platform(project)
@@ -27,7 +27,7 @@ platform.root_of(flow).store  # noqa: B018 - makes the client, once per process
 cpus, walls, calls, late, listed = [], [], [], [], 0
 while True:
     cpu, wall = time.process_time(), time.monotonic()
-    step = look(platform, flow, datetime.now(UTC))
+    step = find_late(platform, flow, datetime.now(UTC))
     cpus.append(time.process_time() - cpu)
     walls.append(time.monotonic() - wall)
     calls.append(step.calls)

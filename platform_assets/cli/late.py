@@ -49,13 +49,13 @@ def _print(step: LateStep, policy: str) -> None:
         click.echo(f"  {pluralize(document['ingested'], 'late file')} ingested; the watermark stays")
     if document["quarantined"]:
         click.echo(f"  {pluralize(document['quarantined'], 'late file')} in quarantine")
-    if step.left.count:
+    if step.remaining.count:
         is_handled = policy in ("ingest", "quarantine")
         remaining = "left for the next step" if is_handled else f"skipped (late_files: {policy})"
-        click.echo(f"  {pluralize(step.left.count, 'late file')} {remaining}")
-    if step.left.settling:
+        click.echo(f"  {pluralize(step.remaining.count, 'late file')} {remaining}")
+    if step.remaining.settling:
         click.echo(
-            f"  {pluralize(len(step.left.settling), 'file')} younger than settle, left for a later step"
+            f"  {pluralize(len(step.remaining.settling), 'file')} younger than settle, left for a later step"
         )
     if not document["complete"]:
         click.echo("  this round continues with the next step")

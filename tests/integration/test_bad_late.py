@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from resources.kinds.path.late import late_step, look
+from resources.kinds.path.late import find_late, late_step
 from resources.outcome import Outcome, Step
 from resources.spark.engine import SparkEngine
 from tests.integration.conftest import MakeFeed
@@ -31,7 +31,7 @@ def swept_once(tmp_path_factory: pytest.TempPathFactory, engine: SparkEngine) ->
     feed.put("d=1/a.ndjson", 10)
     feed.put_bytes("d=1/b.ndjson.gz", TORN)
     feed.put("d=1/c.ndjson", 11)
-    look(feed.platform, feed.dataflow, NOW)
+    find_late(feed.platform, feed.dataflow, NOW)
     feed.put("d=3/a.ndjson", 3)
     return feed
 
@@ -71,7 +71,7 @@ def test_several_of_them_are_all_named(swept: Feed) -> None:
     swept.put_bytes("d=1/d.ndjson.gz", TORN)
     swept.put_text("d=1/e.ndjson", '{"id": "none"}\n')
     swept.put_text("d=1/f.ndjson", '{"id": "none"}\n')
-    look(swept.platform, swept.dataflow, NOW)
+    find_late(swept.platform, swept.dataflow, NOW)
     told = fails_naming(swept.run(), "b.ndjson.gz", "d.ndjson.gz", "e.ndjson", "f.ndjson")
     assert "line 1: field id: expected bigint, found text" in told
     assert swept.ids == [1, 2, 3, 10, 11]
@@ -161,7 +161,7 @@ def test_a_late_file_that_changes_meanwhile_is_there_once_and_named(swept: Feed)
 def test_one_in_a_folder_of_a_new_column_holds_back_nothing(swept: Feed) -> None:
     (swept.landing / "d=1/b.ndjson.gz").unlink()
     swept.put("d=1/hour=1/a.ndjson", 99)
-    look(swept.platform, swept.dataflow, NOW)
+    find_late(swept.platform, swept.dataflow, NOW)
     told = fails_naming(swept.run(), "d=1/hour=1/a.ndjson")
     assert "hour" in told
     assert (swept.ids, swept.path) == ([1, 2, 3, 10, 11], "d=3/a.ndjson")

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from resources.connections.places import Place
-from resources.kinds.path.late import look
+from resources.kinds.path.late import find_late
 from resources.outcome import Step
 from resources.spark.engine import SparkEngine
 from tests.support.crash_report import write_part
@@ -76,7 +76,7 @@ def _late(feed: Feed) -> None:
     feed.put("d=2/b.ndjson", 2)
     feed.load()
     feed.put("d=1/a.ndjson", 3, 4)
-    assert len(look(feed.platform, feed.dataflow, NOW).late) == 1
+    assert len(find_late(feed.platform, feed.dataflow, NOW).late) == 1
 
 
 def _set(feed: Feed) -> None:

@@ -262,7 +262,7 @@ def _waiting(flow: Flow) -> set[int]:
     """The rows of late files that the sweep has found, and that the policy leaves to an operator."""
     if flow.feed.dataflow.kind != "path":
         return set()
-    left = late_step(flow.feed.platform, flow.feed.dataflow, flow.now).left
+    left = late_step(flow.feed.platform, flow.feed.dataflow, flow.now).remaining
     return {int(path.partition(".")[0]) for path in left.first(4)}
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from resources.kinds.path.late import late_step, look
+from resources.kinds.path.late import find_late, late_step
 from resources.listing import Budget
 from resources.outcome import Step
 from resources.spark.engine import SparkEngine
@@ -60,7 +60,7 @@ class TestIngest:
         assert step["verified_at"] == NOW.isoformat()
 
     def test_what_the_sweep_has_found_is_also_loaded_by_the_next_run(self, loaded: Feed) -> None:
-        assert look(loaded.platform, loaded.dataflow, NOW).late[0].path == "d=1/a.ndjson"
+        assert find_late(loaded.platform, loaded.dataflow, NOW).late[0].path == "d=1/a.ndjson"
         loaded.put("d=3/a.ndjson", 4)
         outcome = loaded.load()
         assert (outcome.late, outcome.files, outcome.rows) == (1, 2, 2)
@@ -69,7 +69,7 @@ class TestIngest:
         assert outcome.as_json()["late"] == 1
 
     def test_a_late_file_that_is_gone_again_is_no_late_file(self, loaded: Feed) -> None:
-        look(loaded.platform, loaded.dataflow, NOW)
+        find_late(loaded.platform, loaded.dataflow, NOW)
         (loaded.landing / "d=1/a.ndjson").unlink()
         assert loaded.load().status == "nothing"
 

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from partitions.errors import ConfigurationError
-from resources.kinds.path.late import look
+from resources.kinds.path.late import find_late
 from resources.spark.engine import SparkEngine
 from tests.support.columns import BY_TIME, REPLACED, at, on_lake
 from tests.support.feed import CHECKOUT, NAME, NOW, Feed
@@ -68,7 +68,7 @@ def test_a_late_file_changes_no_row_that_a_later_file_has_loaded(tmp_path: Path,
     feed.put("b.ndjson", _change(1, "b"))
     feed.load()
     feed.put("a.ndjson", _change(1, "late"), _change(2, "late"))
-    assert len(look(feed.platform, feed.dataflow, NOW).late) == 1
+    assert len(find_late(feed.platform, feed.dataflow, NOW).late) == 1
     assert feed.load().late == 1
     assert feed.rows("id", "value") == [(1, "b"), (2, "late")]
     assert feed.entries[-1].total_rows == 2

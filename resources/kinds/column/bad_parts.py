@@ -1,4 +1,7 @@
-"""What cannot be read above columns: the file or the version; a range has no other parts (docs/reference/columns.md)."""
+"""Unreadable parts above columns: the file or the version; a range has no others.
+
+See docs/reference/columns.md.
+"""
 
 from __future__ import annotations
 
@@ -19,12 +22,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ColumnBadParts(BadParts[ColumnSlice]):
-    """Bad parts of a source of rows.
+    """The bad parts of a source of rows.
 
     Attributes:
-        dataflow: what the user declared.
-        rows: its source.
-        above: the same source, as rows above a watermark are read from it.
+        dataflow: the definition.
+        rows: the source.
+        above: the same source, as a reader of rows above a watermark.
     """
 
     dataflow: Dataflow
@@ -33,7 +36,7 @@ class ColumnBadParts(BadParts[ColumnSlice]):
 
     @override
     def find(self, spark: SparkSession, slice_: ColumnSlice, pinned: str, error: Exception) -> BadPart | None:
-        """Return the file that Spark names, or the version that is gone; a range has no other parts. What else the source says is raised.
+        """Return the file that Spark names, or the missing version; raise other errors of the source.
 
         Raises:
             SourceError: the source refused, or did not answer.

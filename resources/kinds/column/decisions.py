@@ -26,38 +26,38 @@ class ColumnRules(StateRules):
     """The rules of one dataflow."""
 
     def __init__(self, dataflow: Dataflow, table: Table, history: Callable[[], Iterable[Entry]]) -> None:
-        """Use a dataflow, its table, and all entries of its log that are left."""
+        """Bind to a dataflow, its table, and all remaining entries of its log."""
         self._dataflow, self._table, self._history = dataflow, table, history
         self._columns = dataflow.column.columns
 
     def parse_watermark(self, text: str) -> str:
-        """The watermark's columns, each with a value."""
+        """Parse the watermark's columns, each with a value."""
         try:
-            given = self._with_times(deserialise(text))
-            state = ColumnState.of(given)
+            values = self._with_times(deserialise(text))
+            state = ColumnState.of(values)
         except (CorruptWatermark, ValueError) as error:
             raise ConfigurationError(f"{self._expected(text)} ({error})") from error
-        unknown = [name for name in given if name not in (*self._columns, EXCLUSIVE)]
+        unknown = [name for name in values if name not in (*self._columns, EXCLUSIVE)]
         if unknown or not state.bounds or not self._fits(state):
             raise ConfigurationError(self._expected(text))
         return serialise(state.watermark())
 
-    def _with_times(self, given: Watermark) -> Watermark:
-        """The values, of which a text is a time or a day if one is stored for its column, in the watermark's zone if it names none.
+    def _with_times(self, values: Watermark) -> Watermark:
+        """Convert texts to times or days where the stored value is one, in the watermark's zone.
 
         Raises:
-            ValueError: a text that is none.
+            ValueError: a text is no time.
         """
         stored = self._stored()
         return {
             name: fit_value(value, held, self._dataflow.zone)
             if isinstance(value, str) and (held := value_type_of(stored.get(name))) in TIMES
             else value
-            for name, value in given.items()
+            for name, value in values.items()
         }
 
     def _fits(self, state: ColumnState) -> bool:
-        """Whether each value can be compared with the one that is stored."""
+        """Return whether each value can be compared with the stored one."""
         stored = self._stored()
         try:
             for name, mark in state.bounds.items():
@@ -68,7 +68,7 @@ class ColumnRules(StateRules):
         return True
 
     def _stored(self) -> Mapping[str, Any]:
-        """The newest values."""
+        """Return the newest entry's values."""
         newest = next(iter(self._history()), None)
         marks = state_of(ColumnState, self._dataflow, newest).bounds
         return {name: mark.value for name, mark in marks.items()}
@@ -90,16 +90,19 @@ class ColumnRules(StateRules):
 
     @override
     def migrate_watermark(self, text: str, now: datetime, last: Entry | None) -> str:
-        """All of it: a value means the same rows."""
+        """Return the whole watermark: a value still means the same rows."""
         return text
 
     def watermark_from_rows(self) -> str | None:
-        """The highest value of each column in the table."""
+        """Return the highest value of each column in the table."""
         state = ColumnState(self._highest())
         return serialise(state.watermark()) if state.bounds else None
 
     def watermark_from_bounds(self, text: str) -> str:
-        """The highest times of the rows, where a clock has bounded the read and is not the watermark itself: rows may still come below it."""
+        """Return the highest times of the rows where a clock bounded the read.
+
+        Rows may still arrive below such a bound. A bound that is itself the watermark stays.
+        """
         dataflow = self._dataflow
         if dataflow.source.incremental_support.saves_bound or dataflow.has_step:
             return text
@@ -128,11 +131,11 @@ class ColumnRules(StateRules):
         return {name: ReadBound(value) for name, value in highest.items() if value is not None}
 
     def replaces_reloaded_rows(self) -> bool:
-        """If rows tell the values that they were read by."""
+        """Return whether rows have the columns that they were read by."""
         return set(self._columns) <= set(self._table.contents.columns())
 
     def loaded_upper_bound(self, entry: Entry) -> str:
-        """Above all that was ever loaded: rows that another rewind has passed may be in the table."""
+        """Return a bound above everything that was ever loaded, also above earlier rewinds."""
         name = self._dataflow.name
         if not self.replaces_reloaded_rows():
             raise ConfigurationError(
@@ -141,17 +144,17 @@ class ColumnRules(StateRules):
                 choices=(f"strandline state reset {name} --replace --reason TEXT",),
             )
         state = state_of(ColumnState, self._dataflow, entry)
-        for each in self._history():
+        for entry_ in self._history():
             state = state.raise_to(
-                state_of(ColumnState, self._dataflow, each).for_columns(self._columns).bounds
+                state_of(ColumnState, self._dataflow, entry_).for_columns(self._columns).bounds
             )
         return serialise(state.raise_to(self._highest()).watermark())
 
     def check_rewind(self) -> None:
-        """Values have an order."""
+        """Accept any rewind: values have an order."""
 
     def count_already_loaded(self, slices: Sequence[ColumnSlice], last: Entry | None) -> tuple[int, str]:
-        """Ranges that begin below what was read."""
+        """Return how many ranges begin below the loaded state."""
         state = state_of(ColumnState, self._dataflow, last)
         again = [slice_ for slice_ in slices if _begins_below(slice_, state)]
         return len(again), "range"

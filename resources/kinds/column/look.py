@@ -1,4 +1,4 @@
-"""Look at a source above a column: what is new, how far a run reads, where it cuts (docs/reference/columns.md)."""
+"""A look at a source above a column: what is new, how far a run reads, where it cuts."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from resources.watermarks.entry import Entry
 
 T = TypeVar("T")
 
-_OPEN: tuple[ValueType, ...] = ("whole", "number", "text")
+_UNBOUNDED_TYPES: tuple[ValueType, ...] = ("whole", "number", "text")
 """What a column holds whose highest value must be looked up: no clock bounds it."""
 
 _LOOK_SECONDS = 10.0
@@ -49,12 +49,12 @@ _LOOK_SECONDS = 10.0
 
 @dataclass(frozen=True)
 class ColumnLook:
-    """Looks at one source.
+    """Looks at one source of rows.
 
     Attributes:
-        dataflow: what the user declared.
-        above: its source, as rows above a watermark are read from it.
-        awaited: looks up what the last run has left to open transactions.
+        dataflow: the definition.
+        above: the source, as a reader of rows above a watermark.
+        awaited: returns the values that the last run left to open transactions.
     """
 
     dataflow: Dataflow
@@ -66,7 +66,7 @@ class ColumnLook:
         return self.dataflow.column
 
     def plan_replay(self, entry: Entry | None, now: datetime, request: Replay) -> Plan[ColumnSlice]:
-        """The chunk, if it holds rows; whoever died with it may have loaded it already."""
+        """Plan a chunk, if it holds rows and a run that died has not loaded it already."""
         state, number = state_of(ColumnState, self.dataflow, entry), entry.number if entry else 0
         empty_plan = Plan[ColumnSlice](self.dataflow.name, "column", number, now, "")
         if entry is not None and entry.why == "replay" and entry.number > request.since:
@@ -87,70 +87,76 @@ class ColumnLook:
         """Fix how far a run reads, and cut slices.
 
         Raises:
-            PlanError, NeedsDecision, SourceError: as :meth:`resources.kinds.column.planning.ColumnPlanning.plan`.
+            PlanError, NeedsDecision, SourceError: as
+                :meth:`resources.kinds.column.planning.ColumnPlanning.plan`.
         """
         definition, state = self._definition, state_of(ColumnState, self.dataflow, entry)
-        seen = self.above.observe(definition.columns, now)
-        self._check_source(entry, state, seen, now)
-        seen = self._completed(seen, state, fixes=True)
+        observed = self.above.observe(definition.columns, now)
+        self._check_source(entry, state, observed, now)
+        observed = self._with_highest_values(observed, state, fixes=True)
         transactions = OpenTransactions(self.dataflow, self.above, self.awaited)
-        seen, awaited = transactions.settled(seen, state)
+        observed, awaited = transactions.settle(observed, state)
         until = ColumnState.of(deserialise(entry.replace_until)) if entry and entry.replace_until else None
-        ranges = ranges_to_read(definition, state, seen, now, until)
-        self._refuse_nulls(seen.nulls, at_version(self.above, seen.version))
+        ranges = ranges_to_read(definition, state, observed, now, until)
+        self._refuse_nulls(observed.nulls, at_version(self.above, observed.version))
         due_plan = plan(
             definition,
             state,
             ranges,
-            seen,
+            observed,
             now,
             dataflow=self.dataflow.name,
             number=entry.number if entry else 0,
-            cuts=self._cuts(ranges, state, at_version(self.above, seen.version)),
+            cuts=self._cuts(ranges, state, at_version(self.above, observed.version)),
             parts=self._parts,
             replace_until=until,
         )
-        due_plan = replace(due_plan, snapshot=seen.snapshot, awaited=awaited)
+        due_plan = replace(due_plan, snapshot=observed.snapshot, awaited=awaited)
         # A slice that replaces what it reads is also loaded empty: its rows may be gone at the source.
         if any(deletes(slice_, self.dataflow.target) or self._has_rows(slice_) for slice_ in due_plan.slices):
             return due_plan
-        self._check_rows_are_there(entry, state, seen)
-        return plan_nothing(due_plan, definition, state, seen)
+        self._check_rows_exist(entry, state, observed)
+        return plan_nothing(due_plan, definition, state, observed)
 
     def _check_source(
-        self, entry: Entry | None, state: ColumnState, seen: SourceObservation, now: datetime
+        self, entry: Entry | None, state: ColumnState, observed: SourceObservation, now: datetime
     ) -> None:
-        """Raise NeedsDecision if the source is another one than was read, or its index tells that its rows end below what was read."""
+        """Raise NeedsDecision if the source was replaced, or its index ends below the rows read before."""
         if not self._watches(entry):
             return
         name, source = self.dataflow.name, self.dataflow.source.label
-        check_types(state, seen, name)
-        check_identity(name, source, entry.source if entry else None, seen.source, state)
-        ranges = ranges_to_read(self._definition, state, seen, now)
-        check_highest(name, source, ranges, seen, state)
+        check_types(state, observed, name)
+        check_identity(name, source, entry.source if entry else None, observed.source, state)
+        ranges = ranges_to_read(self._definition, state, observed, now)
+        check_highest(name, source, ranges, observed, state)
 
-    def _check_rows_are_there(self, entry: Entry | None, state: ColumnState, seen: SourceObservation) -> None:
-        """Raise NeedsDecision if a table of the lake has no row at the watermark or above it; of a database only an index tells that."""
-        if seen.version is None or self._definition.looks_back or not self._watches(entry):
+    def _check_rows_exist(self, entry: Entry | None, state: ColumnState, observed: SourceObservation) -> None:
+        """Raise NeedsDecision if a lake table has no row at or above the watermark.
+
+        A database would have to scan for that unless it has an index.
+        """
+        if observed.version is None or self._definition.looks_back or not self._watches(entry):
             return
         at_or_above_watermark = any_of(Between(name, mark.value, None) for name, mark in state.bounds.items())
-        if state.bounds and not at_version(self.above, seen.version).holds_any(at_or_above_watermark):
+        if state.bounds and not at_version(self.above, observed.version).holds_any(at_or_above_watermark):
             raise source_behind_error(self.dataflow.name, self.dataflow.source.label, state)
 
     def _watches(self, entry: Entry | None) -> bool:
-        """Whether rows were read from a source that tells itself from others, and no decision has been about it since."""
+        """Return whether the source has an identity on record, and must not be set back."""
         return entry is not None and entry.source is not None and self._definition.on_set_back == "stop"
 
     def contents(self) -> str:
-        """Return what tells the source as it is from what it was, if it says so without being read; else nothing."""
+        """Return a text that changes with the source's rows; "" if only a read shows changes."""
         return self.above.contents() if isinstance(self.above, TellsChanges) else ""
 
     def has_new_rows(self, entry: Entry | None, now: datetime) -> bool:
-        """Return whether rows lie above the stored values, or a rewind is still to replace some; what a look-back would read again does not count.
+        """Return whether rows lie above the stored values, or a rewind still has rows to replace.
+
+        Rows that only a look-back would read again do not count.
 
         Raises:
-            PlanError, SourceError, NeedsDecision: as :meth:`plan`.
-            SourceUnreachable: the look would scan for long, and was ended.
+            PlanError, SourceError, NeedsDecision: as :meth:`plan_due`.
+            SourceUnreachable: the look would have scanned for too long.
         """
         if entry is not None and entry.replace_until is not None:
             return True
@@ -161,89 +167,93 @@ class ColumnLook:
     def _finds_new_rows(self, entry: Entry | None, now: datetime) -> bool:
         definition = self._definition.model_copy(update={"backward": None, "boundary": "exclusive"})
         state = state_of(ColumnState, self.dataflow, entry)
-        seen = self.above.observe(definition.columns, now)
-        self._check_source(entry, state, seen, now)
-        seen = self._completed(seen, state)
-        ranges = ranges_to_read(definition, state, seen, now)
-        due_plan = plan(definition, state, ranges, seen, now, dataflow=self.dataflow.name, number=0)
+        observed = self.above.observe(definition.columns, now)
+        self._check_source(entry, state, observed, now)
+        observed = self._with_highest_values(observed, state)
+        ranges = ranges_to_read(definition, state, observed, now)
+        due_plan = plan(definition, state, ranges, observed, now, dataflow=self.dataflow.name, number=0)
         if any(self._has_rows(slice_) for slice_ in due_plan.slices):
             return True
-        self._check_rows_are_there(entry, state, seen)
+        self._check_rows_exist(entry, state, observed)
         return False
 
-    def in_one_look(self, ask: Callable[[ColumnLook], T], seconds: float | None = None) -> T:
-        """Return what ``ask`` finds out with the source as of one moment, over one connection if the source needs some."""
+    def in_one_look(self, query: Callable[[ColumnLook], T], seconds: float | None = None) -> T:
+        """Return the answer of ``query``, for which the source stays at one moment and on one connection."""
         if not isinstance(self.above, LooksOnce):
-            return ask(self)
-        return self.above.in_one_look(lambda above: ask(replace(self, above=above)), seconds)
+            return query(self)
+        return self.above.in_one_look(lambda above: query(replace(self, above=above)), seconds)
 
     @property
     def _parts(self) -> int:
-        """Parts of a full slice that are read at the same time."""
+        """The number of parts of a full slice that are read at the same time."""
         return 1 if isinstance(self.above, FetchesRows) else PARTS
 
-    def _completed(
-        self, seen: SourceObservation, state: ColumnState, *, fixes: bool = False
+    def _with_highest_values(
+        self, observed: SourceObservation, state: ColumnState, *, fixes: bool = False
     ) -> SourceObservation:
-        """The look, with the highest value above the stored one of each column that neither time nor an index bounds.
+        """Add the highest new value of each column that neither time nor an index bounds.
 
-        Of a source that fetches its rows only these tell it, once they are fetched.
+        A source that must fetch its rows shows these values only after the fetch.
 
         Args:
-            seen: the look.
-            state: what is read so far.
-            fixes: whether the bounds are stored. If a step of the user follows they become the watermark, and time alone must not bound
-                them: rows that reach the source later, with values below now, would lie below it.
+            observed: the look.
+            state: the loaded state.
+            fixes: whether the bounds are stored. If a step of the user follows, they become the watermark.
+                Time alone must not bound them then: rows that arrive later with values below now would lie
+                below the watermark.
         """
         if isinstance(self.above, FetchesRows):
-            seen = self._with_kinds(self.above, seen, state)
-            check_types(state, seen, self.dataflow.name)
-            return seen
-        check_types(state, seen, self.dataflow.name)
-        open_ = [
+            observed = self._with_data_types(self.above, observed, state)
+            check_types(state, observed, self.dataflow.name)
+            return observed
+        check_types(state, observed, self.dataflow.name)
+        unbounded = [
             name
             for name in self._definition.columns
-            if name not in seen.maxima
-            and (seen.kinds.get(name) in _OPEN or (fixes and self.dataflow.has_step and name in seen.kinds))
+            if name not in observed.maxima
+            and (
+                observed.kinds.get(name) in _UNBOUNDED_TYPES
+                or (fixes and self.dataflow.has_step and name in observed.kinds)
+            )
         ]
-        above = at_version(self.above, seen.version)
+        above = at_version(self.above, observed.version)
         highest = {
-            name: above.highest(name, rows_above(name, state, time_limit(self._definition, name, seen)))
-            for name in open_
+            name: above.highest(name, rows_above(name, state, time_limit(self._definition, name, observed)))
+            for name in unbounded
         }
-        return replace(seen, maxima={**seen.maxima, **highest})
+        return replace(observed, maxima={**observed.maxima, **highest})
 
-    def _with_kinds(
-        self, source: FetchesRows, seen: SourceObservation, state: ColumnState
+    def _with_data_types(
+        self, source: FetchesRows, observed: SourceObservation, state: ColumnState
     ) -> SourceObservation:
-        """The look, with what each column holds that no declared schema tells: as its stored value, or else as some rows have it."""
-        columns = [name for name in self._definition.columns if name not in seen.kinds]
+        """Add the data type of columns without a declared one: their stored value's, or that of some rows."""
+        columns = [name for name in self._definition.columns if name not in observed.kinds]
         stored = {name: value_type_of(state.bounds[name].value) for name in columns if name in state.bounds}
         rest = [name for name in columns if stored.get(name) is None]
         rows = source.look_at(rest) if rest else {}
-        kinds: dict[str, ValueType] = {**seen.kinds}
+        kinds: dict[str, ValueType] = {**observed.kinds}
         for name in columns:
             if (kind := stored.get(name) or rows.get(name)) is not None:
                 kinds[name] = kind
         # Without any value nothing tells what a column holds, and nothing is read.
         empty = [name for name in rest if name in rows and rows[name] is None]
         return replace(
-            seen,
+            observed,
             kinds={**kinds, **dict.fromkeys(empty, "text")},
-            maxima={**seen.maxima, **dict.fromkeys(empty)},
+            maxima={**observed.maxima, **dict.fromkeys(empty)},
         )
 
-    def with_kinds(self, seen: SourceObservation) -> Mapping[str, ValueType]:
-        """Return what each column holds, as the source tells it; of one that fetches its rows as some of them have it."""
+    def data_types(self, observed: SourceObservation) -> Mapping[str, ValueType]:
+        """Return the data type of each column; for a source that fetches its rows, as some rows show it."""
         above = self.above
         return (
-            self._with_kinds(above, seen, ColumnState()).kinds
+            self._with_data_types(above, observed, ColumnState()).kinds
             if isinstance(above, FetchesRows)
-            else seen.kinds
+            else observed.kinds
         )
 
     def _cuts(self, ranges: Sequence[ColumnRange], state: ColumnState, above: ReadsAbove) -> Sequence[Any]:
-        """Where parts end: all of what a look-back reads again, and as many above the watermark as a run may read."""
+        """Return the values at which parts end, for the look-back and for the new rows of one run."""
         if len(ranges) != 1 or ranges[0].is_empty or not isinstance(above, TellsCuts):
             return ()
         (range_,) = ranges
@@ -263,13 +273,14 @@ class ColumnLook:
         return [*again, *above.cuts(rest, rows, most)]
 
     def _has_rows(self, slice_: ColumnSlice) -> bool:
-        """Whether the source has a row that makes a slice worth reading."""
-        return at_version(self.above, slice_.version).holds_any(self._sought(slice_))
+        """Return whether the source has a row that makes a slice worth reading."""
+        return at_version(self.above, slice_.version).holds_any(self._rows_worth_reading(slice_))
 
-    def _sought(self, slice_: ColumnSlice) -> Predicate:
-        """The rows that make a slice worth reading: with a value, if NULL is not read by every run.
+    def _rows_worth_reading(self, slice_: ColumnSlice) -> Predicate:
+        """Return the predicate of the rows that make a slice worth reading.
 
-        How far a column goes that only fetched rows tell is not known yet.
+        Rows without a value count only if every run reads NULL. How far a column goes that only fetched
+        rows show is not known yet.
         """
         sought = slice_ if self._definition.nulls == "read" else replace(slice_, reads_nulls=False)
         return sought.rows_to_fetch if isinstance(self.above, FetchesRows) else sought.rows
@@ -285,13 +296,16 @@ class ColumnLook:
 
 
 def deletes(slice_: ColumnSlice, target: Target) -> bool:
-    """Return whether a slice deletes rows of the table: those that it replaces, or those that it reads again by the definition."""
+    """Return whether a slice deletes rows of the table that it replaces or reads again."""
     # before any column has a stored value nothing that a slice reads is in the table
     return slice_.replaces or (target.replace_by_watermark and replaced_rows(slice_.ranges) is not None)
 
 
 def rows_above(column: str, state: ColumnState, limit: ReadBound | None) -> Predicate:
-    """The rows above the stored value of a column, or at it if it was not read itself, and up to a limit; without either all rows."""
+    """Return the rows above a column's stored value and up to a limit; all rows without either.
+
+    If the stored value itself was not read, its rows are included.
+    """
     mark = state.bounds.get(column)
     lower, upper = mark.value if mark else None, limit.value if limit else None
     begins_at = mark is not None and not mark.inclusive

@@ -1,4 +1,7 @@
-"""Wait for transactions of a database that may still write below the highest values that a look has seen (docs/reference/columns.md)."""
+"""Waiting for open transactions that may still write below the highest values.
+
+See docs/reference/columns.md.
+"""
 
 from __future__ import annotations
 
@@ -33,12 +36,12 @@ _ANNOUNCED = 0.1
 
 @dataclass(frozen=True)
 class OpenTransactions:
-    """Those of one source.
+    """The open transactions of one source.
 
     Attributes:
-        dataflow: what the user declared.
-        above: its source, as rows above a watermark are read from it.
-        awaited: looks up what the last run has left to open transactions.
+        dataflow: the definition.
+        above: the source, as a reader of rows above a watermark.
+        awaited: returns the values that the last run left to open transactions.
     """
 
     dataflow: Dataflow
@@ -49,42 +52,46 @@ class OpenTransactions:
     def _definition(self) -> ColumnWatermark:
         return self.dataflow.column
 
-    def settled(
-        self, seen: SourceObservation, state: ColumnState
+    def settle(
+        self, observed: SourceObservation, state: ColumnState
     ) -> tuple[SourceObservation, AwaitedTransactions | None]:
-        """Return the look, with each column bounded by what no open transaction can still write, and what the next run may read once some have ended.
+        """Bound each column below what open transactions can still write; return what the next run may read.
 
-        Transactions are looked up after the highest values: whoever has taken a lower number since has a lock. A short wait lets most end.
+        The second value says what the next run may read once some of them have ended. Transactions are
+        looked up after the highest values: one that took a lower number since then holds a lock. A short
+        wait lets most of them end.
 
         Raises:
-            PlanError: the source does not tell its transactions, and the definition wants it.
+            PlanError: the source does not report its transactions, and the definition requires it.
         """
         definition = self._definition
         if not definition.waits_for_transactions or not isinstance(self.above, TellsWriters):
-            return seen, None
-        if not self._new_bounds(seen, state) and definition.settle is None:
-            return seen, None
-        if any(seen.kinds.get(name) in TIMES and _is_fresh(seen, name) for name in definition.columns):
+            return observed, None
+        if not self._new_bounds(observed, state) and definition.settle is None:
+            return observed, None
+        if any(
+            observed.kinds.get(name) in TIMES and _is_fresh(observed, name) for name in definition.columns
+        ):
             time.sleep(_ANNOUNCED)
         first = self.above.writers(definition.columns)
         if isinstance(first, TransactionsUnknown):
-            return self._untold(seen, first), None
-        seen = bound_by_oldest(seen, first)
-        waits = {name: first.oldest_words for name in definition.columns if has_waiting_times(seen, name)}
-        seen = replace(seen, waits=waits)
-        limits = self._new_bounds(seen, state)
+            return self._warn_of_unknown(observed, first), None
+        observed = bound_by_oldest(observed, first)
+        waits = {name: first.oldest_words for name in definition.columns if has_waiting_times(observed, name)}
+        observed = replace(observed, waits=waits)
+        limits = self._new_bounds(observed, state)
         later, deadline = first, time.monotonic() + _PATIENCE
-        while any(later.still_open(first, seen.kinds.get(name)) for name in limits):
+        while any(later.still_open(first, observed.kinds.get(name)) for name in limits):
             if time.monotonic() > deadline:
                 break
             time.sleep(_PAUSE)
             again = self.above.writers(definition.columns)
             later = again if isinstance(again, WritingTransactions) else later
-        return bound_by_open_transactions(seen, limits, state, (first, later), self.awaited())
+        return bound_by_open_transactions(observed, limits, state, (first, later), self.awaited())
 
-    def _new_bounds(self, seen: SourceObservation, state: ColumnState) -> Mapping[str, ReadBound]:
-        """How far each column would be read that may have new values."""
-        limits = {name: upper_bound(self._definition, name, seen) for name in self._definition.columns}
+    def _new_bounds(self, observed: SourceObservation, state: ColumnState) -> Mapping[str, ReadBound]:
+        """Return the bounds of the columns that may have new values."""
+        limits = {name: upper_bound(self._definition, name, observed) for name in self._definition.columns}
         return {
             name: limit
             for name, limit in limits.items()
@@ -92,8 +99,8 @@ class OpenTransactions:
             and not ((stored := state.bounds.get(name)) is not None and stored.covers(limit))
         }
 
-    def _untold(self, seen: SourceObservation, untold: TransactionsUnknown) -> SourceObservation:
-        """The look, with a warning that rows may come late; none of a database that never tells."""
+    def _warn_of_unknown(self, observed: SourceObservation, untold: TransactionsUnknown) -> SourceObservation:
+        """Warn that rows may come late; not for a database that never reports transactions."""
         remedy = "let rows settle by time (`settle: PT5M`), or look back (`backward: {by: 1000}` of numbers, `{hours: 1}` of times) with merge_keys"
         why = f"{self.dataflow.source.label} does not tell its open transactions: {untold.why}"
         if self._definition.settle == TRANSACTIONS:
@@ -101,16 +108,19 @@ class OpenTransactions:
                 f"dataflow {self.dataflow.name}: watermark.settle: expected a source that tells its open transactions, found that {why}. Instead {remedy}"
             )
         if untold.always:
-            return seen
+            return observed
         warning = f"rows that are committed late may be missed: {why}. {remedy[0].upper()}{remedy[1:]}"
-        return replace(seen, warnings=(*seen.warnings, warning))
+        return replace(observed, warnings=(*observed.warnings, warning))
 
 
-def _is_fresh(seen: SourceObservation, column: str) -> bool:
-    """Whether the highest time is so young that a transaction may have begun before it and not be announced yet; unknown ones may be."""
-    highest = seen.maxima.get(column)
-    if column in seen.maxima and not isinstance(highest, datetime):
+def _is_fresh(observed: SourceObservation, column: str) -> bool:
+    """Return whether the highest time is so recent that an earlier transaction may not be visible yet.
+
+    An unknown time counts as recent.
+    """
+    highest = observed.maxima.get(column)
+    if column in observed.maxima and not isinstance(highest, datetime):
         return False
     if not isinstance(highest, datetime) or highest.tzinfo is None:
         return True
-    return seen.now - highest < timedelta(seconds=1)
+    return observed.now - highest < timedelta(seconds=1)

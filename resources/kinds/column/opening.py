@@ -31,7 +31,7 @@ def open_column(
     dataflow: Dataflow,
     staging: Staging | None = None,
 ) -> Kind[ColumnSlice]:
-    """Return the kind; raise ConfigurationError if the dataflow is of another kind, or its source has no order."""
+    """Return the kind; raise ConfigurationError for another kind, or a source without order."""
     rows, look = _opened(stores, dataflow, staging)
     return Kind(
         ColumnPlanning(dataflow, look),
@@ -43,12 +43,12 @@ def open_column(
 
 
 def column_look(stores: Stores, dataflow: Dataflow) -> ColumnLook:
-    """Return what looks at the source, for who reads no rows."""
+    """Return the look at the source, for callers that read no rows."""
     return _opened(stores, dataflow, None)[1]
 
 
 def _opened(stores: Stores, dataflow: Dataflow, staging: Staging | None) -> tuple[PinsRows, ColumnLook]:
-    """The source, as its rows are pinned and as they are looked at."""
+    """Return the source, as its columns are pinned, and the look at it."""
     if not isinstance(dataflow.watermark, ColumnWatermark):
         raise ConfigurationError(
             f"dataflow {dataflow.name}: expected a watermark of type column, found {dataflow.kind}"
@@ -63,7 +63,7 @@ def _opened(stores: Stores, dataflow: Dataflow, staging: Staging | None) -> tupl
 
 
 def column_rules(stores: Stores, dataflow: Dataflow) -> ColumnRules:
-    """Return what decisions go by."""
+    """Return the rules for decisions."""
     return ColumnRules(dataflow, stores.table(dataflow), lambda: stores.log.history(dataflow.name))
 
 
@@ -74,7 +74,9 @@ def _file_rows(stores: Stores, dataflow: Dataflow, source: FileSource) -> FileRo
         entry = log.newest(dataflow.name)
         return log.get_schema(entry.pinned) if entry and entry.pinned else None
 
-    def seen() -> SourceSnapshot | None:
+    def last_source_look() -> SourceSnapshot | None:
         return last_look(log, dataflow.name, log.newest(dataflow.name))
 
-    return FileRows(dataflow, source, cache(lambda: stores.engine(dataflow).session()), pinned, seen)
+    return FileRows(
+        dataflow, source, cache(lambda: stores.engine(dataflow).session()), pinned, last_source_look
+    )

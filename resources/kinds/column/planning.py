@@ -1,4 +1,4 @@
-"""What is due of rows above columns: up to which bounds a run reads (docs/reference/columns.md)."""
+"""Planning of rows above columns: the bounds up to which a run reads (docs/reference/columns.md)."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from resources.watermarks.entry import Entry
 
 @dataclass(frozen=True)
 class ColumnPlanning(Planning[ColumnSlice]):
-    """Rows above the values that were read.
+    """Plans of rows above the values that were read.
 
     Attributes:
-        dataflow: what the user declared.
-        look: at its source.
+        dataflow: the definition.
+        look: the look at its source.
     """
 
     replans_after_load: ClassVar[bool] = False
@@ -41,8 +41,8 @@ class ColumnPlanning(Planning[ColumnSlice]):
         """Look at the source, fix the bounds, and cut slices.
 
         Raises:
-            ConfigurationError: something else than what is due is asked for.
-            PlanError: a column cannot have a watermark, or has NULLs and must not.
+            ConfigurationError: the request is not for due work.
+            PlanError: a column cannot have a watermark, or has NULLs that are forbidden.
             NeedsDecision: code ``source_replaced`` or ``source_behind``: the source was set back.
             SourceError: the source refuses, or does not answer.
         """
@@ -63,7 +63,10 @@ class ColumnPlanning(Planning[ColumnSlice]):
 
     @override
     def modified(self, slice_: ColumnSlice, before: Watermark, now: datetime) -> int | None:
-        """The upper bound, of columns that hold a time; what is read again tells nothing of how far the source is loaded."""
+        """Return the upper bound of columns with times; None for what is read again.
+
+        Rows that are read again say nothing about how far the source is loaded.
+        """
         if not slice_.saves:
             return None
         times = [_milliseconds(range_.upper, self.dataflow) for range_ in slice_.ranges]

@@ -1,4 +1,7 @@
-"""The rows of exactly the bounds of a slice, with the columns that the source tells (docs/reference/columns.md)."""
+"""Reading of the rows between a slice's bounds, with the source's columns.
+
+See docs/reference/columns.md.
+"""
 
 from __future__ import annotations
 
@@ -25,12 +28,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ColumnReading(Reading[ColumnSlice], contract.ReportsMissingColumns[ColumnSlice]):
-    """Reads rows above a watermark.
+    """Reader of rows above a watermark.
 
     Attributes:
-        dataflow: what the user declared.
-        rows: its source.
-        above: the same source, as rows above a watermark are read from it.
+        dataflow: the definition.
+        rows: the source.
+        above: the same source, as a reader of rows above a watermark.
     """
 
     same_query_for_all_slices: ClassVar[bool] = False
@@ -42,32 +45,34 @@ class ColumnReading(Reading[ColumnSlice], contract.ReportsMissingColumns[ColumnS
 
     @property
     def warnings(self) -> Sequence[str]:
-        """What the source has to say; the plan says the rest."""
+        """The source's warnings; the plan has the others."""
         return self.rows.remarks if isinstance(self.rows, HasRemarks) else ()
 
     @override
     def pin(self, spark: SparkSession, pending: Sequence[ColumnSlice]) -> str | None:
-        """What the source says of its columns."""
+        """Return the source's columns."""
         return self.rows.pin(spark)
 
     def check_schema(self, spark: SparkSession, pinned: str) -> None:
-        """Compare the source's columns with what was pinned."""
+        """Compare the source's columns with the pinned ones."""
         self.rows.check_schema(spark, pinned, self.dataflow.name)
 
     @override
     def fix(self, slice_: ColumnSlice, base: SliceBase) -> ColumnSlice:
-        """The bounds are fixed with the plan, and so is the version; but for columns of which only the fetched rows tell how far they go.
+        """Return the slice with bounds for columns whose highest values only the fetched rows show.
+
+        The plan has fixed all other bounds, and the version.
 
         Raises:
-            SourceError: the source refuses, or does not answer; or no row has a value any more, so that no state would tell that those
-                without one were read.
+            SourceError: the source refuses, or does not answer; or no row has a value any more, so that no
+                state would record that rows without a value were read.
         """
-        open_ = [
+        unbounded = [
             range_.column for range_ in slice_.ranges if range_.upper is None or self._saves_bound_of(slice_)
         ]
-        if not open_ or not isinstance(self.above, FetchesRows):
+        if not unbounded or not isinstance(self.above, FetchesRows):
             return slice_
-        highest = self.above.fetched_up_to(slice_.rows_to_fetch, open_)
+        highest = self.above.fetched_up_to(slice_.rows_to_fetch, unbounded)
         before = ColumnState.of(slice_.before)
         fixed = tuple(
             _up_to(range_, highest[range_.column], before.bounds.get(range_.column))
@@ -83,12 +88,15 @@ class ColumnReading(Reading[ColumnSlice], contract.ReportsMissingColumns[ColumnS
         return replace(slice_, ranges=fixed)
 
     def _saves_bound_of(self, slice_: ColumnSlice) -> bool:
-        """Whether the bounds of a slice become the watermark only because a step of the user follows: not those that the source was told."""
+        """Return whether a slice's bounds become the watermark only because a step of the user follows."""
         is_due = slice_.why == "run" and not slice_.replaces
         return is_due and self.dataflow.has_step and not self.dataflow.source.incremental_support.saves_bound
 
     def read(self, spark: SparkSession, slice_: ColumnSlice | None, pinned: str) -> DataFrame:
-        """The rows between the bounds, in parts of about the same size; of those that replace others, with all that are deleted."""
+        """Return the rows between the bounds, in parts of similar size.
+
+        A replacing slice reads all rows that it deletes.
+        """
         parts = _parts(slice_) if slice_ is not None else ()
         return at_version(self.above, slice_.version if slice_ else None).read_rows(spark, parts, pinned)
 
@@ -96,12 +104,12 @@ class ColumnReading(Reading[ColumnSlice], contract.ReportsMissingColumns[ColumnS
     def missing_columns(
         self, spark: SparkSession, slice_: ColumnSlice, pinned: str
     ) -> Sequence[LackingColumn]:
-        """Return what the source tells of the rows that were read last."""
+        """Return the pinned columns that the rows read last lacked."""
         return self.rows.lacking(spark, pinned) if isinstance(self.rows, TellsLacking) else ()
 
 
 def _parts(slice_: ColumnSlice) -> Sequence[Predicate]:
-    """The rows of a slice, cut where the plan says; those without a value go with the first part."""
+    """Return the rows of a slice, cut as planned; rows without a value belong to the first part."""
     if not slice_.cuts:
         return (slice_.rows,)
     (range_,) = slice_.ranges
@@ -110,7 +118,10 @@ def _parts(slice_: ColumnSlice) -> Sequence[Predicate]:
 
 
 def _up_to(range_: ColumnRange, highest: Any, stored: ReadBound | None) -> ColumnRange:
-    """The range up to the highest value that was fetched; of one that has a bound the lower of both, and never below what is stored."""
+    """Return the range up to the highest fetched value, at most its bound.
+
+    It never ends below the stored value.
+    """
     if range_.upper is None:
         return range_.up_to(highest)
     reached = ReadBound(highest) if highest is not None else stored

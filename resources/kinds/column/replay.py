@@ -1,4 +1,7 @@
-"""Replays of rows above columns: chunks of the calendar, or of a step; a promote swaps rows of the range (docs/reference/replay.md)."""
+"""Replays of rows above columns, in chunks of the calendar or of a step (docs/reference/replay.md).
+
+A promote swaps rows of the range.
+"""
 
 from __future__ import annotations
 
@@ -40,48 +43,48 @@ _MOVES: frozenset[Why] = frozenset({"set", "adopt", "import"})
 
 @dataclass(frozen=True)
 class ColumnReplay(ReplayKind):
-    """Chunks of a range of a column."""
+    """A replay of a column's range, in chunks."""
 
     @property
     def column(self) -> str:
-        """The one that is asked for, or the first watermark column."""
+        """The requested column, or the first watermark column."""
         return chunk_column(self.options.column, self.dataflow.column.columns)
 
     def check(self) -> None:
-        """Cut the range."""
+        """Check the range by cutting it."""
         self._requested_chunks()
 
     def range(self) -> str:
-        """Bounds are values of the column, whose type the source tells."""
+        """Return the bounds as values of the column's type, which the source knows."""
         planned, look = self._requested_chunks(), column_look(self.platform, self.dataflow)
-        kinds = look.with_kinds(look.above.observe(self.dataflow.column.columns, self.now))
+        kinds = look.data_types(look.above.observe(self.dataflow.column.columns, self.now))
         with name_dataflow_in_errors(self.dataflow):
             fitted = fitted_chunks(planned, kinds.get(self.column))
         return serialise({"lower": fitted[0].lower, "upper": fitted[-1].upper})
 
     def cut(self, range_: str | None = None) -> Cut:
-        """Cut at the calendar's boundaries, or at those of a step; the type of bounds that are not typed yet is that of the watermark."""
-        live = _state(self.newest)
+        """Cut at the calendar's boundaries, or by a step; untyped bounds get the type of the watermark."""
+        live_state = _state(self.newest)
         if range_ is not None:
             bounds = deserialise(range_)
             planned = chunks(self.column, bounds["lower"], bounds["upper"], self.options.interval)
         else:
-            planned, mark = self._requested_chunks(), live.bounds.get(self.column)
+            planned, mark = self._requested_chunks(), live_state.bounds.get(self.column)
             with name_dataflow_in_errors(self.dataflow):
                 planned = fitted_chunks(planned, value_type_of(mark.value)) if mark else planned
-        cut = tuple(ReplayChunk.of(chunk.lower, chunk.upper) for chunk in planned)
-        state = ColumnState.of({}) if self.options.is_isolated else live
-        slices = [self._slices(chunk, state) for chunk in cut]
+        replay_chunks = tuple(ReplayChunk.of(chunk.lower, chunk.upper) for chunk in planned)
+        state = ColumnState.of({}) if self.options.is_isolated else live_state
+        slices = [self._slices(chunk, state) for chunk in replay_chunks]
         above = [
             Skip(chunk.words, "lies above the watermark, and is left to the next run")
-            for chunk, parts in zip(cut, slices, strict=True)
+            for chunk, parts in zip(replay_chunks, slices, strict=True)
             if not parts
         ]
-        return Cut(cut, slices, above)
+        return Cut(replay_chunks, slices, above)
 
     @override
     def slices(self, dataflow: Dataflow, chunk: ReplayChunk) -> Sequence[ColumnSlice]:
-        """One, of which the source need not be asked."""
+        """Return the chunk's slice, without asking the source."""
         return self._slices(chunk, ColumnState.of({}))
 
     def _slices(self, chunk: ReplayChunk, state: ColumnState) -> Sequence[ColumnSlice]:
@@ -90,7 +93,10 @@ class ColumnReplay(ReplayKind):
         return () if slice_ is None else (slice_,)
 
     def request(self, chunk: ReplayChunk, since: int = 0, table: Table | None = None) -> Replay:
-        """Its rows; without rows it is loaded, too, if rows of the table are to go."""
+        """Return the request for the chunk's rows.
+
+        An empty chunk is loaded, too, if the table has rows to delete.
+        """
         options, isolated = self.options, self.options.is_isolated
         request = Replay(
             self._chunk(chunk),
@@ -109,11 +115,11 @@ class ColumnReplay(ReplayKind):
         )
 
     def kind_of(self, dataflow: Dataflow) -> Kind[ColumnSlice]:
-        """Rows above its columns."""
+        """Return the column kind."""
         return open_column(self.platform, dataflow)
 
     def done(self, cut: Cut, under_way: ReplayInPlace | None) -> Collection[ReplayChunk]:
-        """All but the last chunks: those above the watermark that is saved, or above the last one with an entry."""
+        """Return the chunks below the saved watermark, or up to the last one with an entry."""
         if self.options.save_watermark:
             reached = {name: mark.value for name, mark in _state(self.newest).bounds.items()}
         else:
@@ -123,7 +129,7 @@ class ColumnReplay(ReplayKind):
         return {*cut.chunks[: len(cut.chunks) - len(remaining_chunks)]}
 
     def _highest(self, under_way: ReplayInPlace) -> Any:
-        """The upper bound of the last chunk that has an entry; None if none has."""
+        """Return the highest upper bound of a chunk with an entry; None if there is none."""
         highest = None
         for entry in entries_of(self.platform.log, under_way):
             upper = deserialise(entry.upper)[self.column] if entry.upper else None
@@ -132,23 +138,23 @@ class ColumnReplay(ReplayKind):
         return highest
 
     def passed_over(self, remaining: Sequence[ReplayChunk]) -> Sequence[str] | None:
-        """Those between the watermark and the first chunk, and those that come later, if the watermark is saved."""
+        """Return the rows between watermark and first chunk, and later ones, that a saved watermark skips."""
         if not self.options.save_watermark or not remaining:
             return None
-        remarks, mark = [], _state(self.newest).bounds.get(self.column)
+        sentences, mark = [], _state(self.newest).bounds.get(self.column)
         (lower, _), (_, upper) = remaining[0].bounds, remaining[-1].bounds
         if mark is not None and compare_values(mark.value, lower) < 0:
-            remarks.append(
+            sentences.append(
                 f"rows between the watermark before and the start of chunk {remaining[0].words} are passed over: no run reads them"
             )
         if isinstance(upper, datetime) and upper.tzinfo is not None and upper > self.now:
-            remarks.append(
+            sentences.append(
                 f"chunk {remaining[-1].words} ends after now: rows of {self.column} that come later below its end are read by no run, if it is saved"
             )
-        return remarks
+        return sentences
 
     def swap(self, isolated: IsolatedReplay, entry: Entry | None, since: Sequence[Entry]) -> Swap:
-        """The rows of the range, but for what the live flow has loaded since and what it will load."""
+        """Swap the rows of the range, except what live runs have loaded since or will load."""
         dataflow, live_state = self.dataflow, _state(entry)
         leaves_above = adds_above(dataflow.target, dataflow.column.columns, live_state)
         if not live_state.bounds and leaves_above:
@@ -163,9 +169,9 @@ class ColumnReplay(ReplayKind):
             )
             for again in loaded_again(loaded, range_, columns, state_at_start):
                 raise range_loaded_again(isolated, f"entry {again.number}")
-        moved = [past for past in since if past.why in _MOVES]
-        if moved and not lies_below(range_, columns, state_at_start):
-            raise watermark_moved(isolated, moved[0])
+        moving_entries = [past for past in since if past.why in _MOVES]
+        if moving_entries and not lies_below(range_, columns, state_at_start):
+            raise watermark_moved(isolated, moving_entries[0])
         if swaps_nothing(range_, columns, state_at_start, live_state, leaves_above=leaves_above):
             if not loads:
                 raise never_loaded(isolated)
@@ -188,14 +194,14 @@ class ColumnReplay(ReplayKind):
             f"rows with {isolated.words}",
             ()
             if lies_below(range_, columns, state_at_start)
-            else (_staying(state_at_start, leaves_above=leaves_above),),
+            else (_describe_staying(state_at_start, leaves_above=leaves_above),),
         )
 
     def _requested_chunks(self) -> tuple[Chunk, ...]:
-        """The chunks as they were asked for, with bounds typed by their text.
+        """Return the requested chunks, with bounds typed by their text.
 
         Raises:
-            ConfigurationError: as of :func:`partitions.replay.chunks.chunks`, or there is no such column.
+            ConfigurationError: as :func:`partitions.replay.chunks.chunks`, or the column does not exist.
         """
         with name_dataflow_in_errors(self.dataflow):
             return chunks(self.column, self.options.start, self.options.end, self.options.interval)
@@ -204,12 +210,12 @@ class ColumnReplay(ReplayKind):
         return Chunk(self.column, *chunk.bounds)
 
 
-def _staying(state_at_start: ColumnState, *, leaves_above: bool) -> str:
-    """What of a range does not come that reaches above the state when the replay began."""
-    stood = ", ".join(f"{name} = {format_bound(mark.value)}" for name, mark in state_at_start.bounds.items())
-    above = f"above {stood}, where the watermark stood when the replay began," if stood else "of the range"
-    also = ", or are left to its next run" if leaves_above else ""
-    return f"rows {above} stay as they are if the live flow has loaded them since{also}"
+def _describe_staying(state_at_start: ColumnState, *, leaves_above: bool) -> str:
+    """Describe the rows of a range that stay because they lie above the state when the replay began."""
+    values = ", ".join(f"{name} = {format_bound(mark.value)}" for name, mark in state_at_start.bounds.items())
+    above = f"above {values}, where the watermark stood when the replay began," if values else "of the range"
+    or_left = ", or are left to its next run" if leaves_above else ""
+    return f"rows {above} stay as they are if the live flow has loaded them since{or_left}"
 
 
 def _state(entry: Entry | None) -> ColumnState:

@@ -1,4 +1,4 @@
-"""Slices above columns as the log keeps them: bounds, and where the read is cut."""
+"""Slices above columns as the log stores them: bounds, and where the read is cut."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from resources.watermarks.lists import ListKind, StoredList
 
 
 class StoredColumnSlices(StoredSlices[ColumnSlice]):
-    """Lists of ranges."""
+    """Conversion of slices to lists of ranges."""
 
     @property
     def list_kind(self) -> ListKind:
-        """Ranges of columns."""
+        """The list of column ranges."""
         return COLUMN_RANGES
 
     def to_rows(self, slice_: ColumnSlice) -> StoredList:
-        """Bounds, and where the read is cut."""
+        """Return the bounds, and where the read is cut."""
         rows = [
             [
                 range_.column,
@@ -38,7 +38,7 @@ class StoredColumnSlices(StoredSlices[ColumnSlice]):
         return StoredList(COLUMN_RANGES, rows, head)
 
     def from_rows(self, intent: Intent, stored: StoredList) -> ColumnSlice:
-        """The same bounds, read from the same version."""
+        """Return the slice with the same bounds and version."""
         ranges = []
         for column, text, lower_inclusive, upper_inclusive in stored.rows:
             values = deserialise(text)

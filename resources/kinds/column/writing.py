@@ -1,4 +1,4 @@
-"""What the commit of a slice above columns does: which rows of the table go, and what state its rows tell (docs/reference/columns.md)."""
+"""What the commit of a slice above columns does: rows deleted, and the state after it."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class ColumnWriting(Writing[ColumnSlice], WatchesRows[ColumnSlice], SavesHighest
     """Loads of rows above a watermark.
 
     Attributes:
-        dataflow: which says how its target is loaded.
+        dataflow: the definition, which says how its target is loaded.
     """
 
     dataflow: Dataflow
@@ -52,7 +52,10 @@ class ColumnWriting(Writing[ColumnSlice], WatchesRows[ColumnSlice], SavesHighest
 
     @override
     def load(self, slice_: ColumnSlice, rows: DataFrame) -> Load:
-        """As the target says; exactly what was read goes after a rewind that replaces, or if the target replaces by watermark."""
+        """Return the target's load; it deletes the slice's range after a rewind with ``--replace``.
+
+        A target with ``replace_by_watermark`` does so, too.
+        """
         order = tuple(OrderByColumn(name) for name in self._definition.columns)
         again = slice_.why == "replay"  # what runs have loaded since is later
         load = load_for_target(
@@ -61,13 +64,13 @@ class ColumnWriting(Writing[ColumnSlice], WatchesRows[ColumnSlice], SavesHighest
         return replace(load, later=later_rows(slice_)) if again and isinstance(load, ReplaceKeys) else load
 
     def _replaced(self, slice_: ColumnSlice) -> Predicate:
-        """The rows that the slice deletes, whatever their keys."""
+        """Return the rows that the slice deletes, whatever their keys."""
         if not deletes(slice_, self.dataflow.target):
             return NOTHING
         return slice_.rows if slice_.replaces else slice_.rows_with_value
 
     def check_rows(self, rows: DataFrame) -> None:
-        """Rows must still have the watermark's columns after the user's step.
+        """Raise if the rows lack a watermark column after the user's step.
 
         Raises:
             ConfigurationError: code ``query``.
@@ -85,13 +88,13 @@ class ColumnWriting(Writing[ColumnSlice], WatchesRows[ColumnSlice], SavesHighest
 
     @override
     def observe(self, rows: DataFrame, slice_: ColumnSlice) -> tuple[DataFrame, StatsReader]:
-        """The highest value of each column, and how many rows have none."""
+        """Observe the highest value of each column, and the number of rows without any."""
         return _observe_highest(rows, self._definition.columns)
 
     def state_after(self, intent: Intent, stats: WriteStats, table: Table) -> str:
-        """The highest value that was written, and never more than the bound; behind a step of the user's, the bound. So of a chunk.
+        """Return the highest written value, at most the bound; the bound itself for a chunk or after a step.
 
-        Of a write that nobody saw the table tells it.
+        If nobody observed the write, the table shows the value.
         """
         if (
             self.dataflow.source.incremental_support.saves_bound
@@ -103,7 +106,7 @@ class ColumnWriting(Writing[ColumnSlice], WatchesRows[ColumnSlice], SavesHighest
 
 
 def _observe_highest(rows: DataFrame, columns: Sequence[str]) -> tuple[DataFrame, StatsReader]:
-    """Return the rows, observed, and what reads afterwards the highest value of each column, and how many rows have none."""
+    """Return the observed rows, and a reader of the highest values and the number of rows without any."""
     from pyspark.sql import Observation
     from pyspark.sql import functions as F
 
@@ -127,12 +130,13 @@ def _observe_highest(rows: DataFrame, columns: Sequence[str]) -> tuple[DataFrame
 
 
 def _state_written(intent: Intent, stats: WriteStats, table: Table, *, reads_nulls: bool) -> str:
-    """Return the highest value that was written, and never more than the bound; of a write that nobody saw the table tells it.
+    """Return the state of the highest written values, at most the bound.
 
     Args:
-        intent: of the write.
-        stats: as observed; empty if nobody saw it.
-        table: that was written.
+        intent: the write's intent.
+        stats: the observed statistics; empty if nobody observed the write, in which case the table shows
+            them.
+        table: the table.
         reads_nulls: whether each run reads the rows without a value; else they are read once.
     """
     stats = stats or _written_times(intent, table)
@@ -149,7 +153,10 @@ def _state_written(intent: Intent, stats: WriteStats, table: Table, *, reads_nul
 
 
 def _written_times(intent: Intent, table: Table) -> WriteStats:
-    """What a table tells of a write: the highest times in its range; nothing if there are none. Other bounds were looked up before the read."""
+    """Return the highest times of a write's range in the table; nothing if there are none.
+
+    Bounds of other types were looked up before the read.
+    """
     before, after = (ColumnState.of(deserialise(text)) for text in (intent.before, intent.watermark))
     highest_times: dict[str, Sequence[Any]] = {}
     for name, bound in after.bounds.items():

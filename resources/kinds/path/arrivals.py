@@ -1,6 +1,7 @@
-"""How many files came on which day: a note beside the log, which the entries since the last look are added to.
+"""The number of files that arrived on each day, kept in a note beside the log.
 
-So a picture of months costs one read and one write a run. It is a chore and no truth: if the note is lost, the newest entries begin it again.
+Each run adds the entries since the last one, so a chart of months costs one read and one write. Nothing
+depends on the note: if it is lost, the newest entries start it again.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ _ENTRIES = 200
 """Entries that are read for a note that is not there, or far behind."""
 
 
-class Arrived(NamedTuple):
-    """Files of a day.
+class DayArrivals(NamedTuple):
+    """The files of one day.
 
     Attributes:
-        files: loaded in their order.
+        files: loaded in order.
         late: loaded below the watermark.
         quarantined: put in quarantine.
     """
@@ -33,44 +34,44 @@ class Arrived(NamedTuple):
     late: int = 0
     quarantined: int = 0
 
-    def plus(self, entry: Entry) -> Arrived:
-        """Return the sum with those of an entry."""
+    def plus(self, entry: Entry) -> DayArrivals:
+        """Return the sum with an entry's files."""
         late = entry.files if entry.why == "late" else 0
-        return Arrived(
+        return DayArrivals(
             self.files + entry.files - late, self.late + late, self.quarantined + entry.quarantined
         )
 
 
-def arrivals(log: WatermarkLog, dataflow: str, entry: Entry | None) -> dict[str, Arrived]:
-    """Return the files of the newest 60 days that had some, by ISO day in UTC, oldest first.
+def arrivals(log: WatermarkLog, dataflow: str, entry: Entry | None) -> dict[str, DayArrivals]:
+    """Return the files of the newest 60 days with files, by ISO day in UTC, oldest first.
 
     Args:
-        log: of the watermarks.
-        dataflow: whose.
-        entry: the newest; None: nothing has come yet.
+        log: the watermark log.
+        dataflow: the dataflow's name.
+        entry: the newest entry; None if nothing has arrived yet.
     """
     if entry is None:
         return {}
-    number, days = _noted(log, dataflow, entry)
+    number, days = _read_note(log, dataflow, entry)
     for added in _since(log, dataflow, entry, number):
         day = added.time[:10]
-        counted = days.get(day, Arrived()).plus(added)
-        if any(counted):
-            days[day] = counted
+        day_arrivals = days.get(day, DayArrivals()).plus(added)
+        if any(day_arrivals):
+            days[day] = day_arrivals
     days = {day: days[day] for day in sorted(days)[-_DAYS:]}
     if number != entry.number:
         log.put_note(dataflow, _NOTE, {"number": entry.number, "days": days})
     return days
 
 
-def _noted(log: WatermarkLog, dataflow: str, entry: Entry) -> tuple[int, dict[str, Arrived]]:
-    """Return the number that the note goes up to, and its days; a note of entries that the log does not have counts as none."""
+def _read_note(log: WatermarkLog, dataflow: str, entry: Entry) -> tuple[int, dict[str, DayArrivals]]:
+    """Return the number that the note covers, and its days; 0 and none if the log lacks that number."""
     note = log.note(dataflow, _NOTE) or {}
     number, days = note.get("number"), note.get("days")
     if not isinstance(number, int) or number > entry.number or not isinstance(days, Mapping):
         return 0, {}
     try:
-        return number, {str(day): Arrived(*map(int, counts)) for day, counts in days.items()}
+        return number, {str(day): DayArrivals(*map(int, counts)) for day, counts in days.items()}
     except (TypeError, ValueError):
         return 0, {}
 
@@ -80,4 +81,4 @@ def _since(log: WatermarkLog, dataflow: str, entry: Entry, number: int) -> Itera
         return ()
     if entry.previous == number:
         return (entry,)
-    return takewhile(lambda found: found.number > number, log.history(dataflow, _ENTRIES))
+    return takewhile(lambda entry_: entry_.number > number, log.history(dataflow, _ENTRIES))

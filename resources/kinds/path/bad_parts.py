@@ -1,4 +1,7 @@
-"""Files, and records of files, that cannot be read: which one it is, whether it is passed over, and what waits in quarantine (docs/reference/files.md)."""
+"""Unreadable files and records of a slice: finding, passing over, quarantine.
+
+See docs/reference/files.md.
+"""
 
 from __future__ import annotations
 
@@ -24,12 +27,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PathBadParts(BadParts[PathSlice], SetsAside[PathSlice], SetsRecordsAside[PathSlice]):
-    """Bad files of one dataflow.
+    """The bad files of one dataflow.
 
     Attributes:
-        dataflow: which says what becomes of them.
-        source: its files.
-        log: which has the list of those in quarantine.
+        dataflow: the definition, which says how bad files are treated.
+        source: the files.
+        log: the log, which stores the quarantine.
     """
 
     dataflow: Dataflow
@@ -42,25 +45,25 @@ class PathBadParts(BadParts[PathSlice], SetsAside[PathSlice], SetsRecordsAside[P
         return self.source.find_bad_file(spark, files, pinned, error)
 
     def slice_without(self, slice_: PathSlice, bad: BadPart) -> PathSlice | None:
-        """Return the slice without the file, if it is one to pass over."""
+        """Return the slice without the file; None if it must not be passed over."""
         if not is_passed_over(self.dataflow.on_bad_file, bad.code) or not slice_.contains(bad):
             return None
         return slice_.without(bad.part, bad.why)
 
     def defer(self, slice_: PathSlice, parts: Collection[str]) -> PathSlice | None:
-        """Without these files: what lies beside the watermark is found again, whatever was loaded since."""
+        """Return the slice without these files; a later plan finds them again beside the watermark."""
         return slice_.leaving(parts)
 
     def find_others(
         self, spark: SparkSession, slice_: PathSlice, pinned: str, bad: BadPart
     ) -> Sequence[BadFile]:
-        """All files that are bad in the same way: one by one, each would cost a number and a write."""
+        """Return all files that are bad in the same way. One by one, each would cost a number and a write."""
         if not isinstance(bad, BadFile):
             return ()
         return self.source.find_similar(spark, slice_.files, pinned, bad)
 
     def quarantine(self, entry: Entry | None, slice_: PathSlice) -> tuple[StoredList | None, int]:
-        """The files that are in quarantine after the slice."""
+        """Return the quarantine after the slice."""
         before = read_quarantine(self.log, entry)
         after = before.after([file.path for file in slice_.files], slice_.quarantined)
         stored = None if after == before else StoredList(QUARANTINED_FILES, after.rows())
@@ -69,13 +72,13 @@ class PathBadParts(BadParts[PathSlice], SetsAside[PathSlice], SetsRecordsAside[P
     def bad_records(
         self, spark: SparkSession, slice_: PathSlice, pinned: str
     ) -> Sequence[tuple[str, BadRecord]]:
-        """Look through the files, up to the first record that is one too many.
+        """Return the bad records of the files, in order.
 
         Raises:
-            BadFile: the file of that record.
+            BadFile: the file whose record exceeds ``max_bad_records``.
         """
         return self.source.bad_records(spark, slice_.files, pinned)
 
     def parts(self, slice_: PathSlice) -> Sequence[str]:
-        """The paths of its files."""
+        """Return the paths of its files."""
         return [file.path for file in slice_.all_files]

@@ -1,4 +1,7 @@
-"""The rules of files for decisions: which files count as ingested, and which rows the table holds of them (docs/reference/state.md)."""
+"""The rules of path watermarks for decisions: ingested files, and their rows in the table.
+
+See docs/reference/state.md.
+"""
 
 from __future__ import annotations
 
@@ -38,12 +41,12 @@ class PathRules(StateRules):
     column = SOURCE_FILE
 
     def __init__(self, dataflow: Dataflow, source: FileSource, table: Table, log: WatermarkLog) -> None:
-        """Use a dataflow's files, its table and its log."""
+        """Bind to a dataflow's files, its table and its log."""
         self._dataflow, self._definition = dataflow, dataflow.path
         self._source, self._table, self._log = source, table, log
 
     def parse_watermark(self, text: str) -> str:
-        """``{"path": …}`` or ``{"paths": …}``, as the scope is."""
+        """Parse ``{"path": …}`` or ``{"paths": …}``, as the scope requires."""
         name, scope = self._dataflow.name, self._definition.scope
         form = (
             '{"path": text}'
@@ -64,10 +67,10 @@ class PathRules(StateRules):
 
     @override
     def migrate_watermark(self, text: str, now: datetime, last: Entry | None) -> str:
-        """All of it: a path means the same files.
+        """Return the whole watermark: a path still means the same files.
 
         Raises:
-            ConfigurationError: it is of another scope: none of its parts would be found again, and all files would count as new.
+            ConfigurationError: it has the other scope, so that all files would count as new.
         """
         name, scope, state = self._dataflow.name, self._definition.scope, PathState.of(deserialise(text))
         if state.status != "initial" and (scope == "global") != (state.last is not None):
@@ -82,16 +85,16 @@ class PathRules(StateRules):
         return text
 
     def watermark_from_rows(self) -> str | None:
-        """The largest path that a row came from, with scope partition that of each partition."""
+        """Return the largest path that a row came from; with scope partition, the largest of each partition."""
         paths = self._table.contents.distinct_texts(SOURCE_FILE)
         return serialise(adopted_watermark(self._definition, paths)) if paths else None
 
     def replaces_reloaded_rows(self) -> bool:
-        """If rows tell their file."""
+        """Return whether rows tell their file."""
         return SOURCE_FILE in self._table.contents.columns()
 
     def loaded_upper_bound(self, entry: Entry) -> str:
-        """Above all files whose rows may be in the table: another rewind may lie before this one."""
+        """Return a bound above all files whose rows may be in the table, also of earlier rewinds."""
         name, columns = self._dataflow.name, self._table.contents.columns()
         if SOURCE_FILE not in columns:
             raise ConfigurationError(
@@ -105,7 +108,7 @@ class PathRules(StateRules):
         return serialise(upper_bound(self._definition, PathState.of(entry.state()), paths))
 
     def check_rewind(self) -> None:
-        """A set has no order."""
+        """Raise for ``tracking: set``: a set has no order to go back in."""
         name = self._dataflow.name
         if self._definition.tracking == "set":
             raise ConfigurationError(
@@ -118,16 +121,16 @@ class PathRules(StateRules):
             )
 
     def count_already_loaded(self, slices: Sequence[PathSlice], last: Entry | None) -> tuple[int, str]:
-        """Files above the watermark that were ingested before; those in quarantine were not."""
+        """Return how many files above the watermark were ingested; files in quarantine were not."""
         paths = [file.path for slice_ in slices if slice_.why == "run" for file in slice_.files]
         if last is None or not paths:
             return 0, "file"
-        known = IngestedFiles(self._log, self._dataflow.name, last).find_handled(paths)
-        known -= {aside.file.path for aside in read_quarantine(self._log, last).files}
-        return len(known), "file"
+        ingested = IngestedFiles(self._log, self._dataflow.name, last).find_handled(paths)
+        ingested -= {quarantined.file.path for quarantined in read_quarantine(self._log, last).files}
+        return len(ingested), "file"
 
     def files_up_to(self, watermark: Watermark, above: Entry | None) -> Sequence[SourceFile]:
-        """List what the source holds at or below a watermark, and above an entry's."""
+        """List the source's files at or below a watermark and above an entry's."""
         state = state_of(PathState, self._dataflow, above)
         start = cold_start_of(above) if state.status == "initial" else state
         by_set = self._definition.tracking == "set"  # which has no order: whatever is there
@@ -143,101 +146,108 @@ class PathRules(StateRules):
         return serialise(adopted_watermark(self._definition, paths)) if paths else None
 
     def not_ingested(self, files: Sequence[SourceFile], last: Entry) -> list[SourceFile]:
-        """Look them up in what was ingested."""
+        """Return the files that are in no list of ingested files."""
         paths = [file.path for file in files]
-        known = IngestedFiles(self._log, self._dataflow.name, last).find_handled(paths) if files else ()
-        return [file for file in files if file.path not in known]
+        ingested = IngestedFiles(self._log, self._dataflow.name, last).find_handled(paths) if files else ()
+        return [file for file in files if file.path not in ingested]
 
     def held_files(
         self, last: Entry | None, base: Entry | None, watermark: str, *, beyond: bool = False
     ) -> HeldFiles:
-        """Compare what the log knows to be ingested with the files that the table's rows name."""
+        """Compare the files that the log counts as ingested with the files of the table's rows."""
         listed = self.files_up_to(deserialise(watermark), above=None)
-        known = self._known(last, base)
-        before = [each for each in (known or {}).values() if base and each.number <= base.number]
+        ingested = self._ingested(last, base)
+        before = [file_ for file_ in (ingested or {}).values() if base and file_.number <= base.number]
         quarantined = self._in_quarantine(last, before)
         # Of a file that was dealt with after that commit only the table says whether its rows were there before.
         doubtful = [
             file
             for file in listed
-            if known is None or _is_doubtful(known.get(file.path), base, beyond=beyond)
+            if ingested is None or _is_doubtful(ingested.get(file.path), base, beyond=beyond)
         ]
-        asks_rows = bool(doubtful or quarantined or known is None or beyond)
+        asks_rows = bool(doubtful or quarantined or ingested is None or beyond)
         loaded = self._table.contents.distinct_texts(SOURCE_FILE) if asks_rows else set()
         rows_tell = SOURCE_FILE in self._table.contents.columns()
         since = base.since if base else last.since if last else None
-        taken = self._with_rows(doubtful, loaded, since) if rows_tell else doubtful if known is None else []
-        there = {each.path for each in before if each.reason is None} | (
-            loaded if rows_tell else {file.path for file in taken}
+        unlogged = (
+            self._with_rows(doubtful, loaded, since) if rows_tell else doubtful if ingested is None else []
         )
-        aside = tuple(each for each in quarantined if each.file.path not in there)
-        rows = _rows(aside, taken, before)
+        paths_in_table = {file_.path for file_ in before if file_.reason is None} | (
+            loaded if rows_tell else {file.path for file in unlogged}
+        )
+        still_quarantined = tuple(file_ for file_ in quarantined if file_.file.path not in paths_in_table)
+        rows = _list_rows(still_quarantined, unlogged, before)
         until = None
-        if (known is None or beyond) and self._definition.tracking != "set":
+        if (ingested is None or beyond) and self._definition.tracking != "set":
             state = PathState.of(deserialise(watermark))
             until = serialise(upper_bound(self._definition, state, loaded))
         return HeldFiles(
             [*rows.values()],
-            len(taken),
+            len(unlogged),
             sum(file.path not in rows for file in doubtful),
             until if until != watermark else None,
-            Quarantine(aside),
-            len(quarantined) - len(aside),
+            Quarantine(still_quarantined),
+            len(quarantined) - len(still_quarantined),
         )
 
     def quarantine_without_rows(self, last: Entry | None) -> tuple[Quarantine, int]:
-        """Compare the quarantine with the files that the table's rows name."""
+        """Compare the quarantine with the files of the table's rows."""
         quarantined = self._in_quarantine(last)
         loaded = self._table.contents.distinct_texts(SOURCE_FILE) if quarantined else set()
-        aside = tuple(each for each in quarantined if each.file.path not in loaded)
-        return Quarantine(aside), len(quarantined) - len(aside)
+        still_quarantined = tuple(file for file in quarantined if file.file.path not in loaded)
+        return Quarantine(still_quarantined), len(quarantined) - len(still_quarantined)
 
-    def _known(self, last: Entry | None, base: Entry | None) -> dict[str, IngestedFile] | None:
-        """What the log knows to be ingested since before a commit's entry, by path; None if it does not go back to it, or does not read."""
+    def _ingested(self, last: Entry | None, base: Entry | None) -> dict[str, IngestedFile] | None:
+        """Return the ingested files by path; None if the log does not reach back to a commit's entry.
+
+        None also if the list cannot be read.
+        """
         if base is None or last is None or base.number <= last.era:
             return None
         try:
-            return {each.path: each for each in IngestedFiles(self._log, self._dataflow.name, last).all()}
+            return {file.path: file for file in IngestedFiles(self._log, self._dataflow.name, last).all()}
         except CorruptWatermark:
             return None
 
     def _in_quarantine(
-        self, last: Entry | None, known: Sequence[IngestedFile] = ()
+        self, last: Entry | None, ingested: Sequence[IngestedFile] = ()
     ) -> Sequence[QuarantinedFile]:
-        """The files that were in quarantine; if the list of them is gone, those that the log knows to be passed over by a run."""
+        """Return the quarantined files; if their list is lost, the files that runs passed over."""
         try:
             return read_quarantine(self._log, last).files
         except CorruptWatermark:
-            passed_over = (each for each in known if each.reason and each.reason not in DECISION_REASONS)
-            return [QuarantinedFile(SourceFile(*each[:4]), each.reason or "") for each in passed_over]
+            passed_over = (file for file in ingested if file.reason and file.reason not in DECISION_REASONS)
+            return [QuarantinedFile(SourceFile(*file[:4]), file.reason or "") for file in passed_over]
 
     def _with_rows(
         self, files: Sequence[SourceFile], loaded: Collection[str], since: str | None
     ) -> list[SourceFile]:
-        """The files that rows came from, and those that a filtered cold start has not looked at.
+        """Return the files with rows in the table, and those that a filtered cold start did not read.
 
-        If it is unknown where that began, it is taken to be the first prefix that a row came from.
+        If its start is unknown, it is taken to be the first prefix with rows.
         """
-        began = deserialise(since) if since is not None else earliest_cold_start(self._definition, loaded)
-        if began is None:
+        start = deserialise(since) if since is not None else earliest_cold_start(self._definition, loaded)
+        if start is None:
             return [file for file in files if file.path in loaded]
-        unseen = sweep_start(self._definition, PathState.of(began), None).is_above
-        return [file for file in files if file.path in loaded or unseen(file.path)]
+        is_above_start = sweep_start(self._definition, PathState.of(start), None).is_above
+        return [file for file in files if file.path in loaded or is_above_start(file.path)]
 
 
 def _is_doubtful(ingested: IngestedFile | None, base: Entry | None, *, beyond: bool) -> bool:
-    """Whether the log does not tell if the rows of a file were there at the commit of an entry."""
+    """Return whether the log does not show if a file's rows existed at the commit of an entry."""
     if ingested is None:
         return beyond
     return base is not None and ingested.number > base.number
 
 
-def _rows(
-    aside: Sequence[QuarantinedFile], taken: Sequence[SourceFile], before: Sequence[IngestedFile]
+def _list_rows(
+    quarantined: Sequence[QuarantinedFile], unlogged: Sequence[SourceFile], before: Sequence[IngestedFile]
 ) -> dict[str, Sequence[object]]:
-    """By path, the rows of the list that an entry names; of two the latter counts."""
-    rows: dict[str, Sequence[object]] = {each.file.path: (*each.file.row, each.reason) for each in aside}
-    rows |= {file.path: (*file.row, IN_TABLE) for file in taken}
+    """Return the rows of an entry's list of files, by path; later sources override earlier ones."""
+    rows: dict[str, Sequence[object]] = {
+        file_.file.path: (*file_.file.row, file_.reason) for file_ in quarantined
+    }
+    rows |= {file.path: (*file.row, IN_TABLE) for file in unlogged}
     return rows | {
-        each.path: (each.path, each.size, each.version, each.modified, each.reason) for each in before
+        file_.path: (file_.path, file_.size, file_.version, file_.modified, file_.reason) for file_ in before
     }

@@ -1,4 +1,4 @@
-"""Decisions about single files: what is read once more, and what is set aside."""
+"""Decisions about single files: release, unprocess, and quarantine of late files."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ CAME_LATE = "came late"
 
 
 def release(reason: str, paths: Sequence[str]) -> DraftBuilder:
-    """Hand quarantined files to the next run, which loads them in a slice of their own.
+    """Release quarantined files: the next run loads them in a slice of their own.
 
     Raises:
-        ConfigurationError: for a path that is not in quarantine.
+        ConfigurationError: a path is not in quarantine.
         NeedsDecision: code ``definition_changed``.
     """
 
     def build_draft(platform: Opener, dataflow: Dataflow, last: Entry | None) -> Draft:
         last = require_current_definition(platform, dataflow, last)
-        _some(dataflow, paths)
-        left = read_quarantine(platform.log, last).release(paths, dataflow.name)
-        return Draft(draft_entry(platform, dataflow, last, "release", reason), quarantine=left)
+        _require_paths(dataflow, paths)
+        remaining = read_quarantine(platform.log, last).release(paths, dataflow.name)
+        return Draft(draft_entry(platform, dataflow, last, "release", reason), quarantine=remaining)
 
     return build_draft
 
 
 def unprocess(reason: str, paths: Sequence[str]) -> DraftBuilder:
-    """Mark ingested files for another read (tracking: set).
+    """Mark ingested files to be read again (``tracking: set``).
 
     Raises:
-        ConfigurationError: for a dataflow that does not track a set, or a path that was not ingested.
+        ConfigurationError: the dataflow tracks no set, or a path was not ingested.
         NeedsDecision: code ``definition_changed``.
     """
 
@@ -52,9 +52,9 @@ def unprocess(reason: str, paths: Sequence[str]) -> DraftBuilder:
                 choices=(f"strandline state rewind {dataflow.name} --to NUMBER --reason TEXT",),
             )
         last = require_current_definition(platform, dataflow, last)
-        _some(dataflow, paths)
-        known = IngestedFiles(platform.log, dataflow.name, last).find_handled(paths)
-        unknown = [path for path in paths if path not in known]
+        _require_paths(dataflow, paths)
+        ingested = IngestedFiles(platform.log, dataflow.name, last).find_handled(paths)
+        unknown = [path for path in paths if path not in ingested]
         if unknown:
             raise ConfigurationError(
                 f"dataflow {dataflow.name}: expected paths of ingested files, found {unknown[0]!r}, which was not ingested"
@@ -66,19 +66,21 @@ def unprocess(reason: str, paths: Sequence[str]) -> DraftBuilder:
 
 
 def quarantine_late(reason: str, files: Sequence[SourceFile]) -> DraftBuilder:
-    """Set late files aside (late_files: quarantine); nothing of them is loaded before they are released."""
+    """Quarantine late files (``late_files: quarantine``); they are loaded only after a release."""
 
     def build_draft(platform: Opener, dataflow: Dataflow, last: Entry | None) -> Draft:
         last = require_current_definition(platform, dataflow, last)
-        known = IngestedFiles(platform.log, dataflow.name, last).find_handled([file.path for file in files])
-        aside = [QuarantinedFile(file, CAME_LATE) for file in files if file.path not in known]
-        rows = [[*bad.file.row, CAME_LATE] for bad in aside]
-        entry = draft_entry(platform, dataflow, last, "late", reason, quarantined=len(aside))
-        return Draft(entry, rows, read_quarantine(platform.log, last).after((), aside))
+        ingested = IngestedFiles(platform.log, dataflow.name, last).find_handled(
+            [file.path for file in files]
+        )
+        late_files = [QuarantinedFile(file, CAME_LATE) for file in files if file.path not in ingested]
+        rows = [[*bad.file.row, CAME_LATE] for bad in late_files]
+        entry = draft_entry(platform, dataflow, last, "late", reason, quarantined=len(late_files))
+        return Draft(entry, rows, read_quarantine(platform.log, last).after((), late_files))
 
     return build_draft
 
 
-def _some(dataflow: Dataflow, paths: Sequence[str]) -> None:
+def _require_paths(dataflow: Dataflow, paths: Sequence[str]) -> None:
     if not paths:
         raise ConfigurationError(f"dataflow {dataflow.name}: expected paths of files, found none")

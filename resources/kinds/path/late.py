@@ -1,4 +1,7 @@
-"""Late files: one step of the sweep, and what the policy does with what it found (docs/reference/files.md, Late files)."""
+"""Late files: one step of the sweep, and what the policy does with its finds.
+
+See docs/reference/files.md, Late files.
+"""
 
 from __future__ import annotations
 
@@ -28,23 +31,24 @@ _SHOWN = 50
 
 @dataclass(frozen=True)
 class LateStep:
-    """One step of the sweep with its policy.
+    """One step of the sweep, with the result of its policy.
 
     Attributes:
-        step: what the sweep saw.
+        dataflow: its name.
+        step: the sweep's step.
         ingested: the run that loaded late files; None if there was nothing to load.
-        quarantined: the entry that set late files aside, if one did.
-        left: late files that no entry has dealt with.
+        quarantined: the entry that quarantined late files; None if there is none.
+        remaining: late files that no entry has handled.
     """
 
     dataflow: str
     step: SweepStep
     ingested: Outcome | None = None
     quarantined: Entry | None = None
-    left: LateFiles = field(default_factory=LateFiles)
+    remaining: LateFiles = field(default_factory=LateFiles)
 
     def as_json(self) -> dict[str, Any]:
-        """The step in the public JSON form (docs/reference/cli.md, JSON)."""
+        """Return the step in the public JSON form (docs/reference/cli.md, JSON)."""
         sweep = self.step.sweep
         return {
             "dataflow": self.dataflow,
@@ -52,8 +56,8 @@ class LateStep:
             "late": [file.path for file in self.step.late],
             "ingested": self.ingested.late if self.ingested else 0,
             "quarantined": sum(by.quarantined for by in (self.quarantined, self.ingested) if by),
-            "waiting": {"count": self.left.count, "paths": self.left.first(_SHOWN)},
-            "settling": len(self.left.settling),
+            "waiting": {"count": self.remaining.count, "paths": self.remaining.first(_SHOWN)},
+            "settling": len(self.remaining.settling),
             "run_id": self.ingested.run_id if self.ingested else None,
             "verified_up_to": sweep.verified_path,
             "verified_at": sweep.verified_at,
@@ -61,18 +65,19 @@ class LateStep:
         }
 
 
-def look(
+def find_late(
     platform: Opener,
     dataflow: Dataflow,
     now: datetime,
     budget: Budget | None = None,
     most: int | None = None,
 ) -> SweepStep:
-    """One step of the sweep, and nothing done about what it finds.
+    """Run one step of the sweep, without applying the policy.
 
     Raises:
-        SourceError: if a listing fails.
-        NeedsDecision: as a run would. Of another source every file would be late, and beside a table that is gone nothing is verified.
+        SourceError: a listing failed.
+        NeedsDecision: as a run would. In another source every file would be late; a table that is missing
+            would make the check useless.
     """
     platform.checked(dataflow)
     return step(platform.log, platform.root_of(dataflow), dataflow, now, budget, most)
@@ -90,46 +95,46 @@ def late_step(
     report: Callable[[Outcome], None] = lambda outcome: None,
     **options: Any,
 ) -> LateStep:
-    """One step of the sweep, with its policy: ``ingest`` loads late files at once, ``quarantine`` sets them aside.
+    """Run one step of the sweep and apply its policy: ``ingest`` loads late files, ``quarantine`` keeps them.
 
     Args:
         platform: the resources.
         dataflow: its name, source and policy.
         now: the clock, aware.
-        budget: of the listing; None is one that suits the place.
-        most: late files that are known by name at a time; None is a number that suits the policy.
-        run_id: of the rows that are loaded; None makes one.
+        budget: the limit of the listing; None for one that fits the place.
+        most: how many late files the note may name; None for a number that fits the policy.
+        run_id: the id of the run that loads late files; None for a new one.
         run_is_live: asks Dagster about a run on another machine.
-        report: hears of the run that loaded late files, also of one that failed half-way.
-        options: of the loop, if late files are loaded.
+        report: is called with the outcome of that run, also of one that failed halfway.
+        options: options of the loop that loads late files.
 
     Raises:
-        SourceError: if a listing fails.
-        StrandlineError: why late files could not be loaded.
+        SourceError: a listing failed.
+        StrandlineError: late files could not be loaded.
     """
-    looked = look(platform, dataflow, now, budget, most)
+    sweep_step = find_late(platform, dataflow, now, budget, most)
     log = platform.log
-    left = unhandled(log, dataflow, log.newest(dataflow.name), now)
-    ingested, aside = None, None
-    if left.files and dataflow.late_files == "ingest":
-        given = {"run_id": run_id or str(uuid4()), "run_is_live": run_is_live, **options}
-        ingested = platform.loop(dataflow, now, LateOnly(), **given).run()
+    remaining = unhandled(log, dataflow, log.newest(dataflow.name), now)
+    ingested, quarantined = None, None
+    if remaining.files and dataflow.late_files == "ingest":
+        loop_options = {"run_id": run_id or str(uuid4()), "run_is_live": run_is_live, **options}
+        ingested = platform.loop(dataflow, now, LateOnly(), **loop_options).run()
         report(ingested)
         if ingested.error is not None:
             raise ingested.error
-    elif left.files and dataflow.late_files == "quarantine":
-        aside = _set_aside(platform, dataflow, now, left, run_is_live)
-    if ingested or aside:
-        left = unhandled(log, dataflow, log.newest(dataflow.name), now)
-    return LateStep(dataflow.name, looked, ingested, aside, left)
+    elif remaining.files and dataflow.late_files == "quarantine":
+        quarantined = _quarantine(platform, dataflow, now, remaining, run_is_live)
+    if ingested or quarantined:
+        remaining = unhandled(log, dataflow, log.newest(dataflow.name), now)
+    return LateStep(dataflow.name, sweep_step, ingested, quarantined, remaining)
 
 
-def _set_aside(
+def _quarantine(
     platform: Opener, dataflow: Dataflow, now: datetime, late: LateFiles, run_is_live: RunIsLive
 ) -> Entry | None:
-    """Quarantine late files as they are now; what is gone, or is being written again, is left to the next round."""
-    there = listing.stat_files(platform.root_of(dataflow), [file.path for file in late.files])
-    files = [file for file in there.values() if not is_settling(dataflow.path, file, now)]
+    """Quarantine late files as they are now; missing or unsettled files wait for the next round."""
+    existing = listing.stat_files(platform.root_of(dataflow), [file.path for file in late.files])
+    files = [file for file in existing.values() if not is_settling(dataflow.path, file, now)]
     if not files:
         return None
     build_draft = quarantine_late(f"{pluralize(len(files), 'file')} came late", in_pair_order(files))

@@ -27,7 +27,7 @@ def open_path(
 
 
 def path_kind(dataflow: Dataflow, source: FileSource, log: WatermarkLog) -> Kind[PathSlice]:
-    """Return the kind over files that are open, with what the log remembers of them."""
+    """Return the kind over open files, with what the log knows about them."""
     return Kind(
         PathPlanning(dataflow, source, log),
         StoredPathSlices(dataflow),
@@ -38,10 +38,10 @@ def path_kind(dataflow: Dataflow, source: FileSource, log: WatermarkLog) -> Kind
 
 
 def path_planning(stores: Stores, dataflow: Dataflow) -> PathPlanning:
-    """Return what looks for files, for who loads none."""
+    """Return the planning alone, for callers that load no files."""
     return PathPlanning(dataflow, stores.files(dataflow), stores.log)
 
 
 def path_rules(stores: Stores, dataflow: Dataflow) -> PathRules:
-    """Return what decisions go by."""
+    """Return the rules for decisions."""
     return PathRules(dataflow, stores.files(dataflow), stores.table(dataflow), stores.log)

@@ -1,4 +1,7 @@
-"""What is due of files: those above the last committed one, and those that wait beside it (docs/reference/files.md)."""
+"""Planning of files: those above the watermark, and those that wait beside it.
+
+See docs/reference/files.md.
+"""
 
 from __future__ import annotations
 
@@ -40,12 +43,12 @@ _LATE_AT_ONCE = 10_000
 
 @dataclass(frozen=True)
 class PathPlanning(Planning[PathSlice], CountsFirstLoads[PathSlice]):
-    """Files above the last committed one.
+    """Plans of files above the last committed one.
 
     Attributes:
-        dataflow: what the user declared.
-        source: its files.
-        log: which remembers what was dealt with.
+        dataflow: the definition.
+        source: the files.
+        log: the log, which knows the files that were handled.
     """
 
     replans_after_load: ClassVar[bool] = True
@@ -61,9 +64,9 @@ class PathPlanning(Planning[PathSlice], CountsFirstLoads[PathSlice]):
         return self.dataflow.path
 
     def plan(self, entry: Entry | None, now: datetime, request: Request = DUE) -> Plan[PathSlice]:
-        """List above the watermark, in full, and cut slices; or plan files that are read again, as they are now."""
+        """List everything above the watermark and cut slices; or plan the requested files as they are now."""
         if isinstance(request, ReplayFiles):
-            return self._plan_again(entry, now, request)
+            return self._plan_replay(entry, now, request)
         state = state_of(PathState, self.dataflow, entry)
         listing = self.source.list_above(listing_start(self._definition, state, now, cold_start_of(entry)))
         planned = plan(
@@ -81,36 +84,38 @@ class PathPlanning(Planning[PathSlice], CountsFirstLoads[PathSlice]):
             planned, calls=listing.listed.calls, warnings=(*planned.warnings, *filter(None, [reminder]))
         )
 
-    def _plan_again(self, entry: Entry | None, now: datetime, request: ReplayFiles) -> Plan[PathSlice]:
-        """One slice, whatever its size; whoever died with it may have loaded it already."""
+    def _plan_replay(self, entry: Entry | None, now: datetime, request: ReplayFiles) -> Plan[PathSlice]:
+        """Plan the requested files in one slice; a run that died may have loaded it already."""
         planned = Plan[PathSlice](self.dataflow.name, "path", entry.number if entry else 0, now, "")
         unmoved = watermark_of(self._definition, state_of(PathState, self.dataflow, entry))
-        files = in_pair_order(self._there(request.paths))
+        files = in_pair_order(self._existing_files(request.paths))
         if not files:
             return replace(planned, why="its files are gone at the source")
         after = make_slice(self._definition, unmoved, files, None).after if request.saves else unmoved
         slice_ = PathSlice(files, unmoved, after, self._definition, why="replay", replaces=request.replaces)
-        done = entry is not None and entry.number > request.since and entry.reason == request.reason
-        if done and entry is not None and entry.upper and deserialise(entry.upper) == slice_.upper:
+        is_done = entry is not None and entry.number > request.since and entry.reason == request.reason
+        if is_done and entry is not None and entry.upper and deserialise(entry.upper) == slice_.upper:
             return replace(planned, why=f"loaded before: {pluralize(len(files), 'file')}")
         return replace(planned, why=f"replay of {pluralize(len(files), 'file')}", slices=(slice_,))
 
-    def read_again(
+    def plan_partitions(
         self, entry: Entry | None, start: str, end: str, now: datetime, *, replaces: bool
     ) -> Plan[PathSlice]:
-        """Plan what a replay of partitions reads: files at or below the watermark that are there and have settled, but none in quarantine.
+        """Plan the files that a replay of partitions reads.
+
+        These are files at or below the watermark that exist, have settled, and are not in quarantine.
 
         Args:
-            entry: the newest.
+            entry: the newest entry.
             start: the first partition, in byte order.
-            end: where they end; it is no part.
+            end: the exclusive end of the partitions.
             now: the clock, aware.
-            replaces: whether rows of these files go.
+            replaces: whether the files' earlier rows are deleted.
         """
         definition, state = self._definition, state_of(PathState, self.dataflow, entry)
         listing = self.source.list_above(start_between(start, end))
         listed = listing.listed.files
-        dealt_with = self.not_new(entry, [file.path for file in listed])
+        dealt_with = self.at_or_below_watermark(entry, [file.path for file in listed])
         files = tuple(file for file in listed if file.path in dealt_with)
         quarantined = {aside.file.path for aside in read_quarantine(self.log, entry).waiting}
         files = tuple(
@@ -133,12 +138,12 @@ class PathPlanning(Planning[PathSlice], CountsFirstLoads[PathSlice]):
             (Skip(pluralize(left_out, "file"), "above the watermark, in quarantine, or still settling"),)
             if left_out
             else (),
-            (*nothing, *self._gone(entry, start, end, listed_paths)),
+            (*nothing, *self._warn_of_missing(entry, start, end, listed_paths)),
             listing.listed.calls,
         )
 
-    def not_new(self, entry: Entry | None, paths: Sequence[str]) -> set[str]:
-        """Return those of these paths that lie at or below the watermark; with ``tracking: set`` those that were ingested."""
+    def at_or_below_watermark(self, entry: Entry | None, paths: Sequence[str]) -> set[str]:
+        """Return the paths at or below the watermark; with ``tracking: set`` the ingested ones."""
         if entry is None:
             return set()
         if self._definition.tracking == "set":
@@ -148,15 +153,17 @@ class PathPlanning(Planning[PathSlice], CountsFirstLoads[PathSlice]):
         return {path for path in paths if below.is_above(path)}
 
     def count_first_loads(self, entry: Entry | None, slice_: PathSlice) -> int:
-        """Return how many files of a slice were not loaded before; those in quarantine were not."""
+        """Return how many files of a slice were never loaded; files in quarantine were not."""
         paths = [file.path for file in slice_.files]
         if entry is None or not paths:
             return len(paths)
         aside = {quarantined.file.path for quarantined in read_quarantine(self.log, entry).files}
         return len(paths) - len(self._known(entry, paths) - aside)
 
-    def _gone(self, entry: Entry | None, start: str, end: str, listed: Collection[str]) -> Iterator[str]:
-        """Say which files of these partitions were loaded and are gone."""
+    def _warn_of_missing(
+        self, entry: Entry | None, start: str, end: str, listed: Collection[str]
+    ) -> Iterator[str]:
+        """Warn of loaded files of these partitions that are missing at the source."""
         if entry is None:
             return
         within = start_between(start, end)
@@ -168,7 +175,10 @@ class PathPlanning(Planning[PathSlice], CountsFirstLoads[PathSlice]):
     def _pending(
         self, entry: Entry | None, state: PathState, listed: ListedFiles, now: datetime
     ) -> PendingFiles:
-        """What waits beside the watermark. What was dealt with is looked up only if something waits for the answer."""
+        """Return the files that wait beside the watermark.
+
+        The ingested files are looked up only if the plan needs them.
+        """
         if entry is None:
             return PendingFiles()
         by_set, until = self._definition.tracking == "set", entry.replace_until
@@ -184,27 +194,30 @@ class PathPlanning(Planning[PathSlice], CountsFirstLoads[PathSlice]):
         return IngestedFiles(self.log, self.dataflow.name, entry).find_handled(paths)
 
     def _late(self, entry: Entry, state: PathState, now: datetime) -> tuple[SourceFile, ...]:
-        """What the sweep has found and no entry has dealt with since, as it is now; what did not settle comes last."""
+        """Return the late files that no entry has handled, as they are now; unsettled ones come last."""
         if self.dataflow.late_files != "ingest":
             return ()
         below = sweep_start(self._definition, state, cold_start_of(entry))
         late = unhandled(self.log, self.dataflow, entry, now)
         paths = [file.path for file in (*late.files, *late.settling) if below.is_above(file.path)]
-        return self._there(paths[:_LATE_AT_ONCE])
+        return self._existing_files(paths[:_LATE_AT_ONCE])
 
     def _released(self, entry: Entry, state: PathState) -> tuple[SourceFile, ...]:
-        """What was taken out of quarantine. What lies above the watermark is read with all that is new there."""
+        """Return the released files at or below the watermark; a run reads those above it with the new files."""
         below = sweep_start(self._definition, state, cold_start_of(entry))
         paths = [released.file.path for released in read_quarantine(self.log, entry).released]
         by_set = self._definition.tracking == "set"
-        return self._there([path for path in paths if by_set or below.is_above(path)])
+        return self._existing_files([path for path in paths if by_set or below.is_above(path)])
 
-    def _there(self, paths: Sequence[str]) -> tuple[SourceFile, ...]:
+    def _existing_files(self, paths: Sequence[str]) -> tuple[SourceFile, ...]:
         files = self.source.find_files(paths)
         return tuple(files[path] for path in paths if path in files)
 
     def peek(self, entry: Entry | None, now: datetime, budget: Budget, resume: str | None) -> Listing:
-        """Look for what the next run would load within a budget, to see whether a run is worth asking for, and count what ``settle`` holds back."""
+        """List files for the next run within a budget, and count those that ``settle`` holds back.
+
+        Shows whether a run has work to do.
+        """
         definition, state = self._definition, state_of(PathState, self.dataflow, entry)
         start = listing_start(definition, state, now, cold_start_of(entry))
         listing = self.source.list_above(start, budget=budget, resume=resume)
@@ -222,12 +235,15 @@ class PathPlanning(Planning[PathSlice], CountsFirstLoads[PathSlice]):
         return replace(listing, listed=replace(listing.listed, files=files), settling=settling)
 
     def covers(self, state: str, other: str) -> bool:
-        """Compare the last file, or that of every open partition."""
+        """Compare the last file, or the last file of every open partition."""
         newer, older = (PathState.of(deserialise(text)) for text in (state, other))
         return newer.covers(older, self._definition.template)
 
     @override
     def modified(self, slice_: PathSlice, before: Watermark, now: datetime) -> int | None:
-        """Of the file modified last; what is late or released tells nothing of how far the source is loaded."""
+        """Return the time of the file that was modified last.
+
+        None for late or released files, which say nothing about how far the source is loaded.
+        """
         times = (file.modified for file in slice_.all_files)
         return max(times, default=None) if slice_.why == "run" else None

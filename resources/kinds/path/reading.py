@@ -1,4 +1,4 @@
-"""The rows of exactly the files of a slice, with the schema that they are read with (docs/reference/files.md)."""
+"""Reading of a slice's files with their pinned schema (docs/reference/files.md)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PathReading(Reading[PathSlice], KnowsColumns, ReportsMissingColumns[PathSlice]):
-    """Reads files.
+    """Reader of files.
 
     Attributes:
         source: the dataflow's files.
@@ -36,40 +36,41 @@ class PathReading(Reading[PathSlice], KnowsColumns, ReportsMissingColumns[PathSl
 
     @property
     def warnings(self) -> Sequence[str]:
-        """What the source has to say of the files."""
+        """The source's warnings about the files."""
         return self.source.remarks
 
     def pin(self, spark: SparkSession, pending: Sequence[PathSlice]) -> str | None:
-        """Declared, or inferred from a bounded sample of all files that wait."""
+        """Return the declared schema, or infer it from a bounded sample of all waiting files."""
         files = [file for slice_ in pending for file in slice_.files]
         passed_over = [aside.file for slice_ in pending for aside in slice_.quarantined]
         return self.source.pin(spark, files, passed_over)
 
     def check_schema(self, spark: SparkSession, pinned: str) -> None:
-        """Compare ``source.schema`` with what was pinned."""
+        """Compare ``source.schema`` with the pinned schema."""
         self.source.check_schema(spark, pinned)
 
     def columns(self, pinned: str) -> StructType | None:
-        """Return the pinned columns and those that tell a row's file."""
+        """Return the pinned columns and the columns that tell a row's file."""
         return self.source.columns(pinned)
 
     @override
     def fix(self, slice_: PathSlice, base: SliceBase) -> PathSlice:
-        """A slice is planned from exact files: compare each with what was listed."""
+        """Return the slice, whose files the plan has fixed; check that they have not changed."""
         self.check_unchanged(slice_)
         return slice_
 
     def check_unchanged(self, slice_: PathSlice) -> None:
-        """Compare size and version of every file with what was listed."""
+        """Compare size and version of every file with its listing."""
         self.source.check_unchanged(slice_.files)
 
     def read(self, spark: SparkSession, slice_: PathSlice | None, pinned: str) -> DataFrame:
-        """Read exactly the slice's files.
+        """Read the slice's files.
 
         Raises:
-            SchemaError: the folders of a file name a column that the pinned schema does not have.
-            BadFile: that file, if it lies beside the watermark: it must not hold back what is above it; or the first with an
-                open quote, or with fields that the pinned schema lacks (``unknown_fields: check``).
+            SchemaError: the folders of a file name a column that the pinned schema lacks.
+            BadFile: the same for a file beside the watermark, which must not block the files above it; or
+                the first file with an open quote, or with fields that the pinned schema lacks
+                (``unknown_fields: check``).
         """
         files = slice_.files if slice_ else ()
         try:
@@ -80,12 +81,12 @@ class PathReading(Reading[PathSlice], KnowsColumns, ReportsMissingColumns[PathSl
             raise
 
     def missing_columns(self, spark: SparkSession, slice_: PathSlice, pinned: str) -> Sequence[LackingColumn]:
-        """Return the columns that some of the slice's files do not have."""
+        """Return the columns that some of the slice's files lack."""
         return self.source.lacking(spark, slice_.files, pinned)
 
 
 def _with_folder(error: SchemaError, files: Sequence[SourceFile]) -> BadFile | None:
-    """The first file below a folder of the column that an error names."""
+    """Return the first file below a folder of the column that an error names, as a bad file."""
     path = next((file.path for file in files if error.field in partition_columns([file.path])), None)
     if path is None:
         return None

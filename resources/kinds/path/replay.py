@@ -1,4 +1,9 @@
-"""Replays of files: those of a range of partition folders, in slices by ``checkpoint``; a promote swaps the rows of each file (docs/reference/replay.md, Files)."""
+"""Replays of files: a range of partition folders, cut by ``checkpoint``.
+
+A promote swaps the rows of each file.
+
+See docs/reference/replay.md, Files.
+"""
 
 from __future__ import annotations
 
@@ -45,21 +50,21 @@ _MOST_NAMED = 100
 
 @dataclass(frozen=True)
 class FileReplay(ReplayKind):
-    """Files of a range of partitions."""
+    """A replay of the files of a range of partitions."""
 
     @property
     def _replaces(self) -> bool:
-        """Whether rows of the files that are there go."""
+        """Whether the files' earlier rows are deleted."""
         return self.options.replace or self.options.is_isolated
 
     def check(self) -> None:
-        """Of partitions, in a table whose rows tell their files if rows are looked for by them."""
+        """Check the partitions, and that rows tell their files if the replay looks for them by file."""
         requested_partitions(self.dataflow, self.options)
         if self._replaces or self.dataflow.target.way == "merge_overwrite":
             self._check_files_of_rows()
 
     def _check_files_of_rows(self) -> None:
-        """Raise ConfigurationError if rows of the table do not tell their files, so that those of a file cannot go."""
+        """Raise ConfigurationError if the table's rows do not tell their files."""
         dataflow, table = self.dataflow, self.platform.table(self.dataflow)
         by_default = [SOURCE_FILE] if dataflow.target.origin_columns else []
         columns = table.contents.columns() if table.exists() else by_default
@@ -70,16 +75,16 @@ class FileReplay(ReplayKind):
             )
 
     def range(self) -> str:
-        """Bounds are folders."""
+        """Return the bounds as folders."""
         lower, upper = requested_partitions(self.dataflow, self.options)
         return serialise({"lower": lower, "upper": upper})
 
     @override
     def cut(self, range_: str | None = None) -> Cut:
-        """List the source: files as they are now."""
+        """List the source: the files as they are now."""
         folders = requested_partitions(self.dataflow, self.options)
         planning = path_planning(self.platform, self.dataflow)
-        plan = planning.read_again(self.newest, *folders, self.now, replaces=self._replaces)
+        plan = planning.plan_partitions(self.newest, *folders, self.now, replaces=self._replaces)
         chunks = [
             ReplayChunk.of(slice_.files[0].path, slice_.files[-1].path, files=tuple(slice_.keys))
             for slice_ in plan.slices
@@ -88,7 +93,7 @@ class FileReplay(ReplayKind):
 
     @override
     def request(self, chunk: ReplayChunk, since: int = 0, table: Table | None = None) -> ReplayFiles:
-        """Its files, as they are when they are read."""
+        """Return the request for the chunk's files, as they are when they are read."""
         return ReplayFiles(
             chunk.files,
             since,
@@ -98,12 +103,12 @@ class FileReplay(ReplayKind):
         )
 
     def kind_of(self, dataflow: Dataflow) -> Kind[PathSlice]:
-        """Its files."""
+        """Return the path kind."""
         return open_path(self.platform, dataflow)
 
     @override
     def swap(self, isolated: IsolatedReplay, entry: Entry | None, since: Sequence[Entry]) -> Swap:
-        """The rows of each file that the replay has loaded, but for files that the live flow has loaded since or will load."""
+        """Swap the rows of the replayed files, except files that live runs have loaded since or will load."""
         log, dataflow = self.platform.log, self.dataflow
         replayed_files = list(IngestedFiles(log, isolated.log, log.newest(isolated.log)).all())
         loaded = [SourceFile(*file[:4]) for file in replayed_files if file.reason is None]
@@ -111,7 +116,7 @@ class FileReplay(ReplayKind):
         recorded = IngestedFiles(log, dataflow.name, entry).find_records(paths)
         newer = {path for path, file in recorded.items() if file.number > isolated.number}
         released = {file.file.path for file in read_quarantine(log, entry).released}
-        below = path_planning(self.platform, dataflow).not_new(entry, paths) - released
+        below = path_planning(self.platform, dataflow).at_or_below_watermark(entry, paths) - released
         files = in_pair_order(list(promoted_files(loaded, newer, below)))
         if not files and newer:
             number = max(recorded[path].number for path in newer)
@@ -136,8 +141,12 @@ class FileReplay(ReplayKind):
         amount = f"rows of {pluralize(len(files), 'file')} ({isolated.words})"
         return Swap(slice_, None, slice_.upper, where, amount, stays)
 
-    def _where(self, swapped: Collection[str], aside: Collection[str], rows: DataFrame) -> Predicate:
-        """The rows of files; of many by ranges of paths between which neither table holds another's: each path costs some milliseconds."""
+    def _where(self, swapped: Collection[str], other_paths: Collection[str], rows: DataFrame) -> Predicate:
+        """Return the predicate of the rows of files.
+
+        Many files become ranges of paths that hold no other file of either table, since each path costs
+        some milliseconds.
+        """
         live = self.platform.table(self.dataflow)
         if len(swapped) <= _MOST_NAMED or not live.exists():
             return Among(SOURCE_FILE, tuple(sorted(swapped)))
@@ -146,7 +155,7 @@ class FileReplay(ReplayKind):
             predicate_sql(within, SPARK)
         )
         live_paths = {row[0] for row in live_rows.select(quoted(SOURCE_FILE)).distinct().collect()}
-        return rows_of_files(SOURCE_FILE, swapped, live_paths.union(aside))
+        return rows_of_files(SOURCE_FILE, swapped, live_paths.union(other_paths))
 
 
 def _named(paths: Sequence[str]) -> str:

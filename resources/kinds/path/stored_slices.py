@@ -1,4 +1,4 @@
-"""Slices of files as the log keeps them: each file as it was listed, those that are passed over with the reason."""
+"""Slices of files as the log stores them: the listed files, and the passed-over ones with the reason."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from resources.watermarks.lists import INGESTED_FILES, ListKind, StoredList
 
 @dataclass(frozen=True)
 class StoredPathSlices(StoredSlices[PathSlice]):
-    """Lists of files.
+    """Conversion of slices to lists of files.
 
     Attributes:
-        dataflow: whose slices they are.
+        dataflow: the definition.
     """
 
     dataflow: Dataflow
@@ -33,17 +33,17 @@ class StoredPathSlices(StoredSlices[PathSlice]):
 
     @property
     def list_kind(self) -> ListKind:
-        """Files."""
+        """The list of ingested files."""
         return INGESTED_FILES
 
     def to_rows(self, slice_: PathSlice) -> StoredList:
-        """Path, size, version and modification time of each file, and why, if it is passed over."""
+        """Return path, size, version and modification time of each file, and why it is passed over."""
         loaded = [(*file.row, None) for file in slice_.files]
         passed_over = [(*aside.file.row, aside.reason) for aside in slice_.quarantined]
         return StoredList(INGESTED_FILES, [*loaded, *passed_over])
 
     def from_rows(self, intent: Intent, stored: StoredList) -> PathSlice:
-        """The same files, and the same state after them."""
+        """Return the slice with the same files and the same state after them."""
         files = [(SourceFile(*row), reason) for *row, reason in stored.rows]
         since = deserialise(intent.since) if intent.since else None
         return PathSlice(

@@ -1,11 +1,12 @@
-"""The sweep: looks in small steps for files at or below the watermark that were never ingested (docs/reference/files.md, Late files).
+"""The sweep: small steps that look for never ingested files at or below the watermark.
 
-A round lists everything once, a few pages a step. When it is over, it says: all paths up to the watermark that it began
-with were verified, as of its beginning. How far it has come stands in a note beside the log. The note is no truth: that a
-file is late is looked up again, in what was ingested, when it is planned.
+See docs/reference/files.md, Late files. A round lists everything once, a few pages a step. A complete
+round verifies all paths up to the watermark that it began with, as of its start. A note beside the log
+keeps the progress. Nothing depends on the note: a plan looks each late file up again in the list of
+ingested files.
 
-The note stays small whatever a round finds: it names so many late files, and counts those beyond. Nothing that is only
-counted is lost: the next round finds it again, and by then what was named is dealt with.
+The note stays small: it names a limited number of late files and counts the rest. The next round finds the
+counted ones again, after the named ones were handled.
 """
 
 from __future__ import annotations
@@ -28,9 +29,9 @@ from resources.watermarks.entry import Entry
 from resources.watermarks.ingested import IngestedFiles
 from resources.watermarks.log import WatermarkLog
 
-_OF_A_STORE = Budget(pages=20, seconds=20.0)
+_STORE_BUDGET = Budget(pages=20, seconds=20.0)
 """Of one step: at most 20,000 keys."""
-_OF_A_FOLDER = Budget(pages=500, seconds=5.0)
+_FOLDER_BUDGET = Budget(pages=500, seconds=5.0)
 """Folders are opened quickly, and often hold few files."""
 
 _NOTE = "sweep"
@@ -43,20 +44,20 @@ Row = tuple[str, int, str, int]
 
 @dataclass(frozen=True)
 class Sweep:
-    """How far the sweep has come.
+    """The progress of the sweep.
 
     Attributes:
         era: the number of the reset that it belongs to.
         begun: when this round began, ISO; None between two rounds.
         up_to: the watermark that the round began with, sentinel JSON text.
         resume: where the next step continues.
-        listed: files that the round has seen.
-        late: late files that the round has found, as rows of path, size, version and modification time.
-        more: how many it has found beyond those.
-        met: how many of all these the round before has not named.
+        listed: how many files the round has listed.
+        late: late files of the round, as rows of path, size, version and modification time.
+        more: how many late files it found beyond those.
+        met: how many of all its late files the round before did not name.
         before: late files of the round before.
-        beyond: how many that round had found beyond those.
-        verified_up_to: the watermark up to which the last whole round has looked, sentinel JSON text.
+        beyond: how many late files that round found beyond those.
+        verified_up_to: the watermark that the last complete round verified, sentinel JSON text.
         verified_at: when that round began, ISO.
     """
 
@@ -75,53 +76,58 @@ class Sweep:
 
     @classmethod
     def read(cls, log: WatermarkLog, dataflow: str, era: int) -> Sweep:
-        """The note of a dataflow; a new one after a reset, or if it does not read."""
+        """Read a dataflow's note; return a new one after a reset, or if the note cannot be parsed."""
         note = log.note(dataflow, _NOTE) or {}
         try:
-            known = {
+            fields_of_note = {
                 attribute.name: note[attribute.name] for attribute in fields(cls) if attribute.name in note
             }
-            noted = cls(**known | {key: tuple(map(tuple, note.get(key, ()))) for key in ("late", "before")})
+            sweep = cls(
+                **fields_of_note | {key: tuple(map(tuple, note.get(key, ()))) for key in ("late", "before")}
+            )
         except (TypeError, ValueError):
             return cls(era)
-        return noted if noted.era == era else cls(era)
+        return sweep if sweep.era == era else cls(era)
 
     def write(self, log: WatermarkLog, dataflow: str) -> None:
-        """Keep it."""
+        """Write the note."""
         log.put_note(dataflow, _NOTE, asdict(self))
 
     @property
     def verified_path(self) -> Any:
-        """The watermark up to which the last whole round has looked: a path, or the whole of scope partition."""
+        """The path that the last complete round verified; with scope partition, the whole watermark."""
         state = json.loads(self.verified_up_to) if self.verified_up_to else {}
         return state.get("path") or state or None
 
     @property
     def named(self) -> dict[str, SourceFile]:
-        """The late files of this round and the one before that are known by name, each once."""
+        """The named late files of this round and the one before, by path."""
         return {row[0]: SourceFile(*row) for row in (*self.before, *self.late)}
 
-    def without(self, known: Collection[str]) -> Sweep:
-        """The note without files that were dealt with."""
+    def without(self, handled: Collection[str]) -> Sweep:
+        """Return the note without files that were handled."""
         late, before = (
-            tuple(row for row in rows if row[0] not in known) for rows in (self.late, self.before)
+            tuple(row for row in rows if row[0] not in handled) for rows in (self.late, self.before)
         )
         return replace(self, late=late, before=before)
 
     @property
     def unnamed(self) -> int:
-        """How many late files there are beside those that have a name: of this round, and of the round before if this round has not met them yet."""
+        """The number of late files without a name.
+
+        It counts those of the round before that this round has not reached yet.
+        """
         return self.more + max(0, self.beyond - self.met)
 
 
 @dataclass(frozen=True)
 class LateFiles:
-    """Late files that no entry has dealt with.
+    """Late files that no entry has handled.
 
     Attributes:
-        files: known by name.
-        settling: known by name, and younger than ``settle``: they are late once they are not.
-        more: how many there are beyond those; a later round names them.
+        files: the named ones.
+        settling: named ones that are younger than ``settle``; they become late when they have settled.
+        more: how many more there are; a later round names them.
     """
 
     files: tuple[SourceFile, ...] = ()
@@ -130,23 +136,23 @@ class LateFiles:
 
     @property
     def count(self) -> int:
-        """How many are late."""
+        """The number of late files, named or not."""
         return len(self.files) + self.more
 
     def first(self, most: int) -> list[str]:
-        """The paths of the first ones."""
+        """Return the paths of the first ones."""
         return [file.path for file in self.files[:most]]
 
 
 @dataclass(frozen=True)
 class SweepStep:
-    """What one step has done.
+    """The result of one step.
 
     Attributes:
-        listed: files that it saw at or below the watermark.
+        listed: how many files it listed at or below the watermark.
         late: the late ones among them, in pair order.
-        complete: whether the round is over.
-        sweep: how far it has come.
+        complete: whether the round is complete.
+        sweep: the progress after it.
         calls: LIST calls, or folders opened.
     """
 
@@ -165,21 +171,21 @@ def step(
     budget: Budget | None = None,
     most: int | None = None,
 ) -> SweepStep:
-    """Go one step on: list some pages, and compare them with what was ingested.
+    """Run one step: list some pages, and compare them with the list of ingested files.
 
-    A late file that has not settled is noted, and reported once it has.
+    A late file that has not settled is noted now, and reported once it has.
 
     Args:
-        log: what was ingested.
+        log: the watermark log.
         place: the source's root.
         dataflow: its name, source and policy.
         now: the clock, aware.
-        budget: of the listing; None is one that suits the place.
-        most: late files that the note names; None is a number that suits the policy.
+        budget: the limit of the listing; None for one that fits the place.
+        most: how many late files the note may name; None for a number that fits the policy.
 
     Raises:
-        SourceError: if a listing fails; nothing is noted of it then.
-        CorruptWatermark: if what was ingested does not read.
+        SourceError: a listing failed; the note stays as it was.
+        CorruptWatermark: the list of ingested files cannot be parsed.
     """
     entry = log.newest(dataflow.name)
     state = PathState.of(entry.state() if entry else None)
@@ -192,37 +198,39 @@ def step(
         )
     since = PathState.of(deserialise(entry.since)) if entry.since else None
     below = sweep_start(dataflow.path, state, since)
-    budget = budget or (_OF_A_STORE if place.local is None else _OF_A_FOLDER)
+    budget = budget or (_STORE_BUDGET if place.local is None else _FOLDER_BUDGET)
     listing = list_above(place, below, dataflow.files.endings, budget=budget, resume=sweep.resume)
     files = listing.listed.files
-    known = _known(log, dataflow.name, entry, [*sweep.named, *(file.path for file in files)])
-    late = tuple(file for file in files if file.path not in known)
+    ingested = _ingested(log, dataflow.name, entry, [*sweep.named, *(file.path for file in files)])
+    late = tuple(file for file in files if file.path not in ingested)
     most = _NAMED[dataflow.late_files] if most is None else most
-    sweep = _noted(sweep.without(known), len(files), late, listing.resume, most)
+    sweep = _after_step(sweep.without(ingested), len(files), late, listing.resume, most)
     sweep.write(log, dataflow.name)
     settled = tuple(file for file in late if not is_settling(dataflow.path, file, now))
     return SweepStep(len(files), settled, listing.complete, sweep, listing.listed.calls)
 
 
 def unhandled(log: WatermarkLog, dataflow: Dataflow, entry: Entry | None, now: datetime) -> LateFiles:
-    """The late files that the sweep has found and that no entry has dealt with."""
+    """Return the late files that the sweep has found and no entry has handled."""
     if entry is None:
         return LateFiles()
     sweep = Sweep.read(log, dataflow.name, entry.era)
-    sweep = sweep.without(_known(log, dataflow.name, entry, list(sweep.named)))
+    sweep = sweep.without(_ingested(log, dataflow.name, entry, list(sweep.named)))
     named = in_pair_order(list(sweep.named.values()))
     settling = tuple(file for file in named if is_settling(dataflow.path, file, now))
     files = tuple(file for file in named if not is_settling(dataflow.path, file, now))
     return LateFiles(files, settling, sweep.unnamed)
 
 
-def _known(log: WatermarkLog, dataflow: str, entry: Entry, paths: Sequence[str]) -> set[str]:
-    """Which of these paths were dealt with."""
+def _ingested(log: WatermarkLog, dataflow: str, entry: Entry, paths: Sequence[str]) -> set[str]:
+    """Return the ingested ones of these paths."""
     return IngestedFiles(log, dataflow, entry).find_handled(paths) if paths else set()
 
 
-def _noted(sweep: Sweep, listed: int, late: Sequence[SourceFile], resume: str | None, most: int) -> Sweep:
-    """The note after a step that has listed so many files. A name of the round before stays, so that it is not counted twice."""
+def _after_step(
+    sweep: Sweep, listed: int, late: Sequence[SourceFile], resume: str | None, most: int
+) -> Sweep:
+    """Return the note after a step. Files that the round before named stay named, so they count once."""
     before = {row[0] for row in sweep.before}
     late_rows = [*sweep.late, *(file.row for file in late)]
     late_rows.sort(key=lambda row: row[0] not in before)

@@ -1,4 +1,7 @@
-"""Which rows of the table go in the commit of a slice of files: those that a rewind or a replay reads again (docs/reference/files.md)."""
+"""What the commit of a slice of files deletes: rows that a rewind or replay reads again.
+
+See docs/reference/files.md.
+"""
 
 from __future__ import annotations
 
@@ -23,16 +26,18 @@ class PathWriting(Writing[PathSlice]):
     """Loads of files.
 
     Attributes:
-        dataflow: which says how its target is loaded.
+        dataflow: the definition, which says how its target is loaded.
     """
 
     dataflow: Dataflow
 
     @override
     def load(self, slice_: PathSlice, rows: DataFrame) -> Load:
-        """As the target says; after a rewind that replaces, the rows of the same files go, also of those that it passes over: released, they add theirs.
+        """Return the target's load; after a rewind with ``--replace`` it also deletes the files' earlier
+        rows.
 
-        A file that is loaded beside the watermark, or again, leaves the rows of later ones as they are.
+        That includes passed-over files, whose rows a release would add. A file that is loaded again, or
+        beside the watermark, leaves the rows of later files as they are.
         """
         paths = tuple(file.path for file in slice_.all_files)
         by_file = (OrderByPath(SOURCE_FILE),)

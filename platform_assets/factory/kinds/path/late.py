@@ -40,7 +40,7 @@ from resources.dagster.io_managers import dagster_failure, mark_run
 from resources.dagster.run_options import RunOptions
 from resources.dagster.unreported_entries import DATAFLOW_TAG, mark_reported
 from resources.kinds.path.late import LateStep, late_step
-from resources.kinds.path.late import look as look_further
+from resources.kinds.path.late import find_late as look_further
 from resources.kinds.path.sweep import unhandled
 from resources.loop.loop import clock as machine_clock
 from resources.outcome import Outcome
@@ -98,7 +98,7 @@ class _LateRun:
             raise dagster_failure(error) from error
         listed_files = pluralize(step.step.listed, "file")
         self.context.log.info(
-            "%s listed, %d late, %d left", listed_files, len(step.step.late), step.left.count
+            "%s listed, %d late, %d left", listed_files, len(step.step.late), step.remaining.count
         )
         yield from self._materialisations(loaded)
         if step.quarantined is not None:

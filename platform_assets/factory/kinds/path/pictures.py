@@ -10,19 +10,19 @@ from dagster import MetadataValue
 
 from partitions.plan import pluralize
 from platform_assets.factory.kinds.image import FAILED, FULL, NONE, PART, png_data_uri
-from resources.kinds.path.arrivals import Arrived
+from resources.kinds.path.arrivals import DayArrivals
 
 _FEWEST, _MOST, _HIGH = 14, 60, 10
 """The fewest and most days that are drawn, and the cells of the highest bar."""
 
 
-def arrivals_metadata(days: Mapping[str, Arrived], today: date) -> dict[str, Any]:
+def arrivals_metadata(days: Mapping[str, DayArrivals], today: date) -> dict[str, Any]:
     """Return the picture as metadata; nothing if no file arrived."""
     image = arrivals_picture(days, today)
     return {"arrivals": MetadataValue.md(image)} if image else {}
 
 
-def arrivals_picture(days: Mapping[str, Arrived], today: date) -> str:
+def arrivals_picture(days: Mapping[str, DayArrivals], today: date) -> str:
     """Return a bar for each day as an image in Markdown; "" if no file arrived.
 
     The colours show files loaded, loaded late, and quarantined.
@@ -36,7 +36,7 @@ def arrivals_picture(days: Mapping[str, Arrived], today: date) -> str:
     last = max(today, date.fromisoformat(max(days)))
     count = min(_MOST, max(_FEWEST, (last - date.fromisoformat(min(days))).days + 1))
     drawn_days = [(last - timedelta(days=count - 1 - number)).isoformat() for number in range(count)]
-    bars = [days.get(day, Arrived()) for day in drawn_days]
+    bars = [days.get(day, DayArrivals()) for day in drawn_days]
     most = max(sum(bar) for bar in bars) or 1
     columns = [_bar(bar, most) for bar in bars]
     image = png_data_uri([list(row) for row in zip(*columns, strict=True)])
@@ -45,7 +45,7 @@ def arrivals_picture(days: Mapping[str, Arrived], today: date) -> str:
     return f"![arrivals]({image})\n\n{legend}"
 
 
-def _bar(day: Arrived, most: int) -> list[int]:
+def _bar(day: DayArrivals, most: int) -> list[int]:
     """Return the cells of a day from the top. Each count above 0 gets at least one cell."""
     red, yellow, green = (-(-count * _HIGH // most) for count in (day.quarantined, day.late, day.files))
     green = max(0, min(green, _HIGH - red - yellow))

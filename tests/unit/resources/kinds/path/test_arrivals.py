@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from resources.kinds.path.arrivals import Arrived, arrivals
+from resources.kinds.path.arrivals import DayArrivals, arrivals
 from resources.watermarks.blobs.local import LocalBlobs
 from resources.watermarks.entry import Entry, next_entry
 from resources.watermarks.log import WatermarkLog
@@ -29,7 +29,7 @@ class Days:
         self.newest = self.log.append("flow", entry, expected=self.newest.number if self.newest else 0)
 
     @property
-    def counted(self) -> dict[str, Arrived]:
+    def counted(self) -> dict[str, DayArrivals]:
         return arrivals(self.log, "flow", self.newest)
 
 
@@ -44,7 +44,7 @@ def test_each_day_has_its_files_those_that_were_late_and_those_in_quarantine(day
     days.append("2026-01-01", files=2)
     days.append("2026-01-03", files=4, why="late")
     days.append("2026-01-04", why="accept")
-    assert days.counted == {"2026-01-01": Arrived(5, 0, 1), "2026-01-03": Arrived(0, 4, 0)}
+    assert days.counted == {"2026-01-01": DayArrivals(5, 0, 1), "2026-01-03": DayArrivals(0, 4, 0)}
 
 
 def test_an_entry_is_counted_once_with_or_without_the_note(days: Days) -> None:
@@ -53,7 +53,7 @@ def test_an_entry_is_counted_once_with_or_without_the_note(days: Days) -> None:
         if number != 3:
             assert days.counted == days.counted
     noted = days.counted
-    assert noted == {f"2026-01-0{number}": Arrived(number) for number in range(1, 6)}
+    assert noted == {f"2026-01-0{number}": DayArrivals(number) for number in range(1, 6)}
     days.log.put_note("flow", "arrivals", {"number": "spoilt"})
     assert days.counted == noted
 
@@ -68,4 +68,4 @@ def test_the_newest_sixty_days_with_files_are_kept(days: Days) -> None:
 def test_a_note_ahead_of_a_log_that_was_put_back_counts_as_none(days: Days) -> None:
     days.append("2026-01-01", files=3)
     days.log.put_note("flow", "arrivals", {"number": 9, "days": {"2026-02-02": [9, 9, 9]}})
-    assert days.counted == {"2026-01-01": Arrived(3)}
+    assert days.counted == {"2026-01-01": DayArrivals(3)}

@@ -101,7 +101,7 @@ def test_under_quarantine_a_run_is_asked_for_too(make_ticker: MakeTicker) -> Non
 
 def test_a_tick_goes_one_step_and_reports_nothing_in_the_middle_of_a_round(make_ticker: MakeTicker) -> None:
     ticker = make_ticker()
-    with patch.object(sweep, "_OF_A_FOLDER", Budget(pages=1)):
+    with patch.object(sweep, "_FOLDER_BUDGET", Budget(pages=1)):
         assert ticker.tick() == "0 files checked (1 listing call), 0 late"
         assert ticker.events == []
         ticker.now += 300

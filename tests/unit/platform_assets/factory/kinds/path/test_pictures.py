@@ -5,26 +5,26 @@ from __future__ import annotations
 from datetime import date
 
 from platform_assets.factory.kinds.path.pictures import arrivals_metadata, arrivals_picture
-from resources.kinds.path.arrivals import Arrived
+from resources.kinds.path.arrivals import DayArrivals
 from tests.support.images import cells_of
 
 TODAY = date(2026, 1, 20)
 
 
 def test_a_bar_is_a_day_as_high_as_its_files_and_days_without_a_file_are_empty() -> None:
-    drawn = arrivals_picture({"2026-01-19": Arrived(10), "2026-01-20": Arrived(5)}, TODAY)
+    drawn = arrivals_picture({"2026-01-19": DayArrivals(10), "2026-01-20": DayArrivals(5)}, TODAY)
     assert cells_of(drawn) == ["M" * 12 + "LM"] * 5 + ["M" * 12 + "LL"] * 5
     assert drawn.endswith("days in UTC from 2026-01-07 to 2026-01-20; 15 files, 10 files on the fullest day")
 
 
 def test_late_and_quarantined_files_stand_above_the_others_however_few_they_are() -> None:
-    drawn = arrivals_picture({"2026-01-20": Arrived(998, 1, 1)}, TODAY)
+    drawn = arrivals_picture({"2026-01-20": DayArrivals(998, 1, 1)}, TODAY)
     assert [row[-1] for row in cells_of(drawn)] == ["F", "P", *"LLLLLLLL"]
 
 
 def test_sixty_days_are_drawn_at_most_and_the_picture_stands_on_the_page_itself() -> None:
     days = {
-        f"2025-{month:02d}-{day:02d}": Arrived(month * day, day % 3)
+        f"2025-{month:02d}-{day:02d}": DayArrivals(month * day, day % 3)
         for month in range(1, 13)
         for day in range(1, 29)
     }
@@ -34,7 +34,7 @@ def test_sixty_days_are_drawn_at_most_and_the_picture_stands_on_the_page_itself(
 
 
 def test_a_day_after_today_by_the_clock_of_its_run_is_drawn() -> None:
-    assert cells_of(arrivals_picture({"2026-01-21": Arrived(1)}, TODAY))[0][-1] == "L"
+    assert cells_of(arrivals_picture({"2026-01-21": DayArrivals(1)}, TODAY))[0][-1] == "L"
 
 
 def test_before_the_first_file_there_is_no_picture() -> None:
