@@ -33,8 +33,7 @@ class PathWriting(Writing[PathSlice]):
 
     @override
     def load(self, slice_: PathSlice, rows: DataFrame) -> Load:
-        """Return the target's load; after a rewind with ``--replace`` it also deletes the files' earlier
-        rows.
+        """Return the target's load; after a rewind with ``--replace`` it deletes the files' earlier rows.
 
         That includes passed-over files, whose rows a release would add. A file that is loaded again, or
         beside the watermark, leaves the rows of later files as they are.
