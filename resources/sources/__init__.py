@@ -1,1 +1,1 @@
-"""What dataflows read: one package a type of source."""
+"""Sources of dataflows: one package or module per source type."""

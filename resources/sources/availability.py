@@ -1,4 +1,4 @@
-"""A look at a source without Spark: whether it answers, and has the columns that the definition names."""
+"""Check without Spark whether a source answers and has the columns that the definition names."""
 
 from __future__ import annotations
 
@@ -24,26 +24,27 @@ _SECONDS = 15.0
 
 
 def look_at_database(connection: JdbcConnection, source: JdbcSource) -> str:
-    """What a database says of the columns; one line for people.
+    """Return one line about a database and its columns.
 
     Raises:
-        ConfigurationError: if a column that the definition names is not there.
-        SourceError: if the database refuses, or does not answer (SourceUnreachable).
+        ConfigurationError: a column that the definition names is missing.
+        SourceError: the database refuses, or does not answer (SourceUnreachable).
     """
     query = Questions(source, DIALECTS[connection.system], UTC).columns()
-    with client(connection, _SECONDS) as asking:
-        names = list(readable_types(asking.describe(query), source.label))
+    with client(connection, _SECONDS) as database:
+        names = list(readable_types(database.describe(query), source.label))
     check_names(source, names)
-    return f"{connection}: reads, {_counted(names, source)}"
+    return f"{connection}: reads, {_describe_columns(names, source)}"
 
 
 def look_at_api(connection: ApiConnection, source: ApiSource) -> str:
-    """What an API answers to a request of one page; one line for people. With placeholders, whose values only windows have, none is asked.
+    """Return one line about an API, after a request for one page.
 
-    A status that means "no rows" (``ignore_http_codes``) is an error here: it may come from a mistyped path.
+    A source with placeholders is not requested: only windows have their values. A status that means "no
+    rows" (``ignore_http_codes``) is an error here, since it may come from a mistyped path.
 
     Raises:
-        SourceError: if the API refuses, or does not answer (SourceUnreachable).
+        SourceError: the API refuses, or does not answer (SourceUnreachable).
     """
     if source.placeholders:
         return f"{connection}: not asked (its requests are for windows and units)"
@@ -54,18 +55,18 @@ def look_at_api(connection: ApiConnection, source: ApiSource) -> str:
 
 
 def look_at_table(place: Place, source: TableSource) -> str:
-    """What a table of the lake has; one line for people.
+    """Return one line about a table of the lake and its columns.
 
     Raises:
-        ConfigurationError: if a column that the definition names is not there.
-        SourceError: if there is no table, or it cannot be read.
+        ConfigurationError: a column that the definition names is missing.
+        SourceError: there is no table, or it cannot be read.
     """
     table = find_table(place)
     version, names = table.contents.newest_version(), table.contents.columns()
     check_names(source, names)
-    return f"{place}: reads, version {version}, {_counted(names, source)}"
+    return f"{place}: reads, version {version}, {_describe_columns(names, source)}"
 
 
-def _counted(names: list[str], source: RowsSource) -> str:
-    named = named_columns(source)
-    return f"{source.label} has {len(names)} columns{', ' + ', '.join(named.values()) + ' among them' if named else ''}"
+def _describe_columns(names: list[str], source: RowsSource) -> str:
+    columns_by_key = named_columns(source)
+    return f"{source.label} has {len(names)} columns{', ' + ', '.join(columns_by_key.values()) + ' among them' if columns_by_key else ''}"

@@ -1,4 +1,4 @@
-"""The rows of extents over a table's columns: for a read of the lake, and for the delete on a target."""
+"""Predicates for the rows of extents in a table, for reads of the lake and deletes on a target."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ def table_rows(
         extents: of one read; without extents no row matches.
         schema: of the table.
         window: the column with a row's time; None if the definition has no time dimension.
-        units: the names of a unit's values to the table's columns.
+        units: by the name of a unit's value, the table's column.
         zone: of local times and days.
 
     Raises:
-        ConfigurationError: if a column is not there or cannot be compared, or a unit's value cannot be one of its column.
+        ConfigurationError: a column is missing or cannot be compared, or cannot hold a unit's value.
     """
-    known = kinds(schema)
+    value_types = kinds(schema)
     for column in [*units.values(), *([window] if window else [])]:
-        if column not in known:
+        if column not in value_types:
             raise ConfigurationError(
                 f"column {column}: expected one with single values among {', '.join(schema.fieldNames())}, found none of that name"
             )
-    return extents_predicate(extents, WindowColumns(known, window, units, zone))
+    return extents_predicate(extents, WindowColumns(value_types, window, units, zone))

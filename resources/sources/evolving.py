@@ -1,4 +1,7 @@
-"""The pinned schema that follows its source: what it becomes, as the error that begins a slice again with it (docs/reference/schemas.md)."""
+"""Changes of a pinned schema that follows its source, raised as the error that restarts a slice.
+
+See docs/reference/schemas.md.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 FOLLOWS: tuple[SchemaMode, ...] = ("merge", "overwrite")
-"""Modes in which the pinned schema follows the source."""
+"""The schema modes in which the pinned schema follows the source."""
 
 
 def follows(dataflow: Dataflow) -> bool:
@@ -28,48 +31,50 @@ def follows(dataflow: Dataflow) -> bool:
 def evolution_of(
     mode: SchemaMode, dataflow: str, pinned: PinnedSchema, incoming: StructType, where: str
 ) -> Evolution:
-    """Return what a pinned schema becomes if the source comes with another one.
+    """Return the change of a pinned schema that an incoming schema requires.
 
     Args:
         mode: of the target.
         dataflow: its name.
         pinned: the schema.
-        incoming: the source's.
-        where: the file or source, for people.
+        incoming: the source's schema.
+        where: the file or source, for errors.
 
     Raises:
-        SchemaError: the mode does not accept it.
+        SchemaError: the mode does not accept the change.
     """
     try:
         return evolve_schema(json.loads(pinned.columns), as_schema(incoming), mode)
     except SchemaError as error:
-        raise explained(error, mode, dataflow, where) from error
+        raise explain_refusal(error, mode, dataflow, where) from error
 
 
 def check_free(dataflow: Dataflow, fields: Iterable[str], where: str) -> None:
-    """Raise if a field would be a column of a name that loading gives to one of its own: its values would be lost without a word.
+    """Raise SchemaError if a field has the name of a column that loading adds.
+
+    The field's values would be lost silently.
 
     Args:
-        dataflow: that loads.
-        fields: names of records' fields.
-        where: the file or source, for people.
+        dataflow: the dataflow that loads.
+        fields: the names of records' fields.
+        where: the file or source, for errors.
 
     Raises:
         SchemaError: reason ``incompatible_schema``.
     """
     added = dataflow.target.added
-    taken = next((name for name in fields if name.casefold() in added), None)
-    if taken is not None:
+    reserved_name = next((name for name in fields if name.casefold() in added), None)
+    if reserved_name is not None:
         raise SchemaError(
-            f"{where}: expected other fields than {', '.join(added)}, which loading adds as columns, found {taken}. Have the source name it otherwise;"
+            f"{where}: expected other fields than {', '.join(added)}, which loading adds as columns, found {reserved_name}. Have the source name it otherwise;"
             " or leave it out, by source.schema, and `unknown_fields: ignore` at the top level of the dataflow; or set target.origin_columns: false",
             reason="incompatible_schema",
-            field=taken,
+            field=reserved_name,
         )
 
 
-def explained(error: SchemaError, mode: SchemaMode, dataflow: str, where: str) -> SchemaError:
-    """Return what the rule says, with the place and what to do."""
+def explain_refusal(error: SchemaError, mode: SchemaMode, dataflow: str, where: str) -> SchemaError:
+    """Return a schema error with its place, and with what to do."""
     return SchemaError(
         f"{where}: {error.message}. schema_mode: {mode} accepts {ACCEPTED[mode]}. Mend the source;"
         " or keep what does not fit as JSON in a column of its own with `schema_mode: rescue`; or give source.schema types that hold all of it, and run the"
@@ -86,25 +91,25 @@ ACCEPTED: Mapping[SchemaMode, str] = {
     "overwrite": "any columns",
     "rescue": "anything",
 }
-"""What a mode takes, in words."""
+"""The changes that a schema mode accepts, in words."""
 
 
-def changed(
+def schema_evolved(
     pinned: PinnedSchema, schema: Schema, changes: tuple[SchemaChange, ...], where: str
 ) -> SchemaEvolved:
-    """Return the error that begins a slice again with a new schema.
+    """Return the error that restarts a slice with a new schema.
 
     Args:
-        pinned: the one before, whose folders and declaration stay.
+        pinned: the previous schema, whose folders and declaration stay.
         schema: the new columns.
-        changes: what made them so.
+        changes: the differences.
         where: the file or source, for people.
     """
-    listed = "; ".join(map(str, changes))
+    change_list = "; ".join(map(str, changes))
     return SchemaEvolved(
-        f"the schema changes with {where}: {listed}",
+        f"the schema changes with {where}: {change_list}",
         pinned=replace(pinned, columns=json.dumps(schema)).to_text(),
-        changes=listed,
+        changes=change_list,
     )
 
 

@@ -1,4 +1,4 @@
-"""The highest value of a column, exact whatever the zone of the process."""
+"""The highest value of a column, exact in any time zone of the process."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ _KNOWN_TIMES = {
 
 
 def highest_value(name: str, kind: str) -> Column:
-    """Return the highest value; an instant as microseconds, since a row of pyspark has it in the zone of the process.
+    """Return the aggregate for a column's highest value; instants become microseconds.
 
-    Infinity and NaN, which Spark takes for the highest number of all, and years that Python does not have, are no values of a watermark.
+    pyspark would return an instant in the zone of the process. Infinity, NaN (Spark's highest number) and
+    years that Python lacks are ignored, since no watermark can hold them.
     """
     from pyspark.sql import functions as F
 
@@ -35,7 +36,7 @@ def highest_value(name: str, kind: str) -> Column:
 
 
 def as_value(value: Any, kind: str) -> Any:
-    """Return what :func:`highest_value` has found as a value of the column."""
+    """Return the result of :func:`highest_value` as a value of the column."""
     if kind == "timestamp" and value is not None:
         return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=value)
     return value

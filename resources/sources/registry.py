@@ -1,4 +1,4 @@
-"""What dataflows read: here is which definition is opened as which source."""
+"""The registry of sources: which definition is opened as which source."""
 
 from __future__ import annotations
 
@@ -27,20 +27,23 @@ Source = FileSource | RowSource
 def open_source(
     dataflow: Dataflow, source_place: Place | JdbcConnection | ApiConnection | UserCode, staging: Staging
 ) -> Source:
-    """Return the source of a dataflow. Nothing is opened before it is asked for something.
+    """Return the source of a dataflow; nothing is opened before its first use.
 
     Args:
         dataflow: its definition.
-        source_place: the root of its files, the place of its table, its database, its API, or code of the user.
-        staging: where it puts rows that only this process can fetch.
+        source_place: the root of its files, the place of its table, its database, its API, or code of the
+        user.
+        staging: where rows are staged that only this process can fetch.
     """
     match dataflow.source, source_place:
         case FilesSource(), Place() as root:
             return FileSource(root, dataflow, staging)
         case JdbcSource() as definition, JdbcConnection() as connection:
-            keys, mode = _telling_columns(dataflow), dataflow.target.schema_mode
-            replaced = dataflow.target.replace_by_watermark
-            return JdbcRows(connection, definition, dataflow.zone, mode, keys=keys, replaces_units=replaced)
+            keys, mode = _identifying_columns(dataflow), dataflow.target.schema_mode
+            replaces_units = dataflow.target.replace_by_watermark
+            return JdbcRows(
+                connection, definition, dataflow.zone, mode, keys=keys, replaces_units=replaces_units
+            )
         case ApiSource() as definition, ApiConnection() as api:
             return ApiRows(api, definition, dataflow, staging)
         case PythonSource() as definition, UserCode() as code:
@@ -53,12 +56,12 @@ def open_source(
     )
 
 
-def _telling_columns(dataflow: Dataflow) -> tuple[str, ...]:
-    """The columns that tell people which row of a database is meant: keys, else those of the watermark."""
+def _identifying_columns(dataflow: Dataflow) -> tuple[str, ...]:
+    """Return the columns that identify a row in errors: keys, else those of the watermark."""
     source, watermark = dataflow.source, dataflow.watermark
     if dataflow.target.merge_keys:
         return dataflow.target.merge_keys
     if isinstance(watermark, ColumnWatermark):
         return watermark.columns
-    named = named_columns(source) if isinstance(source, JdbcSource) else {}
-    return tuple(dict.fromkeys(named.values()))
+    columns_by_key = named_columns(source) if isinstance(source, JdbcSource) else {}
+    return tuple(dict.fromkeys(columns_by_key.values()))

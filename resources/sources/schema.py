@@ -1,4 +1,7 @@
-"""The schema of a source that has one of its own: pinned as text, and compared with what is there (docs/reference/files.md, The pinned schema)."""
+"""The pinned schema of a source with columns of its own, and its comparison with the source.
+
+See docs/reference/files.md, The pinned schema.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from partitions.evolution import SchemaMode
 from partitions.loads import LackingColumn
 from partitions.sources.rows import RowsSource
 from partitions.unit_values import TIMES, WORDS, ValueType
-from resources.sources.evolving import FOLLOWS, changed, evolution_of
+from resources.sources.evolving import FOLLOWS, evolution_of, schema_evolved
 from resources.sources.files.failures import schema_mismatch_error
 from resources.sources.files.pinned import PinnedSchema
 
@@ -36,11 +39,11 @@ _KINDS: dict[str, ValueType] = {
     "decimal": "number",
     "boolean": "flag",
 }
-"""By the name of a type in Spark's JSON of a schema, without its parameters."""
+"""By the name of a type in Spark's JSON form of a schema, without its parameters."""
 
 
 def kind_of(type_name: str) -> ValueType | None:
-    """Return what a column of a type holds, such as ``decimal(10,2)``; None if it cannot be compared."""
+    """Return the comparable data type of a type such as ``decimal(10,2)``; None if it has none."""
     return _KINDS.get(type_name.partition("(")[0])
 
 
@@ -50,20 +53,20 @@ class PinsColumns(ABC):
     _source: RowsSource
     _mode: SchemaMode
     _may_merge: bool = True
-    """Whether a definition of it can take new columns, by ``schema_mode: merge``."""
+    """Whether a definition can accept new columns, by ``schema_mode: merge``."""
     _missing: frozenset[str] = frozenset()
-    """Pinned columns that the source does not have any more, by the last comparison."""
+    """Pinned columns that the source no longer has, by the last comparison."""
 
     @abstractmethod
     def _columns(self, spark: SparkSession) -> StructType:
-        """Return the source's columns as they are now; raise SourceError if it does not tell them."""
+        """Return the source's current columns; raise SourceError if they cannot be read."""
 
     def pin(self, spark: SparkSession) -> str:
         """Return the source's columns as text.
 
         Raises:
-            ConfigurationError: if a column that the definition names is not there, or cannot be compared.
-            SourceError: if there is no such source, or it refuses, or does not answer (SourceUnreachable).
+            ConfigurationError: a column that the definition names is missing, or cannot be compared.
+            SourceError: the source does not exist, refuses, or does not answer (SourceUnreachable).
         """
         schema = self._columns(spark)
         check_columns(self._source, schema)
@@ -73,31 +76,33 @@ class PinsColumns(ABC):
         """Compare the source's columns with the pinned ones, in any order.
 
         Raises:
-            SchemaError: reason ``incompatible_schema``, naming each column that is new, missing or of another type; or what the schema mode
-                does not accept of it.
+            SchemaError: reason ``incompatible_schema``: names each column that is new, missing or of
+            another type, or that the schema mode refuses.
             SchemaEvolved: the schema mode accepts the change.
             SourceError: as for :meth:`pin`.
         """
         columns = self._columns(spark)
         if self._mode not in FOLLOWS:
             if changes := column_changes(columns, pinned):
-                said = f"source: expected the columns of {self._source.label} that were pinned, found others: {'; '.join(changes.values())}"
-                back = _way_back(self._source, dataflow, may_merge=self._may_merge)
-                raise schema_mismatch_error(said, back, dataflow, next(iter(changes)))
+                difference = f"source: expected the columns of {self._source.label} that were pinned, found others: {'; '.join(changes.values())}"
+                remedy = _restore_remedy(self._source, dataflow, may_merge=self._may_merge)
+                raise schema_mismatch_error(difference, remedy, dataflow, next(iter(changes)))
             return
-        there = {name.casefold() for name in columns.fieldNames()}
-        known = PinnedSchema.of(pinned)
+        source_columns = {name.casefold() for name in columns.fieldNames()}
+        pinned_schema = PinnedSchema.of(pinned)
         where = f"{self._source.label}"
-        evolution = evolution_of(self._mode, dataflow, known, plain(columns), where)
+        evolution = evolution_of(self._mode, dataflow, pinned_schema, plain(columns), where)
         self._missing = frozenset(
-            field["name"] for field in evolution.schema["fields"] if field["name"].casefold() not in there
+            field["name"]
+            for field in evolution.schema["fields"]
+            if field["name"].casefold() not in source_columns
         )
         if evolution.action != "none":
-            raise changed(known, evolution.schema, evolution.changes, where)
+            raise schema_evolved(pinned_schema, evolution.schema, evolution.changes, where)
 
     @property
     def remarks(self) -> Sequence[str]:
-        """Which pinned columns the source does not have any more."""
+        """Warnings about pinned columns that the source no longer has."""
         if not self._missing:
             return ()
         names = ", ".join(sorted(self._missing))
@@ -106,130 +111,139 @@ class PinsColumns(ABC):
         )
 
     def lacking(self, spark: SparkSession, pinned: str) -> Sequence[LackingColumn]:
-        """Return the pinned columns that the source does not have; a mode that does not follow it accepts none."""
+        """Return the pinned columns that the source lacks; none if the mode does not follow the source."""
         if self._mode not in FOLLOWS:
             return ()
-        there = {name.casefold() for name in self._columns(spark).fieldNames()}
+        source_columns = {name.casefold() for name in self._columns(spark).fieldNames()}
         names = pinned_struct(pinned).fieldNames()
-        return tuple(LackingColumn(name) for name in names if name.casefold() not in there)
+        return tuple(LackingColumn(name) for name in names if name.casefold() not in source_columns)
 
-    def _there(self, schema: StructType) -> StructType:
-        """The columns of a schema that the source has."""
+    def _available_columns(self, schema: StructType) -> StructType:
+        """Return the columns of a schema that the source still has."""
         from pyspark.sql.types import StructType
 
         return StructType([field for field in schema.fields if field.name not in self._missing])
 
 
 def plain(schema: StructType) -> StructType:
-    """Names and types alone: a reader's own notes on a column are not part of the source."""
+    """Return names and types only: a reader's metadata is not part of the source."""
     from pyspark.sql.types import StructField, StructType
 
     return StructType([StructField(field.name, field.dataType) for field in schema.fields])
 
 
 def has_fixed_texts(schema: StructType) -> bool:
-    """Return whether a column is of type char or varchar, which Spark makes a string of once it looks at a query."""
+    """Return whether a column is of type char or varchar, which Spark turns into string in a query."""
     return "char(" in schema.simpleString()
 
 
 def pinned_struct(text: str) -> StructType:
-    """Return the schema of the text that a state keeps."""
+    """Return the schema in a state's text."""
     return PinnedSchema.of(text).struct
 
 
 def kinds(schema: StructType) -> dict[str, ValueType]:
-    """What the columns hold, of those that can be compared."""
-    held = {field.name: kind_of(field.dataType.typeName()) for field in schema.fields}
-    return {name: kind for name, kind in held.items() if kind is not None}
+    """Return the data types of the columns that can be compared."""
+    value_types = {field.name: kind_of(field.dataType.typeName()) for field in schema.fields}
+    return {name: kind for name, kind in value_types.items() if kind is not None}
 
 
 def time_types() -> Mapping[ValueType | None, DataType]:
-    """Return the types of columns that hold times."""
+    """Return the Spark types for columns of times."""
     from pyspark.sql.types import DateType, TimestampNTZType, TimestampType
 
     return {"instant": TimestampType(), "local": TimestampNTZType(), "day": DateType()}
 
 
 def check_columns(source: RowsSource, schema: StructType) -> None:
-    """The columns that the definition names are there, and can be compared.
-
-    Raises:
-        ConfigurationError: naming key, column and type.
-    """
+    """Raise ConfigurationError unless the columns that the definition names exist and are comparable."""
     check_names(source, schema.fieldNames())
-    known, types = kinds(schema), {field.name: field.dataType.simpleString() for field in schema.fields}
+    pinned_schema, types = (
+        kinds(schema),
+        {field.name: field.dataType.simpleString() for field in schema.fields},
+    )
     for key, column in named_columns(source).items():
-        wanted: tuple[ValueType, ...] = TIMES if key == "window_column" else tuple(WORDS)
-        if known.get(column) not in wanted:
-            expected = " or ".join(WORDS[kind] for kind in wanted if kind != "whole")
+        expected_types: tuple[ValueType, ...] = TIMES if key == "window_column" else tuple(WORDS)
+        if pinned_schema.get(column) not in expected_types:
+            expected = " or ".join(WORDS[kind] for kind in expected_types if kind != "whole")
             raise ConfigurationError(
                 f"source.{key}: expected a column of {source.label} with {expected}, found {column}, which is {types[column]}"
             )
 
 
 def check_names(source: RowsSource, names: Sequence[str]) -> None:
-    """The columns that the definition names are there.
+    """Raise ConfigurationError unless the columns that the definition names exist.
 
-    Raises:
-        ConfigurationError: naming key and column, and what may have been meant.
+    The error names the key and the column, and suggests a similar column.
     """
     for key, column in named_columns(source).items():
         if column not in names:
-            alike = [name for name in names if name.casefold() == column.casefold()]
-            close = alike or difflib.get_close_matches(column, names, n=1)
-            hint = f" (did you mean {close[0]}?)" if close else ""
+            other_case = [name for name in names if name.casefold() == column.casefold()]
+            suggestions = other_case or difflib.get_close_matches(column, names, n=1)
+            hint = f" (did you mean {suggestions[0]}?)" if suggestions else ""
             raise ConfigurationError(
                 f"source.{key}: expected a column of {source.label}, which has {', '.join(names)}; found {column}{hint}"
             )
 
 
 def named_columns(source: RowsSource) -> dict[str, str]:
-    """The columns that the definition names, by their keys."""
+    """Return the columns that the definition names, by their keys."""
     units = {f"unit_columns.{name}": column for name, column in source.unit_columns.items()}
     return units | ({"window_column": source.window_column} if source.window_column is not None else {})
 
 
 def column_changes(schema: StructType, pinned: str) -> dict[str, str]:
-    """Return what has become of each column that is not as it was pinned, in words; nothing if all are, in any order."""
-    was = {field.name: field.dataType.simpleString() for field in pinned_struct(pinned).fields}
-    now = {field.name: field.dataType.simpleString() for field in schema.fields}
-    changes = {name: f"{name} is new ({now[name]})" for name in now if name not in was}
-    changes |= {name: f"{name} is missing ({was[name]})" for name in was if name not in now}
+    """Return in words how each column differs from the pinned ones; empty if none does."""
+    pinned_types = {field.name: field.dataType.simpleString() for field in pinned_struct(pinned).fields}
+    current_types = {field.name: field.dataType.simpleString() for field in schema.fields}
+    changes = {
+        name: f"{name} is new ({current_types[name]})" for name in current_types if name not in pinned_types
+    }
     changes |= {
-        name: f"{name} was {was[name]}, is {now[name]}"
-        for name in was
-        if now.get(name, was[name]) != was[name]
+        name: f"{name} is missing ({pinned_types[name]})"
+        for name in pinned_types
+        if name not in current_types
+    }
+    changes |= {
+        name: f"{name} was {pinned_types[name]}, is {current_types[name]}"
+        for name in pinned_types
+        if current_types.get(name, pinned_types[name]) != pinned_types[name]
     }
     return changes
 
 
-def _way_back(source: RowsSource, dataflow: str, *, may_merge: bool) -> str:
-    """Return how to keep the pinned columns. Only a database takes a query, and another query is another definition."""
-    back = "Put the source back"
+def _restore_remedy(source: RowsSource, dataflow: str, *, may_merge: bool) -> str:
+    """Return how to restore the pinned columns.
+
+    Only a database accepts a query, and another query changes the definition.
+    """
+    remedy = "Put the source back"
     if may_merge:
-        back += "; or set `schema_mode: merge` below `target`, which takes new columns and wider types"
+        remedy += "; or set `schema_mode: merge` below `target`, which takes new columns and wider types"
     if not source.has_query:
-        return back
+        return remedy
     accept = f"`strandline state accept {dataflow} --reason TEXT`"
-    return f"{back}; or name the columns in a `query`, so that new ones do not count, and accept the changed definition by {accept}"
+    return f"{remedy}; or name the columns in a `query`, so that new ones do not count, and accept the changed definition by {accept}"
 
 
 def strict(frame: DataFrame, schema: StructType, names: Sequence[str] | None = None) -> DataFrame:
-    """The columns of a schema in its order and types, without a reader's own notes on them; one that is not there is NULL.
+    """Return exactly the columns of a schema, in its order and types; missing ones are NULL.
+
+    Column metadata of a reader is dropped.
 
     Args:
         frame: the rows.
-        schema: that they get.
+        schema: the resulting columns.
         names: of the frame's columns; None: Spark is asked.
     """
     from pyspark.sql import functions as F
 
     from resources.sql import quoted
 
-    there = {name.casefold() for name in (frame.columns if names is None else names)}
+    source_columns = {name.casefold() for name in (frame.columns if names is None else names)}
     return frame.select(
         *[
-            (F.col(quoted(field.name)) if field.name.casefold() in there else F.lit(None))
+            (F.col(quoted(field.name)) if field.name.casefold() in source_columns else F.lit(None))
             .cast(field.dataType)
             .alias(field.name)
             for field in schema.fields

@@ -1,8 +1,8 @@
-"""The contracts of sources: what kinds of watermark ask of them. One module or package a source.
+"""The contracts of sources that watermarks rely on. Each source is one module or package.
 
-A source opens the world; it knows no watermark log and no table that it is loaded into. Two shapes exist: files
-(:class:`resources.sources.files.source.FileSource`, whatever their format and store), and what is asked for rows (here).
-``tests/contract/test_source.py`` runs on all of them.
+A source opens the world; it knows neither the watermark log nor the target table. There are two shapes:
+files (:class:`resources.sources.files.source.FileSource`, for any format and store), and sources that are
+queried for rows (here). ``tests/contract/test_source.py`` runs on all of them.
 """
 
 from __future__ import annotations
@@ -27,116 +27,130 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 NUMBER = "_strandline_number"
-"""The column that says which of several extents a row is of."""
+"""The column with the number of the extent that a row belongs to."""
 
 
 PARTS = 4
-"""Parts of many rows that are read at the same time, each over a connection of its own."""
+"""The most parts that are read in parallel, each over its own connection."""
 
 
 class PinsRows(Protocol):
-    """A source that is asked for rows, all of one schema."""
+    """A source that is queried for rows, all of one schema."""
 
     def pin(self, spark: SparkSession) -> str | None:
-        """Return the schema of the source, as text; None while nothing tells it; :class:`resources.sources.schema.PinsColumns` does it for a source that knows its columns.
+        """Return the schema of the source as text; None while it is unknown.
+
+        :class:`resources.sources.schema.PinsColumns` implements it for sources that know their columns.
 
         Raises:
-            ConfigurationError: a column that the definition names is not there, or cannot be compared.
+            ConfigurationError: a column that the definition names is missing, or cannot be compared.
             SourceError: the source refuses, or does not answer.
         """
         ...
 
     def check_schema(self, spark: SparkSession, pinned: str, dataflow: str) -> None:
-        """Raise SchemaError if the source has another schema than the pinned one; ``dataflow`` is named in it."""
+        """Raise SchemaError, naming ``dataflow``, if the source differs from the pinned schema."""
         ...
 
 
 class RowSource(PinsRows, Protocol):
-    """A source that is asked for the rows of stretches of time and units."""
+    """A source that is queried for the rows of time ranges and units."""
 
     def read(self, spark: SparkSession, extents: Sequence[Extent], pinned: str) -> DataFrame:
-        """Return exactly the rows of these extents, with the pinned columns in their order; no extent is no row.
+        """Return exactly the rows of these extents, with the pinned columns in order.
 
-        The rows may be fetched as late as they are written; what goes wrong then, :meth:`failure` tells.
+        No extent means no row. Rows may be fetched only when they are written; :meth:`failure` explains
+        errors at that time.
 
         Args:
             spark: a session.
-            extents: which may overlap: a row of several is read once.
-            pinned: what :meth:`pin` gave.
+            extents: may overlap; a row in several is read once.
+            pinned: the result of :meth:`pin`.
 
         Raises:
-            SourceError: the source refuses, or does not answer. Unless it is transient, each work unit is read alone, and those that are
-                refused are passed over.
+            SourceError: the source refuses, or does not answer. Unless it is transient, each work unit is
+            then read alone, and refused ones are skipped.
         """
         ...
 
 
 @runtime_checkable
 class ReadsAbove(Protocol):
-    """A source whose rows can be read above a column watermark. Only :meth:`read_rows` starts Spark, unless the source also :class:`TellsChanges`."""
+    """A source whose rows can be read above a column watermark.
+
+    Only :meth:`read_rows` starts Spark, unless the source also :class:`TellsChanges`.
+    """
 
     def observe(self, columns: Sequence[str], now: datetime) -> SourceObservation:
-        """Return the source's clock, and what it knows of some columns without a scan; all of one moment.
+        """Return the source's clock and what it knows of some columns without a scan, as of one moment.
 
         Args:
             columns: of the watermark.
-            now: the run's clock, for a source without one of its own.
+            now: the run's clock, for a source without its own.
 
         Raises:
-            SourceError: the source refuses, has no such column, or does not answer.
+            SourceError: the source refuses, lacks a column, or does not answer.
         """
         ...
 
     def holds_any(self, rows: Predicate) -> bool:
-        """Return whether there is at least one of these rows."""
+        """Return whether at least one of these rows exists."""
         ...
 
     def highest(self, column: str, rows: Predicate) -> Any:
-        """Return the highest value of a column in some rows; None: none has a value. It may scan them: asked only if nothing else tells it."""
+        """Return the highest value of a column in some rows; None: it has no value.
+
+        This may scan the rows: called only if nothing cheaper tells the value.
+        """
         ...
 
     def read_rows(self, spark: SparkSession, parts: Sequence[Predicate], pinned: str) -> DataFrame:
-        """Return exactly the rows of parts that share none, with the pinned columns in their order; each part may be read at the same time."""
+        """Return exactly the rows of disjoint parts, with the pinned columns in order.
+
+        Parts may be read in parallel.
+        """
         ...
 
 
 @runtime_checkable
 class TellsFailures(Protocol):
-    """A source that can tell what an error of Spark's says of it."""
+    """A source that can explain an error of Spark."""
 
     def failure(self, error: Exception) -> StrandlineError | None:
-        """Return what an error says of the source, if a read of it failed while its rows were written; None if it says nothing.
+        """Return what an error of a write reveals about the source; None if nothing.
 
-        A transient one ends the run; for any other the work unit is passed over.
+        A transient one ends the run; any other one skips the work unit.
         """
         ...
 
 
 @runtime_checkable
 class TellsCuts(Protocol):
-    """A source that may tell without a scan where a range falls into parts."""
+    """A source that may know without a scan where to cut a range into parts."""
 
     def cuts(self, range_: ColumnRange, rows: int, most: int) -> Sequence[Any]:
-        """Return values that cut a range into parts of about so many rows, ascending, each the last of its part; none if only a scan would tell.
+        """Return ascending values that cut a range into parts of about ``rows`` rows.
+
+        Each is the last value of its part; empty if only a scan could find them.
 
         Args:
             range_: of one column.
             rows: of a part.
-            most: cuts at most.
+            most: the most cuts.
         """
         ...
 
 
 @runtime_checkable
 class LooksOnce(Protocol):
-    """A source that is asked several questions over one connection."""
+    """A source that answers several questions over one connection."""
 
     def in_one_look(self, ask: Callable[[ReadsAbove], T], seconds: float | None = None) -> T:
-        """Return what ``ask`` returns; the source that it is given answers as of one moment. The connection is closed in any case.
+        """Return the result of ``ask``, whose source answers as of one moment; then close the connection.
 
         Args:
             ask: asks the questions.
-            seconds: after which the source ends a question; None: as the source itself says.
+            seconds: the time limit of a question; None: the source's own.
 
         Raises:
             SourceUnreachable: a question took longer.
@@ -146,10 +160,10 @@ class LooksOnce(Protocol):
 
 @runtime_checkable
 class TellsWriters(Protocol):
-    """A source that tells its open transactions."""
+    """A source that knows its open transactions."""
 
     def writers(self, columns: Sequence[str]) -> WritingTransactions | TransactionsUnknown:
-        """Return the transactions that are open right now and may write rows; or why they are not told.
+        """Return the transactions that are open now and may write rows; or why they are unknown.
 
         Args:
             columns: of the watermark; a sequence may number them.
@@ -162,20 +176,20 @@ class TellsWriters(Protocol):
 
 @runtime_checkable
 class HasRemarks(Protocol):
-    """A source that has something to say of what was read."""
+    """A source with warnings about the rows that it read."""
 
     @property
     def remarks(self) -> Sequence[str]:
-        """What a user should hear of what was read so far, each once."""
+        """Warnings about the rows read so far, each once."""
         ...
 
 
 @runtime_checkable
 class TellsChanges(Protocol):
-    """A source that only Spark can read, and that tells without it whether another read may find more."""
+    """A source that only Spark can read, but that detects changes without Spark."""
 
     def has_changed(self, now: datetime) -> bool:
-        """Return whether a run may find rows that the last run has not found. Starts no Spark.
+        """Return whether a run may find new rows since the last run, without starting Spark.
 
         Raises:
             SourceError: the source refuses, or does not answer.
@@ -183,7 +197,7 @@ class TellsChanges(Protocol):
         ...
 
     def contents(self) -> str:
-        """Return a text that is another one whenever the source holds something else. Starts no Spark.
+        """Return a text that changes whenever the source's contents change, without starting Spark.
 
         Raises:
             SourceError: as for :meth:`has_changed`.
@@ -193,14 +207,19 @@ class TellsChanges(Protocol):
 
 @runtime_checkable
 class FetchesRows(Protocol):
-    """A source whose rows are fetched as a whole before they are written: what they hold is known by then, and by no cheaper way."""
+    """A source that fetches all rows before they are written, and knows their contents only then."""
 
     def look_at(self, columns: Sequence[str]) -> Mapping[str, ValueType | None]:
-        """Return what columns hold, by some rows; None for each if there is no row, and without those that no row has."""
+        """Return the data types of columns, by some rows.
+
+        All are None if there is no row; columns that no row has are missing.
+        """
         ...
 
     def fetched_up_to(self, rows: Predicate, columns: Sequence[str]) -> Mapping[str, Any]:
-        """Fetch rows, so that :meth:`ReadsAbove.read_rows` reads these, and return the highest value of columns in them; None: none has a value.
+        """Fetch rows for :meth:`ReadsAbove.read_rows`, and return the highest value of each column.
+
+        None: the column has no value.
 
         Raises:
             SourceError: the source refuses, or does not answer.
@@ -208,18 +227,18 @@ class FetchesRows(Protocol):
         ...
 
     def pin_sample(self, spark: SparkSession, extents: Sequence[Extent]) -> str | None:
-        """Return the schema as text, declared or as the rows of some of these extents have it; None if there are none."""
+        """Return the schema as text, declared or inferred from some of these extents; None without rows."""
         ...
 
 
 @runtime_checkable
 class ListsRows(Protocol):
-    """A source whose rows can be listed in this process, without Spark: for the units of windows."""
+    """A source whose rows can be listed in this process without Spark, for the units of windows."""
 
     def listed(self, columns: Sequence[str]) -> Iterator[Mapping[str, Any]]:
-        """Yield rows with these columns, as they come; others may stand beside them, and a row that lacks one has NULL.
+        """Yield rows that have these columns; a missing column means NULL, and others may be present.
 
-        What takes long is left between two rows, so that whoever asks can stop there.
+        Slow steps happen between rows, so that the caller can stop there.
 
         Args:
             columns: at least one.
@@ -232,37 +251,38 @@ class ListsRows(Protocol):
 
 @runtime_checkable
 class TellsColumns(Protocol):
-    """A source that may have columns that no run can read, and tells them without Spark."""
+    """A source that may have unreadable columns, and finds them without Spark."""
 
     def check_readable(self) -> None:
         """Raise unless runs can read all columns.
 
         Raises:
-            SourceError: code ``unreadable_column``, naming each; or the source refuses, or does not answer.
+            SourceError: code ``unreadable_column``: names each column; or the source refuses, or does not
+            answer.
         """
         ...
 
 
 @runtime_checkable
 class HasVersions(Protocol):
-    """A source whose rows are read at one version of it, which may be gone when they are read."""
+    """A source whose rows are read at one version, which may no longer exist when they are read."""
 
     def version(self) -> Version:
-        """Return what can be asked for again later, by :meth:`at`. Starts no Spark.
+        """Return the version to read, for :meth:`at`, without starting Spark.
 
-        It is asked for once a plan, and stored with each slice.
+        Each plan asks once, and stores it with each slice.
 
         Raises:
-            SourceError: code ``source_missing``: there is nothing to read; or it does not answer.
+            SourceError: code ``source_missing``: there is nothing to read; or the source does not answer.
         """
         ...
 
     def at(self, version: Version) -> Self:
-        """Return the source as it is at a version."""
+        """Return the source at a version."""
         ...
 
     def find_unreadable(self, spark: SparkSession, error: Exception) -> BadPart | None:
-        """Return the version that is read as a bad part if it cannot be read; None if it can, or if nobody answers.
+        """Return the version as a bad part if it cannot be read; None if it can, or nobody answers.
 
         Args:
             spark: a session.
@@ -272,23 +292,23 @@ class HasVersions(Protocol):
 
 
 def at_version(source: T, version: Version | None) -> T:
-    """Return a source as it is at a version; as it is now, if it has no versions or none is named."""
+    """Return a source at a version; unchanged if it has no versions or none is given."""
     return source.at(version) if isinstance(source, HasVersions) and version is not None else source
 
 
 @runtime_checkable
 class TellsLacking(Protocol):
-    """A source that may lose columns, whose rows have NULL in them then."""
+    """A source that may lose columns; its rows then have NULL in them."""
 
     def lacking(self, spark: SparkSession, pinned: str) -> Sequence[LackingColumn]:
-        """Return the pinned columns that the source does not have, of the rows that were read last."""
+        """Return the pinned columns that the source lacks, for the rows of the last read."""
         ...
 
 
 @runtime_checkable
 class CanNumber(Protocol):
-    """A source whose query may ask for many extents, and tell of each row which one it is of."""
+    """A source whose query can read many extents, and number each row's extent."""
 
     def numbered(self, spark: SparkSession, extents: Sequence[Extent], pinned: str) -> DataFrame:
-        """Return exactly the rows of these extents of one unit each, with the number of theirs in ``NUMBER``."""
+        """Return exactly the rows of these extents of one unit each, with their number in ``NUMBER``."""
         ...

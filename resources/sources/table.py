@@ -30,12 +30,12 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-_MOST_PARTS = 16
-"""Units whose ranges differ are read apart from each other, up to so many."""
+_MAX_PARTS = 16
+"""The most groups of units with different ranges that are read separately."""
 
 
 class TableRows(PinsColumns):
-    """Reads a table, whoever writes it."""
+    """The rows of a table, whoever writes it."""
 
     _source: TableSource
 
@@ -48,116 +48,126 @@ class TableRows(PinsColumns):
         *,
         may_merge: bool = True,
     ) -> None:
-        """Use a table; nothing is opened yet.
+        """Configure the source; nothing is opened yet.
 
         Args:
             table: of the lake.
-            source: what the definition says of it.
-            zone: the definition's; times and dates without a zone are of it.
-            schema_mode: what becomes of the pinned columns if there are others.
-            may_merge: whether the definition can take new columns, by ``schema_mode: merge``.
+            source: its definition.
+            zone: of the definition, used for times and dates without zone.
+            schema_mode: what happens if columns differ from the pinned ones.
+            may_merge: whether the definition can accept new columns, by ``schema_mode: merge``.
         """
         self._table, self._source, self._zone, self._mode = table, source, zone, schema_mode
         self._may_merge = may_merge
-        self._bound: Version | None = None
+        self._bound_version: Version | None = None
 
     def at(self, version: Version) -> TableRows:
-        """Return the rows as they are at a version, whatever is the newest."""
-        bound = copy(self)
-        bound._bound = version
-        return bound
+        """Return the rows at a version, even if a newer one exists."""
+        bound_rows = copy(self)
+        bound_rows._bound_version = version
+        return bound_rows
 
     def version(self) -> Version:
-        """The one that it is read at: the newest, unless it was bound to another. Starts no Spark.
+        """Return the version to read: the newest, unless another was set; without starting Spark.
 
         Raises:
-            SourceError: if there is no table, or its log cannot be listed.
+            SourceError: there is no table, or its log cannot be listed.
         """
-        return self._table.contents.newest_version() if self._bound is None else self._bound
+        return self._table.contents.newest_version() if self._bound_version is None else self._bound_version
 
     def listed(self, columns: Sequence[str]) -> Iterator[Mapping[str, Any]]:
-        """The different rows, sorted by the columns in their order."""
+        """Yield the distinct rows, sorted by the columns in their order."""
         yield from self._table.contents.distinct_rows(columns)
 
     def read(self, spark: SparkSession, extents: Sequence[Extent], pinned: str) -> DataFrame:
-        """Exactly the rows of these extents, with the pinned columns in their order.
+        """Return exactly the rows of these extents, with the pinned columns in order.
 
         Args:
             spark: a session.
-            extents: of one slice; none of them is no row.
-            pinned: what :meth:`pin` gave.
+            extents: of one slice; no extent means no row.
+            pinned: the result of :meth:`pin`.
 
         Raises:
-            ConfigurationError: if nothing tells a row's window or unit, or a unit's value cannot be one of its column.
-            SourceError: if there is no table.
+            ConfigurationError: nothing identifies a row's window or unit, or a column cannot hold a unit's
+            value.
+            SourceError: there is no table.
         """
         schema, at = pinned_struct(pinned), self.version()
         union: DataFrame | None = None
         earlier: list[str] = []
         for part in _parts(extents):
             source = self._source
-            asked = table_rows(
+            predicate = table_rows(
                 part, schema, window=source.window_column, units=source.unit_columns, zone=self._zone
             )
-            condition = predicate_sql(asked, SPARK)
-            # Two units may be one value of the column: what an earlier part holds is not read again.
-            apart = [f"NOT coalesce({clause}, false)" for clause in earlier]
-            rows = self._table.contents.read(spark, at, asked).where(" AND ".join([f"({condition})", *apart]))
+            condition = predicate_sql(predicate, SPARK)
+            # Two units may be one value of the column: rows of an earlier part are not read again.
+            exclusions = [f"NOT coalesce({clause}, false)" for clause in earlier]
+            rows = self._table.contents.read(spark, at, predicate).where(
+                " AND ".join([f"({condition})", *exclusions])
+            )
             union = rows if union is None else union.unionAll(rows)
             earlier.append(f"({condition})")
         return strict(self._no_rows(spark, at) if union is None else union, schema)
 
-    def held(self) -> Mapping[str, ValueType]:
-        """What the columns of the newest version hold, of those that can be compared; nothing without a table."""
+    def types_by_name(self) -> Mapping[str, ValueType]:
+        """Return the data types of the newest version's comparable columns; empty without a table."""
         described = self._table.contents.schema()
         fields = json.loads(described[1])["fields"] if described else ()
-        found = {each["name"]: kind_of(each["type"]) for each in fields if isinstance(each["type"], str)}
-        return {name: kind for name, kind in found.items() if kind}
+        value_types = {
+            field["name"]: kind_of(field["type"]) for field in fields if isinstance(field["type"], str)
+        }
+        return {name: kind for name, kind in value_types.items() if kind}
 
     def observe(self, columns: Sequence[str], now: datetime) -> SourceObservation:
-        """Look at the newest version. Its clock is the run's; what statistics say of the highest value is too rough."""
+        """Return the newest version and its columns' types, with the run's clock.
+
+        Statistics are too rough for the highest values.
+        """
         described = self._table.contents.schema()
         if described is None:
-            self._table.contents.newest_version()  # which says that there is none
+            self._table.contents.newest_version()  # raises the error that there is none
             raise AssertionError
         version, schema = described
         types = {field["name"]: field["type"] for field in json.loads(schema)["fields"]}
-        named = {
+        scalar_types = {
             name: types[name] for name in columns if isinstance(types.get(name), str)
         }  # a nested type is an object
-        held = {name: kind_of(type_name) for name, type_name in named.items()}
-        known = {name: kind for name, kind in held.items() if kind}
+        types_by_name = {name: kind_of(type_name) for name, type_name in scalar_types.items()}
+        value_types = {name: kind for name, kind in types_by_name.items() if kind}
         source = json.dumps(
             {"tables": {self._source.label: self._table.identity()}}
             | ({"version": version} if isinstance(version, int) else {})
         )
-        return SourceObservation(now, known, {}, version=version, columns=tuple(types), source=source)
+        return SourceObservation(now, value_types, {}, version=version, columns=tuple(types), source=source)
 
     def cuts(self, range_: ColumnRange, rows: int, most: int) -> Sequence[Any]:
-        """From the statistics of its files."""
+        """Return cuts from the statistics of the table's files."""
         files = self._table.contents.file_maxima(self.version(), range_.column)
         inside = sorted((value, count) for value, count in files if range_.holds_inside(value))
         cuts: list[Any] = []
-        passed = 0
+        row_count = 0
         for value, count in inside:
-            passed += count
-            if passed >= rows and (not cuts or cuts[-1] != value):
+            row_count += count
+            if row_count >= rows and (not cuts or cuts[-1] != value):
                 cuts.append(value)
-                passed = 0
+                row_count = 0
         return cuts[:most]
 
     def holds_any(self, rows: Predicate) -> bool:
-        """Ask for one row, without Spark."""
+        """Return whether such a row exists, without Spark."""
         return self._table.contents.holds_any(self.version(), rows)
 
     def highest(self, column: str, rows: Predicate) -> Any:
-        """Ask for it, without Spark."""
+        """Return the highest value of a column, without Spark."""
         return self._table.contents.highest_values([column], self.version(), rows)[column]
 
     def read_rows(self, spark: SparkSession, parts: Sequence[Predicate], pinned: str) -> DataFrame:
-        """Read the parts at once: Spark cuts the files among its tasks by itself."""
-        asked = any_of(parts) if parts else NOTHING
-        rows = self._table.contents.read(spark, self.version(), asked).where(predicate_sql(asked, SPARK))
+        """Return the rows of all parts in one read: Spark splits the files among its tasks."""
+        predicate = any_of(parts) if parts else NOTHING
+        rows = self._table.contents.read(spark, self.version(), predicate).where(
+            predicate_sql(predicate, SPARK)
+        )
         return strict(rows, pinned_struct(pinned))
 
     @property
@@ -166,7 +176,7 @@ class TableRows(PinsColumns):
         return TableVersions(self, self._table, self._source)
 
     def find_unreadable(self, spark: SparkSession, error: Exception) -> BadPart | None:
-        """Try to read the version."""
+        """Return the version as a bad part if reading it fails; else None."""
         why = unreadable_version(spark, self._table, self.version(), error)
         part = f"table {self._source.label}"
         return BadPart(f"{part}: {why}", part=part, why=why, code=UNREADABLE_VERSION) if why else None
@@ -179,9 +189,10 @@ class TableRows(PinsColumns):
 
 
 def _parts(extents: Sequence[Extent]) -> list[list[Extent]]:
-    """Units that are read over the same ranges, apart from others: of one condition for all of them Delta cannot tell whose files it needs.
+    """Group units that are read over the same ranges; each group is read separately.
 
-    A file of a unit that is not asked for must not be opened: it may be the one that cannot be read.
+    With one condition for all groups Delta could not tell which files it needs. It must not open a file of
+    other units, which may be unreadable.
     """
     parts = [[Extent(*span, clause.units) for span in clause.ranges] for clause in merge_extents(extents)]
-    return parts if len(parts) <= _MOST_PARTS else [list(extents)]
+    return parts if len(parts) <= _MAX_PARTS else [list(extents)]

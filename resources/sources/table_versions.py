@@ -1,6 +1,7 @@
-"""Rows of a table of the lake by the version that appends them, as streams read them (docs/reference/streams.md).
+"""Rows of a lake table by the version that appends them, as streams read them.
 
-A stream reads each row once, so a version that changes rows stops it, or is passed over (``source.on_change: skip``).
+A stream reads each row once, so a version that changes rows stops it, or is skipped (``source.on_change:
+skip``). See docs/reference/streams.md.
 """
 
 from __future__ import annotations
@@ -30,58 +31,68 @@ class TableVersions:
     """The versions of a table, each with the rows that it appends."""
 
     def __init__(self, rows: HasVersions, table: Table, source: TableSource) -> None:
-        """Use a table; nothing is opened yet.
+        """Configure the source; nothing is opened yet.
 
         Args:
             rows: of the table, as other kinds of watermark read them.
             table: of the lake.
-            source: says where to begin (``from``) and what becomes of versions that change rows (``on_change``).
+            source: gives the first version (``from``) and the rule for versions that change rows
+            (``on_change``).
         """
         self._rows, self._table, self._source = rows, table, source
 
     def appends(self, since: ReadPosition | None, until: int | None = None) -> AppendedVersions:
-        """Return what each version appends, from the one after ``since`` to ``until``, inclusive; None: from the first, to the newest.
+        """Return what each version appends, after ``since`` up to and including ``until``.
+
+        None means from the first version, or to the newest.
 
         Raises:
-            ConfigurationError: the table's format does not tell it.
+            ConfigurationError: the table's format does not reveal it.
             SourceError: code ``source_changed``: a version changes rows.
         """
         return self._without_changes(self._log.since(since, until))
 
     def first_appends(self) -> tuple[AppendedVersions, ReadPosition | None]:
-        """Return what the versions append that a stream begins with, and the version before them; None: there is none.
+        """Return what a new stream's first versions append, and the position before them, or None.
 
         Raises:
-            NeedsDecision: code ``versions_gone``: the table's log does not tell the version that it shall begin with.
+            NeedsDecision: code ``versions_gone``: the table's log no longer has the first version.
         """
-        begin = self._source.from_
-        if begin == "earliest":
+        first_version = self._source.from_
+        if first_version == "earliest":
             return self.appends(None), None
         appends = self._log.since(None)
-        before = [version for version in appends.versions if begin == "latest" or version.version < begin]
-        rest = appends.versions[len(before) :]
-        if rest and rest[0].holds_all_files and begin != 0:
+        earlier_versions = [
+            version
+            for version in appends.versions
+            if first_version == "latest" or version.version < first_version
+        ]
+        remaining_versions = appends.versions[len(earlier_versions) :]
+        if remaining_versions and remaining_versions[0].holds_all_files and first_version != 0:
             raise NeedsDecision(
-                f"table {self._source.label}: expected version {begin} (source.from) in its log, found it from version {rest[0].version} on, with all"
+                f"table {self._source.label}: expected version {first_version} (source.from) in its log, found it from version {remaining_versions[0].version} on, with all"
                 " rows of before in it. Name a later version, or earliest or latest",
                 code="versions_gone",
             )
-        return self._without_changes(appends._replace(versions=rest)), before[
+        return self._without_changes(appends._replace(versions=remaining_versions)), earlier_versions[
             -1
-        ].read_position if before else None
+        ].read_position if earlier_versions else None
 
     def _without_changes(self, appends: AppendedVersions) -> AppendedVersions:
-        """Return what versions append; one that changes rows is passed over as if it were empty, or raises SourceError."""
+        """Return appends without versions that change rows; raise SourceError if they must not be skipped.
+
+        A skipped version counts as empty.
+        """
         if self._source.on_change == "skip":
             versions = (
                 version._replace(files=0, bytes=0, listed_files=()) if version.changes else version
                 for version in appends.versions
             )
             return appends._replace(versions=tuple(versions))
-        changed = next((version for version in appends.versions if version.changes), None)
-        if changed is not None:
+        changing_version = next((version for version in appends.versions if version.changes), None)
+        if changing_version is not None:
             raise SourceError(
-                f"table {self._source.label}: expected versions that only append rows, since a stream reads each once; {changed.changes}."
+                f"table {self._source.label}: expected versions that only append rows, since a stream reads each once; {changing_version.changes}."
                 " Nothing of it was read. Have the stream read a table that only grows, or pass such versions over with source.on_change: skip",
                 code="source_changed",
             )
@@ -95,9 +106,11 @@ class TableVersions:
         with_version = StructType([*pinned_struct(pinned).fields, StructField(VERSION, LongType())])
         return strict(rows, with_version)
 
-    def find_unreadable(self, spark: SparkSession, mark: ReadPosition, error: Exception) -> BadPart | None:
-        """Try to read the table as it was at a mark; return what cannot be read."""
-        return self._rows.at(self._log.version_of(mark)).find_unreadable(spark, error)
+    def find_unreadable(
+        self, spark: SparkSession, position: ReadPosition, error: Exception
+    ) -> BadPart | None:
+        """Return the version at a position as a bad part if reading it fails; else None."""
+        return self._rows.at(self._log.version_of(position)).find_unreadable(spark, error)
 
     @property
     def _log(self) -> TableAppends:

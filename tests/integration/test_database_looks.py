@@ -83,7 +83,7 @@ def test_the_answers_of_a_look_are_of_one_moment(rows: DatabaseRows, tmp_path: P
 
 def test_a_look_cannot_write(rows: DatabaseRows, tmp_path: Path) -> None:
     def writes(look: ReadsAbove) -> None:
-        opened = cast("JdbcRows", look)._opened
+        opened = cast("JdbcRows", look)._look_connection
         assert opened is not None
         opened.ask(f"INSERT INTO {rows.name} (id) VALUES (1)")
 

@@ -83,7 +83,7 @@ def _held(
     with suppress(StrandlineError):
         opened = source()
         if isinstance(opened, TableRows):
-            return opened.held()
+            return opened.types_by_name()
         if isinstance(opened, ReadsAbove):
             return opened.observe(list(dataflow.source.row_columns.units.values()), clock()).kinds
     return {}

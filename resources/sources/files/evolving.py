@@ -13,7 +13,7 @@ from partitions.evolution import SchemaChange, schema_changes
 from partitions.path.source import SourceFile
 from partitions.schema_types import Schema, check_field_names
 from partitions.untyped_columns import with_first_types
-from resources.sources.evolving import as_schema, changed, check_free, evolution_of, explained
+from resources.sources.evolving import as_schema, check_free, evolution_of, explain_refusal, schema_evolved
 from resources.sources.files.checked import CheckedFiles
 from resources.sources.files.checker import FileChecker
 from resources.sources.files.formats.format import FormatReader
@@ -41,7 +41,7 @@ class SchemaGrowth(NamedTuple):
     @property
     def error(self) -> SchemaEvolved:
         """The error that restarts a slice with the new schema."""
-        return changed(self.schema, json.loads(self.schema.columns), self.changes, self.where)
+        return schema_evolved(self.schema, json.loads(self.schema.columns), self.changes, self.where)
 
 
 class SchemaFollower:
@@ -174,7 +174,7 @@ class SchemaFollower:
 
     def _as_bad_file(self, error: SchemaError, path: str) -> BadFile:
         """Return a refused schema change as a fault of its file, so that the files before it still load."""
-        explained_error = error if error.choices else explained(error, *self._mode, f"file {path}")
+        explained_error = error if error.choices else explain_refusal(error, *self._mode, f"file {path}")
         return BadFile(
             explained_error.message,
             path=path,

@@ -15,7 +15,7 @@ from partitions.path.source import SourceFile
 from partitions.sources.formats import FORMATS
 from partitions.table_types import VARIANT, can_hold
 from partitions.untyped_columns import typed_fields
-from resources.sources.evolving import changed, check_free, evolution_of, follows
+from resources.sources.evolving import check_free, evolution_of, follows, schema_evolved
 from resources.sources.files.changed_schema import changed_schema_error
 from resources.sources.files.failures import bad_document_error
 from resources.sources.files.formats.format import FormatReader
@@ -103,7 +103,7 @@ class SchemaPinner:
         )
         if evolution.action != "none":
             again = replace(pinned, declared=self._source.schema_)
-            raise changed(again, evolution.schema, evolution.changes, "source.schema")
+            raise schema_evolved(again, evolution.schema, evolution.changes, "source.schema")
 
     def _declared(self, spark: SparkSession) -> StructType | None:
         if self._source.schema_ is None:

@@ -1,7 +1,7 @@
-"""A database that is asked without Spark: its clock, its columns, its indexes, single values.
+"""A client for a database without Spark: its clock, columns, indexes and single values.
 
-Belongs here: opening a connection by the drivers of Python, and how each database tells about itself. Rows go through Spark
-(:mod:`resources.sources.jdbc.source`).
+Belongs here: connections by Python's drivers, and how each database describes itself. Rows are read by
+Spark (:mod:`resources.sources.jdbc.source`).
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ _ALIVE: dict[str, Any] = {
     "tcp_user_timeout": 30_000,
     "client_encoding": "UTF8",
 }
-"""Of libpq: a server that is gone without a word is noticed, and one that is there can tell who asks."""
+"""Settings of libpq: they detect a server that vanished silently, and name the client to the server."""
 _SESSION = ("-c TimeZone=UTC", "-c DateStyle=ISO", "-c extra_float_digits=3")
-"""How values are written, whatever the role's settings and the database's are."""
+"""How values are written, regardless of the settings of role and database."""
 
 _POSTGRESQL_KINDS: Mapping[int, ValueType] = {
     1184: "instant",
@@ -47,7 +47,7 @@ _POSTGRESQL_KINDS: Mapping[int, ValueType] = {
     1043: "text",
     16: "flag",
 }
-"""By the OID of a type."""
+"""By a type's OID."""
 
 
 _INEXACT = (
@@ -57,7 +57,7 @@ _TOO_LONG = "Spark holds 38 digits; cast it in a query"
 _UNORDERED = "which has no order that a bound could keep; cast it to text in a query"
 _DIGITS = 38
 _BINARY = 63
-"""MariaDB's number of the character set of bytes."""
+"""MariaDB's number for the binary character set."""
 
 _MYSQL_KINDS: Mapping[int, ValueType] = {
     7: "instant",
@@ -77,22 +77,22 @@ _MYSQL_KINDS: Mapping[int, ValueType] = {
     253: "text",
     254: "text",
 }
-"""By the number of a type in the protocol."""
+"""By a type's number in the protocol."""
 
 
 _UNDEFINED_COLUMN, _BAD_FIELD = "42703", 1054
-"""Of PostgreSQL, and of MariaDB and MySQL: a query names a column that is not there."""
+"""Error codes for an unknown column: of PostgreSQL, and of MariaDB and MySQL."""
 
 
 class Column(NamedTuple):
-    """A column that a query has.
+    """A column of a query.
 
     Attributes:
-        name: as the query names it.
-        kind: what it holds; None if it cannot be compared.
-        type: what becomes of it in a table.
+        name: in the query.
+        kind: its data type for comparisons; None if it has none.
+        type: its type in a table.
         why: its type, and why it cannot be compared, in words.
-        own_name: as the table names it, if that differs: MariaDB and MySQL find columns whatever the case.
+        own_name: its name in the table, if different: MariaDB and MySQL ignore case.
     """
 
     name: str
@@ -104,7 +104,7 @@ class Column(NamedTuple):
 
 @dataclass(frozen=True)
 class Client:
-    """An open connection, in one read-only transaction: all answers are of one snapshot.
+    """An open connection in one read-only transaction: all answers are of one snapshot.
 
     Attributes:
         dialect: of the database.
@@ -122,29 +122,30 @@ class Client:
         return rows[0][0] if rows else None
 
     def clock(self) -> datetime:
-        """The database's clock, aware."""
+        """Return the database's clock, aware."""
         now: datetime = self.value(self.dialect.clock)
         return now.replace(tzinfo=UTC) if now.tzinfo is None else now.astimezone(UTC)
 
 
 @contextmanager
 def client(connection: JdbcConnection, timeout: float | None = None) -> Iterator[Client]:
-    """Open a connection, and close it.
+    """Open a connection, and close it afterwards.
 
     Args:
-        connection: where the database is.
-        timeout: seconds for each query, which the server itself ends then; None: as the server says.
+        connection: how to reach the database.
+        timeout: the seconds after which the server ends a query; None: the server's own limit.
 
     Raises:
-        SourceError: the database refuses, or does not answer (SourceUnreachable). Its text shows no secret.
+        SourceError: the database refuses, or does not answer (SourceUnreachable). Its text contains no
+        secret.
     """
-    opened = {"postgresql": _postgresql, "mariadb": _mysql}[connection.system]
-    with opened(connection, timeout) as asking:
-        yield asking
+    driver_connection = {"postgresql": _postgresql, "mariadb": _mysql}[connection.system]
+    with driver_connection(connection, timeout) as database:
+        yield database
 
 
 def is_unknown_column(error: Exception) -> bool:
-    """Return whether an error of a driver says that a query names a column that is not there."""
+    """Return whether a driver's error means that a query names an unknown column."""
     return getattr(error, "sqlstate", None) == _UNDEFINED_COLUMN or error.args[:1] == (_BAD_FIELD,)
 
 
@@ -156,15 +157,15 @@ def _postgresql(connection: JdbcConnection, timeout: float | None) -> Iterator[C
     limits = [f"-c statement_timeout={int(timeout * 1000)}"] if timeout is not None else []
     options = " ".join([settings.pop("options", ""), *_SESSION, *limits]).strip()
     try:
-        with psycopg.connect(**_ALIVE, **settings, options=options) as opened:
-            opened.read_only = True
-            opened.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        with psycopg.connect(**_ALIVE, **settings, options=options) as driver_connection:
+            driver_connection.read_only = True
+            driver_connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
 
             def ask(query: str) -> Sequence[tuple[Any, ...]]:
-                return opened.execute(query.encode()).fetchall()
+                return driver_connection.execute(query.encode()).fetchall()
 
             def describe(query: str) -> Sequence[Column]:
-                cursor = opened.execute(query.encode())
+                cursor = driver_connection.execute(query.encode())
                 if cursor.description is None:
                     raise SourceError(
                         f"database {connection}: expected columns, found none; a query is a SELECT"
@@ -177,7 +178,7 @@ def _postgresql(connection: JdbcConnection, timeout: float | None) -> Iterator[C
 
             yield Client(DIALECTS[connection.system], ask, describe)
     except psycopg.Error as error:
-        # Of several servers each has a line of its own; the text may quote the address.
+        # With several servers each has its own line; the text may quote the address.
         raise error_of(str(error) or type(error).__name__, connection) from None
 
 
@@ -185,14 +186,14 @@ def _postgresql(connection: JdbcConnection, timeout: float | None) -> Iterator[C
 def _mysql(connection: JdbcConnection, timeout: float | None) -> Iterator[Client]:
     import pymysql
 
-    opened = _first_server(connection, timeout)
+    driver_connection = _first_server(connection, timeout)
     try:
-        with opened, opened.cursor() as cursor:
+        with driver_connection, driver_connection.cursor() as cursor:
             if connection.session_variables is not None:
                 cursor.execute(f"SET {connection.session_variables}")
             cursor.execute("SET time_zone = '+00:00'")
             if timeout is not None:
-                is_mariadb = "MariaDB" in opened.get_server_info()
+                is_mariadb = "MariaDB" in driver_connection.get_server_info()
                 cursor.execute(
                     f"SET max_statement_time = {timeout}"
                     if is_mariadb
@@ -218,7 +219,7 @@ def _mysql(connection: JdbcConnection, timeout: float | None) -> Iterator[Client
                     raise SourceError(
                         f"database {connection}: expected columns, found none; a query is a SELECT"
                     )
-                # A description lacks the charset, and the name that the table has for a column.
+                # cursor.description has neither the charset nor the table's name for a column.
                 return [
                     _mysql_column(field)._replace(
                         own_name=field.org_name if field.org_name not in ("", field.name) else None
@@ -228,17 +229,17 @@ def _mysql(connection: JdbcConnection, timeout: float | None) -> Iterator[Client
 
             yield Client(DIALECTS[connection.system], ask, describe)
     except pymysql.Error as error:
-        raise _said(error, connection) from None
+        raise _driver_error(error, connection) from None
 
 
 def _postgresql_column(column: Any, type_: ColumnType) -> Column:
-    kind, shown = _POSTGRESQL_KINDS.get(column.type_code), column.type_display
-    if shown.startswith("float4"):
+    kind, type_name = _POSTGRESQL_KINDS.get(column.type_code), column.type_display
+    if type_name.startswith("float4"):
         return Column(column.name, None, type_, f"of type real: {_INEXACT}")
     if kind == "number" and (column.precision or 0) > _DIGITS:
-        return Column(column.name, None, type_, f"of type {shown}: {_TOO_LONG}")
-    named = "of a type of your own" if shown.isdecimal() else f"of type {shown}"
-    return Column(column.name, kind, type_, "" if kind else f"{named}, {_UNORDERED}")
+        return Column(column.name, None, type_, f"of type {type_name}: {_TOO_LONG}")
+    type_words = "of a type of your own" if type_name.isdecimal() else f"of type {type_name}"
+    return Column(column.name, kind, type_, "" if kind else f"{type_words}, {_UNORDERED}")
 
 
 def _mysql_column(field: Any) -> Column:
@@ -265,30 +266,33 @@ def _mysql_column(field: Any) -> Column:
 
 
 def _first_server(connection: JdbcConnection, timeout: float | None) -> Any:
-    """A connection to the first server that answers."""
+    """Return a connection to the first server that answers."""
     import pymysql
 
     servers, settings = connection.mysql
-    safe = _tls(connection)
+    tls_settings = _tls(connection)
     for number, (host, port) in enumerate(servers, 1):
         try:
             return pymysql.connect(
                 host=host,
                 port=port,
                 **settings,
-                **safe,
+                **tls_settings,
                 charset="utf8mb4",
                 connect_timeout=_CONNECT_SECONDS,
                 read_timeout=None if timeout is None else timeout + _CONNECT_SECONDS,
             )
         except pymysql.Error as error:
             if number == len(servers):
-                raise _said(error, connection) from None
+                raise _driver_error(error, connection) from None
     raise AssertionError(servers)
 
 
 def _tls(connection: JdbcConnection) -> Mapping[str, Any]:
-    """Settings of PyMySQL that verify what the driver of Spark verifies. Its own would not compare the host without a file of authorities."""
+    """Return PyMySQL settings that verify the same as Spark's driver.
+
+    PyMySQL's own settings would not compare the host without a file of authorities.
+    """
     import ssl
 
     mode, authorities = connection.mysql_tls
@@ -309,7 +313,7 @@ def _tls(connection: JdbcConnection) -> Mapping[str, Any]:
     return {"ssl": context}
 
 
-def _said(error: Exception, connection: JdbcConnection) -> SourceError:
-    """The last argument of an error is the text; the number before it tells people nothing."""
-    said = str(error.args[-1]) if error.args else ""
-    return error_of(said or type(error).__name__, connection)
+def _driver_error(error: Exception, connection: JdbcConnection) -> SourceError:
+    """Return the error for a driver's error: its last argument is the text, and its number says nothing."""
+    driver_text = str(error.args[-1]) if error.args else ""
+    return error_of(driver_text or type(error).__name__, connection)

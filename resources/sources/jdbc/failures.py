@@ -1,4 +1,4 @@
-"""What a database's refusal means, in its own words and without secrets."""
+"""Translate a database's refusals into errors, in the database's words and without secrets."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from resources.dialects import DIALECTS
 from resources.sources.jdbc.values import RefusedValue, refused_value
 
 _DETAILS = r"[^\n]*(?:\n  (?:Detail|Hint|Where): [^\n]*)*"
-"""A message of a driver, with what PostgreSQL adds. The position that it also gives counts in the query that is made of the user's."""
-_SAID = (
-    # Spark quotes the query that it asked for the columns, and then the database.
+"""A driver's message with PostgreSQL's details, but not the position, which refers to a generated query."""
+_DRIVER_MESSAGES = (
+    # Spark quotes its query for the columns first, then the database's message.
     re.compile(rf"\[JDBC_EXTERNAL_ENGINE_SYNTAX_ERROR[^\]]*\].*?WHERE 1=0\. (?P<said>{_DETAILS})", re.DOTALL),
     re.compile(rf"\b(?:[\w$]+\.)+(?:PSQL\w*|SQL\w*|BatchUpdate)Exception[:)] ?(?P<said>{_DETAILS})"),
 )
@@ -21,7 +21,7 @@ _NO_DRIVER = re.compile(r"ClassNotFoundException\W+org\.(postgresql|mariadb\.jdb
 _QUOTED = re.compile(
     r"""(?s:near '.*' at line \d)|permission denied for \w+ \S+|'[^'\n]*'|"[^"\n]*"|`[^`\n]*`"""
 )
-"""Names, values, and what MariaDB quotes of a query: a table may be called ``timeouts``."""
+"""Quoted names, values and query parts, which are ignored: a table may be called ``timeouts``."""
 _INTERRUPTED = re.compile(
     r"(?i)"
     # The server is not there, or not yet.
@@ -44,31 +44,31 @@ _CREDENTIALS = re.compile(
 )
 
 
-def source_error(error: Exception, connection: JdbcConnection, shown: str = "") -> SourceError | None:
-    """The error of a read that the database refused or did not answer, or of a value that no table holds; None if something else failed.
+def source_error(error: Exception, connection: JdbcConnection, label: str = "") -> SourceError | None:
+    """Return the error for a failed read, or a refused value; None if something else failed.
 
     Args:
         error: of Spark.
-        connection: where the database is.
-        shown: what is read of it, for people.
+        connection: how to reach the database.
+        label: the table or query, for errors.
     """
     text = str(error)
     if value := refused_value(text):
-        return _bad_value(value, connection, shown)
+        return _bad_value(value, connection, label)
     if _NO_DRIVER.search(text):
         return SourceError(
             f"database {connection}: expected its driver in Spark, found none. A Spark Connect server is started with"
             f" --packages {connection.package}; `strandline dev` of this project starts one that has it, if the project had a database then"
         )
-    said = driver_message(text)
-    return None if said is None else error_of(said, connection)
+    driver_text = driver_message(text)
+    return None if driver_text is None else error_of(driver_text, connection)
 
 
-def _bad_value(refused: RefusedValue, connection: JdbcConnection, shown: str) -> BadPart:
+def _bad_value(refused: RefusedValue, connection: JdbcConnection, label: str) -> BadPart:
     where = f" in the row with {shorten_to_line(refused.row)}" if refused.row else ""
     value, is_of_units = refused.value, refused.expected.startswith(EXPECTED_UNIT_VALUE)
-    found = f"{value!r} ({len(value)} letters)" if is_of_units else shorten_to_line(value)
-    why = f"column {refused.column}: expected {refused.expected}, found {found}{where}"
+    found_words = f"{value!r} ({len(value)} letters)" if is_of_units else shorten_to_line(value)
+    why = f"column {refused.column}: expected {refused.expected}, found {found_words}{where}"
     why = connection.hide(why)
     dialect, is_array = DIALECTS[connection.system], "an array" in refused.expected
     replacements = dialect.array_replacements if is_array else dialect.replacements
@@ -76,16 +76,16 @@ def _bad_value(refused: RefusedValue, connection: JdbcConnection, shown: str) ->
     if is_of_units:
         name = DIALECTS[connection.system].name(refused.column)
         return BadPart(
-            f"{shown}: {why}. The database takes both for equal, the table does not. Nothing of the slice is loaded. Name the unit as it was"
+            f"{label}: {why}. The database takes both for equal, the table does not. Nothing of the slice is loaded. Name the unit as it was"
             f" found; or, if it ends with blanks, read the table through a `query` in which the column is CAST({name} AS text) AS {name}",
-            part=shown,
+            part=label,
             why=why,
             code="bad_value",
         )
     return BadPart(
-        f"{shown}: {why}. Nothing of the slice is loaded. Correct it at the source, or read the table through a `query` in which the column is"
+        f"{label}: {why}. Nothing of the slice is loaded. Correct it at the source, or read the table through a `query` in which the column is"
         f" {' or '.join(remedies)}",
-        part=shown,
+        part=label,
         why=why,
         code="bad_value",
     )
@@ -97,21 +97,21 @@ def is_time_limit(error: SourceError) -> bool:
 
 
 def driver_message(text: str) -> str | None:
-    """What the database or its driver said, as it stands in Spark's error; None if neither said anything."""
-    for pattern in _SAID:
+    """Return the message of the database or driver inside Spark's error; None if there is none."""
+    for pattern in _DRIVER_MESSAGES:
         if match := pattern.search(text):
             return match["said"].strip()
     return None
 
 
-_ASIDE = re.compile(r"\n\s*Is the server running [^\n]*\?|\n\s*\^\s*(?=\n|$)")
-"""What PostgreSQL's library asks back, and a caret that points nowhere in one line."""
+_LIBPQ_EXTRAS = re.compile(r"\n\s*Is the server running [^\n]*\?|\n\s*\^\s*(?=\n|$)")
+"""The question that libpq adds, and a caret that points nowhere in a single line."""
 
 
-def error_of(said: str, connection: JdbcConnection) -> SourceError:
-    """The error for what a database or its driver said."""
-    line = shorten_to_line(_ASIDE.sub("", connection.hide(said))).rstrip(".") or "nothing"
-    reason = _QUOTED.sub("''", said.partition("\nLINE ")[0])  # behind it PostgreSQL quotes the query
+def error_of(driver_text: str, connection: JdbcConnection) -> SourceError:
+    """Return the error for a message of a database or its driver."""
+    line = shorten_to_line(_LIBPQ_EXTRAS.sub("", connection.hide(driver_text))).rstrip(".") or "nothing"
+    reason = _QUOTED.sub("''", driver_text.partition("\nLINE ")[0])  # behind it PostgreSQL quotes the query
     if _CREDENTIALS.search(reason):
         return SourceError(
             f"database {connection}: expected to be let in, found: {line}. Correct user and password of its connection in platform.yaml"

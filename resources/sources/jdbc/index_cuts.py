@@ -1,4 +1,4 @@
-"""Cut a range of a database table without a scan: by a walk along the column's index, and far into it by the database's statistics."""
+"""Cut a range of a database table without a scan, along the column's index and by statistics."""
 
 from __future__ import annotations
 
@@ -14,47 +14,55 @@ from resources.sources.jdbc.observing import indexed_and_never_null
 from resources.sources.jdbc.questions import Questions
 
 WALKED_ROWS = 1_000_000
-"""A walk along an index looks at each of its entries: of 5,000,000 rows it took a twentieth of the time that their load takes."""
+"""How many index entries are walked before statistics are used: for 5,000,000 rows the walk took a twentieth of the load's time."""
 
 
 def cut_along_index(
     database: Client, questions: Questions, range_: ColumnRange, rows: int, most: int, walked_rows: int
 ) -> Sequence[Any]:
-    """Return values that cut a range into parts of about so many rows, ascending, each the last of its part; none without an index.
+    """Return ascending values that cut a range into parts of about ``rows`` rows.
+
+    Each is the last value of its part; empty without an index.
 
     Args:
-        database: that is asked.
+        database: the open connection.
         questions: about the source.
         range_: of one column.
         rows: of a part.
-        most: cuts at most.
-        walked_rows: entries of the index that are walked before statistics are asked; the walk goes on where these tell nothing.
+        most: the most cuts.
+        walked_rows: index entries to walk before statistics are used; the walk continues where statistics
+        end.
     """
     indexed, _ = indexed_and_never_null(database, questions)
     if range_.column not in indexed:
         return ()
     cuts: list[Any] = []
-    rest, asks_statistics = range_, True
+    remaining_range, asks_statistics = range_, True
     while len(cuts) < most:
         if asks_statistics and len(cuts) * rows >= walked_rows:
-            cuts += islice(_cuts_by_statistics(database, questions, rest, rows), most - len(cuts))
-            rest, asks_statistics = replace(rest, lower=cuts[-1], lower_inclusive=False), False
+            cuts += islice(_cuts_by_statistics(database, questions, remaining_range, rows), most - len(cuts))
+            remaining_range, asks_statistics = (
+                replace(remaining_range, lower=cuts[-1], lower_inclusive=False),
+                False,
+            )
             continue
-        value = database.value(questions.nth(range_.column, rows_in_ranges([rest]), rows))
+        value = database.value(questions.nth(range_.column, rows_in_ranges([remaining_range]), rows))
         if value is None or value == range_.upper:
             break
         cuts.append(value)
-        rest = replace(rest, lower=value, lower_inclusive=False)
+        remaining_range = replace(remaining_range, lower=value, lower_inclusive=False)
     return cuts
 
 
 def _cuts_by_statistics(
-    database: Client, questions: Questions, rest: ColumnRange, rows: int
+    database: Client, questions: Questions, remaining_range: ColumnRange, rows: int
 ) -> Iterator[Any]:
-    """What the statistics tell of where to cut the rest of a range; nothing if they tell nothing of it."""
-    (described,) = database.describe(questions.only([rest.column]))
-    kind = described.kind
-    query = questions.spread(rest.column, kind) if kind in DIVISIBLE_TYPES else None
+    """Yield cuts of the remaining range from the database's statistics; none if they do not cover it."""
+    (column,) = database.describe(questions.only([remaining_range.column]))
+    kind = column.kind
+    query = questions.spread(remaining_range.column, kind) if kind in DIVISIBLE_TYPES else None
     bounds = database.ask(query) if query is not None else ()
     if bounds:
-        yield from Histogram([bound for _, bound in bounds], bounds[0][0]).cuts(rest.lower, rest.upper, rows)
+        yield from Histogram([bound for _, bound in bounds], bounds[0][0]).cuts(
+            remaining_range.lower, remaining_range.upper, rows
+        )

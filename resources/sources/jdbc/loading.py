@@ -1,4 +1,7 @@
-"""Load rows of a database with Spark, in one query or in parts, without a word of the connection's secrets (docs/reference/databases.md)."""
+"""Load rows of a database with Spark, in one query or in parts, without revealing secrets.
+
+See docs/reference/databases.md.
+"""
 
 from __future__ import annotations
 
@@ -15,32 +18,35 @@ if TYPE_CHECKING:
 
 
 class JdbcLoader:
-    """Loads over one connection."""
+    """Loads rows over one connection's settings."""
 
-    def __init__(self, connection: JdbcConnection, shown: str) -> None:
-        """Use a database; ``shown`` is how an error names the source."""
-        self._connection, self._shown = connection, shown
+    def __init__(self, connection: JdbcConnection, label: str) -> None:
+        """Use a database; ``label`` names the source in errors."""
+        self._connection, self._label = connection, label
 
-    def query(self, spark: SparkSession, query: str, *, later: bool = False) -> DataFrame:
+    def query(self, spark: SparkSession, query: str, *, defers_schema: bool = False) -> DataFrame:
         """Return the rows of a query.
 
         Args:
             spark: the session.
-            query: in the database's words.
-            later: whether the caller knows the columns of what it makes of them, or asks for those, and tells by :func:`source_error` what goes wrong:
-                each question costs a connection and some 20 ms.
+            query: in the database's SQL.
+            defers_schema: whether the caller knows the columns, or asks later, and reports errors with
+            :func:`source_error`: each question costs a connection and some 20 ms.
         """
         text = self._for_driver(query)
         with self._without_secrets():
             frame = spark.read.format("jdbc").options(**self._connection.options, query=text).load()
-            if not later:
-                _ = frame.schema  # on Spark Connect it is only now that the database is asked
+            if not defers_schema:
+                _ = frame.schema  # Spark Connect queries the database only now
         return frame
 
     def parts(
-        self, spark: SparkSession, table: str, conditions: Sequence[str], *, later: bool = False
+        self, spark: SparkSession, table: str, conditions: Sequence[str], *, defers_schema: bool = False
     ) -> DataFrame:
-        """Return the rows of one relation, whose columns Spark looks up once: of one for each part it asks the database for each, over two connections."""
+        """Return the rows of one relation in parts; Spark looks up its columns once.
+
+        With a single part Spark would look them up per part, over two connections.
+        """
         options = self._connection.options
         url = options.pop("url")
         with self._without_secrets():
@@ -50,7 +56,7 @@ class JdbcLoader:
                 predicates=[self._for_driver(condition) for condition in conditions],
                 properties=options,
             )
-            if not later:
+            if not defers_schema:
                 _ = frame.schema
         return frame
 
@@ -62,7 +68,7 @@ class JdbcLoader:
         try:
             yield
         except Exception as error:
-            source_failure = source_error(error, self._connection, self._shown)
+            source_failure = source_error(error, self._connection, self._label)
             if source_failure is None:
                 raise
             raise source_failure from None  # Spark's own text quotes the options

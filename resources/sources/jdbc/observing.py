@@ -1,4 +1,7 @@
-"""What a database tells of a watermark's columns without a scan: their types, the highest values of those with an index, rows without a value."""
+"""What a database reveals about a watermark's columns without a scan.
+
+These are their types, the highest values of indexed columns, and the number of rows without a value.
+"""
 
 from __future__ import annotations
 
@@ -24,23 +27,24 @@ def observe_columns(
     questions: Questions,
     columns: Sequence[str],
 ) -> SourceObservation:
-    """Ask for the clock, the columns' types, and what indexes tell; all of one snapshot.
+    """Return the clock, the columns' types, and what indexes reveal, all of one snapshot.
 
     Args:
-        database: that is asked.
-        connection: of it, for one more that tells the names of columns if some are unknown.
-        source: that is observed.
-        questions: about it.
+        database: the open connection.
+        connection: for a second connection that lists the columns if some are unknown.
+        source: the definition.
+        questions: about the source.
         columns: of the watermark.
 
     Raises:
-        SourceError: there are no such columns, no run can read one of the source's, or the database refuses.
+        SourceError: columns are unknown, no run can read one of the source's columns, or the database
+        refuses.
     """
     now = database.clock()
-    described = _describe(database, connection, source, questions, columns)
+    described_columns = _describe(database, connection, source, questions, columns)
     readable_types(database.describe(questions.columns()), source.label)
-    kinds_of: dict[str, ValueType] = {column.name: column.kind for column in described if column.kind}
-    refused = {column.name: column.why for column in described if not column.kind}
+    kinds_of: dict[str, ValueType] = {column.name: column.kind for column in described_columns if column.kind}
+    refused = {column.name: column.why for column in described_columns if not column.kind}
     indexed, never_null = indexed_and_never_null(database, questions)
     highest = {
         name: database.value(questions.highest(name, kind))
@@ -54,7 +58,7 @@ def observe_columns(
 
 
 def indexed_and_never_null(database: Client, questions: Questions) -> tuple[set[str], set[str]]:
-    """The columns that an index begins with, and those that are never NULL; none of a query."""
+    """Return the columns that lead an index, and those that are never NULL; none for a query."""
     query = questions.known_columns()
     rows = database.ask(query) if query is not None else ()
     return {row[0] for row in rows if row[1]}, {row[0] for row in rows if row[2]}
@@ -70,19 +74,23 @@ def _describe(
     """Return the watermark's columns.
 
     Raises:
-        SourceError: there are no such columns.
+        SourceError: columns are unknown.
     """
     try:
-        described = database.describe(questions.only(columns))
+        described_columns = database.describe(questions.only(columns))
     except Exception as error:
         if is_unknown_column(error):
-            with client(connection) as other:  # PostgreSQL lets an error end the transaction
-                _check_names(source, columns, [column.name for column in other.describe(questions.columns())])
+            with client(connection) as second_connection:  # PostgreSQL lets an error end the transaction
+                _check_names(
+                    source,
+                    columns,
+                    [column.name for column in second_connection.describe(questions.columns())],
+                )
         raise
-    own_names = [column.own_name or column.name for column in described]
-    if all(name.casefold() == own.casefold() for name, own in zip(columns, own_names, strict=True)):
+    own_names = [column.own_name or column.name for column in described_columns]
+    if all(name.casefold() == own_name.casefold() for name, own_name in zip(columns, own_names, strict=True)):
         _check_names(source, columns, own_names)
-    return described
+    return described_columns
 
 
 def _check_names(source: JdbcSource, columns: Sequence[str], names: Sequence[str]) -> None:
@@ -97,15 +105,15 @@ def _check_names(source: JdbcSource, columns: Sequence[str], names: Sequence[str
 def _count_nulls(
     database: Client, questions: Questions, columns: Sequence[str], indexed: set[str], never_null: set[str]
 ) -> int | None:
-    """The number of rows without a value in any of the columns; None if only a scan would tell."""
+    """Return the number of rows without a value in any column; None if only a scan could count them."""
     if never_null & set(columns):
         return 0
-    without = AllOf(tuple(Among(column, (None,)) for column in columns))
-    return int(database.value(questions.count(without))) if indexed & set(columns) else None
+    null_rows = AllOf(tuple(Among(column, (None,)) for column in columns))
+    return int(database.value(questions.count(null_rows))) if indexed & set(columns) else None
 
 
 def _identity(database: Client, source: JdbcSource) -> str | None:
-    """What tells the tables that are read from others of their names, as JSON."""
+    """Return the identity of the tables that are read, as JSON: it differs for a recreated table."""
     query = database.dialect.identity(source.table_parts)
     rows = database.ask(query) if query is not None else ()
     tables = {name: id_ for _, name, id_ in rows if id_ is not None}

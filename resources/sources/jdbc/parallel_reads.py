@@ -1,4 +1,7 @@
-"""Cut windows of a database table into parts that several connections read at once (docs/reference/databases.md)."""
+"""Cut windows of a database table into parts for several parallel connections.
+
+See docs/reference/databases.md.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from partitions.window.predicates import WindowColumns, extents_predicate
 from resources.sources.source import PARTS
 
 MOST_STEPS = 1_000
-"""Of the walk along an index that looks for parts."""
+"""The most steps of the walk along an index that looks for parts."""
 
 
 def parallel_parts(
@@ -21,25 +24,27 @@ def parallel_parts(
     columns: WindowColumns,
     cuts_of: Callable[[ColumnRange], Sequence[Any]],
 ) -> list[Predicate]:
-    """Return the rows of some extents in at most ``PARTS`` parts of about the same size along their time; none if one connection reads them sooner.
+    """Return at most ``PARTS`` parts of similar size along the time of some extents.
+
+    Empty if one connection reads the rows faster.
 
     Args:
         extents: windows, of some units or all.
         column: their time.
-        columns: how a row's window and unit are told.
-        cuts_of: gives values of the time, ascending, with a part's worth of rows of all units between two; none without an index, or if
-            the rows are few.
+        columns: the columns that identify a row's window and unit.
+        cuts_of: returns ascending values of the time, with a part's number of rows of all units between
+        two; empty without an index, or for few rows.
     """
     lowers = [extent.lower for extent in extents if extent.lower is not None]
     uppers = [extent.upper for extent in extents if extent.upper is not None]
     if len(lowers) < len(extents) or len(uppers) < len(extents):
         return []
     window = ColumnRange(column, columns.bound(min(lowers)), columns.bound(max(uppers)), True, False)
-    steps = cuts_of(window)
-    if not steps:
+    row_steps = cuts_of(window)
+    if not row_steps:
         return []
-    parts = min(PARTS, len(steps) + 1)
-    cuts = [steps[(len(steps) + 1) * number // parts - 1] for number in range(1, parts)]
+    parts = min(PARTS, len(row_steps) + 1)
+    cuts = [row_steps[(len(row_steps) + 1) * number // parts - 1] for number in range(1, parts)]
     rows_of_extents = extents_predicate(extents, columns)
-    # Without outer bounds: when clocks are put back, the end of the last window may lie below that of another.
+    # No outer bounds: when clocks are put back, the last window may end below another window's end.
     return [all_of((rows_of_extents, part.rows)) for part in cut_range(ColumnRange(column, None, None), cuts)]

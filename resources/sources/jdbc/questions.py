@@ -1,7 +1,7 @@
-"""Questions to a database whose answer is a value or a few rows, which this process asks without Spark.
+"""SQL of questions whose answer is a value or a few rows, asked without Spark.
 
-Belongs here: their SQL, around a table or query (:mod:`resources.sources.jdbc.relation`). The connection that asks them is
-:mod:`resources.sources.jdbc.client`.
+Belongs here: their SQL around a table or query (:mod:`resources.sources.jdbc.relation`). The connection
+that runs them is :mod:`resources.sources.jdbc.client`.
 """
 
 from __future__ import annotations
@@ -21,54 +21,54 @@ _UTF8 = "^([0-7].|(c[2-9a-f]|d.)[89ab].|e0[ab].[89ab].|e[1-9abcef]([89ab].){2}|e
 
 
 class Questions:
-    """Words the questions about one source. No value reaches one but as a literal of the dialect."""
+    """The SQL of questions about one source; every value is a literal of the dialect."""
 
     def __init__(self, source: JdbcSource, dialect: Dialect, zone: tzinfo, keys: Sequence[str] = ()) -> None:
-        """Use a source.
+        """Configure the questions.
 
         Args:
-            source: what is asked about.
+            source: the definition.
             dialect: of its database.
             zone: of local times and days.
-            keys: columns that tell a row in an error.
+            keys: the columns that identify a row in errors.
 
         Raises:
-            ConfigurationError: if the query's placeholders stand in what the database reads as quotes or a comment.
+            ConfigurationError: a placeholder is in what the database reads as quotes or a comment.
         """
         self._source, self._dialect, self._keys = source, dialect, keys
         self._relation = Relation(source, dialect, zone)
 
     def columns(self) -> str:
-        """A query of all columns, and of no row if the database need not look for any."""
+        """Return a query of all columns; without rows, if the database can skip them."""
         return f"SELECT * FROM {self._relation.sample()} WHERE {predicate_sql(NOTHING, self._dialect)}"  # noqa: S608 - names are quoted, values are literals
 
     def only(self, columns: Sequence[str]) -> str:
-        """Some columns, and no row."""
+        """Return a query of some columns and no row."""
         names = ", ".join(map(self._dialect.name, columns))
         return f"SELECT {names} FROM {self._relation.whole()} WHERE {predicate_sql(NOTHING, self._dialect)}"  # noqa: S608 - names are quoted, values are literals
 
     def known_columns(self) -> str | None:
-        """What the database knows of the table's columns; None for a query, of which it knows nothing."""
+        """Return a query of the catalog about the table's columns; None for a source that is a query."""
         return (
             None if self._source.query is not None else self._dialect.known_columns(self._source.table_parts)
         )
 
     def spread(self, column: str, kind: ValueType) -> str | None:
-        """What statistics know of a column's values; None for a query, of which there are none."""
+        """Return a query of the statistics of a column's values; None for a source that is a query."""
         if self._source.query is not None:
             return None
         return self._dialect.histogram(self._source.table_parts, column, kind)
 
     def some(self, rows: Predicate) -> str:
-        """One row of a constant, if there is a row that a predicate means."""
+        """Return a query that has one row if a row matches a predicate."""
         return f"SELECT 1 FROM {self._relation.whole()} WHERE {predicate_sql(rows, self._dialect)} LIMIT 1"  # noqa: S608 - names are quoted, values are literals
 
     def count(self, rows: Predicate) -> str:
-        """The number of rows that a predicate means."""
+        """Return a query that counts the rows that match a predicate."""
         return f"SELECT count(*) FROM {self._relation.whole()} WHERE {predicate_sql(rows, self._dialect)}"  # noqa: S608 - names are quoted, values are literals
 
     def highest(self, column: str, kind: ValueType, rows: Predicate | None = None) -> str:
-        """The highest value of a column that holds what ``kind`` says, in some rows or in all; the highest that Spark knows, and no infinity."""
+        """Return a query of a column's highest finite value that Spark can hold, in some or all rows."""
         name = self._dialect.name(column)
         conditions = [
             *(self._dialect.finite(column, kind) or ()),
@@ -78,7 +78,10 @@ class Questions:
         return f"SELECT max({name}) FROM {self._relation.whole()}{where}"  # noqa: S608 - names are quoted, values are literals
 
     def last(self, column: str, rows: Predicate) -> str:
-        """The highest value of a column in the rows that a predicate means, texts by their bytes; no row without one."""
+        """Return a query of a column's highest value in matching rows, with texts ordered by bytes.
+
+        It has no row if there is no value.
+        """
         name, order = self._dialect.name(column), self._dialect.ordered(column)
         some = predicate_sql(rows, self._dialect)
         return (
@@ -87,7 +90,7 @@ class Questions:
         )
 
     def nth(self, column: str, rows: Predicate, number: int) -> str:
-        """The value of a column in the row of a number, from 1, of the rows that a predicate means, ordered by it."""
+        """Return a query of a column's n-th value, from 1, in matching rows ordered by it."""
         name = self._dialect.name(column)
         return (
             f"SELECT {name} FROM {self._relation.whole()} WHERE {predicate_sql(rows, self._dialect)}"  # noqa: S608 - names are quoted, values are literals
@@ -95,7 +98,10 @@ class Questions:
         )
 
     def undecodable(self, column: str) -> str:
-        """The bytes of a text of PostgreSQL that is no UTF-8, in hexadecimal, and the texts of the keys; a database in SQL_ASCII takes any bytes."""
+        """Return a query of the first text that is not UTF-8, with the texts of the keys.
+
+        Its bytes are in hexadecimal. Only PostgreSQL databases in SQL_ASCII accept such texts.
+        """
 
         def encoded(name: str) -> str:
             return f"encode(convert_to(CAST({self._dialect.name(name)} AS text), 'SQL_ASCII'), 'hex')"

@@ -1,7 +1,7 @@
-"""What a query of a database reads: the table, or the user's query with its placeholders filled (docs/reference/project-files.md).
+"""The relation that queries read: the table, or the user's query with its placeholders filled.
 
-Belongs here: how an end of a window is written into the user's query, so that no row is missed. Which rows are asked for of it is
-:mod:`resources.sources.jdbc.row_queries`.
+Belongs here: writing the ends of a window into the user's query so that no row is missed. Choosing rows is
+:mod:`resources.sources.jdbc.row_queries`. See docs/reference/project-files.md.
 """
 
 from __future__ import annotations
@@ -23,48 +23,49 @@ from resources.dialects import Dialect
 _INSTANT = timedelta(microseconds=1)
 
 _SAMPLE = Extent(0, 1, ({},))
-"""What stands for the window if only the columns are asked for; its units are NULL."""
+"""The window used when only the columns are queried; its units are NULL."""
 
 
 class Relation:
-    """The table or query of one source, as it stands behind FROM. No value reaches it but as a literal of the dialect."""
+    """The table or query of one source, as SQL after FROM; every value is a literal of the dialect."""
 
     def __init__(self, source: JdbcSource, dialect: Dialect, zone: tzinfo) -> None:
-        """Use a source.
+        """Configure the relation.
 
         Args:
-            source: what is read.
+            source: the definition.
             dialect: of its database.
             zone: of local times and days.
 
         Raises:
-            ConfigurationError: if the query's placeholders stand in what the database reads as quotes or a comment.
+            ConfigurationError: a placeholder is in what the database reads as quotes or a comment.
         """
         source.check(dialect.lexical_rules)
         self._source, self._dialect, self._zone = source, dialect, zone
 
     def whole(self) -> str:
-        """The table, or a query without placeholders."""
+        """Return the table, or a query without placeholders."""
         if self._source.placeholders:
             raise AssertionError(self._source.placeholders)
         return self.sample()
 
     def sample(self) -> str:
-        """The same for the columns alone: placeholders stand for some window, and for NULL as its unit."""
+        """Return the relation for its columns only: placeholders become a sample window, and NULL units."""
         return self.within(_SAMPLE, None)
 
     def within(self, extent: Extent, kind: ValueType | None) -> str:
-        """The same for an extent of one unit.
+        """Return the relation for an extent of one unit.
 
-        A query stands on lines of its own: a comment at its end ends there.
+        A query has lines of its own, so that a comment at its end ends there.
 
         Args:
-            extent: that placeholders stand for.
-            kind: what the column with a row's time holds; None: there is none.
+            extent: fills the placeholders.
+            kind: the data type of the column with a row's time; None: there is none.
 
         Raises:
-            ConfigurationError: it lacks an end, or a value of the unit, that a placeholder stands for.
-            PlanError: no text of a placeholder's form names an end exactly, and no column tells a row's time.
+            ConfigurationError: the extent lacks an end or a unit value that a placeholder needs.
+            PlanError: a placeholder's format cannot express an end exactly, and no column has a row's
+            time.
         """
         if self._source.query is None:
             return self._dialect.relation(self._source.table_parts)
@@ -88,57 +89,60 @@ class Relation:
             raise ConfigurationError(
                 f"source.query: expected a watermark with a datetime entry for {{{placeholder.name}}}, found none"
             )
-        exact, filters = as_datetime(ms, self._zone), self._source.window_column is not None
-        # Rows that tell their time are filtered again, so a bound may lie further out: also beside a column that knows no offset.
-        says_offset = self._dialect.moment_says_offset and not filters
-        words = bound_format(
+        bound, has_window_column = as_datetime(ms, self._zone), self._source.window_column is not None
+        # Rows that have a time are filtered again, so a bound may lie further out, also beside a column without offset.
+        says_offset = self._dialect.moment_says_offset and not has_window_column
+        wording_ = bound_format(
             self._source.request_placeholders, placeholder.name, self._zone, plain_says_offset=says_offset
         )
-        if filters:
-            words = replace(words, says_offset=False)
-        elif not words.names(exact) and extent is not _SAMPLE:
-            raise PlanError(inexpressible_bound(placeholder.name, exact))
-        moment = exact
-        if filters:
-            moment = self._outwards(placeholder, words, exact)
-            if kind == "instant" and self._is_local_time(placeholder, words):
-                moment = self._outwards_in_utc(placeholder, words, exact, moment)
+        if has_window_column:
+            wording_ = replace(wording_, says_offset=False)
+        elif not wording_.names(bound) and extent is not _SAMPLE:
+            raise PlanError(inexpressible_bound(placeholder.name, bound))
+        moment = bound
+        if has_window_column:
+            moment = self._widen(placeholder, wording_, bound)
+            if kind == "instant" and self._is_local_time(placeholder, wording_):
+                moment = self._widen_for_utc(placeholder, wording_, bound, moment)
         if placeholder.form is None:
             return self._dialect.moment(moment)
         return self._dialect.text(format_moment(placeholder, moment))
 
     @staticmethod
-    def _outwards(placeholder: Placeholder, words: BoundFormat, exact: datetime) -> datetime:
-        return words.below(exact) if placeholder.name == "start" else words.above(exact)
+    def _widen(placeholder: Placeholder, wording_: BoundFormat, bound: datetime) -> datetime:
+        return wording_.below(bound) if placeholder.name == "start" else wording_.above(bound)
 
-    def _outwards_in_utc(
-        self, placeholder: Placeholder, words: BoundFormat, exact: datetime, moment: datetime
+    def _widen_for_utc(
+        self, placeholder: Placeholder, wording_: BoundFormat, bound: datetime, moment: datetime
     ) -> datetime:
-        """A bound that is also far enough out for a database that takes it for a time in its session's zone, which is UTC, beside an instant."""
-        in_utc = self._outwards(placeholder, replace(words, zone=UTC), exact)
+        """Return a bound that is also wide enough if the database reads it in its session's zone, UTC."""
+        in_utc = self._widen(placeholder, replace(wording_, zone=UTC), bound)
         if placeholder.name == "end":
-            return max(moment, in_utc, key=_wall)
-        outer = min(moment, in_utc, key=_wall)
-        if latest_instant(_wall(outer), self._zone) <= exact:
+            return max(moment, in_utc, key=_clock_time)
+        outer = min(moment, in_utc, key=_clock_time)
+        if latest_instant(_clock_time(outer), self._zone) <= bound:
             return outer
-        # Clocks of the zone skip it, and some take it for a later time then: no bound lies there.
-        return words.below(earliest_instant(_wall(outer), self._zone) - _INSTANT)
+        # The zone's clocks skip this time, and some readers move it later: no bound may lie there.
+        return wording_.below(earliest_instant(_clock_time(outer), self._zone) - _INSTANT)
 
-    def _is_local_time(self, placeholder: Placeholder, words: BoundFormat) -> bool:
-        """Whether a literal is a bound without an offset that may stand beside an instant.
+    def _is_local_time(self, placeholder: Placeholder, wording_: BoundFormat) -> bool:
+        """Return whether a literal is a bound without offset that may be compared with an instant.
 
-        A day, or what is coarser, is one if the other end is told so, too; else it may name the day of a column of days, by equality.
+        A day or a coarser unit is one only if the other end has the same form; else it may name the day of
+        a date column, by equality.
         """
         if placeholder.form is None:
             return not self._dialect.moment_says_offset
         if "%z" in placeholder.form:
             return False
         forms_of_other_end = {
-            other.form for other in self._source.request_placeholders if other.name != placeholder.name
+            placeholder_.form
+            for placeholder_ in self._source.request_placeholders
+            if placeholder_.name != placeholder.name
         }
-        return not words.is_coarser_than("hour") or placeholder.form in forms_of_other_end
+        return not wording_.is_coarser_than("hour") or placeholder.form in forms_of_other_end
 
 
-def _wall(moment: datetime) -> datetime:
-    """The local time of a moment, which is what is written of it."""
+def _clock_time(moment: datetime) -> datetime:
+    """Return the local time of a moment, as it is written."""
     return moment.replace(tzinfo=None, fold=0)

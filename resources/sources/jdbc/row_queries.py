@@ -1,4 +1,7 @@
-"""The queries whose rows Spark loads: around the user's table or query, exactly the rows of some extents or of a predicate (docs/reference/project-files.md)."""
+"""The queries whose rows Spark loads: exactly the rows of some extents or of a predicate.
+
+See docs/reference/project-files.md.
+"""
 
 from __future__ import annotations
 
@@ -22,46 +25,47 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 Types = Mapping[str, ColumnType]
-"""What becomes of each column, by its name."""
+"""The type of each column, by its name."""
 
 
 class RowQueries:
-    """Builds the queries of one source. No value reaches a query but as a literal of the dialect."""
+    """The row queries of one source; every value is a literal of the dialect."""
 
     def __init__(self, source: JdbcSource, dialect: Dialect, zone: tzinfo, keys: Sequence[str] = ()) -> None:
-        """Use a source.
+        """Configure the queries.
 
         Args:
-            source: what is read.
+            source: the definition.
             dialect: of its database.
             zone: of local times and days.
-            keys: columns that tell a row in an error.
+            keys: the columns that identify a row in errors.
 
         Raises:
-            ConfigurationError: if the query's placeholders stand in what the database reads as quotes or a comment.
+            ConfigurationError: a placeholder is in what the database reads as quotes or a comment.
         """
         self._source, self._dialect, self._zone, self._keys = source, dialect, zone, keys
         self._relation = Relation(source, dialect, zone)
 
     def rows(self, extents: Sequence[Extent], schema: StructType, types: Types) -> str:
-        """The rows of these extents, in the forms of their columns' types.
+        """Return the query of these extents' rows, in the forms of their columns' types.
 
         Raises:
-            ConfigurationError: if nothing tells a row's window or unit, or a value cannot be one of its column.
+            ConfigurationError: nothing identifies a row's window or unit, or a column cannot hold a value.
         """
         if not self._source.placeholders:
             return self._select(self._relation.whole(), extents, schema, types)
-        queries = [self._within(extent, schema, types) for extent in split_disjoint(extents)]
+        queries = [self._rows_of_extent(extent, schema, types) for extent in split_disjoint(extents)]
         return "\nUNION ALL\n".join(queries)
 
     def matching(self, rows: Predicate, types: Types) -> str:
-        """The rows that a predicate means, in the forms of their columns' types."""
-        return f"SELECT {self._sent(types)} FROM {self._relation.whole()} WHERE {predicate_sql(rows, self._dialect)}"  # noqa: S608 - names are quoted, values are literals
+        """Return the query of the rows that match a predicate, in the forms of their columns' types."""
+        return f"SELECT {self._select_list(types)} FROM {self._relation.whole()} WHERE {predicate_sql(rows, self._dialect)}"  # noqa: S608 - names are quoted, values are literals
 
     def in_parts(self, parts: Sequence[Predicate], types: Types) -> tuple[str, list[str]]:
-        """All rows as a table, in the forms of their columns' types, and a condition on it for each part.
+        """Return a table of all rows, in the forms of their columns' types, and a condition per part.
 
-        The condition is on columns that stand there once more as they are, for which the database's indexes serve; Spark does not ask for them.
+        The conditions use additional unconverted copies of columns, so that indexes apply; Spark does not
+        select them.
         """
         aliases: dict[str, str] = {}
         for number, column in enumerate(dict.fromkeys(name for part in parts for name in columns_of(part))):
@@ -70,31 +74,41 @@ class RowQueries:
                 aliases[column] += "_"
         name = self._dialect.name
         names = ", ".join(
-            [self._sent(types), *(f"{name(column)} AS {name(alias)}" for column, alias in aliases.items())]
+            [
+                self._select_list(types),
+                *(f"{name(column)} AS {name(alias)}" for column, alias in aliases.items()),
+            ]
         )
         table = f"(SELECT {names} FROM {self._relation.whole()}) AS parts"  # noqa: S608 - names are quoted
         return table, [predicate_sql(rename_columns(part, aliases), self._dialect) for part in parts]
 
     def numbered(self, extents: Sequence[Extent], schema: StructType, types: Types) -> str:
-        """The same for extents of one unit each, with the number of each in a column of its own.
+        """Return the query of extents of one unit each, with a column for the extent's number.
 
         Raises:
             ConfigurationError: as for :meth:`rows`.
         """
         return "\nUNION ALL\n".join(
-            self._within(extent, schema, types, f", {number} AS {self._dialect.name(NUMBER)}")
+            self._rows_of_extent(extent, schema, types, f", {number} AS {self._dialect.name(NUMBER)}")
             for number, extent in enumerate(extents)
         )
 
-    def _within(self, extent: Extent, schema: StructType, types: Types, more: str = "") -> str:
-        """The rows of one extent, of a query that is told its ends: these hold all rows that the column says are in it."""
+    def _rows_of_extent(
+        self, extent: Extent, schema: StructType, types: Types, extra_columns: str = ""
+    ) -> str:
+        """Return the query of one extent's rows; its placeholders get ends that include all of them."""
         kind = kinds(schema).get(self._source.window_column or "")
         lower, upper = enclosing_instants(extent.lower, extent.upper, kind, self._zone)
         relation = self._relation.within(Extent(lower, upper, extent.units), kind)
-        return self._select(relation, [extent], schema, types, more)
+        return self._select(relation, [extent], schema, types, extra_columns)
 
     def _select(
-        self, relation: str, extents: Sequence[Extent], schema: StructType, types: Types, more: str = ""
+        self,
+        relation: str,
+        extents: Sequence[Extent],
+        schema: StructType,
+        types: Types,
+        extra_columns: str = "",
     ) -> str:
         column_kinds = kinds(schema)
         columns = WindowColumns(
@@ -105,9 +119,9 @@ class RowQueries:
             self._source.placeholders,
         )
         condition = predicate_sql(extents_predicate(extents, columns), self._dialect)
-        return f"SELECT {self._sent(types)}{more} FROM {relation} WHERE {condition}"  # noqa: S608 - names are quoted, values are literals
+        return f"SELECT {self._select_list(types)}{extra_columns} FROM {relation} WHERE {condition}"  # noqa: S608 - names are quoted, values are literals
 
-    def _sent(self, types: Types) -> str:
+    def _select_list(self, types: Types) -> str:
         keys = [key for key in self._keys if key in types]
         return ", ".join(
             self._dialect.transfer_expression(name, type_, keys) for name, type_ in types.items()

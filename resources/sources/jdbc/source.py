@@ -1,4 +1,4 @@
-"""Rows of a database, read through JDBC: the predicate is in the pushed query, so the database reads what is asked for and no more."""
+"""Rows of a database through JDBC; the predicate is in the query, so only its rows are read."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from resources.sources.jdbc.parallel_reads import MOST_STEPS, parallel_parts
 from resources.sources.jdbc.questions import Questions
 from resources.sources.jdbc.row_queries import RowQueries
 from resources.sources.jdbc.undecodable import find_undecodable, is_undecodable, undecodable_text
-from resources.sources.jdbc.units import asked_texts, distinct_rows
+from resources.sources.jdbc.units import requested_unit_texts, distinct_rows
 from resources.sources.jdbc.values import read_columns
 from resources.sources.jdbc.writers import open_writers
 from resources.sources.schema import PinsColumns, has_fixed_texts, kinds, pinned_struct, plain, strict
@@ -45,13 +45,13 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _PART_ROWS = 100_000
-"""A part of a window slice has about so many rows at least: fewer are read sooner over one connection."""
+"""The fewest rows of a part of a window slice: fewer are read faster over one connection."""
 
 _NUMBER = ColumnType("integer")
 
 
 class JdbcRows(PinsColumns):
-    """Reads a table or a query of a database. ``{unit.NAME}`` is NULL when its columns are looked up."""
+    """The rows of a table or query; ``{unit.NAME}`` is NULL when its columns are looked up."""
 
     def __init__(
         self,
@@ -65,25 +65,26 @@ class JdbcRows(PinsColumns):
         part_rows: int = _PART_ROWS,
         walked_rows: int = WALKED_ROWS,
     ) -> None:
-        """Use a database; nothing is opened yet.
+        """Configure the source; nothing is opened yet.
 
         Args:
-            connection: how it is reached.
-            source: what is read of it.
-            zone: the definition's; times and dates without a zone are of it.
-            schema_mode: what becomes of the pinned columns if there are others.
-            keys: columns that tell a row in an error.
-            replaces_units: whether a later read of a unit replaces its rows in the table, which must find them by its value then.
-            part_rows: rows of windows for which a connection of its own is worth it.
-            walked_rows: entries of an index that are walked for cuts before statistics are asked.
+            connection: how to reach the database.
+            source: the definition.
+            zone: of the definition, used for times and dates without zone.
+            schema_mode: what happens if columns differ from the pinned ones.
+            keys: the columns that identify a row in errors.
+            replaces_units: whether a later read of a unit replaces its rows, which must then have its
+            exact value.
+            part_rows: the rows of windows that justify another connection.
+            walked_rows: index entries to walk for cuts before statistics are used.
 
         Raises:
-            ConfigurationError: if the query's placeholders stand in quotes or in a comment.
+            ConfigurationError: a placeholder is in quotes or in a comment.
         """
         self._connection, self._source, self._mode = connection, source, schema_mode
         self._definition = source
         self._part_rows, self._walked_rows, self._zone = part_rows, walked_rows, zone
-        self._opened: Client | None = None
+        self._look_connection: Client | None = None
         self._described_types: Mapping[str, ColumnType] | None = None
         self._keys, self._replaces_units = tuple(keys), replaces_units
         self._loader = JdbcLoader(connection, source.label)
@@ -92,7 +93,7 @@ class JdbcRows(PinsColumns):
         self._questions = Questions(source, dialect, zone, keys)
 
     def listed(self, columns: Sequence[str]) -> Iterator[Mapping[str, Any]]:
-        """The different rows, sorted by the columns in their order; the database itself ends a query that takes long."""
+        """Yield the distinct rows in column order; the database itself ends a slow query."""
         yield from distinct_rows(self._connection, self._definition, columns)
 
     def read(
@@ -101,19 +102,21 @@ class JdbcRows(PinsColumns):
         extents: Sequence[Extent],
         pinned: str,
     ) -> DataFrame:
-        """Exactly the rows of these extents, with the pinned columns in their order.
+        """Return exactly the rows of these extents, with the pinned columns in order.
 
-        The rows are fetched when the frame is written: in one query of one connection, so that they are of one snapshot; of many rows of
-        a table that has an index on their time, in parts along it. What goes wrong then, :meth:`failure` tells.
+        The rows are fetched when the frame is written: in one query over one connection, so that they are
+        of one snapshot; many rows of a table with an index on their time are read in parts along it.
+        :meth:`failure` explains errors at that time.
 
         Raises:
-            ConfigurationError: if nothing tells a row's window or unit, or a unit's value cannot be one of its column.
+            ConfigurationError: nothing identifies a row's window or unit, or a column cannot hold a unit's
+            value.
             SourceError: as for :meth:`pin`.
         """
         schema = pinned_struct(pinned)
         if not split_disjoint(extents):
             return spark.createDataFrame([], schema)
-        available, types = self._there(schema), self._types(schema)
+        available, types = self._available_columns(schema), self._types(schema)
         parts = self._parallel_parts(extents, available)
         if len(parts) > 1:
             rows = self._loader.parts(spark, *self._queries.in_parts(parts, types))
@@ -122,7 +125,7 @@ class JdbcRows(PinsColumns):
         return strict(self._read(rows, types, extents), schema, available.fieldNames())
 
     def _parallel_parts(self, extents: Sequence[Extent], schema: StructType) -> list[Predicate]:
-        """Return the parts of some windows that connections of their own read; a query is read over one."""
+        """Return the parts of windows to read in parallel; a query is read over one connection."""
         column = self._source.window_column
         if column is None or self._questions.known_columns() is None:
             return []
@@ -132,7 +135,7 @@ class JdbcRows(PinsColumns):
         )
 
     def numbered(self, spark: SparkSession, extents: Sequence[Extent], pinned: str) -> DataFrame:
-        """The same for extents of one unit each, with the number of each in the column ``NUMBER``.
+        """Return the rows of extents of one unit each, with the extent's number in column ``NUMBER``.
 
         Raises:
             ConfigurationError, SourceError: as for :meth:`read`.
@@ -140,19 +143,19 @@ class JdbcRows(PinsColumns):
         from pyspark.sql.types import IntegerType, StructField, StructType
 
         schema = pinned_struct(pinned)
-        number, available = StructField(NUMBER, IntegerType()), self._there(schema)
+        number, available = StructField(NUMBER, IntegerType()), self._available_columns(schema)
         types = self._types(schema)
         rows = self._loader.query(spark, self._queries.numbered(extents, available, types))
-        read = self._read(rows, {**types, NUMBER: _NUMBER}, extents)
-        return strict(read, StructType([*schema.fields, number]))
+        numbered_rows = self._read(rows, {**types, NUMBER: _NUMBER}, extents)
+        return strict(numbered_rows, StructType([*schema.fields, number]))
 
     def in_one_look(self, ask: Callable[[ReadsAbove], T], seconds: float | None = None) -> T:
         """Ask several questions over one connection, in one snapshot."""
         try:
-            with client(self._connection, seconds) as opened:
-                look = copy(self)
-                look._opened = opened
-                return ask(look)
+            with client(self._connection, seconds) as database:
+                short_look = copy(self)
+                short_look._look_connection = database
+                return ask(short_look)
         except SourceInterrupted as error:
             if seconds is None or not is_time_limit(error):
                 raise
@@ -163,42 +166,45 @@ class JdbcRows(PinsColumns):
             ) from None
 
     @contextmanager
-    def _asking(self) -> Iterator[Client]:
-        """The connection of the look, or one of its own."""
-        if self._opened is not None:
-            yield self._opened
+    def _connect(self) -> Iterator[Client]:
+        """Yield the look's connection, or a new one."""
+        if self._look_connection is not None:
+            yield self._look_connection
         else:
-            with client(self._connection) as opened:
-                yield opened
+            with client(self._connection) as database:
+                yield database
 
     def observe(self, columns: Sequence[str], now: datetime) -> SourceObservation:  # noqa: ARG002 - a database has a clock of its own
-        """Ask the database for its clock, the columns' types, and what its indexes tell."""
-        with self._asking() as database:
+        """Return the database's clock, the columns' types, and what its indexes reveal."""
+        with self._connect() as database:
             return observe_columns(database, self._connection, self._definition, self._questions, columns)
 
     def writers(self, columns: Sequence[str]) -> WritingTransactions | TransactionsUnknown:
-        """Ask which transactions are open at this moment, whatever the snapshot of the look; the locks of a SELECT tell the tables behind a query."""
-        with self._asking() as database:
+        """Return the transactions that are open now, regardless of the look's snapshot.
+
+        The locks of a SELECT reveal the tables behind a query.
+        """
+        with self._connect() as database:
             database.describe(self._questions.only(columns))
             return open_writers(database, columns)
 
     def cuts(self, range_: ColumnRange, rows: int, most: int) -> Sequence[Any]:
-        """Walk along the column's index, if it has one; far into a range, by the database's statistics as long as they tell of it."""
-        with self._asking() as database:
+        """Return cuts along the column's index, if it has one; far into a range, by statistics."""
+        with self._connect() as database:
             return cut_along_index(database, self._questions, range_, rows, most, self._walked_rows)
 
     def holds_any(self, rows: Predicate) -> bool:
-        """Ask for one row."""
-        with self._asking() as database:
+        """Return whether such a row exists."""
+        with self._connect() as database:
             return bool(database.ask(self._questions.some(rows)))
 
     def highest(self, column: str, rows: Predicate) -> Any:
-        """Order them, or take the first of an index."""
-        with self._asking() as database:
-            (described,) = database.describe(self._questions.only([column]))
-            if described.kind is None or described.kind == "text":
+        """Return the highest value of a column; texts are ordered by the database."""
+        with self._connect() as database:
+            (column_,) = database.describe(self._questions.only([column]))
+            if column_.kind is None or column_.kind == "text":
                 return database.value(self._questions.last(column, rows))
-            return database.value(self._questions.highest(column, described.kind, rows))
+            return database.value(self._questions.highest(column, column_.kind, rows))
 
     def read_rows(
         self,
@@ -206,29 +212,29 @@ class JdbcRows(PinsColumns):
         parts: Sequence[Predicate],
         pinned: str,
     ) -> DataFrame:
-        """One query, and one connection, for each part."""
+        """Return the rows of the parts, with one query and one connection per part."""
         schema = pinned_struct(pinned)
         if not parts:
             return spark.createDataFrame([], schema)
         types = self._types(schema)
         if len(parts) == 1:
-            loaded = self._loader.query(spark, self._queries.matching(parts[0], types), later=True)
+            loaded = self._loader.query(spark, self._queries.matching(parts[0], types), defers_schema=True)
         else:
-            loaded = self._loader.parts(spark, *self._queries.in_parts(parts, types), later=True)
+            loaded = self._loader.parts(spark, *self._queries.in_parts(parts, types), defers_schema=True)
         rows = strict(self._read(loaded, types), schema, list(types))
-        # The run has compared them with the source's own, and a look has asked the database for rows between the same bounds.
+        # The run has compared the columns already, and a look has queried the database with the same bounds.
         return rows if has_fixed_texts(schema) else with_cached_columns(rows, plain(schema))
 
     def failure(self, error: Exception) -> SourceError | None:
-        """The SourceError for what made a write of a read frame fail; None if it was not the database."""
+        """Return the SourceError for a failed write of a read frame; None if the database is not the cause."""
         failure = source_error(error, self._connection, self._source.label)
         if failure is not None and is_undecodable(failure) and not self._source.placeholders:
             return self._undecodable() or failure
         return failure
 
     def _undecodable(self) -> SourceError | None:
-        """The error for the first text that PostgreSQL cannot send; None if none is found."""
-        with suppress(SourceError), self._asking() as database:
+        """Return the error for the first text that PostgreSQL cannot send; None if there is none."""
+        with suppress(SourceError), self._connect() as database:
             text = find_undecodable(database, self._questions, self._readable_types(), self._keys)
             return None if text is None else undecodable_text(*text, self._connection, self._source.label)
         return None
@@ -245,26 +251,26 @@ class JdbcRows(PinsColumns):
         return StructType.fromJson({"type": "struct", "fields": fields})
 
     def check_readable(self) -> None:
-        """Ask the database for the columns."""
+        """Raise SourceError unless all columns can be read."""
         self._readable_types()
 
     def _readable_types(self) -> Mapping[str, ColumnType]:
-        """What becomes of each column. The database is asked once for a run's slices.
+        """Return the type of each column, with one question per run.
 
         Raises:
-            SourceError: no run can read one of them; it is named.
+            SourceError: no run can read some columns; each is named.
         """
         if self._described_types is None:
-            with self._asking() as database:
+            with self._connect() as database:
                 self._described_types = readable_types(
                     database.describe(self._questions.columns()), self._source.label
                 )
         return self._described_types
 
     def _types(self, schema: StructType) -> Mapping[str, ColumnType]:
-        """The types of the pinned columns that are there."""
+        """Return the types of the pinned columns that still exist."""
         types = {name.casefold(): type_ for name, type_ in self._readable_types().items()}
-        names = self._there(schema).fieldNames()
+        names = self._available_columns(schema).fieldNames()
         if missing := [name for name in names if name.casefold() not in types]:
             raise SourceError(
                 f"{self._source.label}: expected the pinned columns, found no {', '.join(missing)}. Put the source back"
@@ -278,6 +284,6 @@ class JdbcRows(PinsColumns):
             *read_columns(
                 types,
                 self._keys,
-                asked_texts(self._definition, self._zone, types, extents if self._replaces_units else ()),
+                requested_unit_texts(self._definition, self._zone, types, extents if self._replaces_units else ()),
             )
         )

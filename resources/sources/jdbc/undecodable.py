@@ -1,4 +1,4 @@
-"""A text that PostgreSQL cannot send, since its bytes are no UTF-8: a database in SQL_ASCII takes any bytes."""
+"""Texts that PostgreSQL cannot send because they are not UTF-8; SQL_ASCII allows any bytes."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from resources.sources.jdbc.questions import Questions
 
 
 def is_undecodable(error: SourceError) -> bool:
-    """Return whether PostgreSQL could not send a text, since its bytes are no UTF-8."""
+    """Return whether PostgreSQL could not send a text that is not UTF-8."""
     return 'invalid byte sequence for encoding "UTF8"' in error.message
 
 
 def find_undecodable(
     database: Client, questions: Questions, types: Mapping[str, ColumnType], keys: Sequence[str]
 ) -> tuple[str, str, str] | None:
-    """Return column, bytes in hexadecimal and row of the first text that the database cannot send; None if none is found.
+    """Return column, hexadecimal bytes and row of the first unsendable text; None if there is none.
 
     Args:
-        database: that is asked.
+        database: the open connection.
         questions: about the source.
         types: of the source's columns, by name.
-        keys: columns that tell a row; the row is empty without any.
+        keys: the columns that identify a row; without any the row is empty.
 
     Raises:
         SourceError: the database refuses, or does not answer.
@@ -38,8 +38,8 @@ def find_undecodable(
     return None
 
 
-def undecodable_text(column: str, encoded: str, row: str, connection: JdbcConnection, shown: str) -> BadPart:
-    """The error for a text that is no UTF-8, in a database that takes any bytes; ``encoded`` are its bytes in hexadecimal."""
+def undecodable_text(column: str, encoded: str, row: str, connection: JdbcConnection, label: str) -> BadPart:
+    """Return the error for a text that is not UTF-8; ``encoded`` has its bytes in hexadecimal."""
     cut = encoded if len(encoded) <= MAX_SHOWN_LETTERS else f"{encoded[:MAX_SHOWN_LETTERS]}…"
     where = f" in the row with {shorten_to_line(connection.hide(row))}" if row else ""
     why = f"column {column}: expected text in UTF-8, found the bytes {cut}{where}"
@@ -48,9 +48,9 @@ def undecodable_text(column: str, encoded: str, row: str, connection: JdbcConnec
         f"convert_from(convert(convert_to({name}, 'SQL_ASCII'), 'LATIN1', 'UTF8'), 'SQL_ASCII') AS {name}"
     )
     return BadPart(
-        f"{shown}: {why}. Nothing of the slice is loaded. Correct it at the source, or read the table through a `query` in which the column is"
+        f"{label}: {why}. Nothing of the slice is loaded. Correct it at the source, or read the table through a `query` in which the column is"
         f" {as_latin} (if its texts are in LATIN1)",
-        part=shown,
+        part=label,
         why=why,
         code="bad_value",
     )

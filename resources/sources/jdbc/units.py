@@ -1,4 +1,4 @@
-"""The rows of a table or query that gives the units of a window watermark. Starts no Spark."""
+"""The rows of a table or query that lists the units of a window watermark, without Spark."""
 
 from __future__ import annotations
 
@@ -17,21 +17,22 @@ from resources.sources.jdbc.client import client
 from resources.tables.contract.commits import MOST_ROWS
 
 _SECONDS = 20.0
-"""For the query: a sensor's tick asks it, too."""
+"""The query's time limit: a sensor's tick runs it, too."""
 
 
 def distinct_rows(
     connection: JdbcConnection, source: JdbcSource, columns: Sequence[str]
 ) -> Sequence[Mapping[str, Any]]:
-    """Return the different rows of some columns of a table or query, in their order: the database's own may differ from look to look.
+    """Return the distinct rows of some columns, in their order.
 
     Args:
-        connection: where the database is.
-        source: of the user.
+        connection: how to reach the database.
+        source: the definition.
         columns: as the table or query names them.
 
     Raises:
-        SourceError: the database refuses, does not answer (SourceUnreachable), or there are more than a million. Its text shows no secret.
+        SourceError: the database refuses, does not answer (SourceUnreachable), or has more than a million
+        rows. Its text contains no secret.
     """
     with client(connection, _SECONDS) as database:
         dialect = database.dialect
@@ -42,23 +43,23 @@ def distinct_rows(
             if source.query is not None
             else ".".join(map(dialect.name, source.table_parts))
         )
-        asked = f"SELECT DISTINCT {names} FROM {rows} ORDER BY {order} LIMIT {MOST_ROWS + 1}"  # noqa: S608 - names are quoted, the query is the user's
-        found = database.ask(asked)
-    if len(found) > MOST_ROWS:
+        query = f"SELECT DISTINCT {names} FROM {rows} ORDER BY {order} LIMIT {MOST_ROWS + 1}"  # noqa: S608 - names are quoted, the query is the user's
+        rows_ = database.ask(query)
+    if len(rows_) > MOST_ROWS:
         raise SourceError(f"{source.label}: expected at most {MOST_ROWS} different rows, found more")
-    return [dict(zip(columns, row, strict=True)) for row in found]
+    return [dict(zip(columns, row, strict=True)) for row in rows_]
 
 
-def asked_texts(
+def requested_unit_texts(
     source: JdbcSource, zone: tzinfo, types: Mapping[str, ColumnType], extents: Sequence[Extent]
 ) -> Mapping[str, Collection[str]]:
-    """Return the texts of units that the database was asked for by a column, by its name; none if it is not asked for them.
+    """Return the unit texts that the query filters by, by column; empty if it does not filter.
 
     Args:
-        source: what is read.
+        source: the definition.
         zone: of times without one.
         types: of the columns, by name.
-        extents: that were asked for.
+        extents: that are read.
     """
     texts: dict[str, set[str]] = {}
     for unit in (unit for extent in extents for unit in extent.units):

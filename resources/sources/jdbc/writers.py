@@ -1,4 +1,7 @@
-"""The transactions that are open at a database and may still write rows of a source (docs/reference/columns.md, Rows that are committed late)."""
+"""Open database transactions that may still write rows of a source.
+
+See docs/reference/columns.md, Rows that are committed late.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +18,10 @@ _NEVER = TransactionsUnknown(
 
 
 def open_writers(database: Client, columns: Sequence[str]) -> WritingTransactions | TransactionsUnknown:
-    """Return the transactions that are open right now, or why the database does not tell them.
+    """Return the transactions that are open now, or why the database does not reveal them.
 
     Args:
-        database: whose transaction has read the source, so that it holds locks on its tables.
+        database: its transaction has read the source, so that it holds locks on its tables.
         columns: of the watermark.
     """
     dialect = database.dialect
@@ -26,30 +29,30 @@ def open_writers(database: Client, columns: Sequence[str]) -> WritingTransaction
     if query is None:
         return _NEVER
     tables = database.ask(query)
-    why = next((f"{name}: {why}" for _, name, why in tables if why), None)
-    if why is not None or not tables:
-        return TransactionsUnknown(why or "no table is behind it")
+    reason = next((f"{name}: {reason}" for _, name, reason in tables if reason), None)
+    if reason is not None or not tables:
+        return TransactionsUnknown(reason or "no table is behind it")
     oids = [oid for oid, *_ in tables]
     sequences = database.ask(dialect.sequences(oids, columns))
-    cached = next(((name, cache) for _, name, cache in sequences if cache > 1), None)
-    if cached is not None:
+    cached_sequence = next(((name, cache) for _, name, cache in sequences if cache > 1), None)
+    if cached_sequence is not None:
         return TransactionsUnknown(
-            f"each session takes {cached[1]} numbers of the sequence {cached[0]} at once, and may use them in any later transaction (CACHE)"
+            f"each session takes {cached_sequence[1]} numbers of the sequence {cached_sequence[0]} at once, and may use them in any later transaction (CACHE)"
         )
-    *before, query = dialect.open_transactions(oids, [oid for oid, *_ in sequences])
-    for each in before:
-        database.ask(each)
+    *preparations, query = dialect.open_transactions(oids, [oid for oid, *_ in sequences])
+    for statement in preparations:
+        database.ask(statement)
     return _writers(database.ask(query))
 
 
 def _writers(rows: Sequence[tuple[Any, ...]]) -> WritingTransactions:
-    """Sort the rows of ``Dialect.open_transactions``; the last of them tells of the server alone."""
+    """Sort the rows of ``Dialect.open_transactions``; the last row describes only the server."""
     server = str(rows[-1][-1])
     writing = tuple(_transaction(row) for row in rows if row[0])
-    others = [row for row in rows if row[0] is False]
-    hidden = tuple(_transaction(row) for row in others if row[5] is None)
-    seen = [row for row in others if row[5] is not None]
-    oldest = min(seen, key=lambda row: row[5], default=None)
+    readers = [row for row in rows if row[0] is False]
+    hidden = tuple(_transaction(row) for row in readers if row[5] is None)
+    visible_readers = [row for row in readers if row[5] is not None]
+    oldest = min(visible_readers, key=lambda row: row[5], default=None)
     return WritingTransactions(
         server,
         writing,

@@ -1,4 +1,7 @@
-"""Types of Arrow: which ones hold the same values, and which type a column gets (docs/reference/python-functions.md, What it yields)."""
+"""Arrow types: which ones hold the same values, and which type a column gets.
+
+See docs/reference/python-functions.md, What it yields.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +14,12 @@ if TYPE_CHECKING:
 
 
 def column_type(source_type: pa.DataType) -> pa.DataType | None:
-    """Return the type of a column that holds values of a type: without dictionaries, nanoseconds or unsigned numbers; None: nothing tells it.
+    """Return the column type for values of an Arrow type; None if the type is unknown.
+
+    Columns have no dictionaries, nanoseconds or unsigned numbers.
 
     Raises:
-        TypeError: no column of a table holds such values.
+        TypeError: no column can hold such values.
     """
     import pyarrow as pa
 
@@ -27,7 +32,7 @@ def column_type(source_type: pa.DataType) -> pa.DataType | None:
         return None if key is None or item is None else pa.map_(key, item)
     if pa.types.is_struct(source_type):
         fields = [(field.name, column_type(field.type)) for field in source_type]
-        return None if any(kind is None for _, kind in fields) else pa.struct(fields)
+        return None if any(arrow_type is None for _, arrow_type in fields) else pa.struct(fields)
     if pa.types.is_nested(source_type):
         element = column_type(source_type.value_type)
         return None if element is None else pa.list_(pa.field("element", element))
@@ -46,7 +51,7 @@ def column_type(source_type: pa.DataType) -> pa.DataType | None:
 
 
 def number_type(column: Column | None) -> pa.DataType | None:
-    """Return the type of a declared column of numbers; None for any other."""
+    """Return the Arrow type of a declared column of numbers; None for any other column."""
     import pyarrow as pa
 
     if column is None:
@@ -65,39 +70,49 @@ def number_type(column: Column | None) -> pa.DataType | None:
     return types.get(column.type)
 
 
-def is_text(kind: pa.DataType) -> bool:
+def is_text(arrow_type: pa.DataType) -> bool:
     """Return whether values of the type are texts."""
     import pyarrow as pa
 
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+    return bool(
+        pa.types.is_string(arrow_type)
+        or pa.types.is_large_string(arrow_type)
+        or pa.types.is_string_view(arrow_type)
+    )
 
 
-def is_number(kind: pa.DataType) -> bool:
+def is_number(arrow_type: pa.DataType) -> bool:
     """Return whether values of the type are whole numbers, floats or decimals."""
     import pyarrow as pa
 
-    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
+    return bool(
+        pa.types.is_integer(arrow_type) or pa.types.is_floating(arrow_type) or pa.types.is_decimal(arrow_type)
+    )
 
 
-def family_of(kind: pa.DataType) -> str | None:
-    """What types hold whose values are the same, whatever their widths."""
+def family_of(arrow_type: pa.DataType) -> str | None:
+    """Return the family of types that hold the same values in different widths; None without one."""
     import pyarrow as pa
 
-    if is_text(kind):
+    if is_text(arrow_type):
         return "text"
-    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind):
+    if (
+        pa.types.is_binary(arrow_type)
+        or pa.types.is_large_binary(arrow_type)
+        or pa.types.is_binary_view(arrow_type)
+    ):
         return "bytes"
-    if pa.types.is_date(kind):
+    if pa.types.is_date(arrow_type):
         return "day"
-    if pa.types.is_unsigned_integer(kind):
+    if pa.types.is_unsigned_integer(arrow_type):
         return "unsigned"
-    if pa.types.is_time(kind):
+    if pa.types.is_time(arrow_type):
         return "time"
-    return "duration" if pa.types.is_duration(kind) else None
+    return "duration" if pa.types.is_duration(arrow_type) else None
 
 
 def are_alike(source_type: pa.DataType, target_type: pa.DataType) -> bool:
-    """Whether two types differ in nothing but what Arrow notes beside them."""
+    """Return whether two types differ only in Arrow's metadata."""
     import pyarrow as pa
 
     if not pa.types.is_nested(target_type):
@@ -107,5 +122,7 @@ def are_alike(source_type: pa.DataType, target_type: pa.DataType) -> bool:
     fields = [
         (source_type.field(number), target_type.field(number)) for number in range(target_type.num_fields)
     ]
-    named = not pa.types.is_struct(target_type) or all(field.name == other.name for field, other in fields)
-    return named and all(are_alike(field.type, other.type) for field, other in fields)
+    has_equal_names = not pa.types.is_struct(target_type) or all(
+        field.name == target_field.name for field, target_field in fields
+    )
+    return has_equal_names and all(are_alike(field.type, target_field.type) for field, target_field in fields)

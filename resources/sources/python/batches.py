@@ -1,4 +1,7 @@
-"""Whatever a function of the user yields, as Arrow tables of one schema: Arrow, pandas, dict rows (docs/reference/python-functions.md, What it yields)."""
+"""Convert whatever a function yields to Arrow tables of one schema: Arrow, pandas, dict rows.
+
+See docs/reference/python-functions.md, What it yields.
+"""
 
 from __future__ import annotations
 
@@ -22,48 +25,48 @@ Raw = Any
 """An Arrow table, or a list of dict rows: what they hold decides on their columns only beside a schema."""
 
 
-class WrongYield(Exception):
-    """What a function yields cannot be rows. The text says what was expected and found."""
+class InvalidYield(Exception):
+    """A yielded value that is no rows; the text says what was expected and found."""
 
 
-def raw_batches(given: Any) -> Iterator[Raw]:
-    """Return what a function returned or yielded, in batches.
+def raw_batches(yielded: Any) -> Iterator[Raw]:
+    """Yield what a function returned or yielded, in batches.
 
     Raises:
-        WrongYield: for anything that is no batch of rows.
+        InvalidYield: a value is no batch of rows.
     """
-    if given is None:
-        raise WrongYield(
+    if yielded is None:
+        raise InvalidYield(
             "expected rows to be yielded or returned, found None (a function without rows yields nothing, or returns an empty list)"
         )
-    if _arrow(given) is not None or isinstance(given, Mapping):
-        given = [given]
-    if not isinstance(given, Iterable) or isinstance(given, str | bytes):
-        raise WrongYield(f"expected batches of rows, found {_named(given)}")
+    if _arrow(yielded) is not None or isinstance(yielded, Mapping):
+        yielded = [yielded]
+    if not isinstance(yielded, Iterable) or isinstance(yielded, str | bytes):
+        raise InvalidYield(f"expected batches of rows, found {_qualified_type(yielded)}")
     rows: list[Mapping[str, Any]] = []
-    for each in given:
-        is_row = isinstance(each, Mapping)
+    for batch in yielded:
+        is_row = isinstance(batch, Mapping)
         if is_row:
-            rows.append(dict(each))  # a function may fill the same object again for its next row
+            rows.append(dict(batch))  # a function may fill the same object again for its next row
         if rows and (not is_row or len(rows) == MOST_ROWS):
             yield rows
             rows = []
         if is_row:
             continue
-        table = _arrow(each)
+        table = _arrow(batch)
         if table is not None:
             yield table
         else:
-            yield from _cut(_rows(each))
+            yield from _split_rows(_rows(batch))
     if rows:
         yield rows
 
 
 def inferred_schema(batches: Sequence[Raw]) -> pa.Schema:
-    """Return the schema of some batches.
+    """Return the common schema of some batches.
 
     Raises:
-        WrongYield: they have none in common, or nothing tells the type of a column.
+        InvalidYield: they have none, or the type of a column is unknown.
     """
     import pyarrow as pa
 
@@ -71,46 +74,47 @@ def inferred_schema(batches: Sequence[Raw]) -> pa.Schema:
         tables = [_inferred(batch) for batch in batches]
         schema = pa.unify_schemas([table.schema for table in tables], promote_options="permissive")
     except (pa.ArrowException, ArithmeticError, TypeError, ValueError) as error:
-        raise WrongYield(f"expected rows of one schema, found {error}. Declare source.schema") from None
-    seen: dict[str, str] = {}
+        raise InvalidYield(f"expected rows of one schema, found {error}. Declare source.schema") from None
+    spellings: dict[str, str] = {}
     for field in schema:
-        if (other := seen.setdefault(field.name.casefold(), field.name)) != field.name:
-            raise WrongYield(
-                f"expected columns whose names differ in more than upper and lower case, found {other} and {field.name}"
+        if (earlier_name := spellings.setdefault(field.name.casefold(), field.name)) != field.name:
+            raise InvalidYield(
+                f"expected columns whose names differ in more than upper and lower case, found {earlier_name} and {field.name}"
             )
-    return pa.schema([(field.name, _told(field)) for field in schema])
+    return pa.schema([(field.name, _inferred_type(field)) for field in schema])
 
 
-def _told(field: pa.Field) -> pa.DataType:
-    """The type that a column of the first rows gets.
+def _inferred_type(field: pa.Field) -> pa.DataType:
+    """Return the type that a column gets from the first rows.
 
     Raises:
-        WrongYield: no value tells it, or no table has such columns.
+        InvalidYield: it has no value, or no table can hold such columns.
     """
     try:
-        kind = column_type(field.type)
+        data_type = column_type(field.type)
     except TypeError as error:
-        raise WrongYield(f"expected values that a table can hold, found {field.name}: {error}") from None
-    if kind is None:
-        raise WrongYield(
+        raise InvalidYield(f"expected values that a table can hold, found {field.name}: {error}") from None
+    if data_type is None:
+        raise InvalidYield(
             f"expected a value of {field.name} among the first rows, found none, so nothing tells its type. Declare source.schema"
         )
-    return kind
+    return data_type
 
 
 def cast_to(batch: Raw, schema: pa.Schema, zone: str, *, ignore_unknown: bool = False) -> pa.Table:
     """Return a batch with exactly the columns of a schema, in its order.
 
-    A dict row need not have each column: NULL stands for a missing one. Times without a zone are of ``zone`` if the column has one.
+    A dict row may lack columns, which become NULL. Times without a zone are in ``zone`` if the column has
+    one.
 
     Args:
         batch: from :func:`raw_batches`.
-        schema: that is pinned.
-        zone: name of the definition's.
-        ignore_unknown: whether columns that the schema lacks are left out.
+        schema: the pinned schema.
+        zone: the name of the definition's zone.
+        ignore_unknown: whether columns that the schema lacks are dropped.
 
     Raises:
-        SchemaError: a column is missing, unknown, or its values cannot be ones of the schema's type.
+        SchemaError: a column is missing, unknown, or cannot hold its values.
     """
     import pyarrow as pa
 
@@ -118,9 +122,11 @@ def cast_to(batch: Raw, schema: pa.Schema, zone: str, *, ignore_unknown: bool = 
         return schema.empty_table()
     names = column_names(batch)
     if isinstance(batch, pa.Table) and len(names) < batch.num_columns:
-        twice = next(name for name in batch.column_names if batch.column_names.count(name) > 1)
+        repeated_name = next(name for name in batch.column_names if batch.column_names.count(name) > 1)
         raise SchemaError(
-            f"expected each column once, found {twice} again", reason="incompatible_schema", field=twice
+            f"expected each column once, found {repeated_name} again",
+            reason="incompatible_schema",
+            field=repeated_name,
         )
     unknown = sorted(names - set(schema.names))
     if unknown and not ignore_unknown:
@@ -141,18 +147,19 @@ def cast_to(batch: Raw, schema: pa.Schema, zone: str, *, ignore_unknown: bool = 
 
 
 def fitting_schema(batch: Raw, schema: pa.Schema, zone: str) -> pa.Schema:
-    """Return the columns of a batch: of those of a schema the schema's type if all values are of it, else, and of others, the values' own.
+    """Return the batch's schema: columns keep their declared type if all values fit.
 
-    Dict rows have all columns of the schema; a column without a value tells no type.
+    Other columns get the type of their values. Dict rows have all columns of the schema; a column without
+    a value keeps its type.
 
     Raises:
-        SchemaError: nothing tells a type.
+        SchemaError: a column has no single type.
     """
     import pyarrow as pa
 
     names, fields = column_names(batch), list[pa.Field]()
     try:
-        own = {field.name: column_type(field.type) for field in _inferred(batch).schema}
+        inferred_types = {field.name: column_type(field.type) for field in _inferred(batch).schema}
     except (pa.ArrowException, ArithmeticError, TypeError, ValueError) as error:
         raise SchemaError(
             f"expected values of one type in each column, found {error}", reason="incompatible_schema"
@@ -163,19 +170,23 @@ def fitting_schema(batch: Raw, schema: pa.Schema, zone: str) -> pa.Schema:
         try:
             _column(batch, field, zone)
         except SchemaError:
-            fields.append(pa.field(field.name, own[field.name] or field.type))
+            fields.append(pa.field(field.name, inferred_types[field.name] or field.type))
         else:
             fields.append(field)
-    known = set(schema.names)
-    fields += [pa.field(name, kind) for name, kind in own.items() if name not in known and kind is not None]
+    schema_names = set(schema.names)
+    fields += [
+        pa.field(name, data_type)
+        for name, data_type in inferred_types.items()
+        if name not in schema_names and data_type is not None
+    ]
     return pa.schema(fields)
 
 
 def own_type(batch: Raw, name: str) -> pa.DataType:
-    """Return the type of a column of a batch; that of NULL if it has none.
+    """Return the type of a batch's column; the null type if it is missing.
 
     Raises:
-        SchemaError: its values have none in common.
+        SchemaError: its values have no common type.
     """
     import pyarrow as pa
 
@@ -192,14 +203,14 @@ def own_type(batch: Raw, name: str) -> pa.DataType:
 
 
 def column_names(batch: Raw) -> set[str]:
-    """Return the columns that a batch has; of dict rows those that any row has."""
+    """Return the columns of a batch; for dict rows those that any row has."""
     import pyarrow as pa
 
     return set(batch.column_names) if isinstance(batch, pa.Table) else {name for row in batch for name in row}
 
 
 def row_count(batch: Raw) -> int:
-    """Return how many rows a batch has."""
+    """Return the number of rows in a batch."""
     return len(batch)
 
 
@@ -224,41 +235,41 @@ def _column(batch: Raw, field: pa.Field, zone: str, *, ignore_unknown: bool = Fa
         ) from None
 
 
-def _arrow(given: Any) -> pa.Table | None:
-    """An Arrow or pandas batch as an Arrow table; None for anything else."""
+def _arrow(yielded: Any) -> pa.Table | None:
+    """Return an Arrow or pandas batch as an Arrow table; None for anything else."""
     import pyarrow as pa
 
-    if isinstance(given, pa.Table):
-        return given
-    if isinstance(given, pa.RecordBatch):
-        return pa.Table.from_batches([given])
-    if isinstance(given, pa.RecordBatchReader):
+    if isinstance(yielded, pa.Table):
+        return yielded
+    if isinstance(yielded, pa.RecordBatch):
+        return pa.Table.from_batches([yielded])
+    if isinstance(yielded, pa.RecordBatchReader):
         return None  # its batches come one by one
-    if type(given).__module__.partition(".")[0] == "pandas":
+    if type(yielded).__module__.partition(".")[0] == "pandas":
         import pandas as pd
 
-        if isinstance(given, pd.DataFrame):
+        if isinstance(yielded, pd.DataFrame):
             try:
-                return _with_wide_decimals(_of_frame(given))
+                return _with_wide_decimals(_of_frame(yielded))
             except (pa.ArrowException, ArithmeticError, TypeError, ValueError) as error:
-                raise WrongYield(
+                raise InvalidYield(
                     f"expected a frame whose columns hold values of one type each, found {error}"
                 ) from None
     # Frames of Polars and others, which hand over their columns in Arrow's form.
-    return pa.table(given) if hasattr(given, "__arrow_c_stream__") else None
+    return pa.table(yielded) if hasattr(yielded, "__arrow_c_stream__") else None
 
 
 def _of_frame(frame: Any) -> pa.Table:
-    """A frame of pandas; its columns of objects as other values of Python, in which a NaN stands for no value."""
+    """Return a pandas frame as an Arrow table; in columns of objects NaN means NULL."""
     import pyarrow as pa
 
-    plain = frame.loc[:, [kind.kind != "O" for kind in frame.dtypes]]
-    table = pa.Table.from_pandas(plain, preserve_index=False)
+    typed_columns = frame.loc[:, [data_type.kind != "O" for data_type in frame.dtypes]]
+    table = pa.Table.from_pandas(typed_columns, preserve_index=False)
     if table.num_columns == frame.shape[1]:
         return table
     columns, arrays = iter(table.columns), list[Any]()
-    for number, kind in enumerate(frame.dtypes):
-        if kind.kind == "O":
+    for number, data_type in enumerate(frame.dtypes):
+        if data_type.kind == "O":
             values = [
                 None if isinstance(value, float) and value != value else value
                 for value in frame.iloc[:, number]
@@ -269,18 +280,18 @@ def _of_frame(frame: Any) -> pa.Table:
     return pa.Table.from_arrays(arrays, names=[str(name) for name in frame.columns])
 
 
-def _rows(given: Any) -> list[Mapping[str, Any]]:
-    if isinstance(given, list | tuple):
-        odd = next((row for row in given if not isinstance(row, Mapping)), None)
-        if odd is None:
-            return list(given)
-        raise WrongYield(f"expected a list of dict rows, found {_named(odd)} in it")
-    raise WrongYield(
-        f"expected Arrow tables or record batches, pandas frames, dict rows or lists of them, found {_named(given)}"
+def _rows(yielded: Any) -> list[Mapping[str, Any]]:
+    if isinstance(yielded, list | tuple):
+        wrong_row = next((row for row in yielded if not isinstance(row, Mapping)), None)
+        if wrong_row is None:
+            return list(yielded)
+        raise InvalidYield(f"expected a list of dict rows, found {_qualified_type(wrong_row)} in it")
+    raise InvalidYield(
+        f"expected Arrow tables or record batches, pandas frames, dict rows or lists of them, found {_qualified_type(yielded)}"
     )
 
 
-def _cut(rows: Sequence[Mapping[str, Any]]) -> Iterator[Raw]:
+def _split_rows(rows: Sequence[Mapping[str, Any]]) -> Iterator[Raw]:
     for first in range(0, len(rows), MOST_ROWS):
         yield rows[first : first + MOST_ROWS]
 
@@ -297,22 +308,22 @@ def _inferred(batch: Raw) -> pa.Table:
 
 
 def _with_wide_decimals(table: pa.Table) -> pa.Table:
-    """A table whose decimals have room: pyarrow takes their precision from the rows at hand, which say nothing of the others."""
+    """Return a table with wide decimals: pyarrow infers their precision from these rows only."""
     import pyarrow as pa
 
-    fields = [pa.field(field.name, _wide(field.type)) for field in table.schema]
+    fields = [pa.field(field.name, _widen_decimals(field.type)) for field in table.schema]
     return table.cast(pa.schema(fields)) if fields != list(table.schema) else table
 
 
-def _wide(kind: pa.DataType) -> pa.DataType:
+def _widen_decimals(data_type: pa.DataType) -> pa.DataType:
     import pyarrow as pa
 
-    if pa.types.is_decimal(kind):
+    if pa.types.is_decimal(data_type):
         return pa.decimal128(*_DECIMALS)
-    if pa.types.is_struct(kind):
-        return pa.struct([pa.field(field.name, _wide(field.type)) for field in kind])
-    return pa.list_(_wide(kind.value_type)) if pa.types.is_list(kind) else kind
+    if pa.types.is_struct(data_type):
+        return pa.struct([pa.field(field.name, _widen_decimals(field.type)) for field in data_type])
+    return pa.list_(_widen_decimals(data_type.value_type)) if pa.types.is_list(data_type) else data_type
 
 
-def _named(value: Any) -> str:
+def _qualified_type(value: Any) -> str:
     return f"{type(value).__module__}.{type(value).__qualname__}".removeprefix("builtins.")

@@ -1,4 +1,7 @@
-"""Calls of a function, and what is known of them: which rows are meant, begun by a look, or staged already (docs/reference/python-functions.md)."""
+"""Calls of a function with their state: requested rows, calls started by a look, staged rows.
+
+See docs/reference/python-functions.md.
+"""
 
 from __future__ import annotations
 
@@ -19,12 +22,12 @@ if TYPE_CHECKING:
     import pyarrow.compute as pc
 
 
-class MeantRows(NamedTuple):
-    """A call, and which of its rows are meant.
+class RequestedRows(NamedTuple):
+    """A call, and the rows of it to keep.
 
     Attributes:
-        rows: these,
-        earlier: but those of earlier calls.
+        rows: the rows to keep.
+        earlier: the rows of earlier calls, which are dropped.
     """
 
     request: RowRequest
@@ -32,18 +35,19 @@ class MeantRows(NamedTuple):
     earlier: tuple[Predicate, ...] = ()
 
     def condition(self, schema: pa.Schema) -> pc.Expression:
-        """Of the rows that are meant; all rows have the schema."""
-        is_meant = arrow_expression(self.rows, schema)
-        return is_meant & ~arrow_expression(AnyOf(self.earlier), schema) if self.earlier else is_meant
+        """Return the condition of the rows to keep; all rows have the schema."""
+        is_requested = arrow_expression(self.rows, schema)
+        return is_requested & ~arrow_expression(AnyOf(self.earlier), schema) if self.earlier else is_requested
 
 
 class StartedCall(NamedTuple):
-    """A call that was begun by a look.
+    """A call that a look started.
 
     Attributes:
         request: of the call.
-        first: the batch that the look ended with; those before hold none of the rows, and none without a value.
-        call: the rest.
+        first: the last batch that the look read; earlier ones have none of the rows, and none without a
+        value.
+        call: the remaining batches.
     """
 
     request: RowRequest
@@ -55,37 +59,40 @@ class FetchedRows(NamedTuple):
     """Rows that were staged before the upper bound of some columns was known.
 
     Attributes:
-        rows: these.
+        rows: their predicate.
         paths: of the files.
     """
 
     rows: Predicate
     paths: Sequence[str]
 
-    def begins_like(self, rows: Predicate) -> bool:
-        """Return whether these rows have the same lower bounds: those that lie above the highest fetched value are another run's."""
+    def has_same_lower_bounds(self, rows: Predicate) -> bool:
+        """Return whether these rows have the same lower bounds.
+
+        Rows above the highest fetched value belong to a later run.
+        """
         return _lower_bounds(self.rows) == _lower_bounds(rows)
 
 
 class FunctionCalls:
-    """The calls of one source, each of whose answers must have a column that tells whether a row is wanted."""
+    """The calls of one source; each answer must have a column that decides which rows are read."""
 
     def __init__(self, caller: FunctionCaller, named_columns: frozenset[str]) -> None:
-        """Call nothing yet.
+        """Start without a call.
 
         Args:
             caller: of the function.
-            named_columns: whose values tell which rows are wanted; empty if none does.
+            named_columns: the columns that decide which rows are read; empty if there are none.
         """
         self._caller, self._named_columns = caller, named_columns
         self._started: StartedCall | None = None
 
     def keep(self, started: StartedCall) -> None:
-        """Go on with a call that was begun by a look, if the next one asks for the same."""
+        """Store a call that a look started, for the next call with the same request."""
         self._started = started
 
     def batches(self, request: RowRequest) -> Generator[Raw]:
-        """The batches of a call, or the rest of one that a look has begun."""
+        """Yield the batches of a call, or the remaining ones of a call that a look started."""
         started, self._started = self._started, None
         if started is not None and started.request == request:
             yield started.first
@@ -96,20 +103,23 @@ class FunctionCalls:
         yield from self._with_named_columns(request)
 
     def _with_named_columns(self, request: RowRequest) -> Generator[Raw]:
-        """The batches of a call, which must have a column that tells whether a row is wanted: a dict row need not have each."""
-        named, count, has_any = self._named_columns, 0, False
+        """Yield the batches of a call; raise SourceError if none has a column that decides about rows.
+
+        Single dict rows may lack such columns.
+        """
+        names, count, has_any = self._named_columns, 0, False
         for batch in self._caller.batches(request):
             count += row_count(batch)
-            has_any = has_any or not named.isdisjoint(column_names(batch))
+            has_any = has_any or not names.isdisjoint(column_names(batch))
             yield batch
-        if count and named and not has_any:
-            missing = " or ".join(sorted(named))
+        if count and names and not has_any:
+            missing = " or ".join(sorted(names))
             error = SchemaError(
                 f"expected a column {missing}, found none in {pluralize(count, 'row')}",
                 reason="missing_column",
                 field=missing,
             )
-            raise self._caller.wrong(error, request)
+            raise self._caller.misfit_error(error, request)
 
 
 def _lower_bounds(rows: Predicate) -> set[tuple[str, Any, bool]]:

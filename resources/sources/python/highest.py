@@ -1,4 +1,7 @@
-"""The highest value of a column: of rows in Arrow, and as the user's function ``highest`` tells it (docs/reference/python-functions.md)."""
+"""The highest value of a column, in Arrow rows or from the user's function ``highest``.
+
+See docs/reference/python-functions.md.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def higher(highest: Any, table: pa.Table, column: str) -> Any:
-    """The higher one of a value and all values of a column; NULL, infinity and NaN are none."""
+    """Return the highest of a value and a column's values; NULL, infinity and NaN are ignored."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -32,16 +35,16 @@ def higher(highest: Any, table: pa.Table, column: str) -> Any:
     return value if compare_values(value, highest) > 0 else highest
 
 
-def told_highest(
+def call_highest(
     caller: FunctionCaller, dataflow: Dataflow, source: PythonSource, schema: FunctionSchema, column: str
 ) -> Any:
-    """Return the highest value of a column, by the function ``highest``; None if it tells none.
+    """Return a column's highest value from the function ``highest``; None if it returns none.
 
     Args:
         caller: of the function.
         dataflow: the definition.
-        source: what it says of the function.
-        schema: of the rows, whose column's type the value gets.
+        source: the source's definition.
+        schema: of the rows; the value gets the column's type.
         column: of the watermark.
 
     Raises:

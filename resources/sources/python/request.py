@@ -1,4 +1,4 @@
-"""What a function of the user is asked for: the one value that it gets (docs/reference/python-functions.md)."""
+"""The request that a user's function receives (docs/reference/python-functions.md)."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from partitions.errors import ConfigurationError
 
 @dataclass(frozen=True)
 class RowRequest:
-    """The rows between bounds of columns, or of one stretch of time of one unit.
+    """The rows between bounds of columns, or of one time range of one unit.
 
     Attributes:
         dataflow: its name.
-        bounds: by column of a column watermark; a column that has no bound yet is missing.
-        start: of the stretch, inclusive, aware; None without windows of time.
-        end: of the stretch, exclusive, aware; None without windows of time.
+        bounds: by column of a column watermark; a column without a bound is missing.
+        start: of the time range, inclusive, aware; None without windows of time.
+        end: of the time range, exclusive, aware; None without windows of time.
         unit: names to values; empty without units.
         params: of the definition.
-        connection: the settings of the definition's connection, secrets among them.
+        connection: the settings of the definition's connection, including secrets.
     """
 
     dataflow: str
@@ -35,36 +35,36 @@ class RowRequest:
 
     @property
     def lower(self) -> Any:
-        """The bound below of the only column; None: from the beginning."""
+        """The lower bound of the only column; None: from the beginning."""
         bound = self._only
         return bound.lower if bound else None
 
     @property
     def upper(self) -> Any:
-        """The bound above of the only column; None: all that there is."""
+        """The upper bound of the only column; None: no upper bound."""
         bound = self._only
         return bound.upper if bound else None
 
     @property
     def lower_inclusive(self) -> bool:
-        """Whether the lower bound itself is asked for."""
+        """Whether the request includes the lower bound itself."""
         bound = self._only
         return bound is not None and bound.lower_inclusive
 
     @property
     def upper_inclusive(self) -> bool:
-        """Whether the upper bound itself is asked for."""
+        """Whether the request includes the upper bound itself."""
         bound = self._only
         return bound is not None and bound.upper_inclusive
 
     @property
     def words(self) -> str:
-        """What is asked for, for people."""
-        asked = [bound.words for bound in self.bounds.values()]
+        """The request in words, for errors."""
+        parts = [bound.words for bound in self.bounds.values()]
         if self.start is not None and self.end is not None:
-            asked.append(f"{self.start.isoformat()} .. {self.end.isoformat()}")
-        asked += [f"{name} = {value!r}" for name, value in self.unit.items()]
-        return ", ".join(asked) or "without bounds"
+            parts.append(f"{self.start.isoformat()} .. {self.end.isoformat()}")
+        parts += [f"{name} = {value!r}" for name, value in self.unit.items()]
+        return ", ".join(parts) or "without bounds"
 
     @property
     def _only(self) -> ColumnRange | None:

@@ -1,4 +1,7 @@
-"""Tell the columns of a function's rows: declared, or inferred from its first rows, and how they change (docs/reference/python-functions.md)."""
+"""The columns of a function's rows, declared or inferred from its first rows, and their changes.
+
+See docs/reference/python-functions.md.
+"""
 
 from __future__ import annotations
 
@@ -16,13 +19,13 @@ from partitions.path.definition import PathWatermark
 from partitions.predicate import Predicate
 from partitions.sources import PythonSource
 from partitions.unit_values import ValueType, value_type_of
-from resources.sources.evolving import FOLLOWS, changed, evolution_of
+from resources.sources.evolving import FOLLOWS, evolution_of, schema_evolved
 from resources.sources.files.failures import schema_mismatch_error
 from resources.sources.files.pinned import PinnedSchema
 from resources.sources.python.arrow_types import number_type
 from resources.sources.python.batches import (
+    InvalidYield,
     Raw,
-    WrongYield,
     fitting_schema,
     inferred_schema,
     row_count,
@@ -47,14 +50,14 @@ class FunctionSchema:
     """The columns of a function's rows.
 
     Attributes:
-        pinned: the schema as it is in the log; None while nothing tells it.
+        pinned: the schema in the log; None while it is unknown.
         columns: the same, as Spark reads it.
-        remarks: which pinned columns the function does not yield any more.
-        zone_name: of the zone of times that name none.
+        remarks: warnings about pinned columns that the function no longer yields.
+        zone_name: of times without zone.
     """
 
     def __init__(self, dataflow: Dataflow, source: PythonSource, caller: FunctionCaller) -> None:
-        """Use what the definition declares, or what a call yields."""
+        """Use the declared schema, or the one that a call yields."""
         self._dataflow, self._source, self._caller = dataflow, source, caller
         self._mode = dataflow.target.schema_mode
         watermark = dataflow.watermark
@@ -64,35 +67,39 @@ class FunctionSchema:
         self.remarks: dict[str, None] = {}
 
     def check(self, spark: SparkSession, pinned: str, dataflow: str) -> None:
-        """Compare ``source.schema`` with what was pinned; rows are compared as they come. Errors name ``dataflow``.
+        """Compare ``source.schema`` with the pinned schema; rows are compared on reading.
+
+        Errors name ``dataflow``.
 
         Raises:
             SchemaError: reason ``incompatible_schema``.
         """
-        was = PinnedSchema.of(pinned)
-        self.pinned, self.columns = was, was.struct
-        if self._source.schema_ == was.declared:
+        pinned_schema = PinnedSchema.of(pinned)
+        self.pinned, self.columns = pinned_schema, pinned_schema.struct
+        if self._source.schema_ == pinned_schema.declared:
             return
         declared = self._declared_in(spark)
-        if declared is None or plain(declared) == was.struct:
+        if declared is None or plain(declared) == pinned_schema.struct:
             return
         if self._mode in FOLLOWS:
-            evolution = evolution_of(self._mode, dataflow, was, plain(declared), "source.schema")
+            evolution = evolution_of(self._mode, dataflow, pinned_schema, plain(declared), "source.schema")
             if evolution.action != "none":
-                again = replace(was, declared=self._source.schema_)
-                raise self._evolved(changed(again, evolution.schema, evolution.changes, "source.schema"))
+                redeclared = replace(pinned_schema, declared=self._source.schema_)
+                raise self._evolved(
+                    schema_evolved(redeclared, evolution.schema, evolution.changes, "source.schema")
+                )
             return
         raise schema_mismatch_error(
-            f"source.schema: expected the schema that was pinned ({was.struct.simpleString()}), found another ({declared.simpleString()})",
+            f"source.schema: expected the schema that was pinned ({pinned_schema.struct.simpleString()}), found another ({declared.simpleString()})",
             "Put it back",
             dataflow,
             None,
         )
 
-    def pin(self, spark: SparkSession, inferred: Callable[[], StructType | None]) -> str | None:
-        """Return the declared schema as text, or the inferred one; None if nothing tells it."""
+    def pin(self, spark: SparkSession, infer: Callable[[], StructType | None]) -> str | None:
+        """Return the declared or inferred schema as text; None if it is unknown."""
         declared = self._declared_in(spark)
-        schema = inferred() if declared is None else declared
+        schema = infer() if declared is None else declared
         if schema is None:
             return None
         self.columns = plain(schema)
@@ -107,21 +114,21 @@ class FunctionSchema:
 
     @cached_property
     def declared(self) -> Mapping[str, ValueType]:
-        """What columns hold, by the declared schema."""
+        """The data types of the declared schema's columns."""
         return {} if self._source.schema_ is None else value_types(self._source.schema_)
 
     @cached_property
     def _declared_columns(self) -> Mapping[str, Column]:
-        """Columns of the declared schema, by name."""
+        """The columns of the declared schema, by name."""
         text = self._source.schema_
         return {} if text is None else {column.name: column for column in parse_ddl(text)}
 
     @cached_property
-    def sampled(self) -> StructType | None:
-        """The columns of the first rows, asked for without bounds; None if there are no rows."""
-        return self.inferred([self._caller.request()])
+    def sampled_columns(self) -> StructType | None:
+        """The columns of the first rows of a call without bounds; None if there are no rows."""
+        return self.infer([self._caller.request()])
 
-    def inferred(self, requests: Iterable[RowRequest]) -> StructType | None:
+    def infer(self, requests: Iterable[RowRequest]) -> StructType | None:
         """Return the columns of the first request that has rows; None if none has."""
         from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -130,7 +137,7 @@ class FunctionSchema:
             return None
         try:
             return from_arrow_schema(inferred_schema(sample), prefer_timestamp_ntz=True)
-        except WrongYield as error:
+        except InvalidYield as error:
             raise SchemaError(
                 f"dataflow {self._dataflow.name}: {self._source.label}: {error}", reason="incompatible_schema"
             ) from None
@@ -145,8 +152,8 @@ class FunctionSchema:
                     break
         return sample
 
-    def with_all(self, batch: Raw, schema: pa.Schema) -> Raw:
-        """A batch with NULL for columns that it lacks, in a mode in which the source may lose some."""
+    def with_missing_columns(self, batch: Raw, schema: pa.Schema) -> Raw:
+        """Return a batch with NULL for missing columns, if the mode allows the source to lose some."""
         import pyarrow as pa
 
         if self._mode not in FOLLOWS or isinstance(batch, list):
@@ -160,7 +167,7 @@ class FunctionSchema:
         return batch
 
     def follow(self, batch: Raw, schema: pa.Schema) -> None:
-        """Raise SchemaEvolved if the schema mode accepts what a batch has beside the pinned columns; SchemaError if it accepts none of it."""
+        """Raise SchemaEvolved if the schema mode accepts a batch's other columns; SchemaError if not."""
         if self._mode not in FOLLOWS or self.pinned is None:
             return
         from pyspark.sql.pandas.types import from_arrow_schema
@@ -172,16 +179,21 @@ class FunctionSchema:
         incoming = from_arrow_schema(fields, prefer_timestamp_ntz=True)
         evolution = evolution_of(self._mode, self._dataflow.name, self.pinned, incoming, self._source.label)
         if evolution.action != "none":
-            raise self._evolved(changed(self.pinned, evolution.schema, evolution.changes, self._source.label))
+            raise self._evolved(
+                schema_evolved(self.pinned, evolution.schema, evolution.changes, self._source.label)
+            )
 
     def _evolved(self, evolved: SchemaEvolved) -> SchemaEvolved:
-        """Fetch with the new columns from here on."""
+        """Return the error, and fetch with the new columns from here on."""
         self.pinned = PinnedSchema.of(evolved.pinned)
         self.columns = self.pinned.struct
         return evolved
 
     def type_of(self, column: str, rows: Predicate) -> pa.DataType | None:
-        """The type of a column by the declared schema, or by the bounds that it is compared with; None for numbers of no declared type, which compare as they are."""
+        """Return a column's type from the declared schema, or from bounds it is compared with.
+
+        None for numbers without a declared type, which compare as they are.
+        """
         import pyarrow as pa
 
         if (declared := number_type(self._declared_columns.get(column))) is not None:
@@ -200,7 +212,7 @@ class FunctionSchema:
 
 
 def arrow_schema(schema: StructType) -> pa.Schema:
-    """Return a schema of Spark as one of Arrow."""
+    """Return a Spark schema as an Arrow schema."""
     from pyspark.sql.pandas.types import to_arrow_schema
 
     return to_arrow_schema(schema)

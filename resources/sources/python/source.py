@@ -1,6 +1,7 @@
-"""Rows that a function of the user yields, staged as Parquet while they come (docs/reference/python-functions.md).
+"""Rows of a user's function, staged as Parquet while they arrive.
 
-The function is told the bounds, and its rows are filtered by the same predicate: one that ignores its bounds costs time, and doubles nothing.
+The function receives the bounds, and its rows are filtered by the same predicate: a function that ignores
+its bounds costs time, but duplicates nothing. See docs/reference/python-functions.md.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ from resources.dialects.spark import SPARK
 from resources.sources.python.batches import Raw, cast_to, own_type, row_count
 from resources.sources.python.bounded_requests import BoundedRequests
 from resources.sources.python.call import FunctionCaller
-from resources.sources.python.calls import FetchedRows, FunctionCalls, MeantRows, StartedCall
-from resources.sources.python.highest import higher, told_highest
+from resources.sources.python.calls import FetchedRows, FunctionCalls, RequestedRows, StartedCall
+from resources.sources.python.highest import call_highest, higher
 from resources.sources.python.request import RowRequest
 from resources.sources.python.schema import SAMPLE_CALLS, FunctionSchema, arrow_schema
 from resources.sources.python.staged_rows import RowStaging
@@ -47,13 +48,13 @@ class PythonRows(RowSource, ReadsAbove, TellsLacking):
     """The rows of one function."""
 
     def __init__(self, dataflow: Dataflow, source: PythonSource, code: UserCode, staging: Staging) -> None:
-        """Use a function; nothing is imported or called yet.
+        """Configure the source; nothing is imported or called yet.
 
         Args:
             dataflow: the definition.
-            source: what it says of the function.
-            code: where the function is, and what it is given.
-            staging: where its rows are put.
+            source: the source's definition.
+            code: where the function is, and the settings that it receives.
+            staging: where its rows are staged.
         """
         self._dataflow, self._source, self._zone = dataflow, source, dataflow.zone
         self._caller = FunctionCaller(dataflow.name, source, code)
@@ -65,11 +66,11 @@ class PythonRows(RowSource, ReadsAbove, TellsLacking):
 
     @property
     def remarks(self) -> Sequence[str]:
-        """Which pinned columns the function does not yield any more."""
+        """Warnings about pinned columns that the function no longer yields."""
         return tuple(self._schema.remarks)
 
     def listed(self, columns: Sequence[str]) -> Iterator[Mapping[str, Any]]:
-        """The rows of a call without bounds, in their order."""
+        """Yield the rows of a call without bounds, in their order."""
         request = self._caller.request()
         with closing(self._caller.batches(request)) as batches:
             for batch in batches:
@@ -77,15 +78,15 @@ class PythonRows(RowSource, ReadsAbove, TellsLacking):
                     for row in batch:
                         yield self._plain(row, columns, request)
                     continue
-                some = batch.select([name for name in columns if name in batch.column_names])
-                for part in some.to_batches():
+                selected = batch.select([name for name in columns if name in batch.column_names])
+                for part in selected.to_batches():
                     yield from part.to_pylist()
 
     def _plain(self, row: Mapping[str, Any], columns: Sequence[str], request: RowRequest) -> dict[str, Any]:
         try:
             return {**row, **{name: plain_value(row[name]) for name in columns if name in row}}
         except ValueError as error:
-            raise self._caller.wrong(
+            raise self._caller.misfit_error(
                 SchemaError(
                     f"expected values that can be compared, found {error}", reason="incompatible_schema"
                 ),
@@ -95,25 +96,25 @@ class PythonRows(RowSource, ReadsAbove, TellsLacking):
     # The schema
 
     def pin(self, spark: SparkSession) -> str | None:
-        """The declared schema, or that of the first rows without bounds; None if there are none.
+        """Return the declared schema, or that of the first rows without bounds; None without rows.
 
         Raises:
-            ConfigurationError: a column that the definition names is not there, or cannot be compared.
+            ConfigurationError: a column that the definition names is missing, or cannot be compared.
             SourceError: the function fails.
         """
-        return self._schema.pin(spark, lambda: self._schema.sampled)
+        return self._schema.pin(spark, lambda: self._schema.sampled_columns)
 
     def pin_sample(self, spark: SparkSession, extents: Sequence[Extent]) -> str | None:
-        """The declared schema, or that of the first rows of these extents; None if there are none.
+        """Return the declared schema, or that of the first rows of these extents; None without rows.
 
         Raises:
             ConfigurationError, SourceError: as :meth:`pin`.
         """
         requests = [self._requests.within(extent) for extent in split_disjoint(extents)[:SAMPLE_CALLS]]
-        return self._schema.pin(spark, lambda: self._schema.inferred(requests))
+        return self._schema.pin(spark, lambda: self._schema.infer(requests))
 
     def check_schema(self, spark: SparkSession, pinned: str, dataflow: str) -> None:
-        """Compare ``source.schema`` with what was pinned; rows are compared as they come.
+        """Compare ``source.schema`` with the pinned schema; rows are compared on reading.
 
         Raises:
             SchemaError: reason ``incompatible_schema``.
@@ -128,86 +129,95 @@ class PythonRows(RowSource, ReadsAbove, TellsLacking):
         extents: Sequence[Extent],
         pinned: str,
     ) -> DataFrame:
-        """One call for each stretch of time of each unit. Its rows are fetched and staged now.
+        """Return the rows of the extents, fetched and staged now, with one call per unit and range.
 
         Raises:
-            ConfigurationError: a unit's value cannot be one of its column.
-            SourceError: the function fails, or yields something else than expected.
+            ConfigurationError: a column cannot hold a unit's value.
+            SourceError: the function fails, or yields something unexpected.
         """
-        schema, calls, earlier = pinned_struct(pinned), list[MeantRows](), list[Predicate]()
-        columns = self._columns_told(kinds(schema))
+        schema, calls, earlier = pinned_struct(pinned), list[RequestedRows](), list[Predicate]()
+        columns = self._window_columns(kinds(schema))
         for extent in split_disjoint(extents):
             rows = extents_predicate([extent], columns)
             request = self._requests.within(extent, columns.kinds.get(columns.window or ""))
-            calls.append(MeantRows(request, rows, tuple(earlier)))
+            calls.append(RequestedRows(request, rows, tuple(earlier)))
             if not columns.elsewhere:
                 earlier.append(rows)  # two units may be one value of the column
         return self._rows.frame(spark, calls, schema)
 
-    def _columns_told(self, known: dict[str, ValueType]) -> WindowColumns:
-        """Which columns tell a row's window and unit; of what none tells the function itself takes care."""
+    def _window_columns(self, value_types: dict[str, ValueType]) -> WindowColumns:
+        """Return the columns that identify a row's window and unit.
+
+        The function itself is responsible for windows and units without a column.
+        """
         source, window = self._source, self._dataflow.window
         units = {f"unit.{name}" for name in window.unit_fields if name not in source.unit_columns}
         ends = {"start", "end"} if window.time_entry is not None and source.window_column is None else set()
         return WindowColumns(
-            known, source.window_column, source.unit_columns, self._zone, frozenset(units | ends)
+            value_types, source.window_column, source.unit_columns, self._zone, frozenset(units | ends)
         )
 
     # Rows above a column watermark
 
     def observe(self, columns: Sequence[str], now: datetime) -> SourceObservation:
-        """The clock is the run's; only the function ``highest`` tells the highest values before rows are fetched."""
+        """Return the run's clock, declared types, and highest values from the function ``highest``."""
         declared_kinds = {
             name: self._schema.declared[name] for name in columns if name in self._schema.declared
         }
         asked_columns = columns if self._source.highest is not None else ()
         maxima = {
-            name: told_highest(self._caller, self._dataflow, self._source, self._schema, name)
+            name: call_highest(self._caller, self._dataflow, self._source, self._schema, name)
             for name in asked_columns
         }
         return SourceObservation(now, declared_kinds, maxima)
 
     def look_at(self, columns: Sequence[str]) -> Mapping[str, ValueType | None]:
-        """Call the function without bounds for its first rows."""
-        if self._schema.sampled is None:
+        """Return the data types of columns in the first rows of a call without bounds."""
+        if self._schema.sampled_columns is None:
             return dict.fromkeys(columns)
-        sampled_kinds = kinds(self._schema.sampled)
+        sampled_kinds = kinds(self._schema.sampled_columns)
         return {name: sampled_kinds[name] for name in columns if name in sampled_kinds}
 
     def holds_any(self, rows: Predicate) -> bool:
-        """Call the function up to the first of these rows; a read of the same bounds goes on there, if it can do without the batches before."""
-        request, passed = self._requests.above(rows), 0
+        """Return whether the function yields such a row, reading up to the first one.
+
+        A later read with the same bounds continues there, if it does not need the earlier batches.
+        """
+        request, other_rows = self._requests.above(rows), 0
         call = self._calls.batches(request)
         for batch in call:
-            if row_count(self._compared(batch, rows, request)):
-                if not passed:
+            if row_count(self._matching_rows(batch, rows, request)):
+                if not other_rows:
                     self._calls.keep(StartedCall(request, batch, call))
                 return True
-            passed += row_count(self._compared(batch, _without_value(rows), request))
+            other_rows += row_count(self._matching_rows(batch, _without_value(rows), request))
         return False
 
     def highest(self, column: str, rows: Predicate) -> Any:
-        """Look through all rows."""
+        """Return the highest value of a column, reading all rows."""
         request, highest = self._requests.above(rows), None
         for batch in self._calls.batches(request):
-            highest = higher(highest, self._compared(batch, rows, request, column), column)
+            highest = higher(highest, self._matching_rows(batch, rows, request, column), column)
         return highest
 
     def fetched_up_to(self, rows: Predicate, columns: Sequence[str]) -> Mapping[str, Any]:
-        """Stage rows, and tell the highest value of columns in them.
+        """Stage rows, and return the highest value of each column in them.
 
         Raises:
-            SourceError: the function fails, or yields something else than expected.
+            SourceError: the function fails, or yields something unexpected.
         """
-        schema, highest = self._schema.columns or self._schema.sampled, dict[str, Any].fromkeys(columns)
+        schema, highest = (
+            self._schema.columns or self._schema.sampled_columns,
+            dict[str, Any].fromkeys(columns),
+        )
         if schema is None:
             return highest
 
         def note_highest(table: pa.Table) -> None:
             highest.update((name, higher(highest[name], table, name)) for name in columns)
 
-        call = MeantRows(self._requests.above(rows), rows)
-        paths = self._rows.put([call], arrow_schema(schema), note_highest)
+        call = RequestedRows(self._requests.above(rows), rows)
+        paths = self._rows.stage([call], arrow_schema(schema), note_highest)
         self._fetched = FetchedRows(rows, paths)
         return highest
 
@@ -217,42 +227,44 @@ class PythonRows(RowSource, ReadsAbove, TellsLacking):
         parts: Sequence[Predicate],
         pinned: str,
     ) -> DataFrame:
-        """One call for each part, unless its rows were fetched before their bound was known."""
-        schema, fetched = pinned_struct(pinned), self._fetched
+        """Return the rows of the parts, with one call per part unless they are staged already."""
+        schema, staged_rows = pinned_struct(pinned), self._fetched
         self._fetched = None
-        if fetched is not None and len(parts) == 1 and fetched.begins_like(parts[0]):
-            return spark.read.schema(schema).parquet(*fetched.paths).where(predicate_sql(parts[0], SPARK))
+        if staged_rows is not None and len(parts) == 1 and staged_rows.has_same_lower_bounds(parts[0]):
+            return spark.read.schema(schema).parquet(*staged_rows.paths).where(predicate_sql(parts[0], SPARK))
         return self._rows.frame(
-            spark, [MeantRows(self._requests.above(part), part) for part in parts], schema
+            spark, [RequestedRows(self._requests.above(part), part) for part in parts], schema
         )
 
     @override
     def lacking(self, spark: SparkSession, pinned: str) -> Sequence[LackingColumn]:
-        """Return the pinned columns that no batch of the rows that were read last has."""
+        """Return the pinned columns that no batch of the last read has."""
         return tuple(map(LackingColumn, self._rows.lacking(pinned_struct(pinned).fieldNames())))
 
-    def _compared(self, batch: Raw, rows: Predicate, request: RowRequest, *more: str) -> pa.Table:
-        """The rows of a batch that are meant, with the columns that tell which these are, before all columns are known."""
+    def _matching_rows(
+        self, batch: Raw, rows: Predicate, request: RowRequest, *extra_columns: str
+    ) -> pa.Table:
+        """Return the matching rows of a batch with the compared columns, before all columns are known."""
         import pyarrow as pa
 
         try:
             types = {
                 name: self._schema.type_of(name, rows) or own_type(batch, name)
-                for name in (*columns_of(rows), *more)
+                for name in (*columns_of(rows), *extra_columns)
             }
             table = cast_to(batch, pa.schema(types.items()), self._schema.zone_name, ignore_unknown=True)
         except SchemaError as error:
-            raise self._caller.wrong(error, request) from None
+            raise self._caller.misfit_error(error, request) from None
         return table.filter(arrow_expression(rows, table.schema))
 
 
 def _deciding_columns(dataflow: Dataflow, source: PythonSource) -> frozenset[str]:
-    """The columns whose values tell which rows are wanted."""
+    """Return the columns whose values decide which rows are read."""
     if dataflow.kind == "column":
         return frozenset(dataflow.column.columns)
     return frozenset(filter(None, [source.window_column]))
 
 
 def _without_value(rows: Predicate) -> Predicate:
-    """The rows without a value in any column that is compared: a first run reads them, too."""
+    """Return the predicate of rows without a value in any compared column; a first run reads them."""
     return AllOf(tuple(Among(name, (None,)) for name in columns_of(rows)))

@@ -1,4 +1,7 @@
-"""Times of Python, NumPy and pandas as times of one kind: all with a zone, or none (docs/reference/python-functions.md, What it yields)."""
+"""Times of Python, NumPy and pandas, converted to one kind: all with a zone, or all without.
+
+See docs/reference/python-functions.md, What it yields.
+"""
 
 from __future__ import annotations
 
@@ -13,28 +16,28 @@ _MISSING = frozenset({"NaTType", "NAType"})
 """What pandas writes for no value, by the names of the types."""
 
 
-def is_missing_type(kind: type) -> bool:
-    """Return whether a type is one with which pandas marks a missing value."""
-    return kind.__name__ in _MISSING and kind.__module__.startswith("pandas.")
+def is_missing_type(value_type: type) -> bool:
+    """Return whether a type is one of pandas' markers for a missing value."""
+    return value_type.__name__ in _MISSING and value_type.__module__.startswith("pandas.")
 
 
 def is_missing(value: Any) -> bool:
-    """Return whether a value is None, or a missing one of pandas."""
+    """Return whether a value is None, or a missing value of pandas."""
     return value is None or is_missing_type(type(value))
 
 
-def is_time_type(kind: type) -> bool:
+def is_time_type(value_type: type) -> bool:
     """Return whether values of the type are days or times, of Python or NumPy."""
-    return issubclass(kind, date) or kind.__name__ == "datetime64"
+    return issubclass(value_type, date) or value_type.__name__ == "datetime64"
 
 
-def are_zoned(values: Sequence[Any], kinds: set[type]) -> bool:
-    """Whether all are times with a zone, which Arrow takes as they are."""
-    return kinds == {datetime} and all(value is None or value.tzinfo is not None for value in values)
+def are_zoned(values: Sequence[Any], value_types: set[type]) -> bool:
+    """Return whether all values are times with a zone, which Arrow accepts unchanged."""
+    return value_types == {datetime} and all(value is None or value.tzinfo is not None for value in values)
 
 
 def times_of_one_kind(values: Sequence[Any], zone: str | None, zoned: bool) -> Sequence[Any]:
-    """Days, if all are; else times, all with a zone if one has it."""
+    """Return days if all values are days; else times, all with a zone if one has it."""
     days_or_times = [python_time(value) for value in values]
     if all(value is None or not isinstance(value, datetime) for value in days_or_times) and not zoned:
         return days_or_times
@@ -42,16 +45,16 @@ def times_of_one_kind(values: Sequence[Any], zone: str | None, zoned: bool) -> S
     if zoned or any(value is not None and value.tzinfo is not None for value in times):
         if zone is None and not all(value is None or value.tzinfo for value in times):
             raise TypeError("they are times with and without a zone")
-        local = zone_of(zone or "UTC")
+        local_zone = zone_of(zone or "UTC")
         return [
-            value and (value.astimezone(UTC) if value.tzinfo else latest_instant(value, local))
+            value and (value.astimezone(UTC) if value.tzinfo else latest_instant(value, local_zone))
             for value in times
         ]
     return times
 
 
 def python_time(value: Any) -> Any:
-    """A time of Python for one of NumPy or pandas.
+    """Return a time of NumPy or pandas as a Python time.
 
     Raises:
         ValueError: it has nanoseconds.

@@ -1,6 +1,7 @@
-"""Values of Python and of Arrow as values of a column: each is kept exactly, or refused (docs/reference/python-functions.md, What it yields).
+"""Convert Python and Arrow values to column values: exactly, or not at all.
 
-Belongs here: what one value may stand for. Which columns a batch has is :mod:`resources.sources.python.batches`'.
+Belongs here: what one value may mean. The columns of a batch are in
+:mod:`resources.sources.python.batches`. See docs/reference/python-functions.md, What it yields.
 """
 
 from __future__ import annotations
@@ -33,17 +34,18 @@ _ZONED = r"[T ]\d\d.*(Z|[+-]\d\d(:?\d\d)?)$"
 def of_python(
     values: Sequence[Any], target: pa.DataType, zone: str, *, ignore_unknown: bool = False
 ) -> pa.Array:
-    """Return values of Python as values of a type.
+    """Return Python values as an Arrow array of a type.
 
     Args:
         values: of one column.
-        target: the column's.
-        zone: of times without one, if the column's have one.
-        ignore_unknown: whether fields of objects that the type lacks are left out.
+        target: the column's type.
+        zone: of times without one, if the column's times have one.
+        ignore_unknown: whether fields of objects that the type lacks are dropped.
 
     Raises:
         SchemaError: reason ``unknown_field``: an object has a field that the type lacks.
-        TypeError, ValueError, OverflowError, pyarrow.ArrowException: a value cannot be one of the type without a change.
+        TypeError, ValueError, OverflowError, pyarrow.ArrowException: the type cannot hold a value
+        unchanged.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -54,15 +56,15 @@ def of_python(
         )
     has_zone = pa.types.is_timestamp(target) and target.tz is not None
     if _reads_text(target) and (texts := [isinstance(value, str) for value in values]) and any(texts):
-        others = [None if has_text else value for value, has_text in zip(values, texts, strict=True)]
+        non_texts = [None if has_text else value for value, has_text in zip(values, texts, strict=True)]
         texts_alone = [value if has_text else None for value, has_text in zip(values, texts, strict=True)]
-        read = _read_text(pa.array(texts_alone, pa.string()), target, zone)
-        return pc.coalesce(read, of_arrow(own_array(others, zone, zoned=has_zone), target, zone))
+        parsed = _read_text(pa.array(texts_alone, pa.string()), target, zone)
+        return pc.coalesce(parsed, of_arrow(own_array(non_texts, zone, zoned=has_zone), target, zone))
     return of_arrow(own_array(values, zone, zoned=has_zone), target, zone)
 
 
 def own_array(values: Sequence[Any], zone: str | None, *, zoned: bool = False) -> pa.Array:
-    """Return values of Python as an array of the type that all of them have: of several kinds the one that loses nothing.
+    """Return Python values as an Arrow array of their common type, which loses nothing.
 
     Args:
         values: of one column.
@@ -70,24 +72,26 @@ def own_array(values: Sequence[Any], zone: str | None, *, zoned: bool = False) -
         zoned: whether all times get a zone.
 
     Raises:
-        TypeError, ValueError, OverflowError, pyarrow.ArrowException: they have none in common.
+        TypeError, ValueError, OverflowError, pyarrow.ArrowException: the values have no common type.
     """
     import pyarrow as pa
 
-    kinds = set(map(type, values))
-    if any(is_missing_type(kind) for kind in kinds):
+    value_types = set(map(type, values))
+    if any(is_missing_type(kind) for kind in value_types):
         values = [None if is_missing(value) else value for value in values]
-    kinds = {kind for kind in kinds if kind is not type(None) and not is_missing_type(kind)}
-    if any(is_time_type(kind) for kind in kinds):
-        return pa.array(values if are_zoned(values, kinds) else times_of_one_kind(values, zone, zoned))
-    if len(kinds) > 1 and any(issubclass(kind, bool) or kind.__name__ == "bool" for kind in kinds):
+    value_types = {kind for kind in value_types if kind is not type(None) and not is_missing_type(kind)}
+    if any(is_time_type(kind) for kind in value_types):
+        return pa.array(values if are_zoned(values, value_types) else times_of_one_kind(values, zone, zoned))
+    if len(value_types) > 1 and any(
+        issubclass(kind, bool) or kind.__name__ == "bool" for kind in value_types
+    ):
         raise TypeError("they are true or false, and others")
-    if len(kinds) > 1 and any(issubclass(kind, Decimal) for kind in kinds):
+    if len(value_types) > 1 and any(issubclass(kind, Decimal) for kind in value_types):
         return pa.array([_decimal(value) for value in values])
     try:
         return pa.array(values)
     except (OverflowError, pa.ArrowInvalid):
-        if not all(issubclass(kind, Real) for kind in kinds):
+        if not all(issubclass(kind, Real) for kind in value_types):
             raise
         return pa.array(
             [_decimal(value) for value in values]
@@ -95,7 +99,7 @@ def own_array(values: Sequence[Any], zone: str | None, *, zoned: bool = False) -
 
 
 def plain_value(value: Any) -> Any:
-    """Return a value of NumPy or pandas as one of Python; any other as it is.
+    """Return a value of NumPy or pandas as a Python value; any other value unchanged.
 
     Raises:
         ValueError: a time has nanoseconds.
@@ -111,30 +115,30 @@ def of_arrow(values: Any, target: pa.DataType, zone: str, *, ignore_unknown: boo
     """Return an Arrow array as one of a type; arguments and errors as for :func:`of_python`."""
     import pyarrow as pa
 
-    given = values.type
-    if pa.types.is_dictionary(given):
-        return of_arrow(values.cast(given.value_type), target, zone, ignore_unknown=ignore_unknown)
+    source_type = values.type
+    if pa.types.is_dictionary(source_type):
+        return of_arrow(values.cast(source_type.value_type), target, zone, ignore_unknown=ignore_unknown)
     if values.null_count == len(values):
         return pa.nulls(len(values), target)
-    if are_alike(given, target):
+    if are_alike(source_type, target):
         return values.cast(target)
     if pa.types.is_nested(target):
         return _nested(values.to_pylist(), target, zone, ignore_unknown)
-    if is_text(given) and not is_text(target):
+    if is_text(source_type) and not is_text(target):
         return _read_text(values.cast(pa.string()), target, zone)
     if pa.types.is_timestamp(target):
         return _as_times(values, target, zone)
     if pa.types.is_date(target):
         return _as_days(values, target)
-    if is_number(given) and is_number(target):
+    if is_number(source_type) and is_number(target):
         return _as_numbers(values, target)
-    if family_of(given) is None or family_of(given) != family_of(target):
-        raise TypeError(f"they are {given}")
+    if family_of(source_type) is None or family_of(source_type) != family_of(target):
+        raise TypeError(f"they are {source_type}")
     return values.cast(target)
 
 
 def _decimal(value: Any) -> Decimal | None:
-    """A number with the digits that it is written with."""
+    """Return a number as a decimal with the digits that it is written with."""
     if value is None or isinstance(value, Decimal):
         return value
     if isinstance(value, Integral):
@@ -145,7 +149,7 @@ def _decimal(value: Any) -> Decimal | None:
 
 
 def _nested(values: Sequence[Any], target: pa.DataType, zone: str, ignore_unknown: bool) -> pa.Array:
-    """Objects, lists and maps: each value within them is kept exactly, too."""
+    """Return objects, lists or maps as an array; each value in them is kept exactly, too."""
     import pyarrow as pa
 
     nulls = pa.array([value is None for value in values], pa.bool_())
@@ -155,8 +159,8 @@ def _nested(values: Sequence[Any], target: pa.DataType, zone: str, ignore_unknow
     offsets = pa.array([0, *accumulate(map(len, lists))], pa.int32())
     flat = [element for elements in lists for element in elements]
 
-    def inner(found: Sequence[Any], kind: pa.DataType) -> pa.Array:
-        return of_python(found, kind, zone, ignore_unknown=ignore_unknown)
+    def inner(converted: Sequence[Any], kind: pa.DataType) -> pa.Array:
+        return of_python(converted, kind, zone, ignore_unknown=ignore_unknown)
 
     if pa.types.is_map(target):
         keys, items = (
@@ -172,14 +176,16 @@ def _structs(
 ) -> pa.Array:
     import pyarrow as pa
 
-    known = {field.name for field in target}
-    odd = next((value for value in values if value is not None and not isinstance(value, Mapping)), None)
-    if odd is not None:
-        raise TypeError(f"they are {type(odd).__name__}")
-    unknown = sorted({str(name) for value in values for name in value or () if name not in known})
+    field_names = {field.name for field in target}
+    wrong_value = next(
+        (value for value in values if value is not None and not isinstance(value, Mapping)), None
+    )
+    if wrong_value is not None:
+        raise TypeError(f"they are {type(wrong_value).__name__}")
+    unknown = sorted({str(name) for value in values for name in value or () if name not in field_names})
     if unknown and not ignore_unknown:
         raise SchemaError(
-            f"expected the fields {', '.join(sorted(known))}, found also {', '.join(unknown)} (`unknown_fields: ignore` at the top level of the dataflow leaves them out)",
+            f"expected the fields {', '.join(sorted(field_names))}, found also {', '.join(unknown)} (`unknown_fields: ignore` at the top level of the dataflow leaves them out)",
             reason="unknown_field",
             field=unknown[0],
         )
@@ -206,7 +212,7 @@ def _elements(value: Any, target: pa.DataType) -> Sequence[Any]:
 
 
 def _read_text(values: Any, target: pa.DataType, zone: str) -> Any:
-    """Text stands for times, days and decimals, which JSON has no other way to say."""
+    """Return texts as times, days or decimals, which JSON can only write as text."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -230,10 +236,10 @@ def _reads_text(target: pa.DataType) -> bool:
 def _as_times(values: Any, target: pa.DataType, zone: str) -> Any:
     import pyarrow as pa
 
-    given = values.type
-    if not pa.types.is_timestamp(given) and not pa.types.is_date(given):
-        raise TypeError(f"they are {given}")
-    if pa.types.is_timestamp(given) and given.tz is not None:
+    source_type = values.type
+    if not pa.types.is_timestamp(source_type) and not pa.types.is_date(source_type):
+        raise TypeError(f"they are {source_type}")
+    if pa.types.is_timestamp(source_type) and source_type.tz is not None:
         if target.tz is None:
             raise TypeError("they have a zone, and the column has none")
         return values.cast(target)
@@ -242,7 +248,11 @@ def _as_times(values: Any, target: pa.DataType, zone: str) -> Any:
 
 
 def _in_zone(local: Any, target: pa.DataType, zone: str) -> Any:
-    """Local times as instants: the second of two, as everywhere (docs/reference/windows.md, Local times), and as far behind the gap as it says if clocks skip it."""
+    """Return local times as instants; an ambiguous time is the second of the two.
+
+    See docs/reference/windows.md, Local times. A time that the clocks skip moves past the gap by the same
+    distance.
+    """
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -253,19 +263,19 @@ def _in_zone(local: Any, target: pa.DataType, zone: str) -> Any:
 
 
 def _as_days(values: Any, target: pa.DataType) -> Any:
-    """Days, and times without a zone at midnight: pandas has no days."""
+    """Return days; also times without zone at midnight, since pandas has no days."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    given = values.type
-    if pa.types.is_date(given):
+    source_type = values.type
+    if pa.types.is_date(source_type):
         return values.cast(target)
-    if not pa.types.is_timestamp(given):
-        raise TypeError(f"they are {given}")
-    if given.tz is not None:
+    if not pa.types.is_timestamp(source_type):
+        raise TypeError(f"they are {source_type}")
+    if source_type.tz is not None:
         raise TypeError("they have a zone, and the column has days")
     days = values.cast(pa.date32(), safe=False)
-    if not _are_all(pc.equal(days.cast(given), values)):
+    if not _are_all(pc.equal(days.cast(source_type), values)):
         raise ValueError("they have times within a day")
     return days.cast(target)
 
@@ -274,38 +284,40 @@ def _as_numbers(values: Any, target: pa.DataType) -> Any:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    given = values.type
-    if pa.types.is_float16(given):
+    source_type = values.type
+    if pa.types.is_float16(source_type):
         return of_arrow(values.cast(pa.float32()), target, "UTC")
-    if pa.types.is_integer(given) and pa.types.is_decimal(target):
+    if pa.types.is_integer(source_type) and pa.types.is_decimal(target):
         return values.cast(pa.decimal128(20, 0)).cast(target)
-    if pa.types.is_floating(given) and pa.types.is_decimal(target):
-        return _written(values).cast(target)
-    if pa.types.is_decimal(given) and pa.types.is_floating(target):
-        found = values.cast(target)
-        if not _are_all(pc.equal(_written(found).cast(pa.decimal128(38, given.scale)), values)):
+    if pa.types.is_floating(source_type) and pa.types.is_decimal(target):
+        return _as_shortest_text(values).cast(target)
+    if pa.types.is_decimal(source_type) and pa.types.is_floating(target):
+        converted = values.cast(target)
+        if not _are_all(
+            pc.equal(_as_shortest_text(converted).cast(pa.decimal128(38, source_type.scale)), values)
+        ):
             raise ValueError(f"{target} has not all of their digits")
-        return found
-    if pa.types.is_float64(given) and pa.types.is_float32(target):
+        return converted
+    if pa.types.is_float64(source_type) and pa.types.is_float32(target):
         return _as_floats(values, target)
     return values.cast(target)
 
 
 def _as_floats(values: Any, target: pa.DataType) -> Any:
-    """Doubles as numbers of 32 bits with the same digits, or the same value."""
+    """Return doubles as 32-bit floats with the same digits, or the same value."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    found = values.cast(target)
-    same = pc.or_(pc.equal(found.cast(pa.float64()), values), pc.is_nan(values))
-    digits = pc.if_else(pc.is_finite(found), _written(found), pa.scalar(None, pa.string()))
+    converted = values.cast(target)
+    same = pc.or_(pc.equal(converted.cast(pa.float64()), values), pc.is_nan(values))
+    digits = pc.if_else(pc.is_finite(converted), _as_shortest_text(converted), pa.scalar(None, pa.string()))
     if not _are_all(pc.or_(same, pc.coalesce(pc.equal(digits.cast(pa.float64()), values), same))):
         raise ValueError("a float has not all of their digits")
-    return found
+    return converted
 
 
-def _written(values: Any) -> Any:
-    """Numbers with the digits that they are written with: the fewest that tell them from all others."""
+def _as_shortest_text(values: Any) -> Any:
+    """Return numbers as the shortest texts that identify them."""
     import pyarrow as pa
 
     return values.cast(pa.string())

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from partitions.errors import SchemaError
-from resources.sources.python.batches import WrongYield, cast_to, inferred_schema, raw_batches
+from resources.sources.python.batches import InvalidYield, cast_to, inferred_schema, raw_batches
 
 ROW = {
     "id": 1,
@@ -215,7 +215,7 @@ def test_objects_of_frames_stay_as_in_rows(values: list[Any], kind: pa.DataType,
 
 def test_a_frame_with_times_of_both_kinds_is_refused() -> None:
     frame = pd.DataFrame({"v": pd.Series([NAIVE, AWARE], dtype=object)})
-    with pytest.raises(WrongYield, match="found they are times with and without a zone"):
+    with pytest.raises(InvalidYield, match="found they are times with and without a zone"):
         tables(frame, pa.schema([("v", UTC_TIME)]))
 
 
@@ -285,19 +285,19 @@ def test_a_schema_is_inferred_from_the_rows_and_decimals_have_room() -> None:
 
 
 def test_a_column_without_any_value_tells_no_type() -> None:
-    with pytest.raises(WrongYield, match="expected a value of b among the first rows"):
+    with pytest.raises(InvalidYield, match="expected a value of b among the first rows"):
         inferred_schema([[{"a": 1, "b": None}]])
 
 
 def test_values_that_no_table_holds_are_refused_by_column_when_a_schema_is_inferred() -> None:
     for value in (time(1, 2), timedelta(1), [time(1, 2)]):
         with pytest.raises(
-            WrongYield, match=r"found t: values of type (time64|duration)\[us\], which no column holds"
+            InvalidYield, match=r"found t: values of type (time64|duration)\[us\], which no column holds"
         ):
             inferred_schema([[{"t": value}]])
-    with pytest.raises(WrongYield, match="found id and ID"):
+    with pytest.raises(InvalidYield, match="found id and ID"):
         inferred_schema([[{"id": 1, "ID": 2}]])
-    with pytest.raises(WrongYield, match="expected a value of l among the first rows"):
+    with pytest.raises(InvalidYield, match="expected a value of l among the first rows"):
         inferred_schema([[{"l": []}]])
 
 
