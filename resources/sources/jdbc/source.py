@@ -31,7 +31,7 @@ from resources.sources.jdbc.parallel_reads import MOST_STEPS, parallel_parts
 from resources.sources.jdbc.questions import Questions
 from resources.sources.jdbc.row_queries import RowQueries
 from resources.sources.jdbc.undecodable import find_undecodable, is_undecodable, undecodable_text
-from resources.sources.jdbc.units import requested_unit_texts, distinct_rows
+from resources.sources.jdbc.units import distinct_rows, requested_unit_texts
 from resources.sources.jdbc.values import read_columns
 from resources.sources.jdbc.writers import open_writers
 from resources.sources.schema import PinsColumns, has_fixed_texts, kinds, pinned_struct, plain, strict
@@ -284,6 +284,8 @@ class JdbcRows(PinsColumns):
             *read_columns(
                 types,
                 self._keys,
-                requested_unit_texts(self._definition, self._zone, types, extents if self._replaces_units else ()),
+                requested_unit_texts(
+                    self._definition, self._zone, types, extents if self._replaces_units else ()
+                ),
             )
         )

@@ -160,7 +160,9 @@ def _from_text(text: Column, type_: ColumnType) -> Column:
             digits = F.length(F.rtrim(text, F.lit("0"))) - F.instr(text, ".")
             return F.when((F.instr(text, ".") == 0) | (digits <= scale), text.try_cast(decimal))
         case type_name:
-            return text.try_cast({"short": "smallint", "integer": "int", "long": "bigint"}.get(type_name, type_name))
+            return text.try_cast(
+                {"short": "smallint", "integer": "int", "long": "bigint"}.get(type_name, type_name)
+            )
 
 
 def _time_of_day(text: Column) -> Column:
