@@ -145,7 +145,8 @@ class TestTheLastAttempt:
             ["strandline run good"],
         )
         assert (
-            "the process that began slice 2 at 2026-05-31 00:00:00 UTC is gone" in attempt["error"]["message"]
+            "the process of slice 2, started at 2026-05-31 00:00:00 UTC, is gone"
+            in attempt["error"]["message"]
         )
         assert re.search(r"│ died [0-9]+ days ago ", call(project, "list").stdout)
 
