@@ -671,8 +671,8 @@ def test_care_changes_no_row_and_keeps_what_was_recorded(subject: Subject) -> No
         subject.load(number, (number, "a"))
     recorded, table = _recorded(subject, 2), subject.table
     if isinstance(table.maintenance, CanOptimize):
-        assert table.maintenance.optimize(lambda: subject.spark, ()).files_removed == 3
-    assert table.maintenance.vacuum(lambda: subject.spark).files_deleted == 0
+        assert table.maintenance.optimize(lambda: subject.spark, ()).removed == 3
+    assert table.maintenance.vacuum(lambda: subject.spark).deleted == 0
     head = subject.table.head(recorded, APP)
     assert (head.has_recorded, head.emptied_by, head.missing_files, head.highest_tag) == (True, None, (), 3)
     assert subject.ids == [1, 2, 3]

@@ -128,7 +128,7 @@ def test_joined_files_have_bounds_of_all_rows(make_feed: MakeFeed, spark_engine:
         (feed.landing / f"{number}.ndjson").write_text(f'{{"id": {number}, {row}}}\n')
     feed.load()
     done = maintain(feed.platform, feed.dataflow, ("optimize",))
-    assert (done.results["optimize"].files_added, done.results["optimize"].files_removed) == (1, 2)
+    assert (done.results["optimize"].added, done.results["optimize"].removed) == (1, 2)
     spark = spark_engine.session()
     found = QueryBuilder().register("t", DeltaTable(str(feed.table)))
     for number in range(2):
@@ -165,7 +165,7 @@ def test_nan_is_found_behind_numbers_in_joined_files(spark_engine: SparkEngine, 
         rows = spark.sql(f"SELECT {number}L AS id, {value} AS f, named_struct('f', {value}) AS n")
         table.write(rows, Append(), Tag("app", number + 1, "owner"), "{}", base=None if not number else 0)
     cared = table.maintenance.optimize(spark_engine.session, ())
-    assert (cared.files_added, cared.files_removed) == (1, 2)
+    assert (cared.added, cared.removed) == (1, 2)
     for condition in ("f > 2", "n.f > 2", "isnan(f)"):
         assert spark_rows(spark, folder, condition) == 1, condition
     assert [math.isnan(f) for f in DeltaTable(str(folder)).to_pyarrow_table()["f"].to_pylist()].count(
@@ -222,7 +222,7 @@ def test_wrong_bounds_are_found_and_written_again(make_feed: MakeFeed) -> None:
     assert "the statistics of 1 file leave rows out" in check["found"]
     before = sorted(DeltaTable(str(feed.table)).file_uris())
     done = maintain(feed.platform, feed.dataflow, ("vacuum",))
-    assert done.results["vacuum"].statistics_corrected == 1
+    assert done.results["vacuum"].statistics == 1
     assert sorted(DeltaTable(str(feed.table)).file_uris()) == before
     assert (table.maintenance.wrong_statistics().files, feed.ids) == ([], [1, 2])
     found = QueryBuilder().register("t", DeltaTable(str(feed.table)))
@@ -235,7 +235,7 @@ def test_wrong_bounds_are_found_and_written_again(make_feed: MakeFeed) -> None:
             == 1
         )
     assert findings(feed) == []
-    assert maintain(feed.platform, feed.dataflow, ("vacuum",)).results["vacuum"].statistics_corrected == 0
+    assert maintain(feed.platform, feed.dataflow, ("vacuum",)).results["vacuum"].statistics == 0
     (feed.landing / "3.ndjson").write_text('{"id": 3, "v": 1.5}\n')
     feed.load()
     assert feed.ids == [1, 2, 3]
@@ -252,5 +252,5 @@ def test_texts_that_are_misread_are_found_and_written_again(make_feed: MakeFeed)
     table = DeltaLakeTable(Place(str(feed.table)))
     assert len(table.maintenance.wrong_statistics().files) == 1
     assert table.contents.holds_any(0, Among("v", ("\U00020bb7",)))
-    assert table.maintenance.vacuum(lambda: pytest.fail("no Spark is needed")).statistics_corrected == 1
+    assert table.maintenance.vacuum(lambda: pytest.fail("no Spark is needed")).statistics == 1
     assert table.maintenance.wrong_statistics().files == []

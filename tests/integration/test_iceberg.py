@@ -613,7 +613,7 @@ def test_vacuum_leaves_named_and_young_snapshots_and_needed_files(lake: Lake) ->
     young.write_text("x")
     last = lake.recorded(3)
     there = [path for path in lake.folder.rglob("*") if path.is_file()]
-    deleted = lake.table.maintenance.vacuum(lambda: lake.spark).files_deleted
+    deleted = lake.table.maintenance.vacuum(lambda: lake.spark).deleted
     assert deleted == len([path for path in there if not path.exists()]) > 0
     metadata = lake.table._catalog.newest()
     assert metadata is not None
@@ -633,10 +633,10 @@ def test_a_retention_of_the_table_is_kept_but_never_below_a_day(lake: Lake) -> N
         lake.load(number, (number, "a"))
     lake.age(2)
     lake.load(3, (3, "a"))
-    assert lake.table.maintenance.vacuum(lambda: lake.spark).files_deleted == 0
+    assert lake.table.maintenance.vacuum(lambda: lake.spark).deleted == 0
     lake.sql("ALTER TABLE {t} SET TBLPROPERTIES ('history.expire.max-snapshot-age-ms' = '60000')")
     lake.load(4, (4, "a"))
-    assert lake.table.maintenance.vacuum(lambda: lake.spark).files_deleted > 0
+    assert lake.table.maintenance.vacuum(lambda: lake.spark).deleted > 0
     metadata = lake.table._catalog.newest()
     assert metadata is not None
     left = {snapshot.version for snapshot in metadata.snapshots.values()}

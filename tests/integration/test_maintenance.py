@@ -114,11 +114,9 @@ def test_files_go_that_are_older_than_the_retention_and_no_others(ticked: Feed) 
     )  # of before the files were joined
     _forget_quickly(ticked)
     there = set(ticked.table.rglob("*.parquet"))
-    deleted = _care(ticked, "vacuum").results["vacuum"].files_deleted
+    deleted = _care(ticked, "vacuum").results["vacuum"].deleted
     assert deleted == len({path for path in there if not path.exists()}) >= 6
-    assert _care(ticked, "vacuum").results["vacuum"].files_deleted == 0, (
-        "what went long ago is not deleted again"
-    )
+    assert _care(ticked, "vacuum").results["vacuum"].deleted == 0, "what went long ago is not deleted again"
     ticked.put("7.ndjson", 7)
     ticked.load()
     assert ticked.ids == [1, 2, 3, 4, 5, 6, 7]
@@ -320,8 +318,8 @@ def test_a_table_that_asks_more_is_cared_for_by_delta(engine: SparkEngine, tmp_p
     folder = _three_files_of_delta_s(spark, tmp_path)
     table = DeltaLakeTable(Place(str(folder)))
     done = table.maintenance.optimize(lambda: spark, ())
-    assert (done.files_added, done.files_removed, table.contents.count_rows()) == (1, 3, 3)
-    assert table.maintenance.vacuum(lambda: spark).files_deleted == 0
+    assert (done.added, done.removed, table.contents.count_rows()) == (1, 3, 3)
+    assert table.maintenance.vacuum(lambda: spark).deleted == 0
 
 
 @pytest.mark.full
@@ -335,11 +333,11 @@ def test_deltas_vacuum_counts_what_it_deletes(engine: SparkEngine, tmp_path: Pat
     table = DeltaLakeTable(Place(str(folder)))
     table.maintenance.optimize(lambda: spark, ())
     files = {path for path in folder.rglob("*") if path.is_file() and "_delta_log" not in path.parts}
-    deleted = table.maintenance.vacuum(lambda: spark).files_deleted
+    deleted = table.maintenance.vacuum(lambda: spark).deleted
     left = {path for path in files if path.exists()}
     assert (deleted, table.contents.count_rows()) == (len(files) - len(left), 3)
     assert deleted >= 3
-    assert table.maintenance.vacuum(lambda: spark).files_deleted == 0
+    assert table.maintenance.vacuum(lambda: spark).deleted == 0
 
 
 @pytest.mark.needs_spark
@@ -358,7 +356,7 @@ def test_care_joins_files_with_other_letters_in_their_paths(engine: SparkEngine,
     before, table = found(), DeltaLakeTable(Place(str(folder)))
     for path in folder.rglob("*.parquet"):
         os.utime(path, (time.time() - WEEKS,) * 2)
-    assert table.maintenance.vacuum(lambda: spark).files_deleted == 0
+    assert table.maintenance.vacuum(lambda: spark).deleted == 0
     assert found() == before
     table.maintenance.optimize(lambda: spark, ())
     assert (found(), table.contents.count_rows()) == (before, len(before))
@@ -383,7 +381,7 @@ def test_rows_are_clustered_by_columns_and_the_next_run_goes_on(make_feed: MakeF
     feed.load()
     before = feed.rows("id", "kind")
     cared = _care(feed, "optimize").results["optimize"]
-    assert (cared.files_added, cared.files_removed, feed.rows("id", "kind")) == (1, 4, before)
+    assert (cared.added, cared.removed, feed.rows("id", "kind")) == (1, 4, before)
     assert _clustering(feed) == (["kind"] if form == "delta" else [1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3])
     feed.define(target={"cluster_by": ["id", "kind"]})
     feed.put("5.ndjson", {"id": 51, "kind": 1})

@@ -412,7 +412,7 @@ def test_vacuum_deletes_what_only_old_versions_need(tmp_path: Path, monkeypatch:
     foreign.write_bytes(b"")
     table = _Table(folder)
     maintenance = ParquetMaintenance(table._log, table._placement, now)
-    care = [maintenance.vacuum(lambda: pytest.fail("no Spark is needed")).files_deleted for _ in range(2)]
+    care = [maintenance.vacuum(lambda: pytest.fail("no Spark is needed")).deleted for _ in range(2)]
     assert care == [4, 0]
     # At the beginning of the retention version 3 was the newest.
     assert [_ids(_Table(folder), version) for version in (3, 4)] == [Counter((3, 3)), Counter((4, 4))]

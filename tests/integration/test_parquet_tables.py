@@ -183,7 +183,7 @@ def test_the_care_of_a_table_deletes_old_files_and_the_next_run_goes_on(make_fee
     feed.put("a.ndjson", 1)
     feed.load()
     done = maintain(feed.platform, feed.dataflow, ("vacuum",))
-    assert (done.results["vacuum"].files_deleted, done.entry and done.entry.why) == (0, "maintain")
+    assert (done.results["vacuum"].deleted, done.entry and done.entry.why) == (0, "maintain")
     feed.put("b.ndjson", 2)
     feed.load()
     assert _ids(feed) == [1, 2]

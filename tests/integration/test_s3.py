@@ -381,7 +381,7 @@ def test_files_of_a_parquet_table_are_copied_and_versions_stay(parquet: ParquetL
     assert puts == [True] * 3
     later = datetime.now(UTC) + timedelta(days=8)
     maintenance = ParquetMaintenance(CommitLog(parquet.place), Placement.of(parquet.place), later)
-    care = [maintenance.vacuum(lambda: parquet.spark).files_deleted for _ in range(2)]
+    care = [maintenance.vacuum(lambda: parquet.spark).deleted for _ in range(2)]
     assert (care, parquet.plain_rows) == ([2, 0], versions[-1])
 
 

@@ -14,27 +14,27 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class MaintenanceResult:
-    """The counts of one maintenance of a table.
+    """The counts of one maintenance of a table; `strandline maintain --json` shows the fields by name.
 
     Attributes:
-        files_added: data files that were written.
-        files_removed: data files that the newest version no longer has.
-        files_deleted: files that were deleted from the store.
-        statistics_corrected: files whose incomplete statistics were written again.
+        added: data files that were written.
+        removed: data files that the newest version no longer has.
+        deleted: files that were deleted from the store.
+        statistics: files whose incomplete statistics were written again.
     """
 
-    files_added: int = 0
-    files_removed: int = 0
-    files_deleted: int = 0
-    statistics_corrected: int = 0
+    added: int = 0
+    removed: int = 0
+    deleted: int = 0
+    statistics: int = 0
 
     def counts(self) -> dict[str, int]:
         """Return the counts that are not 0, by their description."""
         counts = {
-            "files added": self.files_added,
-            "files removed": self.files_removed,
-            "files deleted": self.files_deleted,
-            "files with exact statistics again": self.statistics_corrected,
+            "files added": self.added,
+            "files removed": self.removed,
+            "files deleted": self.deleted,
+            "files with exact statistics again": self.statistics,
         }
         return {name: count for name, count in counts.items() if count}
 

@@ -65,7 +65,7 @@ class DeltaMaintenance(TableMaintenance, CanOptimize, TellsWrongStatistics):
         result = _join_files(log, table, session, cluster_by)
         return replace(
             result,
-            statistics_corrected=_correct_after_join(log, paths_before if result.files_added else None),
+            statistics=_correct_after_join(log, paths_before if result.added else None),
         )
 
     def vacuum(self, session: Callable[[], SparkSession]) -> MaintenanceResult:
@@ -88,7 +88,7 @@ class DeltaMaintenance(TableMaintenance, CanOptimize, TellsWrongStatistics):
             )
         # Delta does not report how many files it deletes, and deltalake also names files that were deleted long ago.
         deleted_count = len(paths_before - log.files_outside_log())
-        return MaintenanceResult(files_deleted=deleted_count, statistics_corrected=correct_statistics(log))
+        return MaintenanceResult(deleted=deleted_count, statistics=correct_statistics(log))
 
     def wrong_statistics(self) -> WrongStatistics:
         """Return the files whose bounds leave rows out, according to their footers. Starts no Spark."""
@@ -108,9 +108,9 @@ def _join_files(
     elif _can_deltalake_maintain(log, table) and not needs_spark_to_join(table):
         metrics: dict[str, Any] = _run_or_fail(log, "optimized", table.optimize.compact)
         result = MaintenanceResult(
-            files_added=int(metrics["numFilesAdded"]), files_removed=int(metrics["numFilesRemoved"])
+            added=int(metrics["numFilesAdded"]), removed=int(metrics["numFilesRemoved"])
         )
-        if result.files_removed:
+        if result.removed:
             table.update_incremental()
             _run_or_fail(log, "optimized", table.create_checkpoint)
         return result
@@ -118,9 +118,7 @@ def _join_files(
         log, "optimized", lambda: session().sql(f"OPTIMIZE delta.{quoted(log.place.spark_url)}").collect()
     )
     metrics = rows[0]["metrics"]
-    return MaintenanceResult(
-        files_added=int(metrics["numFilesAdded"]), files_removed=int(metrics["numFilesRemoved"])
-    )
+    return MaintenanceResult(added=int(metrics["numFilesAdded"]), removed=int(metrics["numFilesRemoved"]))
 
 
 def _correct_after_join(log: DeltaLog, paths_before: Sequence[str] | None) -> int:

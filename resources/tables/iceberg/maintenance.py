@@ -62,8 +62,8 @@ class IcebergMaintenance(TableMaintenance, CanOptimize):
             arguments += f", strategy => 'sort', sort_order => {order}"
         (counts,) = self._call(session(), "rewrite_data_files", arguments, "optimized")
         return MaintenanceResult(
-            files_added=int(counts["added_data_files_count"]),
-            files_removed=int(counts["rewritten_data_files_count"]),
+            added=int(counts["added_data_files_count"]),
+            removed=int(counts["rewritten_data_files_count"]),
         )
 
     def vacuum(self, session: Callable[[], SparkSession]) -> MaintenanceResult:
@@ -77,7 +77,7 @@ class IcebergMaintenance(TableMaintenance, CanOptimize):
         self._call(spark, "expire_snapshots", older, "vacuumed")
         self._call(spark, "remove_orphan_files", older, "vacuumed")
         # Iceberg also counts files that were gone already.
-        return MaintenanceResult(files_deleted=len(files_before - files_below(self.place)))
+        return MaintenanceResult(deleted=len(files_before - files_below(self.place)))
 
     def _call(self, session: SparkSession, procedure: str, arguments: str, participle: str) -> list[Any]:
         self.catalog.name(session)

@@ -56,7 +56,7 @@ class ParquetMaintenance(TableMaintenance):
         }
         unneeded_paths = [path for path in self.placement.removed_files.paths() if path not in needed_paths]
         self.placement.removed_files.delete(unneeded_paths)
-        return MaintenanceResult(files_deleted=len(unneeded_paths))
+        return MaintenanceResult(deleted=len(unneeded_paths))
 
 
 def _version_at(versions: Sequence[int], time_of: Callable[[int], datetime], since: datetime) -> int:
