@@ -1,4 +1,4 @@
-"""Work units that cannot be read: which ones they are, and the slice that passes over them (docs/reference/windows.md)."""
+"""Work units that cannot be read, and the slice that passes over them (docs/reference/windows.md)."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class WindowBadParts(BadParts[WindowSlice]):
-    """Bad work units of one dataflow.
+    """The bad work units of one dataflow.
 
     Attributes:
-        dataflow: what the user declared.
-        source: as windows x units read it.
-        reading: by which each work unit is tried.
+        dataflow: the definition.
+        source: the source, as a reader of windows x units.
+        reading: reads each work unit to test it.
     """
 
     dataflow: Dataflow
@@ -39,10 +39,12 @@ class WindowBadParts(BadParts[WindowSlice]):
     def find(
         self, spark: SparkSession, slice_: WindowSlice, pinned: str, error: Exception
     ) -> BadUnits | None:
-        """The work units that the error names; else each is read alone, halving what fails, until all that do are known.
+        """Return the work units that the error names; else read them one by one until all bad ones are known.
+
+        A failing set is halved.
 
         Raises:
-            SourceError: the source as a whole does not answer: no work unit is to blame then.
+            SourceError: the source as a whole does not answer, so no work unit is bad.
         """
         of_source = self._failure(error)
         if of_source is not None and of_source.transient:
@@ -54,7 +56,7 @@ class WindowBadParts(BadParts[WindowSlice]):
         return bad_units(bad, self.dataflow.window.zone) if bad else None
 
     def _failure(self, error: Exception) -> StrandlineError | None:
-        """What an error says of a source that is asked; of a file Spark names it."""
+        """Return the source's own error, if the source is queried; Spark names a file itself."""
         return self.source.failure(error) if isinstance(self.source, AskedWindows) else None
 
     def _fails(
@@ -78,7 +80,7 @@ class WindowBadParts(BadParts[WindowSlice]):
         return None
 
     def slice_without(self, slice_: WindowSlice, bad: BadPart) -> WindowSlice | None:
-        """The slice that passes over them, and says so in its entry."""
+        """Return the slice without these work units, which its entry records as failed."""
         if not isinstance(bad, BadUnits) or not slice_.contains(bad):
             return None
         return slice_.without(

@@ -1,4 +1,7 @@
-"""Which columns tell a row's window and unit, in the source and in the target (docs/reference/windows.md, Target)."""
+"""The columns that tell a row's window and unit, in source and target.
+
+See docs/reference/windows.md, Target.
+"""
 
 from __future__ import annotations
 
@@ -29,13 +32,14 @@ UNIT = "_unit"
 
 @dataclass(frozen=True)
 class WindowColumns:
-    """Where a row's window and unit stand.
+    """The columns of a row's window and unit.
 
     Attributes:
-        dataflow: whose rows.
-        window: the column with a row's time; None if there is no time dimension, or no column tells it.
-        units: the names of a unit's values to the columns that hold them.
-        tagged: whether rows carry ``_window_start`` and ``_unit``, since no column of the source tells both.
+        dataflow: the definition.
+        window: the column with a row's time; None without windows of time, or if no column tells it.
+        units: the names of a unit's values, with their columns.
+        tagged: whether rows carry ``_window_start`` and ``_unit``, since the source has no columns for
+            both.
     """
 
     dataflow: Dataflow
@@ -45,7 +49,7 @@ class WindowColumns:
 
     @classmethod
     def of(cls, dataflow: Dataflow) -> WindowColumns:
-        """What the source says of its columns."""
+        """Return the columns that the source declares."""
         columns = dataflow.source.row_columns
         return cls(dataflow, columns.window, dict(columns.units), dataflow.tagged)
 
@@ -58,11 +62,11 @@ class WindowColumns:
 
     @property
     def time(self) -> str | None:
-        """The column that tells which of two rows is later; None if there is none."""
+        """The column by which a row is later than another; None if there is none."""
         return self.window or (WINDOW_START if self.tagged else None)
 
     def tag(self, df: DataFrame, work: WorkUnit | None) -> DataFrame:
-        """Rows of one work unit, with what tells it; without one there are no rows, of the same columns."""
+        """Add the columns of one work unit to its rows; without a unit, to no rows."""
         from pyspark.sql import functions as F
 
         # Of a datetime pyspark asks the process's first session for its type, and a server may have forgotten that one.
@@ -78,7 +82,7 @@ class WindowColumns:
         return StructType(list(columns)).add(WINDOW_START, TimestampType()).add(UNIT, StringType())
 
     def tag_numbered(self, df: DataFrame, works: Sequence[WorkUnit]) -> DataFrame:
-        """Rows that have the number of their work unit, with what tells it instead."""
+        """Replace the number of each row's work unit by the unit's columns."""
         from pyspark.sql import functions as F
 
         number = F.col(NUMBER)
@@ -90,7 +94,7 @@ class WindowColumns:
         return tagged.drop(NUMBER)
 
     def check(self, df: DataFrame) -> None:
-        """Rows must tell their window and unit after the user's step, too.
+        """Raise if the rows lack a window or unit column after the user's step.
 
         Raises:
             ConfigurationError: code ``query``.
@@ -105,19 +109,19 @@ class WindowColumns:
             )
 
     def latest(self, df: DataFrame) -> DataFrame:
-        """Of rows with the same keys the latest: the one of the highest time, and of these always the same."""
+        """Keep the latest of the rows with the same keys, by time; ties are broken the same way each time."""
         target = self.dataflow.target
         if not (target.merge_keys and target.replace_by_watermark):
             return df
         return latest_rows(df, target.merge_keys, (OrderByColumn(self.window),) if self.window else ())
 
     def where(self, works: Sequence[WorkUnit], df: DataFrame, old: Sequence[OldWindow] = ()) -> Predicate:
-        """Return what was read of these work units, over the target's columns; everything if no column tells a row's window or unit.
+        """Return the predicate of these work units' rows; everything if no column tells window or unit.
 
         Args:
-            works: what was read.
+            works: the work units.
             df: rows with these columns.
-            old: windows as they were cut before, whose rows are meant, too.
+            old: windows of an earlier cut, whose rows also match.
         """
         if self.tagged:
             keys = [(work.unit, work.start) for work in works] + [(work.unit, work.start) for work in old]

@@ -23,11 +23,11 @@ class WindowRules(StateRules):
     """The rules of one dataflow."""
 
     def __init__(self, dataflow: Dataflow, history: Callable[[], Iterable[Entry]]) -> None:
-        """Use a dataflow, and all entries of its log that are left."""
+        """Bind to a dataflow, and all remaining entries of its log."""
         self._dataflow, self._history = dataflow, history
 
     def parse_watermark(self, text: str) -> str:
-        """``{"grid": …, "units": {…}}``."""
+        """Parse ``{"grid": …, "units": {…}}``."""
         try:
             state = WindowState.of(deserialise(text))
         except CorruptWatermark as error:
@@ -38,7 +38,10 @@ class WindowRules(StateRules):
         return serialise(state.watermark())
 
     def migrate_watermark(self, text: str, now: datetime, last: Entry | None) -> str:
-        """Windows that start where old ones started keep their high watermarks; what waits to be read still waits."""
+        """Return the watermark with the high watermarks of windows that start where old ones started.
+
+        Work that waits to be read still waits.
+        """
         dataflow = self._dataflow
         state, before = (
             WindowState.of(deserialise(text)),
@@ -48,23 +51,23 @@ class WindowRules(StateRules):
         return serialise(migrated.watermark())
 
     def watermark_from_rows(self) -> None:
-        """None: a window without rows is loaded like any other, so rows do not tell what is."""
+        """Return None: a window without rows counts as loaded, too, so rows do not show what is loaded."""
         return
 
     def replaces_reloaded_rows(self) -> bool:
-        """If a slice finds the rows of what it reads."""
+        """Return whether a slice finds the earlier rows of what it reads."""
         return not self._dataflow.target.only_adds
 
     def loaded_upper_bound(self, entry: Entry) -> str:
-        """Above all that was ever loaded: rows of windows that another rewind has passed may be in the table."""
+        """Return a bound above everything that was ever loaded, also above earlier rewinds."""
         states = [state_of(WindowState, self._dataflow, each) for each in (entry, *self._history())]
         return serialise(upper_bound(states).watermark())
 
     def check_rewind(self) -> None:
-        """High watermarks have an order."""
+        """Accept any rewind: high watermarks have an order."""
 
     def count_already_loaded(self, slices: Sequence[WindowSlice], last: Entry | None) -> tuple[int, str]:
-        """Work units of which something was read before, whatever the windows were then."""
+        """Return how many work units were read before, at least in part, whatever the windows were then."""
         state = state_of(WindowState, self._dataflow, last)
         again = [
             work

@@ -1,4 +1,4 @@
-"""Which work units cannot be read, found with few reads, and told in a few words."""
+"""The search for work units that cannot be read, with few reads, and their description in a few words."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _failing(works: Sequence[WorkUnit], probe: Probe) -> Iterator[tuple[WorkUnit
 
 
 def bad_units(reasons: Mapping[WorkUnit, str], zone: tzinfo) -> BadUnits:
-    """The error that names them: windows that follow each other as one range, and each reason once."""
+    """Return the error that names them: adjacent windows as one range, and each reason once."""
     by_error: dict[str, list[WorkUnit]] = {}
     for work, why in reasons.items():
         by_error.setdefault(why, []).append(work)

@@ -1,6 +1,8 @@
-"""What a write itself saw of its work units: rows, and a digest that tells whether they changed (docs/reference/windows.md, The simulator).
+"""Row counts and digests of work units, observed during a write.
 
-Counted in the same job, with two aggregates for each work unit; so only of slices with few of them.
+They are counted in the same job, with two aggregates per work unit; so only for slices with few of them.
+
+See docs/reference/windows.md, The simulator.
 """
 
 from __future__ import annotations
@@ -22,11 +24,11 @@ MOST = 32
 
 
 class UnitStats(NamedTuple):
-    """What a write counted of one work unit.
+    """The observed statistics of one work unit.
 
     Attributes:
-        rows: how many.
-        digest: of their values in any order, without what each run writes again.
+        rows: the number of rows.
+        digest: a digest of their values in any order, without the columns that each run writes anew.
     """
 
     rows: int
@@ -40,12 +42,12 @@ UnitStatsReader = Callable[[], dict[tuple[int | None, str], UnitStats]]
 def observe(
     df: DataFrame, works: Sequence[WorkUnit], condition: Callable[[WorkUnit], str]
 ) -> tuple[DataFrame, UnitStatsReader]:
-    """Have a write count the rows of each work unit.
+    """Return the rows with an observation that counts each work unit, and its reader.
 
     Args:
-        df: what is about to be written.
-        works: of the slice.
-        condition: Spark SQL that tells the rows of one.
+        df: the rows to be written.
+        works: the slice's work units.
+        condition: returns Spark SQL that matches the rows of a work unit.
     """
     if not works or len(works) > MOST:
         return df, dict

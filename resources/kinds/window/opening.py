@@ -40,7 +40,7 @@ def open_windows(
     *,
     units: Callable[[], tuple[str, ...]] | None = None,
 ) -> Kind[WindowSlice]:
-    """Return the kind; ``units`` looks up its units for who needs them for more than the kind."""
+    """Return the kind; ``units`` looks up its units, for callers that share them."""
     source, columns = _window_source(dataflow, stores.source(dataflow, staging)), WindowColumns.of(dataflow)
     units, history = units or partial(units_of, stores, dataflow), partial(stores.log.history, dataflow.name)
     reading = WindowReading(dataflow, source, columns)
@@ -54,18 +54,18 @@ def open_windows(
 
 
 def window_rules(stores: Stores, dataflow: Dataflow) -> WindowRules:
-    """Return what decisions go by."""
+    """Return the rules for decisions."""
     return WindowRules(dataflow, lambda: stores.log.history(dataflow.name))
 
 
 def windows_of(stores: Stores, dataflow: Dataflow) -> WindowWatermark:
-    """Return a window watermark; if its windows wait for a stream, up to where that is complete."""
+    """Return the window watermark; if its windows wait for a stream, up to where the stream is complete."""
     waits = _waits(stores, dataflow)
     return dataflow.window.up_to(waits.reached) if waits else dataflow.window
 
 
 def units_of(stores: Stores, dataflow: Dataflow) -> tuple[str, ...]:
-    """Return the identities of all units, in the order that they were listed or read, as the state knows them. Starts no Spark.
+    """Return the identities of all units in listed order, as the state spells them. Starts no Spark.
 
     Raises:
         PlanError: if a secondary input cannot be read.

@@ -1,6 +1,7 @@
-"""Windows and units as the partitions of an asset: what a run over them asks for, and which of them a run has loaded (docs/reference/dagster.md, Runs and partitions).
+"""Windows and units as partitions of a Dagster asset: requests, and the partitions that a run has loaded.
 
-Belongs here: from slices to partition keys and their metadata. What Dagster is told, and when, is the IO manager's.
+See docs/reference/dagster.md, Runs and partitions. This module converts slices to partition keys and
+metadata; the IO manager decides what Dagster is told, and when.
 """
 
 from __future__ import annotations
@@ -26,12 +27,15 @@ class WindowAssetPartitions(WindowPartitions):
     """The partitions of a dataflow over windows x units."""
 
     def requested(self, keys: Sequence[str], now: datetime, *, forced: bool) -> Request:
-        """Return what a run's partitions ask for, of the windows at this instant."""
+        """Return the request for a run's partitions, as the windows are at ``now``."""
         windows = self.watermark.windows(now) if self.watermark.time_entry else None
         return request_of_keys(self, keys, windows, forced=forced)
 
     def loaded(self, committed: Sequence[Committed]) -> dict[str, dict[str, Any]]:
-        """Return the partitions that these slices have loaded; a partition of several units unless one of its units failed."""
+        """Return the partitions that these slices loaded, with their metadata.
+
+        A partition of several units counts unless one of its units failed.
+        """
         loaded: dict[str, dict[str, Any]] = {}
         for number in committed:
             if not isinstance(number.slice, WindowSlice):

@@ -1,4 +1,4 @@
-"""Which windows x units are due (docs/reference/windows.md)."""
+"""Planning of the windows x units that are due (docs/reference/windows.md)."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ from resources.watermarks.entry import Entry
 
 @dataclass(frozen=True)
 class WindowPlanning(Planning[WindowSlice]):
-    """Windows x units, each with a high watermark of its own.
+    """Plans of windows x units, each with a high watermark of its own.
 
     Attributes:
-        dataflow: what the user declared.
-        source: as windows x units read it.
-        window_columns: which columns tell a row's window and unit.
-        units: looks up the identities of all units.
-        history: all entries of the log that are left.
-        waits: looks up what windows wait for; None if they wait for nothing.
+        dataflow: the definition.
+        source: the source, as a reader of windows x units.
+        window_columns: the columns that tell a row's window and unit.
+        units: returns the identities of all units.
+        history: returns all remaining entries of the log.
+        waits: returns the stream that windows wait for; None if they wait for nothing.
     """
 
     replans_after_load: ClassVar[bool] = False
@@ -54,11 +54,11 @@ class WindowPlanning(Planning[WindowSlice]):
 
     @property
     def pacing(self) -> timedelta:
-        """As the user declares; a slice is one work unit then."""
+        """The declared pacing; a slice is then one work unit."""
         return self._definition.pacing
 
     def plan(self, entry: Entry | None, now: datetime, request: Request = DUE) -> Plan[WindowSlice]:
-        """Plan on top of the entry; only the units are looked up."""
+        """Plan above the entry; only the units are looked up."""
         state = state_of(WindowState, self.dataflow, entry)
         rewound = entry is not None and entry.replace_until is not None
         deletes = self.dataflow.target.replace_by_watermark or rewound
@@ -86,7 +86,7 @@ class WindowPlanning(Planning[WindowSlice]):
         return replace(planned, slices=tuple(replace(slice_, makes_room=True) for slice_ in planned.slices))
 
     def _highs(self) -> Iterator[tuple[int, int]]:
-        """Of each entry, the newest first: its time, and the highest high of its state."""
+        """Yield each entry's time and the highest high watermark of its state, newest entry first."""
         for entry in self.history():
             time = milliseconds(datetime.fromisoformat(entry.time))
             yield time, state_of(WindowState, self.dataflow, entry).highest or 0
@@ -96,6 +96,6 @@ class WindowPlanning(Planning[WindowSlice]):
         return WindowState.of(deserialise(state)).covers(WindowState.of(deserialise(other)))
 
     def modified(self, slice_: WindowSlice, before: Watermark, now: datetime) -> int | None:
-        """The end of the newest window that is loaded."""
+        """Return the end of the newest loaded window."""
         ends = [work.end for work in slice_.works if work.end is not None]
         return max([*ends, min(highest_of(before) or 0, milliseconds(now))]) if ends else None

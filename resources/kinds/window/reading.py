@@ -1,4 +1,7 @@
-"""The rows of exactly the work units of a slice, with what tells their window and unit (docs/reference/windows.md)."""
+"""Reading of a slice's work units, with the columns of their window and unit.
+
+See docs/reference/windows.md.
+"""
 
 from __future__ import annotations
 
@@ -33,12 +36,12 @@ if TYPE_CHECKING:
 class WindowReading(
     Reading[WindowSlice], KnowsColumns, ReportsMissingColumns[WindowSlice], ReadsVersions[WindowSlice]
 ):
-    """Reads windows x units.
+    """Reader of windows x units.
 
     Attributes:
-        dataflow: what the user declared.
-        source: as windows x units read it.
-        window_columns: which columns tell a row's window and unit.
+        dataflow: the definition.
+        source: the source, as a reader of windows x units.
+        window_columns: the columns that tell a row's window and unit.
     """
 
     dataflow: Dataflow
@@ -47,46 +50,46 @@ class WindowReading(
 
     @property
     def warnings(self) -> Sequence[str]:
-        """What the source has to say."""
+        """The source's warnings."""
         return self.source.warnings
 
     @property
     def same_query_for_all_slices(self) -> bool:
-        """Of folders files are what slices differ in; else a condition names the windows."""
+        """Whether slices differ only in files: true for folders; else a condition names the windows."""
         return self.window_columns.tagged and isinstance(self.source, FolderWindows)
 
     def pin(self, spark: SparkSession, pending: Sequence[WindowSlice]) -> str | None:
-        """As the source says."""
+        """Return the source's schema."""
         return self.source.pin(spark, pending)
 
     def check_schema(self, spark: SparkSession, pinned: str) -> None:
-        """Compare the source's columns with what was pinned."""
+        """Compare the source's columns with the pinned ones."""
         self.source.check_schema(spark, pinned)
 
     def columns(self, pinned: str) -> StructType | None:
-        """Return the columns of the files, and those that tell a row's window and unit."""
+        """Return the columns of the files, and those of a row's window and unit."""
         file_columns = self.source.columns(pinned) if isinstance(self.source, FolderWindows) else None
         return None if file_columns is None else self.window_columns.tagging(file_columns)
 
     def at_one_version(self, slices: Sequence[WindowSlice]) -> list[WindowSlice]:
-        """The slices of a plan read one version of a table."""
+        """Return the slices, set to read one version of a table."""
         return self.source.at_one_version(slices) if isinstance(self.source, AskedWindows) else list(slices)
 
     @override
     def fix(self, slice_: WindowSlice, base: SliceBase) -> WindowSlice:
-        """List the folders that were not listed yet; what is asked for by a query is fixed with the plan."""
+        """List the folders that are not listed yet; the plan has fixed what a query reads."""
         return self.source.fix(slice_) if isinstance(self.source, FolderWindows) else slice_
 
     def check_unchanged(self, slice_: WindowSlice) -> None:
-        """Compare each file with what was listed. A version does not change; whether a database has is unknown."""
+        """Compare each file with its listing. Changes in a database cannot be detected."""
         if isinstance(self.source, FolderWindows):
             self.source.check_unchanged(slice_)
 
     def read(self, spark: SparkSession, slice_: WindowSlice | None, pinned: str) -> DataFrame:
-        """The rows of the slice's work units.
+        """Return the rows of the slice's work units.
 
         Raises:
-            BadUnits: the source refuses some of them before they are read, or would read them otherwise than they are meant.
+            BadUnits: the source refuses some of them before they are read, or would read them wrongly.
         """
         source = self.source
         if slice_ and isinstance(source, FolderWindows) and (bad := source.misleading(spark, slice_, pinned)):
@@ -96,7 +99,7 @@ class WindowReading(
     def read_works(
         self, spark: SparkSession, slice_: WindowSlice | None, works: Sequence[WorkUnit], pinned: str
     ) -> DataFrame:
-        """Return the rows of some work units of a slice; without any no rows, of the same columns.
+        """Return the rows of some work units of a slice; without any, no rows with the same columns.
 
         Raises:
             BadUnits: the source refuses some of them before they are read.
@@ -113,7 +116,7 @@ class WindowReading(
     def _rows(
         self, spark: SparkSession, slice_: WindowSlice | None, works: Sequence[WorkUnit], pinned: str
     ) -> DataFrame:
-        """The rows of some work units; with what tells their window and unit, if no column of the source does."""
+        """Return the rows of some work units, tagged if no column of the source tells window and unit."""
         if not self.window_columns.tagged:
             return self.source.read(spark, slice_, works, pinned)
         if not works or slice_ is None:
@@ -131,7 +134,7 @@ class WindowReading(
     def _refused(
         self, spark: SparkSession, slice_: WindowSlice | None, works: Sequence[WorkUnit], pinned: str
     ) -> Mapping[WorkUnit, str]:
-        """The work units whose query the source refuses; none if it takes each by itself."""
+        """Return the work units whose query the source refuses; none if it accepts each alone."""
         refused: dict[WorkUnit, str] = {}
         for work in works:
             try:
@@ -145,7 +148,7 @@ class WindowReading(
     def missing_columns(
         self, spark: SparkSession, slice_: WindowSlice, pinned: str
     ) -> Sequence[LackingColumn]:
-        """As the source says."""
+        """Return the pinned columns that the source lacked."""
         if isinstance(self.source, FolderWindows):
             return self.source.missing_columns(spark, slice_, pinned)
         return self.source.missing_columns(spark, pinned)

@@ -1,4 +1,7 @@
-"""Replays of windows: all that intersect a range, each whole, as forced windows; a promote swaps the rows of each window of each unit (docs/reference/replay.md, Windows)."""
+"""Replays of windows: all that intersect a range, each whole, as forced windows.
+
+See docs/reference/replay.md, Windows. A promote swaps the rows of each window of each unit.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +44,7 @@ _ALL = 1_000_000
 
 @dataclass(frozen=True)
 class WindowReplay(ReplayKind):
-    """Windows of a range, of all units; or of partitions."""
+    """A replay of the windows of a range, for all units; or of chosen partitions."""
 
     @property
     def _part(self) -> WorkUnitSelection:
@@ -50,7 +53,7 @@ class WindowReplay(ReplayKind):
         return WorkUnitSelection((requested_windows(self.dataflow, self.options, self.now),))
 
     def check(self) -> None:
-        """Windows of time; for a promote none of which are in the table as they were cut before."""
+        """Check the range; for a promote, also that the table holds no windows of an earlier cut."""
         requested_windows(self.dataflow, self.options, self.now)
         newest, name = self.newest, self.dataflow.name
         if self.options.is_isolated and newest is not None and WindowState.of(newest.state()).stale:
@@ -60,7 +63,7 @@ class WindowReplay(ReplayKind):
             )
 
     def range(self) -> str:
-        """Bounds are times in the zone of the definition; of all windows of some units there are none."""
+        """Return the bounds as times in the definition's zone; none for all windows of some units."""
         ranges, zone = self._part.ranges or (), self.dataflow.window.zone
         if not ranges:
             return "{}"
@@ -69,7 +72,7 @@ class WindowReplay(ReplayKind):
 
     @override
     def cut(self, range_: str | None = None) -> Cut:
-        """Look up units only: windows and units as they are now."""
+        """Plan the windows and units as they are now; only the units are looked up."""
         plan = self.kind_of(self.loaded_by(self.dataflow)).planning.plan(
             self.newest, self.now, Forced(self._part)
         )
@@ -83,7 +86,7 @@ class WindowReplay(ReplayKind):
         return Cut(chunks, [(slice_,) for slice_ in plan.slices], plan.skips, plan.warnings)
 
     def _bounds(self, works: Sequence[WorkUnit]) -> tuple[Any, Any]:
-        """From the first window to the last; of units without time the first and the last unit."""
+        """Return the bounds from the first window to the last; without time, the first and the last unit."""
         zone = self.dataflow.window.zone
         starts = [work.start for work in works if work.start is not None]
         ends = [work.end for work in works if work.end is not None]
@@ -93,20 +96,20 @@ class WindowReplay(ReplayKind):
 
     @override
     def request(self, chunk: ReplayChunk, since: int = 0, table: Table | None = None) -> Forced:
-        """Its windows and units."""
+        """Return the request for the chunk's windows and units."""
         return Forced(_part_of(_works(chunk)), self.reason(chunk))
 
     def kind_of(self, dataflow: Dataflow) -> Kind[WindowSlice]:
-        """Its windows and units."""
+        """Return the window kind."""
         return open_windows(self.platform, dataflow)
 
     def loaded_by(self, dataflow: Dataflow) -> Dataflow:
-        """Return the dataflow whose plans hold all that is asked for, however much."""
+        """Return the dataflow whose plans have room for the whole request."""
         update = {"max_slices": _ALL, "parallelism": None}
         return dataflow.model_copy(update={"watermark": dataflow.window.model_copy(update=update)})
 
     def swap(self, isolated: IsolatedReplay, entry: Entry | None, since: Sequence[Entry]) -> Swap:
-        """The rows of the windows that the live state has, but for what runs have read since."""
+        """Swap the rows of the windows that the live state has, except what runs have read since."""
         log, dataflow = self.platform.log, self.dataflow
         if (
             entry is not None
@@ -147,7 +150,7 @@ def _works(chunk: ReplayChunk) -> list[WorkUnit]:
 
 
 def _part_of(works: Collection[WorkUnit]) -> WorkUnitSelection:
-    """Return the windows of work units, with all of their units: stretches that follow each other are one."""
+    """Return the windows of work units, with all their units; adjacent windows are joined."""
     units = frozenset(work.unit for work in works)
     if any(work.start is None for work in works):
         return WorkUnitSelection(None, units)

@@ -1,7 +1,6 @@
-"""How windows x units are read: from folders of files, one for each, or from a source that is asked for rows.
+"""Sources as readers of windows x units: folders of files, one per work unit, or a source that is queried.
 
-Belongs here: what a work unit means to each shape of source. Planning, and what becomes of a work unit that cannot be read, is told by
-the modules beside this one.
+This module knows how each source reads a work unit. Planning and failed work units are handled beside it.
 """
 
 from __future__ import annotations
@@ -51,24 +50,25 @@ class AskedWindows:
     """Windows x units of a database, or a table of the lake."""
 
     def __init__(self, dataflow: Dataflow, source: RowSource) -> None:
-        """Use a source of rows."""
+        """Bind to a source of rows."""
         self._name, self._source, self._definition = dataflow.name, source, dataflow.source
         self.ranged = dataflow.source.window_support.by_range or dataflow.window.time_entry is None
 
     @property
     def warnings(self) -> Sequence[str]:
-        """What the source has to say of what was read."""
+        """The source's warnings about what was read."""
         return self._source.remarks if isinstance(self._source, HasRemarks) else ()
 
     def at_one_version(self, slices: Sequence[WindowSlice]) -> list[WindowSlice]:
-        """A table of the lake is read at one version; what a database holds may change, and each read takes what is there."""
+        """Return the slices, set to one version of a lake table; a database is read as it is at each read."""
         version = self._source.version() if isinstance(self._source, HasVersions) else None
         return [replace(slice_, version=version) for slice_ in slices]
 
     def pin(self, spark: SparkSession, pending: Sequence[WindowSlice]) -> str | None:
-        """What the source says of its columns; or the rows of the first work units, each asked for by itself, since a source may refuse a longer stretch of time.
+        """Return the source's columns, or infer them from the rows of the first work units.
 
-        If none of these has a row, all work units are asked for.
+        Each of these is queried alone, since a source may refuse a longer time. If none has a row, all are
+        queried.
         """
         if not isinstance(self._source, FetchesRows):
             return self._source.pin(spark)
@@ -80,10 +80,10 @@ class AskedWindows:
         return self._source.pin_sample(spark, extents(works))
 
     def check_schema(self, spark: SparkSession, pinned: str) -> None:
-        """Compare the source's columns with what was pinned, and the definition's with both.
+        """Compare the source's columns with the pinned ones, and the definition's with both.
 
         Raises:
-            ConfigurationError: a column that tells windows or units is not there, or cannot be compared: the definition names another since.
+            ConfigurationError: a column that tells windows or units is missing, or cannot be compared.
         """
         self._source.check_schema(spark, pinned, self._name)
         if isinstance(self._definition, RowsSource):
@@ -92,29 +92,29 @@ class AskedWindows:
     def read(
         self, spark: SparkSession, slice_: WindowSlice | None, works: Sequence[WorkUnit], pinned: str
     ) -> DataFrame:
-        """In one query, as few extents as it takes."""
+        """Read the work units in one query, as few extents as possible."""
         source = at_version(self._source, slice_.version if slice_ else None)
         return source.read(spark, extents(works), pinned)
 
     def missing_columns(self, spark: SparkSession, pinned: str) -> Sequence[LackingColumn]:
-        """Return the pinned columns that the source does not have, of the rows that were read last."""
+        """Return the pinned columns that the source of the last read rows lacked."""
         return self._source.lacking(spark, pinned) if isinstance(self._source, TellsLacking) else ()
 
     def failure(self, error: Exception) -> StrandlineError | None:
-        """Return what an error says of the source, if a read of it failed while its rows were written; None if it says nothing."""
+        """Return the source's own error if a read failed while its rows were written; None if it has none."""
         return self._source.failure(error) if isinstance(self._source, TellsFailures) else None
 
 
 class NumberedWindows(AskedWindows):
-    """Windows x units of a database whose query numbers them: it is asked once, not once for each."""
+    """Windows x units of a database whose query numbers them, so that one query reads all."""
 
     def __init__(self, dataflow: Dataflow, source: RowSource, numbering: CanNumber) -> None:
-        """Use a source of rows that numbers extents."""
+        """Bind to a source of rows that numbers extents."""
         super().__init__(dataflow, source)
         self._numbering, self._columns = numbering, WindowColumns.of(dataflow)
 
     def read_tagged(self, spark: SparkSession, works: Sequence[WorkUnit], pinned: str) -> DataFrame:
-        """Return the rows of at least one work unit, in one query, with ``_window_start`` and ``_unit``."""
+        """Return the rows of work units in one query, with ``_window_start`` and ``_unit``."""
         asked = [extents((work,))[0] for work in works]
         return self._columns.tag_numbered(self._numbering.numbered(spark, asked, pinned), works)
 
@@ -126,22 +126,22 @@ class FolderWindows:
     """
 
     def __init__(self, dataflow: Dataflow, source: FileSource) -> None:
-        """Use the files below the folder above the first placeholder."""
+        """Bind to the files below the folder above the first placeholder."""
         self._source, self._definition = source, dataflow.files
         self._window, self._zone = dataflow.window, dataflow.window.zone
         self.ranged = False
 
     @property
     def warnings(self) -> Sequence[str]:
-        """What the source has to say of the files."""
+        """The source's warnings about the files."""
         return self._source.remarks
 
     def fix(self, slice_: WindowSlice) -> WindowSlice:
-        """List the folders that were not listed yet; compare the files of the others with what was listed.
+        """List the folders that are not listed yet; compare the other files with their listing.
 
         Raises:
-            BadUnits: folders that are not there (``missing: fail``).
-            BadFile: a file has changed, or vanished.
+            BadUnits: folders are missing (``missing: fail``).
+            BadFile: a file has changed, or is missing.
         """
         files = dict(slice_.files or {})
         new = [work for work in slice_.works if work.key not in files]
@@ -153,11 +153,11 @@ class FolderWindows:
         return replace(slice_, files=files | listed)
 
     def check_unchanged(self, slice_: WindowSlice) -> None:
-        """Compare each file with what was listed."""
+        """Compare each file with its listing."""
         self._source.check_unchanged(slice_.source_files)
 
     def empty_windows(self, works: Sequence[WorkUnit]) -> Sequence[Skip]:
-        """Return the first passes of repeated hours, whose folders are those of the second ones."""
+        """Return skips for the first passes of repeated hours, whose folders belong to the second passes."""
         starts = {work.start: work for work in works if self._is_of_later_window(work)}
         why = "empty: its folder holds both passes of a repeated hour, and the window of the second pass reads it"
         return [
@@ -217,7 +217,7 @@ class FolderWindows:
         return place_name(template, work.start or 0, work.end or 0, self._zone, of_unit).strip("/")
 
     def pin(self, spark: SparkSession, pending: Sequence[WindowSlice]) -> str | None:
-        """Declared, or inferred from a bounded sample of the first folders that hold files."""
+        """Return the declared schema, or infer it from a bounded sample of the first folders with files."""
         missing: dict[WorkUnit, str] = {}
         for slice_ in pending:
             listed = slice_.files or {}
@@ -234,15 +234,18 @@ class FolderWindows:
         return None
 
     def check_schema(self, spark: SparkSession, pinned: str) -> None:
-        """Compare ``source.schema`` with what was pinned."""
+        """Compare ``source.schema`` with the pinned schema."""
         self._source.check_schema(spark, pinned)
 
     def columns(self, pinned: str) -> StructType | None:
-        """Return the columns of the files that were read before with this schema; None if only Spark can tell."""
+        """Return the columns of files that were read with this schema; None if only Spark knows them."""
         return self._source.columns(pinned)
 
     def misleading(self, spark: SparkSession, slice_: WindowSlice, pinned: str) -> Mapping[WorkUnit, str]:
-        """Return work units that Spark would load otherwise than they are meant: those with files that have an open quote, or fields which the pinned schema lacks (``unknown_fields: check``)."""
+        """Return the work units that Spark would load wrongly, with the reason.
+
+        Their files have an open quote, or fields that the pinned schema lacks (``unknown_fields: check``).
+        """
         owners, reasons = _owners(slice_), dict[WorkUnit, str]()
         for bad in self._source.bad_files(spark, slice_.source_files, pinned):
             reasons.setdefault(owners[bad.path], f"file {bad.path}, {bad.why}")
@@ -251,14 +254,14 @@ class FolderWindows:
     def read(
         self, spark: SparkSession, slice_: WindowSlice | None, works: Sequence[WorkUnit], pinned: str
     ) -> DataFrame:
-        """The rows of the folders' files."""
+        """Return the rows of the folders' files."""
         listed = slice_.files if slice_ and slice_.files else {}
         return self._source.read(spark, [file for work in works for file in listed[work.key]], pinned)
 
     def missing_columns(
         self, spark: SparkSession, slice_: WindowSlice, pinned: str
     ) -> Sequence[LackingColumn]:
-        """Those that some of the folders' files do not have."""
+        """Return the columns that some of the folders' files lack."""
         return self._source.lacking(spark, slice_.source_files, pinned)
 
     def named_by(
@@ -275,7 +278,7 @@ WindowSource = AskedWindows | FolderWindows
 
 
 def _owners(slice_: WindowSlice) -> dict[str, WorkUnit]:
-    """The work unit of each file, by the file's path."""
+    """Return the work unit of each file, by path."""
     listed = slice_.files or {}
     return {file.path: work for work in slice_.works for file in listed[work.key]}
 

@@ -1,4 +1,4 @@
-"""Slices of windows x units as the log keeps them: each work unit, with the error if it is passed over, and what it is read from."""
+"""Slices of windows x units as the log stores them: work units, their errors, and their input."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from resources.watermarks.work_units import WORK_UNITS
 
 @dataclass(frozen=True)
 class StoredWindowSlices(StoredSlices[WindowSlice]):
-    """Lists of work units.
+    """Conversion of slices to lists of work units.
 
     Attributes:
-        dataflow: whose slices they are.
+        dataflow: the definition.
     """
 
     dataflow: Dataflow
@@ -32,11 +32,11 @@ class StoredWindowSlices(StoredSlices[WindowSlice]):
 
     @property
     def list_kind(self) -> ListKind:
-        """Work units."""
+        """The list of work units."""
         return WORK_UNITS
 
     def to_rows(self, slice_: WindowSlice) -> StoredList:
-        """Each work unit, with the error if it is passed over; and what is read, when it was planned, and what was deferred."""
+        """Return each work unit with its error, the input, the planned time, and the deferred units."""
         head: dict[str, Any] = {
             "read_from": slice_.version,
             "at": slice_.at,
@@ -51,7 +51,7 @@ class StoredWindowSlices(StoredSlices[WindowSlice]):
         return StoredList(WORK_UNITS, [*loaded, *failed], head)
 
     def from_rows(self, intent: Intent, stored: StoredList) -> WindowSlice:
-        """The same work units, read from the same. Its definition is the one that the slice was made with."""
+        """Return the slice with the same work units and input, under its own definition."""
         rows = [(WorkUnit(*row), error) for *row, error in stored.rows]
         works = tuple(work for work, error in rows if error is None)
         time, listed = self._definition.time_entry, stored.head.get("files")

@@ -1,4 +1,7 @@
-"""Windows that wait for a stream: up to when the table that they read is complete (docs/reference/streams.md, Complete days)."""
+"""Windows that wait for a stream: up to when its table is complete.
+
+See docs/reference/streams.md, Complete days.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The ledger of windows: what is covered and missing of each unit."""
+"""The ledger of windows: the loaded and missing windows of each unit."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from resources.platform.opener import Opener
 
 
 def unit_ledger(opener: Opener, dataflow: Dataflow, now: datetime) -> Ledger:
-    """Return what is covered and missing of each unit of a window watermark. Starts no Spark.
+    """Return the loaded and missing windows of each unit of a window watermark. Starts no Spark.
 
     Raises:
-        ConfigurationError: for another kind.
+        ConfigurationError: the dataflow has another kind of watermark.
         NeedsDecision: as a run would.
     """
     entry = opener.checked(dataflow)

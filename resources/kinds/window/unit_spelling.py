@@ -1,4 +1,7 @@
-"""Units as the state knows them: what the columns hold that tell a row's unit, where the units of a list may be spelt otherwise (docs/reference/windows.md, Units)."""
+"""Units as the state spells them, where a list may spell them otherwise.
+
+See docs/reference/windows.md, Units.
+"""
 
 from __future__ import annotations
 
@@ -61,7 +64,7 @@ def as_known(
 
 
 def _texts(dataflow: Dataflow) -> Mapping[str, Callable[[Any], str]]:
-    """How the values are written that stand in a folder, a request or a query, by their names; in a query a text is not a number."""
+    """Return how values are written in a folder, request or query, by name; in a query text is no number."""
     source = dataflow.source
     match source:
         case FilesSource():

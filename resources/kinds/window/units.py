@@ -1,4 +1,7 @@
-"""The rows of any source, for the units of windows: without Spark, bounded in time, and none of them half (docs/reference/windows.md, Units)."""
+"""The rows of any source as units of windows: without Spark, bounded in time, complete or an error.
+
+See docs/reference/windows.md, Units.
+"""
 
 from __future__ import annotations
 
@@ -99,7 +102,7 @@ def _in_thread(what: str, rows: Callable[[], Iterator[Row]], seconds: float) -> 
 
 
 def _start(what: str, thread: Thread, seconds: float) -> float:
-    """Start a thread once an earlier one has ended, and return until when it may read."""
+    """Start a thread after an earlier one has ended; return until when it may read."""
     patience = time.monotonic() + seconds
     while True:
         with _lock:

@@ -1,4 +1,7 @@
-"""Which rows of the table go in the commit of a slice of windows x units, and what is counted of each (docs/reference/windows.md, Target)."""
+"""What the commit of a slice of windows x units deletes, and counts.
+
+See docs/reference/windows.md, Target.
+"""
 
 from __future__ import annotations
 
@@ -25,17 +28,19 @@ class WindowWriting(Writing[WindowSlice], WatchesRows[WindowSlice], KeepsStats):
     """Loads of windows x units.
 
     Attributes:
-        dataflow: which says how its target is loaded.
-        window_columns: which columns tell a row's window and unit.
+        dataflow: the definition, which says how its target is loaded.
+        window_columns: the columns that tell a row's window and unit.
     """
 
     dataflow: Dataflow
     window_columns: WindowColumns
 
     def load(self, slice_: WindowSlice, rows: DataFrame) -> Load:
-        """As the target says; exactly what was read goes if the target replaces by watermark or the slice is forced.
+        """Return the target's load; a forced slice, or a target with ``replace_by_watermark``, replaces its
+        windows.
 
-        A window that is loaded late leaves the rows of later times as they are; not if windows are cut otherwise now, whose starts are earlier.
+        A window that is loaded late leaves the rows of later times as they are; not if windows are cut
+        otherwise now, whose starts are earlier.
         """
         if not slice_.works:
             return Append()
@@ -45,7 +50,7 @@ class WindowWriting(Writing[WindowSlice], WatchesRows[WindowSlice], KeepsStats):
         return ReplaceAll() if load == Replace(EVERYTHING) else load
 
     def _replaced(self, slice_: WindowSlice, rows: DataFrame) -> Predicate:
-        """The rows that the slice deletes, whatever their keys."""
+        """Return the rows that the slice deletes, whatever their keys."""
         target = self.dataflow.target
         if target.load == "overwrite":
             return EVERYTHING
@@ -55,20 +60,20 @@ class WindowWriting(Writing[WindowSlice], WatchesRows[WindowSlice], KeepsStats):
 
     @property
     def _order(self) -> Order:
-        """Later times are later; without a column with times the windows' starts are."""
+        """The order of rows: by the time column, else by the windows' starts."""
         name = self.window_columns.time
         return (OrderByColumn(name),) if name else ()
 
     def check_rows(self, rows: DataFrame) -> None:
-        """Rows must still tell their window and unit after the user's step."""
+        """Raise if the rows lack a window or unit column after the user's step."""
         self.window_columns.check(rows)
 
     def observe(self, rows: DataFrame, slice_: WindowSlice) -> tuple[DataFrame, StatsReader]:
-        """Rows, and whether they changed, of each work unit."""
+        """Observe the rows of each work unit, and whether they changed."""
         return observe(
             rows, slice_.works, lambda work: predicate_sql(self.window_columns.where((work,), rows), SPARK)
         )
 
     def stats_to_rows(self, stats: WriteStats) -> StoredList:
-        """Rows and digest of each work unit, for the simulator."""
+        """Return rows and digest of each work unit, for the simulator."""
         return StoredList(SEEN_WORK_UNITS, [[*key, *value] for key, value in stats.items()])
