@@ -1,4 +1,4 @@
-"""Have Spark read what is new into the outbox, before anything of it is planned (docs/reference/streams-on-spark.md)."""
+"""Reading of new input into the outbox by Spark, before any of it is planned."""
 
 from __future__ import annotations
 
@@ -58,10 +58,11 @@ class ReadAhead:
             )
 
     def read(self, spark: SparkSession, folder: StreamFolder) -> StrandlineError | None:
-        """Read all that is new. Files are looked through, and copied into the inboxes, before Spark reads anything.
+        """Read all new input. Files are checked and copied into the inboxes before Spark reads them.
 
         Returns:
-            the bad file that ends what could be read, if any; what comes before its micro-batch is in the outbox.
+            the bad file that ends what could be read, if any; what comes before its micro-batch is in the
+            outbox.
 
         Raises:
             StrandlineError: code ``query``: the query failed; batches that have ended stay.

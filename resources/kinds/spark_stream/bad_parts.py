@@ -1,4 +1,4 @@
-"""What cannot be read of Spark's batches: nothing. A bad file ends what Spark reads (:mod:`resources.kinds.spark_stream.ahead`), before it is in a batch."""
+"""Bad parts of Spark's batches: there are none, since a bad file stops Spark before its batch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rules of streams on Spark's engine: what it remembers lies in its checkpoint, so a state is begun anew or kept, and nothing between."""
+"""The rules of streams on Spark's engine: its checkpoint allows a new state or the current one only."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class SparkStreamRules(StateRules):
 
     @override
     def migrate_watermark(self, text: str, now: datetime, last: Entry | None) -> str:
-        """All of it, under the definition that it was made with: a checkpoint belongs to one."""
+        """Return the whole watermark, under its own definition: a checkpoint belongs to one definition."""
         another = last is not None and last.fingerprint != fingerprint(self._dataflow)
         if another and not StreamState.holds_nothing(deserialise(text)):
             self._refuse("watermark under another definition")
@@ -52,7 +52,7 @@ class SparkStreamRules(StateRules):
         return
 
     def replaces_reloaded_rows(self) -> bool:
-        """No: rows do not tell their batch."""
+        """Return False: rows do not tell their batch."""
         return False
 
     @override
@@ -65,7 +65,7 @@ class SparkStreamRules(StateRules):
         self._refuse("rewind")
 
     def count_already_loaded(self, slices: Sequence[Any], last: Entry | None) -> tuple[int, str]:
-        """All batches that the table has, if the next run reads from the start."""
+        """Return the number of the table's batches, if the next run reads from the start."""
         loaded = StreamState.of(last.state() if last else None)
         anew = any(not slice_.after.position for slice_ in slices)
         return (loaded.epoch if loaded.position and anew else 0), "batch"

@@ -1,6 +1,7 @@
-"""What a stream's engine keeps beside the table: the inbox that it reads, Spark's checkpoint, and the outbox with the batches that it has written.
+"""The folder of a stream's engine beside the table: inbox, Spark's checkpoint, and outbox.
 
-A folder belongs to one life of a dataflow's state: a reset begins a new one (docs/reference/streams-on-spark.md).
+A folder belongs to one life of a dataflow's state: a reset begins a new one
+(docs/reference/streams-on-spark.md).
 """
 
 from __future__ import annotations
@@ -100,7 +101,7 @@ class StreamFolder:
         return max((int(name) for name in files if name.isdigit()), default=-1)
 
     def files_read(self) -> Mapping[str, bool]:
-        """Return the files that Spark has read, or begun to, as it names their places; False for those that it never reads again."""
+        """Return the files that Spark has read or begun; False for those that it never reads again."""
         sources, files = self.checkpoint.child("sources"), dict[str, bool]()
         before = self._offsets(
             self.newest() - 1
@@ -121,7 +122,7 @@ class StreamFolder:
         return files
 
     def _offsets(self, number: int) -> Mapping[str, int]:
-        """How far a batch has read each source of files: the last of its entries in the source's own log, which are not numbered as batches are."""
+        """Return how far a batch has read each source of files, by the source's own log."""
         lines = (_read(self.checkpoint.child("offsets"), str(number)) or "").splitlines()
         offsets = (json.loads(line) if line.startswith("{") else {} for line in lines[2:])
         return {
@@ -129,7 +130,7 @@ class StreamFolder:
         }
 
     def watermark_after(self, number: int) -> datetime | None:
-        """Return the watermark that a batch has left, aware; None if it had none, or Spark does not keep it any more."""
+        """Return the watermark after a batch, aware; None if it had none, or Spark has removed it."""
         text = _read(self.checkpoint.child("commits"), str(number))
         lines = (text or "").splitlines()
         milliseconds = json.loads(lines[1]).get("nextBatchWatermarkMs", 0) if len(lines) > 1 else 0
@@ -207,7 +208,7 @@ def remove_others(folders: Place, name: str) -> None:
 
 
 def listed(root: Place) -> str:
-    """Return how a folder of files looks, as text: how many there are, their bytes, and when the last was modified."""
+    """Return a folder's number of files, their bytes and the last modification, as text."""
     count = size = newest = 0
     with store_failures(root):
         for page in root.store.list():
@@ -218,7 +219,7 @@ def listed(root: Place) -> str:
 
 
 def _names(place: Place) -> tuple[list[str], list[str]]:
-    """The names of folders and files right below a place; none if it is not there."""
+    """Return the names right below a place; none if it does not exist."""
     if place.local is not None and not place.local.is_dir():
         return [], []
     with store_failures(place):
@@ -242,7 +243,7 @@ def _number(name: str) -> int:
 
 
 def _decoded(uri: str) -> str:
-    """A path as a place has it: Spark writes it as a URI, of a local one ``file:///x``."""
+    """Return a path without the scheme of Spark's URIs, such as ``file:///x``."""
     return unquote(re.sub("^file:/+", "/", uri))
 
 

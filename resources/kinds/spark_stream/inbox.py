@@ -1,8 +1,9 @@
-"""The files of a stream on Spark's engine, as it reads them: an exact copy of each in Parquet, which came through the same look as everywhere.
+"""The files of a stream on Spark's engine: checked, and copied exactly as Parquet for Spark.
 
-Spark reads an inbox, and never a source's files. A file is in an inbox under a name of its own, which its path makes: whoever puts it there a
-second time, after a kill or beside another run, puts it over the first, and Spark reads a name once. So nothing but Spark's checkpoint and
-the inbox itself needs to tell which files were taken (docs/explanation/adr/0037-spark-s-streams-read-files-from-an-inbox.md).
+Spark reads an inbox, and never a source's files. A file is in an inbox under a name of its own, which its
+path makes: whoever puts it there a second time, after a kill or beside another run, puts it over the
+first, and Spark reads a name once. So nothing but Spark's checkpoint and the inbox itself needs to tell
+which files were taken (docs/explanation/adr/0037-spark-s-streams-read-files-from-an-inbox.md).
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ class Inbox:
             self.place.store.put(_MARKER, b"")
 
     def waiting(self, read: Mapping[str, bool]) -> Sequence[SourceFile]:
-        """Return the files that were not taken yet, in the order in which Spark reads files: by modification time.
+        """Return the files that were not taken yet, by modification time, as Spark reads them.
 
         Removes the copies that Spark does not read again.
 
@@ -137,7 +138,7 @@ class Inbox:
         return Draft(self, place, tuple(files))
 
     def _named(self, bad: BadFile) -> BadFile:
-        """The error, with the name of the source if it is one of several."""
+        """Return the error, with the name of the source if there are several."""
         if self.name is None:
             return bad
         return BadFile(
@@ -265,7 +266,7 @@ def _write(rows: DataFrame, columns: Collection[str], files: int, place: Place) 
 
 
 def _without_rows() -> bytes:
-    """A Parquet file of no rows, for a file of none: that it was taken is told by its name in the inbox."""
+    """Return an empty Parquet file for a file without rows; its name in the inbox records the file."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -275,7 +276,7 @@ def _without_rows() -> bytes:
 
 
 def _name(file: SourceFile) -> str:
-    """The name of a file's copy: in an object store, where times are whole seconds, names tell the order within one."""
+    """Return the name of a file's copy, by which copies of one second stay in order."""
     return f"{file.modified:015d}-{_key(file.path)}.parquet"
 
 
@@ -288,6 +289,6 @@ def _key(path: str) -> str:
 
 
 def _below(place: Place, path: str) -> str | None:
-    """The path below a place; None if it is not there."""
+    """Return the path below a place; None if it does not exist."""
     root = f"{place.spark_url.rstrip('/')}/"
     return path[len(root) :] if path.startswith(root) else None

@@ -1,4 +1,4 @@
-"""What Spark's engine streams of one dataflow: its sources, the inboxes that their files go into, and the query over them (docs/reference/streams-on-spark.md)."""
+"""The input of a stream on Spark's engine: its sources, their inboxes, and the query over them."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ class Inputs:
     def _input(
         self, spark: SparkSession, source: SourceDefinition, root: Place, inbox: Place | None
     ) -> StreamInput:
-        """The rows of one source, with its name and its timeout if it is one of several."""
+        """Return the rows of one source, with its name and timeout if there are several."""
         definition = self.dataflow.spark_stream
         most = definition.checkpoint.interval_files
         if not isinstance(source, FilesSource):
@@ -123,7 +123,7 @@ class Inputs:
         return StreamInput(_name(source) or "input", rows, delay)
 
     def _user_class(self, name: str) -> type[Any]:
-        """A class of the user, which goes to Spark's Python processes with its whole module: they do not have the project's folder."""
+        """Return the user's class, sent to Spark's Python processes with its whole module."""
         import sys
 
         from pyspark import cloudpickle
@@ -134,5 +134,5 @@ class Inputs:
 
 
 def _name(source: SourceDefinition) -> str | None:
-    """The name of one of several sources; None of the only one."""
+    """Return the name of one of several sources; None for the only one."""
     return source.name if isinstance(source, NamedFiles | NamedTable) else None

@@ -1,4 +1,4 @@
-"""Cut the batches of Spark's outbox that the table does not have, once the checkpoint is known to be the state's (docs/reference/streams-on-spark.md)."""
+"""The batches in Spark's outbox that the table lacks, if the checkpoint belongs to the state."""
 
 from __future__ import annotations
 

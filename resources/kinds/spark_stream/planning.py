@@ -104,7 +104,7 @@ class SparkStreamPlanning(Planning[BatchSlice], RunsAhead):
         return ahead.read(spark, folder)
 
     def _folder(self, entry: Entry | None, state: StreamState) -> StreamFolder:
-        """The folder that a state belongs to; for a state that holds nothing a new one, named by the entry that it begins behind."""
+        """Return the folder of a state; for an empty state, a new one named by its entry."""
         name = state.position.get("folder") or (f"after-{entry.id}" if entry else "first")
         return StreamFolder(self.folders.child(name))
 
@@ -112,7 +112,7 @@ class SparkStreamPlanning(Planning[BatchSlice], RunsAhead):
         return Outbox(self.dataflow.name, folder)
 
     def _check_tables(self, folder: StreamFolder) -> None:
-        """Raise unless each table has the version that Spark has read: it reads on by the number of a version, whatever the table is by now.
+        """Raise unless each table has the version that Spark has read; Spark continues by its number.
 
         Raises:
             NeedsDecision: code ``source_replaced``.

@@ -138,7 +138,7 @@ class _Flow:
         return grouped.agg(*columns).drop(*helper)
 
     def told(self) -> DataFrame:
-        """The rows as they are written: with the window's ends as columns, first."""
+        """Return the rows as they are written: the window's ends first, as columns."""
         from pyspark.sql import functions as F
 
         if _WINDOW not in self.rows.columns:
@@ -162,7 +162,7 @@ def _window(operator: Aggregate, time: str) -> Column:
 
 
 def _check_columns(inputs: Sequence[StreamInput]) -> None:
-    """Raise unless the sources of a union have the same columns: Spark would widen types, and fill nothing in."""
+    """Raise unless a union's sources have the same columns; Spark would widen or fill them."""
     (first, known), *others = (
         (given.name, {field.name.casefold(): field.dataType.simpleString() for field in given.rows.schema})
         for given in inputs
@@ -211,7 +211,7 @@ def _joined(
 
 
 def _of_one_time(rows: DataFrame, second: str | None) -> DataFrame:
-    """Rows of a join in which the event time of the second source is a column like any other: Spark takes one, and would not know which."""
+    """Return a join's rows with the second event time as a plain column: Spark accepts only one."""
     from pyspark.sql import functions as F
 
     columns = [(name, F.col(_quoted(name))) for name in rows.columns]

@@ -1,8 +1,9 @@
-"""One run of a streaming query: all that is there now, batch by batch, into an outbox of one folder a batch.
+"""One run of a streaming query over all present input, batch by batch, into an outbox.
 
-Spark runs a batch again, under the same number, if its checkpoint does not say that it has ended; and so do two runs at the same moment. Each
-attempt has a folder of its own, and one that has ended counts: so a batch has each row once, whatever was killed, and whoever ran beside. What
-becomes of the batches is the commit protocol's.
+Spark runs a batch again, under the same number, if its checkpoint does not say that it has ended; and so
+do two runs at the same moment. Each attempt has a folder of its own, and one that has ended counts: so a
+batch has each row once, whatever was killed, and whoever ran beside. What becomes of the batches is the
+commit protocol's.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ def run_available(
 
 
 def _started(rows: DataFrame, output_mode: str, checkpoint: Place, outbox: Place) -> StreamingQuery:
-    """A query that runs. A Connect server gives the process that writes its batches 10 s to come up, which a busy machine may need."""
+    """Start a query; try again if the server's Python process is slow to start."""
     for left in reversed(range(_ATTEMPTS)):
         try:
             return (
@@ -80,7 +81,7 @@ def _started(rows: DataFrame, output_mode: str, checkpoint: Place, outbox: Place
 
 
 def _writer(outbox: str) -> Callable[[DataFrame, int], None]:
-    """A function of its own that needs nothing of Strandline: on Spark Connect it runs in a process of the server."""
+    """Return a self-contained function, since Spark Connect runs it in a process of the server."""
 
     def write(batch: DataFrame, batch_id: int) -> None:
         from uuid import uuid4

@@ -1,4 +1,4 @@
-"""The sources of a stream, as Spark's engine reads them on: inboxes of files, and append-only Delta tables."""
+"""The sources of a stream on Spark's engine: inboxes of files, and append-only Delta tables."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _OF_AN_INBOX = {
 
 
 def inbox_stream(session: SparkSession, inbox: Place, schema: str, files_per_batch: int | None) -> DataFrame:
-    """Return the rows of the files in an inbox as a stream: each file once, by modification time, whenever it comes.
+    """Return an inbox's rows as a stream: each file once, by modification time.
 
     Args:
         session: of the run.
@@ -46,7 +46,7 @@ def columns_stream(session: SparkSession, schema: str) -> DataFrame:
 
 
 def table_stream(session: SparkSession, table: Place, files_per_batch: int | None) -> DataFrame:
-    """Return the rows that were appended to a Delta table as a stream, from the first on. Spark stops at a version that changes or removes rows.
+    """Return a Delta table's appended rows as a stream, from the first; other changes stop it.
 
     Args:
         session: of the run.

@@ -22,12 +22,12 @@ class StoredSparkStreamSlices(StoredSlices[BatchSlice]):
         return STREAM_BATCHES
 
     def to_rows(self, slice_: BatchSlice) -> StoredList:
-        """The batches' numbers, in their folder."""
+        """Return the batches' numbers and their folder."""
         rows = [(number, slice_.bytes) for number in slice_.batches]
         return StoredList(STREAM_BATCHES, rows, {"folder": slice_.after.position["folder"]})
 
     def from_rows(self, intent: Intent, stored: StoredList) -> BatchSlice:
-        """The same batches, and the same state after them."""
+        """Return the same batches, and the same state after them."""
         size = next((size for _, size in stored.rows), None)
         after = StreamState.of(deserialise(intent.watermark))
         return BatchSlice(tuple(number for number, _ in stored.rows), after, size)

@@ -1,4 +1,4 @@
-"""What the commit of Spark's batches does to the rows of the table, by the output mode (docs/reference/streams-on-spark.md)."""
+"""How the commit of Spark's batches changes the table, by the output mode."""
 
 from __future__ import annotations
 

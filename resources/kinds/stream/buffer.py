@@ -1,4 +1,4 @@
-"""The buffer of a stream: rows that wait, in segments that are never rewritten (docs/reference/streams.md)."""
+"""The buffer of a stream: waiting rows, in segments that are never rewritten."""
 
 from __future__ import annotations
 

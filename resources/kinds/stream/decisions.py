@@ -28,7 +28,7 @@ class StreamRules(StateRules):
         self._dataflow = dataflow
 
     def parse_watermark(self, text: str) -> str:
-        """A whole state, as `state export` writes it."""
+        """Parse a whole state, as ``state export`` writes it."""
         try:
             return serialise(StreamState.of(deserialise(text)).watermark())
         except CorruptWatermark as error:
@@ -36,10 +36,11 @@ class StreamRules(StateRules):
 
     @override
     def migrate_watermark(self, text: str, now: datetime, last: Entry | None) -> str:
-        """All of it: nothing that it depends on can change without a reset.
+        """Return the whole watermark: everything that it depends on can change only with a reset.
 
         Raises:
-            ConfigurationError: it is one of another engine, or has rows of another operator: the log is too short to tell what was changed.
+            ConfigurationError: it is one of another engine, or has rows of another operator: the log is
+                too short to tell what was changed.
         """
         state, name = StreamState.of(deserialise(text)), self._dataflow.name
         carries = isinstance(splits_operator(self._dataflow.operators), OverWindow)
@@ -56,7 +57,7 @@ class StreamRules(StateRules):
         return None
 
     def replaces_reloaded_rows(self) -> bool:
-        """No: rows of an epoch are not told by what they were read from."""
+        """Return False: rows of an epoch do not tell what they were read from."""
         return False
 
     @override

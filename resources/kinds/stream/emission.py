@@ -1,6 +1,7 @@
-"""What leaves a stream's buffer as the global watermark rises, and in which form: rows, windows, sessions, over-windows (docs/reference/streams.md).
+"""What leaves a stream's buffer when the global watermark rises: rows or windows of any kind.
 
-Rows wait until no open window needs them, so what a window is made of is always its rows, and any aggregate of Spark's will do.
+Rows wait until no open window needs them, so what a window is made of is always its rows, and any
+aggregate of Spark's will do.
 """
 
 from __future__ import annotations

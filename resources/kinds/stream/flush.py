@@ -1,4 +1,4 @@
-"""The decision that what waits in a stream leaves: its input has ended, or nothing below a time comes any more (docs/reference/streams.md, When input ends)."""
+"""The decision that flushes waiting rows of a stream whose input has ended."""
 
 from __future__ import annotations
 
@@ -29,14 +29,16 @@ class NothingWaits(ConfigurationError):
 
 
 def flush(reason: str, before: str | None = None) -> DraftBuilder:
-    """The state from which the next run, once it has read the input that is there, emits what waits. Rows below it that come later are late.
+    """Return the state from which the next run emits waiting rows; later rows below it are late.
 
     Args:
         reason: of the operator.
-        before: a time, or a whole number; rows below it leave. None: all rows do, as if none came after them.
+        before: a time, or a whole number; rows below it leave. None: all rows do, as if none came after
+            them.
 
     Raises:
-        ConfigurationError: the dataflow is no stream over splits, has no state, or the text is no event time of it.
+        ConfigurationError: the dataflow is no stream over splits, has no state, or the text is no event
+            time of it.
         NothingWaits: nothing would leave.
     """
 
@@ -75,7 +77,7 @@ def flush(reason: str, before: str | None = None) -> DraftBuilder:
 
 
 def _has_input(platform: Opener, dataflow: Dataflow, last: Entry, now: datetime) -> bool:
-    """Whether the source has input that was not read yet; a source that does not answer has none."""
+    """Return whether the source has unread input; False if it does not answer."""
     try:
         return bool(platform.kind(dataflow).planning.plan(last, now).slices)
     except StrandlineError:

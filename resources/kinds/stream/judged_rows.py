@@ -127,7 +127,7 @@ def marked(rows: DataFrame, definition: StreamWatermark, type_name: str, latest:
 
 
 def tops(rows: DataFrame, timeout: int, *, one_chunk: bool) -> DataFrame:
-    """Return of each split its highest and lowest event time, its rows, and whether one lies below the watermark that earlier chunks leave.
+    """Return each split's highest and lowest event time, its row count, and whether rows are late.
 
     The last is ``behind``. Quarantined rows are of the split NULL.
 
@@ -152,7 +152,7 @@ def tops(rows: DataFrame, timeout: int, *, one_chunk: bool) -> DataFrame:
 
 
 def _left_behind(timeout: int) -> Column:
-    """The watermark that the earlier chunks of a split leave behind, by the highest time of each, ``top``; NULL without one."""
+    """Return the watermark after the earlier chunks of a split; NULL without earlier chunks."""
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 

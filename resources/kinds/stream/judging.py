@@ -1,4 +1,4 @@
-"""Judge an epoch: which rows are late, leave or wait, and what becomes of each watermark (docs/reference/streams.md)."""
+"""Judging of an epoch: which rows are late, leave or wait, and the new watermarks."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _SHOWN = 3
 
 
 def source_columns(names: Sequence[str]) -> Sequence[str]:
-    """Return the source's columns: the number of an epoch is this stream's own, also if the source is the table of another stream."""
+    """Return the source's columns without an epoch number, which is this stream's own."""
     return [name for name in names if name.lower() not in (VERSION.lower(), EPOCH)]
 
 
@@ -71,7 +71,7 @@ class Judging:
         return self.dataflow.stream
 
     def decide(self, epoch: Epoch) -> Decision:
-        """What becomes of an epoch's rows, if all that waits is there; of segments that it does not read only the table is looked for."""
+        """Decide what becomes of an epoch's rows; raise if tables with waiting rows are missing."""
         self.pinned.clear()
         self.buffer.check_tables(epoch.before)
         return self.emission.decide(epoch)
@@ -144,12 +144,12 @@ class Judging:
 
     @cached_property
     def emission(self) -> SortedRows:
-        """What leaves, and in which form."""
+        """Return the rows that leave the buffer, in the form of the operator."""
         return emission_of(self.dataflow, self.buffer)
 
     @cached_property
     def buffer(self) -> Buffer:
-        """The rows that wait."""
+        """Return the rows that wait."""
         return Buffer(self.dataflow, self.sides, self.pinned)
 
     def _check_limits(self, slice_: EpochSlice, epoch: Epoch) -> None:
@@ -182,7 +182,7 @@ class Judging:
         return Epoch(slice_.number, judged, judgement.before, after_, type_name, names, ends)
 
     def _rows(self, spark: SparkSession, slice_: EpochSlice, pinned: str) -> DataFrame:
-        """The rows of an epoch's input, with the pinned columns and ``VERSION``."""
+        """Return the rows of an epoch's input, with the pinned columns and ``VERSION``."""
         from pyspark.sql import functions as F
 
         if not slice_.reads_nothing:
@@ -191,7 +191,7 @@ class Judging:
         return rows.withColumn(VERSION, F.lit(0).cast("long"))
 
     def no_epoch(self, spark: SparkSession, pinned: str) -> Epoch:
-        """One without rows."""
+        """Return an epoch without rows."""
         struct = pinned_struct(pinned)
         rows = spark.createDataFrame([], struct)
         type_name = R.time_type(rows, self._definition, self.dataflow.name)
@@ -226,17 +226,17 @@ def _state_after(
 
 
 def _ends(slice_: EpochSlice) -> bool:
-    """Whether no row comes after those of an epoch, as far as values look ahead."""
+    """Return whether no row follows those of an epoch, as far as values look ahead."""
     return isinstance(slice_.input, NoInput) and slice_.input.ends
 
 
 def rows_read(before: StreamState, value: EventTime | None) -> int:
-    """How many rows wait in the segments that are read as the global watermark becomes a value."""
+    """Return how many rows wait in the segments that are read once the global watermark has a value."""
     return sum(segment.rows for segment in drain_segments(before.segments, value).read)
 
 
 def _latest_splits(epoch: Epoch) -> Sequence[tuple[str, int]]:
-    """The splits with the most late rows, and how many each has."""
+    """Return the splits with the most late rows, with the number of each."""
     from pyspark.sql import functions as F
 
     by_split = epoch.judged.where(R.is_late()).groupBy(R.SPLIT).agg(F.count("*").alias("rows"))
@@ -245,5 +245,5 @@ def _latest_splits(epoch: Epoch) -> Sequence[tuple[str, int]]:
 
 
 def _any_late(row: Any, bound: EventTime | None) -> bool:
-    """Whether a split has rows below its watermark, or below the one that earlier chunks leave behind."""
+    """Return whether a split has rows below its watermark, or below that of earlier chunks."""
     return bool(row["behind"]) or (bound is not None and row["lowest"] < ticks(bound))

@@ -27,7 +27,7 @@ def open_stream(
     dataflow: Dataflow,
     staging: Staging | None = None,
 ) -> Kind[EpochSlice]:
-    """Return the kind over the versions of a table, or over files; raise ConfigurationError for another source."""
+    """Return the kind over table versions or files; raise ConfigurationError for another source."""
     source = stores.source(dataflow, staging)
     if not isinstance(source, FileSource | TableRows):
         raise unreadable_source(dataflow)

@@ -1,4 +1,4 @@
-"""Emit over-windows: rows with values of the rows around them, and the rows that later ones need (docs/reference/streams.md)."""
+"""Over-windows: rows with values of the rows around them, and the rows that later ones need."""
 
 from __future__ import annotations
 
@@ -33,9 +33,10 @@ _NUMBERS = {name: f"_strandline_{name}" for name in NUMBERING}
 
 @dataclass(frozen=True)
 class OverRows(SortedRows):
-    """Over-windows: each row once, with its values, when the farthest row that these look ahead to is below the global watermark.
+    """Return each row once, with its values, when all rows that it looks ahead to are complete.
 
-    What later rows need of those below the global watermark is carried: the last rows of each partition, and their numbers.
+    What later rows need of those below the global watermark is carried: the last rows of each partition,
+    and their numbers.
 
     Attributes:
         over: the values.
@@ -54,7 +55,7 @@ class OverRows(SortedRows):
         return Reach(reach.ahead, max(reach.behind, int(numbers)))
 
     def _ahead(self, epoch: Epoch) -> int:
-        """How many rows a row waits for: none if none comes."""
+        """Return how many rows a row waits for; none if no more rows follow."""
         return 0 if epoch.ends else self._reach.ahead
 
     def decide(self, epoch: Epoch) -> Decision:
@@ -123,7 +124,7 @@ class OverRows(SortedRows):
         return rows.unionByName(carried.select(*epoch.own, R.TIME, _HAS_LEFT, *_NUMBERS.values()))
 
     def _within(self, epoch: Epoch) -> WindowSpec:
-        """Rows of a partition in order. Rows that ``order_by`` does not tell apart are ordered by all their columns, the same way each time."""
+        """Return the rows of a partition in order; ties are broken by all columns, the same way each time."""
         from pyspark.sql import Window
         from pyspark.sql import functions as F
 
@@ -140,7 +141,7 @@ class OverRows(SortedRows):
         return Window.partitionBy(*groups).orderBy(R.TIME, *ties)
 
     def _placed(self, epoch: Epoch) -> DataFrame:
-        """Available rows with their place in the partition, how many it has and how many of them have left, and their numbers."""
+        """Return available rows with their place in the partition, and the partition's row counts."""
         from pyspark.sql import Window
         from pyspark.sql import functions as F
 

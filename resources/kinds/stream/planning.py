@@ -70,7 +70,7 @@ class StreamPlanning(Planning[EpochSlice]):
         )
 
     def _waiting(self, entry: Entry | None, state: StreamState, now: datetime) -> Waiting:
-        """What the source has; if it does not answer, rows that a decision lets out leave all the same."""
+        """Return the source's input; if it does not answer, none, so that flushed rows still leave."""
         try:
             return self.epochs.waiting(entry, state, now)
         except (SourceError, NeedsDecision) as error:
@@ -89,7 +89,7 @@ class StreamPlanning(Planning[EpochSlice]):
 
 
 def known_state(dataflow: Dataflow, entry: Entry | None) -> StreamState:
-    """Return the state of a stream over splits; of one that an older version wrote its newest entry tells when input came last."""
+    """Return the state of a stream over splits, with the time of its last input."""
     state = state_of(StreamState, dataflow, entry)
     if state.heard_at is not None or entry is None or not state.epoch:
         return state

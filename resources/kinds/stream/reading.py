@@ -52,7 +52,7 @@ class StreamReading(Reading[EpochSlice], BuildsOnState[EpochSlice]):
         return self.epochs.warnings
 
     def pin(self, spark: SparkSession, pending: Sequence[EpochSlice]) -> str | None:
-        """What the source says of its columns, if the operator can be applied to them."""
+        """Return the source's columns, if the operator can be applied to them."""
         pinned = self.epochs.pin(spark, pending)
         if pinned is not None:
             self._check_columns(spark, pinned)
@@ -89,7 +89,7 @@ class StreamReading(Reading[EpochSlice], BuildsOnState[EpochSlice]):
             self.epochs.check_unchanged(slice_.input)
 
     def count_rows(self, slice_: EpochSlice) -> int:
-        """The epoch's own, and those of segments that it reads."""
+        """Return the number of an epoch's own rows, plus those of segments that it reads."""
         judgement = slice_.judged
         return judgement.tally.rows_in + rows_read(judgement.before, judgement.after.value)
 
@@ -129,7 +129,7 @@ class StreamReading(Reading[EpochSlice], BuildsOnState[EpochSlice]):
             raise bad from error
 
     def read(self, spark: SparkSession, slice_: EpochSlice | None, pinned: str) -> DataFrame:
-        """The rows that leave in an epoch, or the windows that close: in order, in parts that do not overlap."""
+        """Return the rows that leave in an epoch, or the windows that close: in order, in disjoint parts."""
         from pyspark.sql import functions as F
 
         if slice_ is None:

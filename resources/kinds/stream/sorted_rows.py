@@ -69,7 +69,7 @@ class SortedRows:
         return epoch.kept.where(~R.leaves(self.floor(epoch.value))).select(*epoch.own)
 
     def rows(self, epoch: Epoch, *, small: bool) -> DataFrame:
-        """Return the rows for the table, without ``_epoch``: those below the global watermark, in the order of event time and ``order_by``, in parts that do not overlap.
+        """Return the rows below the global watermark for the table, in order, in disjoint parts.
 
         Args:
             epoch: with a value of None: no rows.
@@ -83,7 +83,7 @@ class SortedRows:
         """Return the rows to carry, without ``_epoch``; None: the buffer has all that waits."""
 
     def above(self, epoch: Epoch) -> int:
-        """Return how many rows lie at or above the global watermark after an epoch, here and in the buffer: they wait for splits, all others for the operator."""
+        """Return how many rows wait for splits: at or above the global watermark after an epoch."""
         waits = ~R.leaves(epoch.value)
         segments_above = [
             segment for segment in epoch.before.segments if not leaves_buffer(segment.highest, epoch.value)
@@ -148,7 +148,7 @@ def count_decision(
 
 
 def _written(epoch: Epoch, row: Any) -> tuple[Segment, ...]:
-    """The segment of an epoch's own rows that wait."""
+    """Return the segment of an epoch's own rows that wait."""
     if row is None or not row["stays"]:
         return ()
     lowest, highest = (event_time(row[which], timed=epoch.timed) for which in ("lowest", "highest"))
@@ -158,7 +158,7 @@ def _written(epoch: Epoch, row: Any) -> tuple[Segment, ...]:
 def _live(
     buffer: Buffer, epoch: Epoch, read: Sequence[Segment], counts: Sequence[Any], *, whole: bool
 ) -> tuple[Mapping[str, tuple[int, EventTime]], int]:
-    """Of segments that were read: rows that stay, and a time that none of them is below; and how many rows leave."""
+    """Return the rows of read segments that stay, their lower bound, and how many rows leave."""
     counts_by_segment = {str(row[EPOCH]): row for row in counts}
     live: dict[str, tuple[int, EventTime]] = {}
     leaving = 0

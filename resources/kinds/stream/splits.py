@@ -17,20 +17,21 @@ from resources.watermarks.entry import Entry
 
 
 def remove_splits(reason: str, names: Sequence[str]) -> DraftBuilder:
-    """The state without some splits: the global watermark does not wait for them any more. One that has rows again is a new split.
+    """Return the state without some splits, for which the global watermark no longer waits.
 
     Raises:
-        ConfigurationError: the dataflow is no stream, or has no such split; or its definition declares one, which the next epoch would wait for again.
+        ConfigurationError: the dataflow is no stream, or has no such split; or its definition declares
+            one, which the next epoch would wait for again.
     """
     return _changed(reason, names, names, lambda state, splits: state_without_splits(state, splits, names))
 
 
 def merge_splits(reason: str, names: Sequence[str], into: str) -> DraftBuilder:
-    """The state with some splits as one, which has the maximum of their watermarks.
+    """Return the state with some splits as one, which has their highest watermark.
 
     Raises:
-        ConfigurationError: the dataflow is no stream, or has no such split; or its definition declares one that goes, which the next epoch would
-            wait for again.
+        ConfigurationError: the dataflow is no stream, or has no such split; or its definition declares one
+            that goes, which the next epoch would wait for again.
     """
     leaving = [name for name in names if name != into]
     return _changed(

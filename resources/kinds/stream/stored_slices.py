@@ -1,4 +1,4 @@
-"""Epochs as the log keeps them: the splits with the watermarks that judge them, what is read, and what became of it."""
+"""Epochs as the log stores them: splits with their watermarks, the input, and its outcome."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class StoredStreamSlices(StoredSlices[EpochSlice]):
         return EPOCH_SPLITS
 
     def to_rows(self, slice_: EpochSlice) -> StoredList:
-        """The splits with the watermarks that judge them, and the head."""
+        """Return the splits with the watermarks that judge them, and the head."""
         judgement = slice_.judged
         head = {
             "number": slice_.number,
@@ -37,7 +37,7 @@ class StoredStreamSlices(StoredSlices[EpochSlice]):
         return StoredList(EPOCH_SPLITS, rows, head)
 
     def from_rows(self, intent: Intent, stored: StoredList) -> EpochSlice:
-        """The same epoch, judged by the same watermarks."""
+        """Return the same epoch, judged by the same watermarks."""
         head = stored.head
         before, after = (StreamState.of(deserialise(text)) for text in (intent.before, intent.watermark))
         bounds = {name: deserialise(text)["at"] for name, text in stored.rows}

@@ -1,4 +1,4 @@
-"""Emit tumbling, hopping and session windows as the global watermark closes them (docs/reference/streams.md)."""
+"""Tumbling, hopping and session windows, emitted when the global watermark closes them."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class WindowRows(SortedRows):
 
 
 def _aggregated(aggregate: Aggregate, rows: DataFrame, type_name: str, *, small: bool) -> DataFrame:
-    """One row of each window and group, by the window's end."""
+    """Return one row for each window and group, by the window's end."""
     from pyspark.sql import functions as F
 
     groups = [F.col(quoted(name)) for name in aggregate.group_by]
@@ -139,7 +139,7 @@ class SessionRows(SortedRows):
         return _aggregated(self.aggregate, closing, epoch.type_name, small=small)
 
     def _closes(self, epoch: Epoch) -> Column:
-        """Whether a row's session closes."""
+        """Return whether a row's session closes."""
         return self._ends_before(epoch.value)
 
     def _ends_before(self, value: EventTime | None) -> Column:
@@ -153,7 +153,7 @@ class SessionRows(SortedRows):
         return closed
 
     def _in_sessions(self, epoch: Epoch) -> DataFrame:
-        """Rows of epoch and buffer with the first and last event time of their session, but those of sessions that were closed before."""
+        """Return the rows of open sessions with their session's first and last event time."""
         from pyspark.sql import Window
         from pyspark.sql import functions as F
 

@@ -1,4 +1,4 @@
-"""What the commit of an epoch does: rows are added to the table, and those that wait, are late or are quarantined to side tables (docs/reference/streams.md)."""
+"""What the commit of an epoch does: rows for the table, and for the side tables of a stream."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class StreamWriting(Writing[EpochSlice], WritesSideTables[EpochSlice]):
         return Append()
 
     def side_rows(self, spark: SparkSession, slice_: EpochSlice, pinned: str) -> Sequence[SideRows]:
-        """The rows that wait, those that are late, and those that are quarantined; what an abandoned number wrote makes room."""
+        """Return the waiting, late and quarantined rows; they replace what an abandoned number wrote."""
         from pyspark.sql import functions as F
 
         judgement, number = slice_.judged, slice_.number
@@ -91,7 +91,7 @@ class StreamWriting(Writing[EpochSlice], WritesSideTables[EpochSlice]):
         return asides
 
     def _carry(self, read: Epoch, slice_: EpochSlice, above: Predicate, *, replaces_none: bool) -> SideRows:
-        """What an over-window carries on; what the epoch before last has carried makes room."""
+        """Return the rows that an over-window carries on; they replace those of the epoch before last."""
         from pyspark.sql import functions as F
 
         before, after = slice_.judged.before.carry, slice_.judged.after.carry

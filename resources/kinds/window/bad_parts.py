@@ -70,9 +70,9 @@ class WindowBadParts(BadParts[WindowSlice]):
                 raise
             return error.why if isinstance(error, BadPart) else error.message
         except Exception as error:
-            if lost := describe_engine_loss(error):
+            if problem := describe_engine_loss(error):
                 doing = "looking for the work units that cannot be read"
-                raise EngineLost.of(self.dataflow.name, doing, lost) from error
+                raise EngineLost.of(self.dataflow.name, doing, problem) from error
             of_source = self._failure(error)
             if of_source is not None and of_source.transient:
                 raise of_source from None  # as above

@@ -99,8 +99,8 @@ class WindowColumns:
         Raises:
             ConfigurationError: code ``query``.
         """
-        known = set(df.columns)
-        missing = [name for name in self.names if name not in known]
+        columns = set(df.columns)
+        missing = [name for name in self.names if name not in columns]
         if missing:
             raise ConfigurationError(
                 f"dataflow {self.dataflow.name}: expected rows with the columns {', '.join(self.names)}, by which a window is replaced; after"

@@ -60,7 +60,7 @@ class WindowRules(StateRules):
 
     def loaded_upper_bound(self, entry: Entry) -> str:
         """Return a bound above everything that was ever loaded, also above earlier rewinds."""
-        states = [state_of(WindowState, self._dataflow, each) for each in (entry, *self._history())]
+        states = [state_of(WindowState, self._dataflow, past) for past in (entry, *self._history())]
         return serialise(upper_bound(states).watermark())
 
     def check_rewind(self) -> None:

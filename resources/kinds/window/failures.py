@@ -27,7 +27,7 @@ def failing(works: Sequence[WorkUnit], probe: Probe) -> dict[WorkUnit, str]:
 
 
 def _failing(works: Sequence[WorkUnit], probe: Probe) -> Iterator[tuple[WorkUnit, str]]:
-    """Of one unit; if its first and its last window fail in the same way, all between them are taken to."""
+    """Probe one unit; if its first and last window fail alike, all between count as failed."""
     why = probe(works)
     if why is None:
         return
@@ -45,9 +45,9 @@ def bad_units(reasons: Mapping[WorkUnit, str], zone: tzinfo) -> BadUnits:
     by_error: dict[str, list[WorkUnit]] = {}
     for work, why in reasons.items():
         by_error.setdefault(why, []).append(work)
-    shown = "; ".join(f"{describe_works(works, zone)}: {why}" for why, works in by_error.items())
+    descriptions = "; ".join(f"{describe_works(works, zone)}: {why}" for why, works in by_error.items())
     return BadUnits(
-        f"{pluralize(len(reasons), 'work unit')} cannot be read: {shown}",
+        f"{pluralize(len(reasons), 'work unit')} cannot be read: {descriptions}",
         part=describe_works(list(reasons), zone),
         units={work.key: why for work, why in reasons.items()},
     )

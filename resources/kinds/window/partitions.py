@@ -43,16 +43,16 @@ class WindowAssetPartitions(WindowPartitions):
             for work in number.slice.works:
                 key = self.key(work.start, work.unit) if work.reason != "rest" else None
                 if key is not None:
-                    shown = loaded.setdefault(
+                    metadata = loaded.setdefault(
                         key, {"work_units": 0, "state_number": number.entry.number, _IN_PART: False}
                     )
-                    _add(shown, work, number.stats.get(work.key), number.slice)
-                    shown[_IN_PART] |= self.units in (None, "buckets") and work.unit != NO_UNIT
+                    _add(metadata, work, number.stats.get(work.key), number.slice)
+                    metadata[_IN_PART] |= self.units in (None, "buckets") and work.unit != NO_UNIT
         failed = self.failed(committed)
-        for shown in loaded.values():
-            if shown.pop(_IN_PART):
-                shown.pop(_ROW_COUNT, None)
-        return {key: shown for key, shown in loaded.items() if key not in failed}
+        for metadata in loaded.values():
+            if metadata.pop(_IN_PART):
+                metadata.pop(_ROW_COUNT, None)
+        return {key: metadata for key, metadata in loaded.items() if key not in failed}
 
     def failed(self, committed: Sequence[Committed]) -> set[str | None]:
         """Return the partitions in which a work unit could not be read."""
@@ -60,12 +60,12 @@ class WindowAssetPartitions(WindowPartitions):
         return {self.key(unit.work.start, unit.work.unit) for slice_ in slices for unit in slice_.failed}
 
 
-def _add(shown: dict[str, Any], work: WorkUnit, counts: Sequence[Any] | None, slice_: WindowSlice) -> None:
+def _add(metadata: dict[str, Any], work: WorkUnit, counts: Sequence[Any] | None, slice_: WindowSlice) -> None:
     described = work.describe(slice_.zone)
-    shown["work_units"] += 1
+    metadata["work_units"] += 1
     if counts is None or work.lower != work.start:  # the rows below were read by another run
-        shown[_IN_PART] = True
-    shown["window"] = f"[{described['window']['start']}, {described['window']['end']})"
-    shown["reason"] = work.reason if shown.get("reason", work.reason) == work.reason else "several"
+        metadata[_IN_PART] = True
+    metadata["window"] = f"[{described['window']['start']}, {described['window']['end']})"
+    metadata["reason"] = work.reason if metadata.get("reason", work.reason) == work.reason else "several"
     if counts is not None:
-        shown["rows"] = shown[_ROW_COUNT] = shown.get("rows", 0) + counts[0]
+        metadata["rows"] = metadata[_ROW_COUNT] = metadata.get("rows", 0) + counts[0]

@@ -1,4 +1,4 @@
-"""Sources as readers of windows x units: folders of files, one per work unit, or a source that is queried.
+"""Sources of windows x units: folders of files, one per work unit, or a source that is queried.
 
 This module knows how each source reads a work unit. Planning and failed work units are handled beside it.
 """
@@ -115,12 +115,12 @@ class NumberedWindows(AskedWindows):
 
     def read_tagged(self, spark: SparkSession, works: Sequence[WorkUnit], pinned: str) -> DataFrame:
         """Return the rows of work units in one query, with ``_window_start`` and ``_unit``."""
-        asked = [extents((work,))[0] for work in works]
-        return self._columns.tag_numbered(self._numbering.numbered(spark, asked, pinned), works)
+        requested = [extents((work,))[0] for work in works]
+        return self._columns.tag_numbered(self._numbering.numbered(spark, requested, pinned), works)
 
 
 class FolderWindows:
-    """Windows x units, each a folder of files: ``./landing/{start:%Y-%m-%d}/{unit.airport}`` (docs/reference/windows.md).
+    """Windows x units as folders of files, such as ``./landing/{start:%Y-%m-%d}/{unit.airport}``.
 
     A folder holds a window, and no other stretch of time, so a window is always read as a whole.
     """

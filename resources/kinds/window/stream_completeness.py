@@ -48,7 +48,7 @@ class Waits:
 def find_waits(
     dataflow: Dataflow, lineage: Lineage, log: WatermarkLog, table_of: Callable[[Dataflow], Table]
 ) -> Waits | None:
-    """Return what a dataflow's windows wait for; None if they wait for nothing. Of the stream its newest entry is read, and the head of its table.
+    """Return what a dataflow's windows wait for; None if they wait for nothing.
 
     Args:
         dataflow: whose windows may wait.
@@ -71,7 +71,7 @@ def find_waits(
 
 
 def _holds_loaded(table: Table, entry: Entry) -> bool:
-    """Whether a table still has the rows that count as loaded: what lies below the watermark is not complete in a table that was put back."""
+    """Return whether a table still has all rows that count as loaded."""
     if (loaded := required_commit(entry)) is None:
         return True
     head = table.head(loaded, entry.app_id)

@@ -36,9 +36,10 @@ def as_known(
     log: WatermarkLog,
     source: Callable[[], Source],
 ) -> tuple[str, ...]:
-    """Return listed units, each value of their columns once, under the identities that the newest entry knows.
+    """Return listed units, each value once, as the newest entry spells them.
 
-    Without a column whose type is known values stay what they are: ``1`` is not ``"1"`` then. Starts no Spark.
+    Without a column whose type is known values stay what they are: ``1`` is not ``"1"`` then. Starts no
+    Spark.
 
     Args:
         dataflow: with a window watermark.
@@ -49,18 +50,18 @@ def as_known(
     if units == (NO_UNIT,):
         return units
     entry = log.newest(dataflow.name)
-    known: set[str] = set()
+    known_identities: set[str] = set()
     if entry is not None and entry.kind == "window":
         state = state_of(WindowState, dataflow, entry)
-        known = {*state.units, *state.failed}
+        known_identities = {*state.units, *state.failed}
     zone = dataflow.window.zone
-    if not may_have_equal_units(units, known, zone):
+    if not may_have_equal_units(units, known_identities, zone):
         return units
     columns = dict(dataflow.source.row_columns.units)
-    held = _held(dataflow, entry, log, source) if columns else {}
-    of_names = {name: held[column] for name, column in columns.items() if column in held}
+    data_types = _data_types(dataflow, entry, log, source) if columns else {}
+    of_names = {name: data_types[column] for name, column in columns.items() if column in data_types}
     value = partial(unit_value, kinds=of_names, texts=_texts(dataflow), zone=zone)
-    return state_identities(units, known, value)
+    return state_identities(units, known_identities, value)
 
 
 def _texts(dataflow: Dataflow) -> Mapping[str, Callable[[Any], str]]:
@@ -68,16 +69,16 @@ def _texts(dataflow: Dataflow) -> Mapping[str, Callable[[Any], str]]:
     source = dataflow.source
     match source:
         case FilesSource():
-            return {each.unit: str for each in source.folder_template.placeholders if each.unit}
+            return {part.unit: str for part in source.folder_template.placeholders if part.unit}
         case ApiSource():
-            return {each.unit: as_text for each in source.request_placeholders if each.unit}
-    return {each.unit: canonical for each in source.request_placeholders if each.unit}
+            return {part.unit: as_text for part in source.request_placeholders if part.unit}
+    return {part.unit: canonical for part in source.request_placeholders if part.unit}
 
 
-def _held(
+def _data_types(
     dataflow: Dataflow, entry: Entry | None, log: WatermarkLog, source: Callable[[], Source]
 ) -> Mapping[str, ValueType]:
-    """What the columns hold: as they were pinned, are declared, or as the source tells it without Spark; nothing of what nothing tells."""
+    """Return the data types of the columns: pinned, declared, or from the source without Spark."""
     if entry is not None and entry.pinned:
         return kinds(pinned_struct(log.get_schema(entry.pinned)))
     if dataflow.source.declared_schema is not None:

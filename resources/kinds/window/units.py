@@ -45,25 +45,25 @@ def rows_in_time(
         SourceError: the source refuses; or no row has a column.
         SourceUnreachable: it does not answer in time.
     """
-    seen, names = set[str](), dict[str, None]()
+    seen_columns, names = set[str](), dict[str, None]()
     for row in _in_thread(what, rows, seconds):
-        if len(seen) < len(columns):
-            seen |= {name for name in columns if name in row}
+        if len(seen_columns) < len(columns):
+            seen_columns |= {name for name in columns if name in row}
             names |= dict.fromkeys(row)
         yield row
-    missing = [name for name in columns if name not in seen]
+    missing = [name for name in columns if name not in seen_columns]
     if names and missing:
         raise SourceError(f"{what}: expected rows with {', '.join(missing)}, found only {', '.join(names)}")
 
 
 def _in_thread(what: str, rows: Callable[[], Iterator[Row]], seconds: float) -> Iterator[Row]:
     over = Event()
-    given: Queue[list[Row] | Exception | None] = Queue(_WAITING)
+    items: Queue[list[Row] | Exception | None] = Queue(_WAITING)
 
     def give(item: list[Row] | Exception | None) -> None:
         while not over.is_set():
             try:
-                given.put(item, timeout=_LOOK_AROUND)
+                items.put(item, timeout=_LOOK_AROUND)
             except Full:
                 continue
             return
@@ -87,7 +87,7 @@ def _in_thread(what: str, rows: Callable[[], Iterator[Row]], seconds: float) -> 
     try:
         while True:
             try:
-                item = given.get(timeout=max(0.0, until - time.monotonic()))
+                item = items.get(timeout=max(0.0, until - time.monotonic()))
             except Empty:
                 raise SourceUnreachable(
                     f"{what}: expected all rows within {seconds:g} s, found no end of them. Nothing is planned; the next look asks again"

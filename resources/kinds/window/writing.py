@@ -36,11 +36,11 @@ class WindowWriting(Writing[WindowSlice], WatchesRows[WindowSlice], KeepsStats):
     window_columns: WindowColumns
 
     def load(self, slice_: WindowSlice, rows: DataFrame) -> Load:
-        """Return the target's load; a forced slice, or a target with ``replace_by_watermark``, replaces its
-        windows.
+        """Return the target's load; it may replace the slice's windows.
 
-        A window that is loaded late leaves the rows of later times as they are; not if windows are cut
-        otherwise now, whose starts are earlier.
+        It does for a forced slice, and for a target with ``replace_by_watermark``. A window that is loaded
+        late leaves the rows of later times as they are; not if windows are cut otherwise now, whose starts
+        are earlier.
         """
         if not slice_.works:
             return Append()
