@@ -61,7 +61,7 @@ REFUSED: dict[str, tuple[dict[str, str], dict[str, str], type[StrandlineError], 
     "no table": ({}, {"table": "nope"}, SourceError, 'found: relation "nope" does not exist'),
     "no SQL": ({}, {"query": "selec"}, SourceError, "found: syntax error"),
     "no such column": ({}, {"window_column": "At"}, ConfigurationError, r"source\.window_column: .*has id, at; found At \(did you mean at\?\)"),
-    "wrong credentials": ({"password": "wrong-sesame"}, {"table": "t"}, SourceError, "expected to be let in"),
+    "wrong credentials": ({"password": "wrong-sesame"}, {"table": "t"}, SourceError, "expected access"),
     "no server": ({"port": str(free_port())}, {"table": "t"}, SourceUnreachable, "expected an answer"),
 }  # fmt: skip
 
@@ -93,7 +93,7 @@ def test_mariadb_says_what_it_has(mariadb: MariaDB) -> None:
     with pytest.raises(SourceError, match=r"expected rows, found: Table 'shop\.nope' doesn't exist"):
         look_at_database(mariadb.connection, _source(table="nope"))
     wrong = JdbcConnection.parse(mariadb.url, "tests", "not the password")
-    with pytest.raises(SourceError, match="expected to be let in, found: Access denied") as refused:
+    with pytest.raises(SourceError, match="expected access, found: Access denied") as refused:
         look_at_database(wrong, _source(table=name))
     assert "not the password" not in refused.value.message
 
@@ -135,7 +135,7 @@ def test_doctor_tries_a_database_but_no_password(postgres: pg.Postgres, table: s
         return found
 
     assert doctor(postgres.password)["found"].endswith(f"reads, {table} of erp has 2 columns, at among them")
-    assert "expected to be let in" in doctor("wrong-sesame")["found"]
+    assert "expected access" in doctor("wrong-sesame")["found"]
     assert "expected the environment variable PW to be set" in doctor(None)["found"]
 
 

@@ -199,7 +199,7 @@ def test_errors_while_rows_are_read_are_the_readers(spark: SparkSession, postgre
 
 def test_wrong_credentials_are_no_outage(spark: SparkSession, postgres: pg.Postgres) -> None:
     with pytest.raises(
-        SourceError, match=r"expected to be let in, found: .*password authentication failed"
+        SourceError, match=r"expected access, found: .*password authentication failed"
     ) as refused:
         _reader(_connection(postgres, password="wrong-sesame"), table="t").pin(spark)
     assert not refused.value.transient

@@ -161,7 +161,7 @@ def test_no_command_shows_or_stores_a_secret(
     codes = {}
     said = {}
     for words in COMMANDS:
-        if words == ("run", "customers"):  # the second page: the token has ended
+        if words == ("run", "customers"):  # the second page: the token has expired
             crm.log.clear()
             crm.tokens.appendleft(given_token(FIRST, expires_in=3600))
             crm.faults.extend([None, None, status(401, f"{FIRST} has ended")])

@@ -93,7 +93,7 @@ class AnswerReader:
         """
         status = response.status_code
         if status == 401 and forget_token(self._connection):
-            raise TransientFailure(f"{where}: expected to be let in, found HTTP 401: the token has expired")
+            raise TransientFailure(f"{where}: expected access, found HTTP 401: the token has expired")
         if status < 400:
             self._connection.access_token.is_accepted = True
         if status == 204 or status in ignored:
@@ -167,7 +167,7 @@ class AnswerReader:
         answer = f"HTTP {status}{f': {shown_text}' if shown_text else ''}".rstrip(".")
         if status in (401, 403, 407):
             return SourceError(
-                f"{where}: expected to be let in, found {answer}. Correct the credentials of its connection in platform.yaml",
+                f"{where}: expected access, found {answer}. Correct the credentials of its connection in platform.yaml",
                 code="source_denied",
             )
         if status in (404, 410):

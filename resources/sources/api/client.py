@@ -217,8 +217,8 @@ class ApiClient:
         seconds = self._retry_for.total_seconds()
         if failure.pause is not None and failure.pause > seconds:
             return f", longer than retry_for ({seconds:g} s). Run again after that, or raise retry_for of the connection in platform.yaml"
-        attempt_notice = "" if self._attempts else f"; it was asked for {seconds:g} s"
-        return f"{attempt_notice}. Check that the API runs and can be reached; the next run asks again"
+        attempt_notice = "" if self._attempts else f"; it was retried for {seconds:g} s"
+        return f"{attempt_notice}. Check that the API runs and can be reached; the next run tries again"
 
     def _pause(self, error: Exception) -> bool | float:
         """Return whether to retry a page, or after how many seconds if the API says so.

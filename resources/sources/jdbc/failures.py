@@ -114,12 +114,12 @@ def error_of(driver_text: str, connection: JdbcConnection) -> SourceError:
     reason = _QUOTED.sub("''", driver_text.partition("\nLINE ")[0])  # behind it PostgreSQL quotes the query
     if _CREDENTIALS.search(reason):
         return SourceError(
-            f"database {connection}: expected to be let in, found: {line}. Correct user and password of its connection in platform.yaml"
+            f"database {connection}: expected access, found: {line}. Correct user and password of its connection in platform.yaml"
         )
     if _INTERRUPTED.search(reason):
         return SourceInterrupted(
             f"database {connection}: expected an answer, found: {line}. Check that it runs and can be reached from where Spark runs; the next run"
-            " asks again"
+            " tries again"
         )
     return SourceError(
         f"database {connection}: expected rows, found: {line}. Correct the source's table or query, its connection's url, or what the user may read"

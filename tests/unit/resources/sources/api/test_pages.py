@@ -197,7 +197,7 @@ def test_a_403_while_requests_remain_is_one_of_rights(server: Api) -> None:
 @pytest.mark.parametrize(
     ("fault", "code", "expected"),
     [
-        (status(401, "who are you"), "source_denied", "expected to be let in, found HTTP 401: who are you"),
+        (status(401, "who are you"), "source_denied", "expected access, found HTTP 401: who are you"),
         (status(403), "source_denied", "HTTP 403"),
         (status(404), "source_missing", "Correct source.path"),
         (status(422, '{"error": "bad"}'), "source_refused", 'HTTP 422: {"error": "bad"}'),
@@ -762,7 +762,7 @@ def test_a_token_that_has_ended_is_replaced_between_pages(server: Api) -> None:
 def test_a_token_that_was_never_let_in_is_refused_at_once(server: Api) -> None:
     server.tokens.append(given_token("t0ken-1"))
     server.faults.append(status(401, "t0ken-1 is bad"))
-    with pytest.raises(SourceError, match="expected to be let in") as error:
+    with pytest.raises(SourceError, match="expected access") as error:
         read(server, client_of(server))
     assert (len(server.forms), len(server.log)) == (1, 1)
     assert "t0ken" not in str(error.value)
