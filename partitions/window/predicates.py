@@ -30,7 +30,7 @@ _ALL_TIMES: Range = (None, None)
 
 
 @dataclass(frozen=True)
-class WindowColumns:
+class ExtentColumns:
     """The columns that tell a row's window and unit.
 
     Attributes:
@@ -98,7 +98,7 @@ def split_disjoint(extents: Iterable[Extent]) -> list[Extent]:
     return single
 
 
-def extents_predicate(extents: Iterable[Extent], columns: WindowColumns) -> Predicate:
+def extents_predicate(extents: Iterable[Extent], columns: ExtentColumns) -> Predicate:
     """Return the predicate of exactly the rows in these extents; ``NOTHING`` if there are none.
 
     Raises:
@@ -136,12 +136,12 @@ def tagged_rows_predicate(
     return AnyOf(tuple(parts))
 
 
-def _clause_predicate(clause: Clause, columns: WindowColumns) -> Predicate:
+def _clause_predicate(clause: Clause, columns: ExtentColumns) -> Predicate:
     time = any_of(_range_predicate(range_, columns) for range_ in clause.ranges)
     return all_of([time, _units_predicate(clause.units, columns)])
 
 
-def _range_predicate(range_: Range, columns: WindowColumns) -> Predicate:
+def _range_predicate(range_: Range, columns: ExtentColumns) -> Predicate:
     if range_ == _ALL_TIMES:
         return EVERYTHING
     if columns.window is None:
@@ -154,7 +154,7 @@ def _range_predicate(range_: Range, columns: WindowColumns) -> Predicate:
     return Between(columns.window, lower, upper)
 
 
-def _units_predicate(units: Sequence[Unit], columns: WindowColumns) -> Predicate:
+def _units_predicate(units: Sequence[Unit], columns: ExtentColumns) -> Predicate:
     """Return the predicate of units: one list if they share a single column, else one comparison per unit."""
     values_of_units = [_column_values(unit, columns) for unit in units]
     if any(not values for values in values_of_units):
@@ -168,7 +168,7 @@ def _units_predicate(units: Sequence[Unit], columns: WindowColumns) -> Predicate
     )
 
 
-def _column_values(unit: Unit, columns: WindowColumns) -> dict[str, Any]:
+def _column_values(unit: Unit, columns: ExtentColumns) -> dict[str, Any]:
     """Return columns and values of a unit, except the values that the query itself filters."""
     column_values: dict[str, Any] = {}
     for name, value in unit.items():
@@ -183,7 +183,7 @@ def _column_values(unit: Unit, columns: WindowColumns) -> dict[str, Any]:
     return column_values
 
 
-def _value(name: str, value: Any, column: str, columns: WindowColumns) -> Any:
+def _value(name: str, value: Any, column: str, columns: ExtentColumns) -> Any:
     kind = columns.kinds[column]
     try:
         return fit_value(value, kind, columns.zone)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from partitions.errors import ConfigurationError
 from partitions.predicate import Predicate
 from partitions.window.extent import Extent
-from partitions.window.predicates import WindowColumns, extents_predicate
+from partitions.window.predicates import ExtentColumns, extents_predicate
 from resources.sources.schema import kinds
 
 if TYPE_CHECKING:
@@ -42,4 +42,4 @@ def table_rows(
             raise ConfigurationError(
                 f"column {column}: expected one with single values among {', '.join(schema.fieldNames())}, found none of that name"
             )
-    return extents_predicate(extents, WindowColumns(value_types, window, units, zone))
+    return extents_predicate(extents, ExtentColumns(value_types, window, units, zone))

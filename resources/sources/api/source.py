@@ -28,7 +28,7 @@ from partitions.predicate import Predicate, columns_of
 from partitions.sources import ApiSource
 from partitions.unit_values import ValueType
 from partitions.window.extent import Extent
-from partitions.window.predicates import WindowColumns, extents_predicate, split_disjoint
+from partitions.window.predicates import ExtentColumns, extents_predicate, split_disjoint
 from resources.connections.api import ApiConnection
 from resources.dialects.predicates import predicate_sql
 from resources.dialects.spark import SPARK
@@ -152,7 +152,7 @@ class ApiRows(RowSource, ReadsAbove, TellsCuts, TellsLacking, ListsRows):
         source = self._source
         sent_bounds = frozenset({"start", "end"}) if source.sends_window else frozenset()
         pinned_kinds = self._values.pinned = kinds(pinned_struct(pinned))
-        columns = WindowColumns(
+        columns = ExtentColumns(
             pinned_kinds,
             source.window_column,
             source.unit_columns,

@@ -11,7 +11,7 @@ from typing import Any
 from partitions.column.predicates import ColumnRange, cut_range
 from partitions.predicate import Predicate, all_of
 from partitions.window.extent import Extent
-from partitions.window.predicates import WindowColumns, extents_predicate
+from partitions.window.predicates import ExtentColumns, extents_predicate
 from resources.sources.source import PARTS
 
 MOST_STEPS = 1_000
@@ -21,7 +21,7 @@ MOST_STEPS = 1_000
 def parallel_parts(
     extents: Sequence[Extent],
     column: str,
-    columns: WindowColumns,
+    columns: ExtentColumns,
     cuts_of: Callable[[ColumnRange], Sequence[Any]],
 ) -> list[Predicate]:
     """Return at most ``PARTS`` parts of similar size along the time of some extents.

@@ -14,7 +14,7 @@ from partitions.predicate import Predicate, columns_of, rename_columns
 from partitions.sources import JdbcSource
 from partitions.sources.database_types import ColumnType
 from partitions.window.extent import Extent
-from partitions.window.predicates import WindowColumns, extents_predicate, split_disjoint
+from partitions.window.predicates import ExtentColumns, extents_predicate, split_disjoint
 from resources.dialects import Dialect
 from resources.dialects.predicates import predicate_sql
 from resources.sources.jdbc.relation import Relation
@@ -111,7 +111,7 @@ class RowQueries:
         extra_columns: str = "",
     ) -> str:
         column_kinds = kinds(schema)
-        columns = WindowColumns(
+        columns = ExtentColumns(
             column_kinds,
             self._source.window_column,
             self._source.unit_columns,

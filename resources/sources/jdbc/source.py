@@ -19,7 +19,7 @@ from partitions.predicate import Predicate
 from partitions.sources import JdbcSource
 from partitions.sources.database_types import ColumnType, readable_types
 from partitions.window.extent import Extent
-from partitions.window.predicates import WindowColumns, split_disjoint
+from partitions.window.predicates import ExtentColumns, split_disjoint
 from resources.connections.jdbc import JdbcConnection
 from resources.dialects import DIALECTS
 from resources.sources.jdbc.client import Client, client
@@ -129,7 +129,7 @@ class JdbcRows(PinsColumns):
         column = self._source.window_column
         if column is None or self._questions.known_columns() is None:
             return []
-        columns = WindowColumns(kinds(schema), column, self._source.unit_columns, self._zone)
+        columns = ExtentColumns(kinds(schema), column, self._source.unit_columns, self._zone)
         return parallel_parts(
             extents, column, columns, lambda window: self.cuts(window, self._part_rows, MOST_STEPS)
         )

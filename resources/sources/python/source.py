@@ -21,7 +21,7 @@ from partitions.predicate import AllOf, Among, Predicate, columns_of
 from partitions.sources import PythonSource
 from partitions.unit_values import ValueType
 from partitions.window.extent import Extent
-from partitions.window.predicates import WindowColumns, extents_predicate, split_disjoint
+from partitions.window.predicates import ExtentColumns, extents_predicate, split_disjoint
 from resources.dialects.arrow import arrow_expression
 from resources.dialects.predicates import predicate_sql
 from resources.dialects.spark import SPARK
@@ -145,7 +145,7 @@ class PythonRows(RowSource, ReadsAbove, TellsLacking):
                 earlier.append(rows)  # two units may be one value of the column
         return self._rows.frame(spark, calls, schema)
 
-    def _window_columns(self, value_types: dict[str, ValueType]) -> WindowColumns:
+    def _window_columns(self, value_types: dict[str, ValueType]) -> ExtentColumns:
         """Return the columns that identify a row's window and unit.
 
         The function itself is responsible for windows and units without a column.
@@ -153,7 +153,7 @@ class PythonRows(RowSource, ReadsAbove, TellsLacking):
         source, window = self._source, self._dataflow.window
         units = {f"unit.{name}" for name in window.unit_fields if name not in source.unit_columns}
         ends = {"start", "end"} if window.time_entry is not None and source.window_column is None else set()
-        return WindowColumns(
+        return ExtentColumns(
             value_types, source.window_column, source.unit_columns, self._zone, frozenset(units | ends)
         )
 

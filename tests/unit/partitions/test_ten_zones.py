@@ -27,7 +27,7 @@ from partitions.unit_values import ValueType
 from partitions.window.definition import WindowWatermark
 from partitions.window.extent import Extent
 from partitions.window.folder_names import is_of_later_window, place_name
-from partitions.window.predicates import WindowColumns, extents_predicate
+from partitions.window.predicates import ExtentColumns, extents_predicate
 from partitions.window.refusals import refusals
 
 ZONES = (
@@ -163,7 +163,7 @@ def test_stretches_that_touch_read_each_row_once_whatever_a_text_is_taken_for(
     zone, change = where
     rows = data.draw(st.lists(moments(change), min_size=1, max_size=8))
     source = api(**way, window_column="at", watermark_param_timezone=zone_name(zone))
-    columns = WindowColumns({"at": kind}, "at", {}, zone)
+    columns = ExtentColumns({"at": kind}, "at", {}, zone)
     found: Counter[int] = Counter()
     for extent in stretches(change, data.draw(st.lists(moments(change), max_size=8))):
         request, wanted = request_for(source, extent, zone, kind), extents_predicate([extent], columns)

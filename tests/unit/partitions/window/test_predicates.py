@@ -17,7 +17,7 @@ from partitions.predicate import EVERYTHING, NOTHING, AllOf, Among, AnyOf, Betwe
 from partitions.window.extent import Extent, Unit
 from partitions.window.predicates import (
     Clause,
-    WindowColumns,
+    ExtentColumns,
     extents_predicate,
     merge_extents,
     split_disjoint,
@@ -25,7 +25,7 @@ from partitions.window.predicates import (
 )
 
 KINDS: dict[str, Any] = {"at": "whole", "u": "text", "v": "whole"}
-COLUMNS = WindowColumns({**KINDS, "at": "instant"}, "at", {"u": "u", "v": "v"})
+COLUMNS = ExtentColumns({**KINDS, "at": "instant"}, "at", {"u": "u", "v": "v"})
 UNITS: list[Unit] = [
     {},
     *[{"u": text} for text in ("a", "b'c", None)],
@@ -136,25 +136,25 @@ def test_tagged_rows_of_units_with_the_same_windows_are_together() -> None:
     ],
 )
 def test_a_bound_is_of_the_columns_type(kind: Any, expected: Any) -> None:
-    columns = WindowColumns({"at": kind}, "at", {}, ZoneInfo("Europe/Berlin"))
+    columns = ExtentColumns({"at": kind}, "at", {}, ZoneInfo("Europe/Berlin"))
     assert columns.bound(1_711_841_400_000) == expected
 
 
 @pytest.mark.parametrize(
     ("columns", "extent", "said"),
     [
-        (WindowColumns({}, None, {}), Extent(0, 1, ({},)), "expected window_column, or a query with"),
-        (WindowColumns({}, None, {}), Extent(None, None, ({"s": 1},)), r"expected a column for s in unit_columns, or \{unit\.s\}"),
-        (WindowColumns({}, None, {}, elsewhere=frozenset({"start"})), Extent(0, 1, ({},)), r"or a query with \{start\} and \{end\}, found neither"),
-        (WindowColumns(KINDS, None, {"v": "v"}), Extent(None, None, ({"v": "x1"},)), "unit v: expected a whole number, as the column v holds, found text 'x1'"),
-        (WindowColumns(KINDS, None, {"u": "u"}), Extent(None, None, ({"u": 1.5},)), "unit u: expected text, as the column u holds, found float 1.5"),
+        (ExtentColumns({}, None, {}), Extent(0, 1, ({},)), "expected window_column, or a query with"),
+        (ExtentColumns({}, None, {}), Extent(None, None, ({"s": 1},)), r"expected a column for s in unit_columns, or \{unit\.s\}"),
+        (ExtentColumns({}, None, {}, elsewhere=frozenset({"start"})), Extent(0, 1, ({},)), r"or a query with \{start\} and \{end\}, found neither"),
+        (ExtentColumns(KINDS, None, {"v": "v"}), Extent(None, None, ({"v": "x1"},)), "unit v: expected a whole number, as the column v holds, found text 'x1'"),
+        (ExtentColumns(KINDS, None, {"u": "u"}), Extent(None, None, ({"u": 1.5},)), "unit u: expected text, as the column u holds, found float 1.5"),
     ],
 )  # fmt: skip
-def test_what_no_predicate_can_say_is_refused(columns: WindowColumns, extent: Extent, said: str) -> None:
+def test_what_no_predicate_can_say_is_refused(columns: ExtentColumns, extent: Extent, said: str) -> None:
     with pytest.raises(ConfigurationError, match=said):
         extents_predicate([extent], columns)
 
 
 def test_what_a_query_takes_care_of_itself_is_not_compared_again() -> None:
-    columns = WindowColumns(KINDS, None, {}, elsewhere=frozenset({"start", "end", "unit.s"}))
+    columns = ExtentColumns(KINDS, None, {}, elsewhere=frozenset({"start", "end", "unit.s"}))
     assert extents_predicate([Extent(0, 1, ({"s": 1},))], columns) == AnyOf((EVERYTHING,))

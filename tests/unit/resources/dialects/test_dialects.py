@@ -20,7 +20,7 @@ from partitions.predicate import Among, matches
 from partitions.sources import JdbcSource
 from partitions.sources.database_types import ColumnType
 from partitions.window.extent import Extent
-from partitions.window.predicates import WindowColumns, extents_predicate
+from partitions.window.predicates import ExtentColumns, extents_predicate
 from resources.dialects import DIALECTS
 from resources.dialects.dialect import SqlSyntax
 from resources.dialects.predicates import predicate_sql
@@ -210,7 +210,7 @@ def test_stretches_of_a_query_that_touch_read_each_row_once_whatever_it_compares
     text = f"select * from t where at >= {{start{form}}} and at < {{end{form}}}"
     source = JdbcSource(type="jdbc", connection="e", query=text, window_column="at")
     query, schema = RowQueries(source, dialect, zone), StructType([StructField("at", _TYPES[kind])])
-    columns = WindowColumns({"at": kind}, "at", {}, zone, source.placeholders)
+    columns = ExtentColumns({"at": kind}, "at", {}, zone, source.placeholders)
     loaded: Counter[int] = Counter()
     for extent in stretches(change, data.draw(st.lists(moments(change), min_size=1, max_size=8))):
         asked = query.rows([extent], schema, {"at": ColumnType("timestamp", "text")}).splitlines()[1]
