@@ -1,7 +1,7 @@
 """Check the words and links of docs/: short sentences, an easy page, no dead link.
 
     python -m scripts.docs_check            all pages: links, sentences, Flesch reading ease
-    python -m scripts.docs_check PAGE …     the scores and the long sentences of these pages, also of those that TO_REWRITE lists
+    python -m scripts.docs_check PAGE …     the scores and the long sentences of these pages
 
 Tables and code count neither as words nor as sentences.
 """
@@ -15,54 +15,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-OUTSIDE = ("README.md", "CHANGELOG.md", "ROADMAP.md", "CONTRIBUTING.md", "deploy/README.md")
-"""Pages beside docs/ whose links are checked, too."""
+BESIDE = ("README.md", "ROADMAP.md", "deploy/README.md")
+"""Pages beside docs/ that are held to the same rules."""
+
+LINKS_ONLY = ("CHANGELOG.md", "CONTRIBUTING.md")
+"""Pages whose links are checked, and not their words."""
 
 EASIEST_HARD_SCORE = 55.0
 """A page needs at least this Flesch reading ease."""
 
 MOST_WORDS, MOST_COMMAS = 25, 2
 """A sentence has at most so many words and commas."""
-
-TO_REWRITE = frozenset[str](
-    {
-        "explanation/adr/0001-versions-that-fit-together.md",
-        "explanation/adr/0002-a-class-data-archive.md",
-        "explanation/adr/0004-commits-are-read-from-the-table-s-log.md",
-        "explanation/adr/0005-delta-on-s3-has-no-conditional-commit.md",
-        "explanation/adr/0006-odd-names-are-read-through-views.md",
-        "explanation/adr/0007-the-log-in-postgresql-is-rows-of-bytes.md",
-        "explanation/adr/0008-what-was-ingested-is-lists-merged-into-sorted-ranges.md",
-        "explanation/adr/0009-cron-only-where-it-is-exact.md",
-        "explanation/adr/0010-the-state-of-windows-is-intervals.md",
-        "explanation/adr/0011-the-next-write-s-table-state-is-read-after-this-one.md",
-        "explanation/adr/0012-unknown-fields-are-looked-for-in-a-read-of-their-own.md",
-        "explanation/adr/0014-a-sensor-of-files-above-a-column-compares-listings.md",
-        "explanation/adr/0015-a-sensor-on-the-log-starts-what-is-downstream.md",
-        "explanation/adr/0016-appends-are-commits-of-our-own.md",
-        "explanation/adr/0017-loads-by-keys-are-one-merge.md",
-        "explanation/adr/0018-a-parquet-table-is-lists-of-files-that-are-moved.md",
-        "explanation/adr/0019-iceberg-commits-are-valid-on-one-snapshot.md",
-        "explanation/adr/0020-delta-s-writer-commits-to-s3-through-a-log-store-of-our-own.md",
-        "explanation/adr/0021-dataflows-share-a-table-by-a-column.md",
-        "explanation/adr/0022-columns-change-with-their-rows.md",
-        "explanation/adr/0023-new-tables-have-no-deletion-vectors.md",
-        "explanation/adr/0025-some-rows-of-a-delta-table-are-read-from-its-files.md",
-        "explanation/adr/0027-a-replay-aside-is-another-dataflow-until-it-is-promoted.md",
-        "explanation/adr/0028-side-tables-of-a-stream-are-tables-of-the-same-protocol.md",
-        "explanation/adr/0029-a-promote-of-files-or-windows-swaps-them-one-by-one.md",
-        "explanation/adr/0030-open-windows-are-kept-as-rows.md",
-        "explanation/adr/0031-windows-over-a-stream-wait-for-what-has-left.md",
-        "explanation/adr/0032-commits-of-plain-iceberg-tables-are-our-own.md",
-        "explanation/adr/0033-sessions-take-compiled-code-from-each-other.md",
-        "explanation/adr/0034-loads-by-keys-rewrite-the-files-of-their-keys.md",
-        "explanation/adr/0035-rows-above-a-column-wait-for-open-transactions.md",
-        "explanation/adr/0036-a-pattern-of-the-schema-finds-what-spark-reads-inexactly.md",
-        "explanation/adr/0037-spark-s-streams-read-files-from-an-inbox.md",
-        "explanation/adr/0038-run-does-not-ask-watch.md",
-    }
-)
-"""Pages under docs/ whose sentences are not held to these rules yet. Remove a page when it passes; add none."""
 
 _FENCE = re.compile(r"^ *(```|~~~)")
 _ITEM = re.compile(r"^\s*(?:[-*]|\d+\.)\s+")
@@ -94,8 +57,8 @@ class Sentence:
 
 
 def pages() -> list[Path]:
-    """Return the pages of docs/, in the order of their paths."""
-    return sorted((ROOT / "docs").rglob("*.md"))
+    """Return the pages of docs/ in the order of their paths, and those beside it."""
+    return [*sorted((ROOT / "docs").rglob("*.md")), *(ROOT / name for name in BESIDE)]
 
 
 def _paragraphs(text: str) -> Iterator[tuple[int, str]]:
@@ -157,7 +120,7 @@ def _anchors(text: str) -> set[str]:
 def dead_links() -> list[str]:
     """Return ``page:line: link`` of each relative link to a file or heading that is not there."""
     dead = []
-    for page in [*pages(), *(ROOT / name for name in OUTSIDE)]:
+    for page in [*pages(), *(ROOT / name for name in LINKS_ONLY)]:
         for number, line in enumerate(page.read_text().splitlines(), 1):
             for link in _LINK.findall(line):
                 name, _, anchor = link[1].partition("#")
@@ -186,14 +149,12 @@ def main(names: Sequence[str]) -> int:
     """Print each page's score and faults, and return 1 if there are any."""
     failed = False
     for page in [Path(name).resolve() for name in names] or pages():
-        waits = not names and page.relative_to(ROOT / "docs").as_posix() in TO_REWRITE
         found = sentences(page.read_text())
         score = reading_ease(found) if found else 100.0
         too_long = long_sentences(page)
         bad = bool(too_long) or score < EASIEST_HARD_SCORE
-        state = "to rewrite" if waits else "hard" if bad else ""
-        print(f"{score:6.1f}  {len(too_long):3} too long  {page.relative_to(ROOT)}  {state}")
-        if bad and not waits:
+        print(f"{score:6.1f}  {len(too_long):3} too long  {page.relative_to(ROOT)}")
+        if bad:
             failed = True
             print("".join(f"        {line}\n" for line in too_long), end="")
     if dead := dead_links():

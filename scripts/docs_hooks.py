@@ -8,9 +8,9 @@ from typing import Any
 
 from mkdocs.structure.files import File
 
-from scripts.docs_check import OUTSIDE, ROOT
+from scripts.docs_check import BESIDE, LINKS_ONLY, ROOT
 
-JOINED = tuple(name for name in OUTSIDE if name != "README.md")
+JOINED = tuple(name for name in (*BESIDE, *LINKS_ONLY) if name != "README.md")
 """Pages beside docs/ that are part of the site; the README of the checkout is its front page already."""
 
 _LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s#]+)(#[^)\s]*)?\)")
