@@ -52,7 +52,7 @@ lock: setup ## write requirements.lock from pyproject.toml
 
 docs: setup ## build the site of docs/ in build/site; check its links, its sentences and how easy its pages read
 	@$(VENV)/python -m scripts.docs_check
-	@$(VENV)/python -m mkdocs build --quiet --strict
+	@NO_MKDOCS_2_WARNING=1 $(VENV)/python -m mkdocs build --quiet --strict
 	@echo "build/site/index.html is the site"
 
 wheel: setup ## build dist/*.whl
