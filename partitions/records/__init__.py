@@ -1,4 +1,4 @@
-"""What a text may say, by the type of its column: exactly, or not at all (docs/reference/files.md, Exact values).
+"""Decide whether a text holds a value of its column's type exactly.
 
 ``forms`` gives the texts that a type holds as patterns, which Spark and Python both understand. ``judge``
 decides about one text, and says what is wrong with it. ``json_lines`` and ``csv_lines`` do both for whole

@@ -1,4 +1,4 @@
-"""Records of CSV: a pattern of those that a schema holds exactly, and a judge of all others (docs/reference/files.md, Exact values).
+"""CSV records: a pattern for records that a schema holds exactly, and a judge of all others.
 
 Values belong to columns by position. A quoted value ends with its quote, and only a separator may follow.
 Each text must be exact for its column's type (docs/reference/files.md, Exact values).

@@ -1,4 +1,7 @@
-"""Names of JSON fields, and first values: what keeps a field from a column of its own (docs/reference/schemas.md)."""
+"""Faults in names and first values of JSON fields that keep a field from becoming a column.
+
+See docs/reference/schemas.md.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JSON records: a pattern of those that a schema holds exactly, and a judge of all others (docs/reference/files.md, Exact values).
+"""JSON records: a pattern for records that a schema holds exactly, and a judge of all others.
 
 A valid record is an object that ends its text, repeats no name at any depth, and holds values of its
 columns' types. Spark's reader checks none of the three: it stops after the first value, takes the last of
