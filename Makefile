@@ -38,6 +38,7 @@ lint: setup ## check style, format, types, and the imports between layers
 	@$(VENV)/ruff format --check $(SOURCES)
 	@$(VENV)/mypy $(SOURCES)
 	@$(VENV)/lint-imports
+	@$(VENV)/python scripts/check_words.py
 
 format: setup ## fix style and format where ruff can
 	@$(VENV)/ruff check --fix $(SOURCES)

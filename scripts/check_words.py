@@ -25,7 +25,6 @@ BARE_WORDS = frozenset(
     [
         "asked",
         "begun",
-        "done",
         "each",
         "found",
         "given",
@@ -51,12 +50,16 @@ BARE_WORDS = frozenset(
         "those",
         "told",
         "wanted",
-        "what",
-        "which",
     ]
 )
-# Names that a library or the field fixes: at most 15.
-ALLOWED: frozenset[tuple[str, str]] = frozenset()
+ALLOWED = frozenset(
+    {
+        ("resources/kinds/path/sweep.py", "begun"),  # a key of the stored note
+        ("resources/replay/under_way.py", "asked"),  # a key of the stored record
+        ("resources/kinds/spark_stream/query.py", "left"),  # of a join's two sides
+    }
+)
+"""Names that something stored or the field fixes, by their modules: at most 15."""
 CLAUSE = re.compile(
     r"(All|An?|As|Each|How|If|In|Its?|No|Not|Of|On|One|Such|That|The|There|Those|What|When|Where|Whether|Which|With|Without)\b"
 )

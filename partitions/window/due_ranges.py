@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 
 from partitions.intervals import union
 from partitions.window.grace import Cutoffs
-from partitions.window.known_windows import LoadedRange, LoadedWindows
+from partitions.window.loaded_windows import LoadedRange, LoadedWindows
 from partitions.window.state import WindowState
 from partitions.window.window_intervals import WindowInterval
 from partitions.window.windows import Windows

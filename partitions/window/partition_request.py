@@ -10,9 +10,9 @@ from collections.abc import Container, Iterable, Sequence
 from partitions.errors import ConfigurationError
 from partitions.plan import pluralize
 from partitions.request import Due, Forced, WorkUnitSelection
+from partitions.window.listed_units import SelectedUnits
 from partitions.window.partition_keys import UnitBuckets, unit_of_key
 from partitions.window.partitioning import Partitioning
-from partitions.window.spelling import SelectedUnits
 from partitions.window.windows import Windows
 
 

@@ -17,6 +17,7 @@ from partitions.errors import ConfigurationError
 from partitions.window.cron import Cron
 from partitions.window.dagster_units import Buckets
 from partitions.window.definition import WindowWatermark
+from partitions.window.listed_units import ListedUnits
 from partitions.window.partition_keys import (
     bucket_key,
     bucket_keys,
@@ -28,7 +29,6 @@ from partitions.window.partition_keys import (
 )
 from partitions.window.partition_ranges import PartitionRange
 from partitions.window.rectangles import NO_DIMENSION, Axis, rectangle_cover
-from partitions.window.spelling import ListedUnits
 from partitions.window.units import distinct_identities
 from partitions.window.windows import Windows
 from partitions.window.work_outcomes import TimeBound

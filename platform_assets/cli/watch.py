@@ -12,9 +12,9 @@ from platform_assets.cli.running import instance
 from platform_assets.cli.signals import catch_end_signals
 from platform_assets.cli.watching import Watch
 from platform_assets.dagster_home import project_home, use_dagster_home
-from resources.watch.bell import wake_signal
 from resources.watch.file_events import FileEvents
-from resources.watch.only_one import single_process
+from resources.watch.single_process import single_process
+from resources.watch.wake_signal import wake_signal
 
 _SETTLED = 0.1
 """Seconds to wait after a file's event for other files, which are then loaded with it."""

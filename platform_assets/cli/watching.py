@@ -29,7 +29,7 @@ from platform_assets.kinds.profile import ListsNewFiles
 from platform_assets.project import Project, load_project
 from resources.spark.errors import EngineLost
 from resources.watch.file_events import is_folder
-from resources.watch.looks import SourcePoller
+from resources.watch.source_polling import SourcePoller
 from resources.watermarks.entry import NO_PROGRESS
 
 if TYPE_CHECKING:

@@ -116,6 +116,8 @@ def append_draft(platform: Opener, dataflow: Dataflow, draft: Draft) -> Entry:
         )
     if draft.quarantine is not None:
         rows = draft.quarantine.rows()
-        kept = log.put_list(name, objects, StoredList(QUARANTINED_FILES, rows), QUARANTINE) if rows else None
-        entry = entry.model_copy(update={"quarantine": kept})
+        list_name = (
+            log.put_list(name, objects, StoredList(QUARANTINED_FILES, rows), QUARANTINE) if rows else None
+        )
+        entry = entry.model_copy(update={"quarantine": list_name})
     return log.append(name, entry, expected=entry.previous)

@@ -174,7 +174,7 @@ def _run_task(
 
 
 def _reason_to_keep_versions(platform: Opener, dataflow: Dataflow) -> str | None:
-    """Return why older versions of the table are needed: a slice that reads one is long unfinished; or None."""
+    """Return why older versions of the table are needed: an unfinished slice reads one; else None."""
     for reader in platform.lineage.readers_of(dataflow.table):
         intent = platform.log.open_intent(reader, platform.log.newest(reader))
         if intent is None or intent.is_decision:

@@ -1,4 +1,7 @@
-"""Tell the files of another root that were loaded before from those that no run has seen (docs/reference/state.md, set, accept and import)."""
+"""Tell the files of another root that were loaded before from those that no run has seen.
+
+See docs/reference/state.md, set, accept and import.
+"""
 
 from __future__ import annotations
 
@@ -29,13 +32,13 @@ class FilesOfRoot:
 
     Attributes:
         renamed: were ingested under another relative path, since one root lies in the other.
-        known: how many were ingested under the same relative path.
+        known_count: how many were ingested under the same relative path.
         unknown: the others.
         watermark: sentinel JSON text of the same watermark below the new root; None: it stays as it is.
     """
 
     renamed: tuple[SourceFile, ...] = ()
-    known: int = 0
+    known_count: int = 0
     unknown: tuple[SourceFile, ...] = ()
     watermark: str | None = None
 
@@ -45,15 +48,17 @@ class FilesOfRoot:
 
     def notes(self, below: Below | None) -> tuple[str, ...]:
         """Return what becomes of the files, for people."""
-        known, names = self.known + len(self.renamed), [file.path for file in self.unknown]
-        shown = f"{pluralize(len(names), 'other file')} there ({first_few(names, _NAMED)})"
+        known_count, names = self.known_count + len(self.renamed), [file.path for file in self.unknown]
+        other_files = f"{pluralize(len(names), 'other file')} there ({first_few(names, _NAMED)})"
         fate = (
-            f"count as loaded although no entry knows them, so never read: {shown}"
+            f"count as loaded although no entry knows them, so never read: {other_files}"
             if below == "loaded"
-            else f"never loaded, so late: {shown}"
+            else f"never loaded, so late: {other_files}"
         )
-        again = f"loaded before, so not read again: {pluralize(known, 'file')} at or below the watermark"
-        return tuple(line for holds, line in ((known, again), (names, fate)) if holds)
+        again = (
+            f"loaded before, so not read again: {pluralize(known_count, 'file')} at or below the watermark"
+        )
+        return tuple(line for holds, line in ((known_count, again), (names, fate)) if holds)
 
 
 def files_of_root(platform: Opener, dataflow: Dataflow, last: Entry) -> FilesOfRoot:
@@ -74,9 +79,9 @@ def files_of_root(platform: Opener, dataflow: Dataflow, last: Entry) -> FilesOfR
         return FilesOfRoot(watermark="{}")
     files = rules.files_up_to(deserialise(watermark) if watermark else last.state(), above=None)
     unknown = rules.not_ingested(files, last)
-    known = len(files) - len(unknown)
+    known_count = len(files) - len(unknown)
     if nested is None:
-        return FilesOfRoot(known=known, unknown=tuple(unknown))
+        return FilesOfRoot(known_count=known_count, unknown=tuple(unknown))
     by_old_path = {nested.to_old(file.path): file for file in files}
     new = {
         file.path
@@ -95,7 +100,7 @@ def check_told_apart(dataflow: Dataflow, files: FilesOfRoot, below: Below | None
     Raises:
         NeedsDecision: code ``other_files``.
     """
-    if below is not None or files.known or files.renamed or not files.unknown:
+    if below is not None or files.known_count or files.renamed or not files.unknown:
         return
     name, count = dataflow.name, pluralize(len(files.unknown), "file")
     raise NeedsDecision(
@@ -132,7 +137,7 @@ class _NestedRoots:
 
 
 def _nested_roots(platform: Opener, dataflow: Dataflow, last: Entry) -> _NestedRoots | None:
-    """Return how the old root and the new one lie in one another; None if they do not, or the log no longer tells."""
+    """Return which of the two roots contains the other; None if neither does, or the log does not tell."""
     changes = changed_parts(dataflow, last, platform.log) or []
     old = next((str(change.before) for change in changes if change.name == "source.path"), None)
     if old is None or any(change.name == "source.connection" for change in changes):

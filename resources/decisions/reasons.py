@@ -1,4 +1,4 @@
-"""Why a decision handled files that no run loaded or passed over: stored in the lists of ingested files."""
+"""Reasons for which decisions handle files; the lists of ingested files store them."""
 
 from resources.watermarks.file_ranges import UNPROCESSED
 

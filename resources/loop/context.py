@@ -13,9 +13,9 @@ from partitions.dataflow import Dataflow
 from partitions.request import DUE, Request
 from resources.kinds.contract.kind import Kind
 from resources.kinds.contract.slices import SliceT
+from resources.loop.bad_record_warnings import BadRecordWarnings
 from resources.loop.inputs import InputTables
 from resources.loop.rescued import RescuedRows
-from resources.loop.set_aside_records import SetAsideRecords
 from resources.outcome import Observer
 from resources.spark.background import run_detached
 from resources.staging import Staging
@@ -66,7 +66,7 @@ class RunContext(Generic[SliceT]):
     bad_records: Table | None = None
     sides: Mapping[str, Table] = field(default_factory=dict)
     rescued: RescuedRows = field(default_factory=RescuedRows)
-    set_aside: SetAsideRecords = field(default_factory=SetAsideRecords)
+    set_aside: BadRecordWarnings = field(default_factory=BadRecordWarnings)
 
     @property
     def name(self) -> str:

@@ -95,14 +95,14 @@ def _stop(
 
 
 def _can_be_taken_over(dataflow: Dataflow, changed: Sequence[DefinitionChange]) -> bool:
-    """Return whether the current definition can use the state; Spark's checkpoints fit one definition only."""
+    """Return whether the current definition can use the state; a checkpoint fits one only."""
     if dataflow.streams_with_spark:
         return False
     return not any(change.changes_form for change in changed)
 
 
 def changed_parts(dataflow: Dataflow, entry: Entry, log: WatermarkLog) -> list[DefinitionChange] | None:
-    """Return the parts of the definition that changed since an entry; None if the log has lost the old one."""
+    """Return the parts of the definition that changed since an entry; None if the log cannot tell."""
     numbers = (past.number for past in log.history(dataflow.name, _SEARCHED_ENTRIES))
     intents = (log.intent(dataflow.name, number) for number in numbers)
     intent_of_entry = next(
@@ -137,7 +137,7 @@ def check_intent(dataflow: Dataflow, intent: Intent) -> None:
 
 
 def definition_of(dataflow: Dataflow) -> dict[str, object]:
-    """Return the parts of a definition that a write depends on. Connections are named, so no secret is in it."""
+    """Return the parts of a definition that a write depends on, without secrets."""
     target = dataflow.target
     return {
         **identity(dataflow),

@@ -66,7 +66,7 @@ def close_intent(
     *,
     new_state: bool = False,
 ) -> Entry:
-    """End a dead run's intent without reading its slice: append its entry if it was written, else abandon it."""
+    """End a dead run's intent without its slice: append the entry if written, else abandon it."""
     with holding(run, intent):
         # What a run had begun for another table is not looked for in the one that the definition names now.
         new_state = new_state or names_other_table(run.dataflow, entry)

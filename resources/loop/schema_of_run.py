@@ -19,7 +19,7 @@ from resources.outcome import Outcome
 def pinned_schema(
     run: RunContext[SliceT], outcome: Outcome, slices: Sequence[SliceT], bad_parts: BadPartPolicy[SliceT]
 ) -> str | None:
-    """Return the schema as text; None if no input shows one: files without rows wait for one that has some.
+    """Return the schema as text; None if no input shows one, such as files without rows.
 
     In mode overwrite each run takes it from the source.
 

@@ -183,7 +183,7 @@ def _write_once(
 
 
 def _target(run: RunContext[SliceT], entry: Entry | None, intent: Intent, load: Load) -> Table:
-    """Return the table; in mode strict it accepts the columns of fields whose types were unknown until now."""
+    """Return the table; in mode strict it takes columns whose types were unknown until now."""
     if run.dataflow.target.schema_mode != "strict" or isinstance(load, ReplaceAll) or not run.table.exists():
         return run.table
     if entry is None or entry.pinned is None or entry.pinned == intent.pinned:

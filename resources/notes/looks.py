@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from partitions.column.writers import AwaitedTransactions
+from partitions.column.open_transactions import AwaitedTransactions
 from partitions.errors import CorruptWatermark, StrandlineError
 from partitions.last_look import SourceSnapshot
 from resources.outcome import Outcome

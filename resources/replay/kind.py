@@ -1,4 +1,4 @@
-"""The contract of a kind's replays, in place and isolated: chunks, requests, and the swap of a promote."""
+"""The contract of a kind's replays: chunks, requests, and the swap of a promote."""
 
 from __future__ import annotations
 

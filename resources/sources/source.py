@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar, runtime_checkable
 
+from partitions.column.open_transactions import TransactionsUnknown, WritingTransactions
 from partitions.column.predicates import ColumnRange
 from partitions.column.source import SourceObservation
-from partitions.column.writers import TransactionsUnknown, WritingTransactions
 from partitions.errors import BadPart, StrandlineError
 from partitions.loads import LackingColumn
 from partitions.predicate import Predicate

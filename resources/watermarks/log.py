@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator
 
 from partitions.errors import Conflict, CorruptWatermark, ProviderError
 from resources.watermarks import snapshots
-from resources.watermarks.blobs.rehearsed import DryRunBlobs
+from resources.watermarks.blobs.dry_run import DryRunBlobs
 from resources.watermarks.entry import Entry, Intent, corrupt_record_error, read_record
 from resources.watermarks.entry_names import descending_name, number_of
 from resources.watermarks.stored_objects import StoredObjects, folder_of

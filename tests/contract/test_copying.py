@@ -11,7 +11,7 @@ from partitions.errors import ConfigurationError, Conflict
 from resources.connections.places import Place
 from resources.connections.postgres import Database
 from resources.watermarks.blobs import Blobs, open_blobs
-from resources.watermarks.blobs.rehearsed import DryRunBlobs
+from resources.watermarks.blobs.dry_run import DryRunBlobs
 from resources.watermarks.copying import CopiedLog, copy_log, stored_logs
 from resources.watermarks.lists import INGESTED_FILES, StoredList
 from resources.watermarks.log import WatermarkLog

@@ -16,7 +16,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from resources.connections.places import Place
-from resources.kinds.spark_stream.inbox import Draft
+from resources.kinds.spark_stream.inbox import InboxBatch
 from resources.kinds.spark_stream.outbox import Outbox
 from resources.outcome import Step
 from resources.spark.engine import SparkEngine
@@ -177,12 +177,12 @@ def test_a_run_that_dies_at_the_inbox_has_rows_once(stream: Stream, monkeypatch:
     stream.define(operators=[])
     stream.add("2.ndjson", 40)
 
-    def killed(draft: Draft) -> None:
+    def killed(draft: InboxBatch) -> None:
         publish(replace(draft, files=draft.files[:1]))
         raise Killed
 
-    publish = Draft.publish
-    monkeypatch.setattr(Draft, "publish", killed)
+    publish = InboxBatch.publish
+    monkeypatch.setattr(InboxBatch, "publish", killed)
     with pytest.raises(Killed):
         stream.run()
     monkeypatch.undo()

@@ -25,7 +25,7 @@ from platform_assets.project.project import SPARK_REMOTE
 from resources.dagster.unreported_entries import DATAFLOW_TAG
 from resources.spark.connect_server import ConnectServer
 from resources.spark.engine import SparkEngine
-from resources.watch.only_one import single_process
+from resources.watch.single_process import single_process
 from tests.integration.conftest import MakeFeed
 from tests.support.engine import QUICK
 from tests.support.feed import NAME, Feed

@@ -9,7 +9,7 @@ from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
 from partitions.instants import Instant
 from partitions.request import Forced, WorkUnitSelection
-from partitions.window.spelling import ListedUnits
+from partitions.window.listed_units import ListedUnits
 from partitions.window.units import identity
 from resources.kinds.window.opening import units_of
 from resources.platform.platform import Platform

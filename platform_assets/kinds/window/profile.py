@@ -32,7 +32,7 @@ from resources.outcome import Outcome
 from resources.platform.platform import Platform
 from resources.watermarks.entry import Entry
 from resources.watermarks.log import WatermarkLog
-from resources.watermarks.observed import observations
+from resources.watermarks.observations import observations
 
 
 class WindowProfile(KindProfile, CanForce, CanSimulate, LoadsAheadOfTime):

@@ -50,8 +50,8 @@ class ColumnRules(StateRules):
         """
         stored = self._stored()
         return {
-            name: fit_value(value, held, self._dataflow.zone)
-            if isinstance(value, str) and (held := value_type_of(stored.get(name))) in TIMES
+            name: fit_value(value, value_type, self._dataflow.zone)
+            if isinstance(value, str) and (value_type := value_type_of(stored.get(name))) in TIMES
             else value
             for name, value in values.items()
         }

@@ -9,13 +9,13 @@ from datetime import datetime
 from typing import Any, TypeVar
 
 from partitions.column.definition import ColumnWatermark
+from partitions.column.open_transactions import AwaitedTransactions
 from partitions.column.plan import check_types, plan, plan_nothing, ranges_to_read, time_limit
 from partitions.column.predicates import ColumnRange, replaced_rows, rows_in_ranges
 from partitions.column.slices import ColumnSlice
 from partitions.column.source import SourceObservation
 from partitions.column.source_set_back import check_highest, check_identity, source_behind_error
 from partitions.column.state import ColumnState, ReadBound
-from partitions.column.writers import AwaitedTransactions
 from partitions.dataflow import Dataflow
 from partitions.errors import PlanError
 from partitions.plan import Plan

@@ -11,10 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from partitions.column.definition import TRANSACTIONS, ColumnWatermark
-from partitions.column.plan import upper_bound
-from partitions.column.source import SourceObservation
-from partitions.column.state import ColumnState, ReadBound
-from partitions.column.writers import (
+from partitions.column.open_transactions import (
     AwaitedTransactions,
     TransactionsUnknown,
     WritingTransactions,
@@ -22,6 +19,9 @@ from partitions.column.writers import (
     bound_by_open_transactions,
     has_waiting_times,
 )
+from partitions.column.plan import upper_bound
+from partitions.column.source import SourceObservation
+from partitions.column.state import ColumnState, ReadBound
 from partitions.dataflow import Dataflow
 from partitions.errors import PlanError
 from partitions.unit_values import TIMES

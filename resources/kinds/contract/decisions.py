@@ -116,7 +116,9 @@ class KnowsFiles(Protocol):
         ...
 
     def watermark_below(self, entry: Entry, to_new: Callable[[str], str | None]) -> str | None:
-        """Return an entry's watermark below another root, as sentinel JSON text; None if no ingested file lies there.
+        """Return an entry's watermark below another root, as sentinel JSON text.
+
+        None means that no ingested file lies there.
 
         Args:
             entry: the newest.

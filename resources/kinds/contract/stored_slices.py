@@ -1,4 +1,4 @@
-"""The part of a kind that stores a slice with its intent, and restores it for the run that finishes it."""
+"""The part of a kind that stores a slice with its intent and restores it for another run."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ def late_step(
     report: Callable[[Outcome], None] = lambda outcome: None,
     **options: Any,
 ) -> LateStep:
-    """Run one step of the sweep and apply its policy: ``ingest`` loads late files, ``quarantine`` keeps them.
+    """Run one step of the sweep and apply its policy, such as ``ingest`` or ``quarantine``.
 
     Args:
         platform: the resources.

@@ -147,7 +147,7 @@ class PathPlanning(Planning[PathSlice], CountsFirstLoads[PathSlice]):
         if entry is None:
             return set()
         if self._definition.tracking == "set":
-            return self._known(entry, paths)
+            return self._ingested_paths(entry, paths)
         state = state_of(PathState, self.dataflow, entry)
         below = sweep_start(self._definition, state, cold_start_of(entry))
         return {path for path in paths if below.is_above(path)}
@@ -158,7 +158,7 @@ class PathPlanning(Planning[PathSlice], CountsFirstLoads[PathSlice]):
         if entry is None or not paths:
             return len(paths)
         aside = {quarantined.file.path for quarantined in read_quarantine(self.log, entry).files}
-        return len(paths) - len(self._known(entry, paths) - aside)
+        return len(paths) - len(self._ingested_paths(entry, paths) - aside)
 
     def _warn_of_missing(
         self, entry: Entry | None, start: str, end: str, listed: Collection[str]
@@ -187,10 +187,10 @@ class PathPlanning(Planning[PathSlice], CountsFirstLoads[PathSlice]):
             late=() if by_set else self._late(entry, state, now),
             released=self._released(entry, state),
             replace_until=PathState.of(deserialise(until)) if until else None,
-            ingested_paths=frozenset(self._known(entry, paths)) if by_set else frozenset(),
+            ingested_paths=frozenset(self._ingested_paths(entry, paths)) if by_set else frozenset(),
         )
 
-    def _known(self, entry: Entry, paths: Sequence[str]) -> set[str]:
+    def _ingested_paths(self, entry: Entry, paths: Sequence[str]) -> set[str]:
         return IngestedFiles(self.log, self.dataflow.name, entry).find_handled(paths)
 
     def _late(self, entry: Entry, state: PathState, now: datetime) -> tuple[SourceFile, ...]:
@@ -223,7 +223,7 @@ class PathPlanning(Planning[PathSlice], CountsFirstLoads[PathSlice]):
         listing = self.source.list_above(start, budget=budget, resume=resume)
         files = listing.listed.files
         if entry is not None and definition.tracking == "set":
-            ingested = self._known(entry, [file.path for file in files])
+            ingested = self._ingested_paths(entry, [file.path for file in files])
             files = tuple(file for file in files if file.path not in ingested)
         new, files = len(files), settled_files(definition, files, now)
         settling = new - len(files)

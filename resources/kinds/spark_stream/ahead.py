@@ -72,8 +72,8 @@ class ReadAhead:
         for inbox in inboxes:
             inbox.open()
         with self._failures_of_query("its files were looked through"):
-            taken, bad = take_in(spark, inboxes, most)
-        if bad is None or taken:
+            taken_files, bad = take_in(spark, inboxes, most)
+        if bad is None or taken_files:
             self._read_on(spark, folder, inboxes)
         return bad
 
@@ -100,8 +100,8 @@ class ReadAhead:
         except StrandlineError:
             raise
         except Exception as error:
-            if lost := describe_engine_loss(error):
-                raise EngineLost.of(self._dataflow.name, when, lost) from error
+            if engine_loss := describe_engine_loss(error):
+                raise EngineLost.of(self._dataflow.name, when, engine_loss) from error
             name = self._dataflow.name
             remedy = (
                 ". It fails over the values of a row, as it would each time: correct transform, sql or operators, or the rows at the source, and read the"

@@ -26,10 +26,10 @@ class SparkStreamRules(StateRules):
         """Bind a dataflow."""
         self._dataflow = dataflow
 
-    def _refuse(self, asked: str) -> NoReturn:
+    def _refuse(self, decision: str) -> NoReturn:
         name = self._dataflow.name
         raise ConfigurationError(
-            f"dataflow {name}: expected no {asked}: what Spark's engine has read and remembers cannot be changed from outside."
+            f"dataflow {name}: expected no {decision}: what Spark's engine has read and remembers cannot be changed from outside."
             " Run `state reset --replace` to read the source again",
             choices=(f"strandline state reset {name} --replace --reason TEXT",),
         )

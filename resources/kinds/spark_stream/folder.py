@@ -117,7 +117,7 @@ class StreamFolder:
                     entries = [json.loads(line) for line in lines if line.startswith("{")]
                     ended = before.get(source, -1)
                     files |= {
-                        _decoded(each["path"]): each["batchId"] > ended for each in entries if "path" in each
+                        _decoded(file["path"]): file["batchId"] > ended for file in entries if "path" in file
                     }
         return files
 
@@ -143,8 +143,8 @@ class StreamFolder:
         newest = self.newest()
         folders, _ = _names(self.outbox)
         numbers = sorted(int(name) for name in folders if name.isdigit())
-        found = (self._written(number) for number in numbers if above < number <= newest)
-        return [batch for batch in found if batch is not None]
+        batches = (self._written(number) for number in numbers if above < number <= newest)
+        return [batch for batch in batches if batch is not None]
 
     def rows_of(self, number: int) -> Place | None:
         """Return where the rows of a batch lie: the attempt at it that has ended last; None if none has."""
@@ -161,11 +161,11 @@ class StreamFolder:
         if folder is None:
             return None
         with store_failures(folder):
-            found = [
+            files = [
                 meta for page in folder.store.list() for meta in page if meta["path"].endswith(".parquet")
             ]
-        filled = (meta["size"] > _LARGE or _rows(folder, meta["path"]) for meta in found)
-        return WrittenBatch(number, sum(meta["size"] for meta in found), any(filled))
+        filled = (meta["size"] > _LARGE or _rows(folder, meta["path"]) for meta in files)
+        return WrittenBatch(number, sum(meta["size"] for meta in files), any(filled))
 
     def note_tables(self, tables: Mapping[str, TableCommit]) -> None:
         """Note the newest commit of each table that is read, before Spark reads on."""
@@ -223,9 +223,9 @@ def _names(place: Place) -> tuple[list[str], list[str]]:
     if place.local is not None and not place.local.is_dir():
         return [], []
     with store_failures(place):
-        found = place.store.list_with_delimiter()
-    folders = [prefix.strip("/").rpartition("/")[2] for prefix in found["common_prefixes"]]
-    return folders, [meta["path"].rpartition("/")[2] for meta in found["objects"]]
+        listing = place.store.list_with_delimiter()
+    folders = [prefix.strip("/").rpartition("/")[2] for prefix in listing["common_prefixes"]]
+    return folders, [meta["path"].rpartition("/")[2] for meta in listing["objects"]]
 
 
 def _read(place: Place, name: str) -> str | None:

@@ -89,13 +89,13 @@ class Inbox:
             SourceError: as for a listing.
         """
         copies = self._copies()
-        begun = {
+        unfinished = {
             name: batch for path, batch in read.items() if (name := _below(self.place, path)) is not None
         }
-        if ended := sorted(name for name in copies if not begun.get(name, True)):
+        if ended := sorted(name for name in copies if not unfinished.get(name, True)):
             with store_failures(self.place):
                 self.place.store.delete(ended)
-        keys = {_key_in(name) for name in (*copies, *begun)}
+        keys = {_key_in(name) for name in (*copies, *unfinished)}
         listed = self.source.list_above(FromBeginning()).listed.files
         new = (file for file in listed if _key(file.path) not in keys)
         return sorted(new, key=lambda file: (file.modified, file.path))
@@ -104,7 +104,7 @@ class Inbox:
         """Return the columns of the files."""
         return spark.createDataFrame([], self.schema).schema
 
-    def draft(self, spark: SparkSession, files: Sequence[SourceFile]) -> Iterator[Draft]:
+    def draft(self, spark: SparkSession, files: Sequence[SourceFile]) -> Iterator[InboxBatch]:
         """Look files through, and write exact copies where Spark does not read them yet.
 
         Raises:
@@ -113,7 +113,7 @@ class Inbox:
         for start in range(0, len(files), _READ_AT_ONCE):
             yield self._draft(spark, files[start : start + _READ_AT_ONCE])
 
-    def _draft(self, spark: SparkSession, files: Sequence[SourceFile]) -> Draft:
+    def _draft(self, spark: SparkSession, files: Sequence[SourceFile]) -> InboxBatch:
         pinned = self.source.pin(spark, files)
         assert (
             pinned is not None
@@ -135,7 +135,7 @@ class Inbox:
             if bad_file is None:
                 raise
             raise self._named(bad_file) from error
-        return Draft(self, place, tuple(files))
+        return InboxBatch(self, place, tuple(files))
 
     def _named(self, bad: BadFile) -> BadFile:
         """Return the error, with the name of the source if there are several."""
@@ -158,7 +158,7 @@ class Inbox:
 
 
 @dataclass(frozen=True)
-class Draft:
+class InboxBatch:
     """Copies of files that Spark does not read yet.
 
     Attributes:
@@ -221,7 +221,7 @@ def take_in(spark: SparkSession, inboxes: Sequence[Inbox], most: int | None) -> 
     longest = max((len(files) for files in waiting), default=0)
     size = most or max(longest, 1)
     for start in range(0, longest, size):
-        drafts: list[Draft] = []
+        drafts: list[InboxBatch] = []
         try:
             for inbox, files in zip(inboxes, waiting, strict=True):
                 drafts.extend(inbox.draft(spark, files[start : start + size]))
@@ -257,10 +257,10 @@ def _write(rows: DataFrame, columns: Collection[str], files: int, place: Place) 
     from pyspark.sql import functions as F
 
     key = F.md5(F.encode(F.col(SOURCE_FILE), "utf-8")).alias(_KEY)
-    kept = rows.select(*[F.col(quoted(name)) for name in columns], key)
+    selected = rows.select(*[F.col(quoted(name)) for name in columns], key)
     tasks = min(files, _TASKS)
     # One task writes all rows of a file: a copy is there whole, or not at all.
-    apart = kept.coalesce(1) if tasks == 1 else kept.repartition(tasks, F.col(_KEY))
+    apart = selected.coalesce(1) if tasks == 1 else selected.repartition(tasks, F.col(_KEY))
     writer = apart.write.option("maxRecordsPerFile", 0).partitionBy(_KEY)
     writer.parquet(place.spark_url)
 

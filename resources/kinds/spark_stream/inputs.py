@@ -74,7 +74,7 @@ class Inputs:
         }
 
     def look(self) -> SourceSnapshot:
-        """How the sources look from outside; several by their order."""
+        """Return a snapshot of what the sources hold now; several in their order."""
         looks = (
             listed(root)
             if isinstance(source, FilesSource)

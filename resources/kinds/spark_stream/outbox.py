@@ -43,9 +43,9 @@ class Outbox:
                 code="checkpoint_behind",
             )
         written = folder.batches(loaded)
-        lost = sorted(set(range(loaded + 1, newest + 1)) - {batch.number for batch in written})
-        if lost:
-            raise self.rows_lost(f"{lost[0]}, which its checkpoint says has ended")
+        missing_batches = sorted(set(range(loaded + 1, newest + 1)) - {batch.number for batch in written})
+        if missing_batches:
+            raise self.rows_lost(f"{missing_batches[0]}, which its checkpoint says has ended")
         slices: list[BatchSlice] = []
         numbers: list[int] = []
         for batch in written:

@@ -75,8 +75,8 @@ class SparkStreamPlanning(Planning[BatchSlice], RunsAhead):
         if not waiting and not self.is_ahead:
             # Before Spark reads on; what it has read already is loaded, whatever its source is by now.
             self._check_tables(folder)
-        seen = last_look(self.log, self.dataflow.name, entry)
-        if not waiting and not self.is_ahead and (seen is None or seen.contents != look.contents):
+        snapshot = last_look(self.log, self.dataflow.name, entry)
+        if not waiting and not self.is_ahead and (snapshot is None or snapshot.contents != look.contents):
             new = BatchSlice((), state)
             return replace(plan, why="new input, which Spark has not read yet", slices=(new,))
         why = f"{pluralize(len(waiting), 'batch', 'batches')} of Spark's to commit"

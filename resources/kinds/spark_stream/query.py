@@ -71,7 +71,7 @@ def stream_query(
         ConfigurationError: Spark refuses it, in its words.
     """
     try:
-        watermarked = [given.rows.withWatermark(event_time, given.delay) for given in inputs]
+        watermarked = [input_rows.rows.withWatermark(event_time, input_rows.delay) for input_rows in inputs]
         flow = _Flow(watermarked[0], event_time)
         for operator in operators:
             match operator:
@@ -85,7 +85,7 @@ def stream_query(
                 case _:
                     assert not isinstance(operator, OverWindow)  # refused when a definition is loaded
                     flow = flow.through(operator)
-        rows = flow.told()
+        rows = flow.rows_to_write()
         _ = rows.schema  # on Spark Connect nothing is looked at before it is asked for
     except ConfigurationError:
         raise
@@ -137,7 +137,7 @@ class _Flow:
         )
         return grouped.agg(*columns).drop(*helper)
 
-    def told(self) -> DataFrame:
+    def rows_to_write(self) -> DataFrame:
         """Return the rows as they are written: the window's ends first, as columns."""
         from pyspark.sql import functions as F
 
@@ -163,17 +163,24 @@ def _window(operator: Aggregate, time: str) -> Column:
 
 def _check_columns(inputs: Sequence[StreamInput]) -> None:
     """Raise unless a union's sources have the same columns; Spark would widen or fill them."""
-    (first, known), *others = (
-        (given.name, {field.name.casefold(): field.dataType.simpleString() for field in given.rows.schema})
-        for given in inputs
+    (first, expected_columns), *others = (
+        (
+            input_rows.name,
+            {field.name.casefold(): field.dataType.simpleString() for field in input_rows.rows.schema},
+        )
+        for input_rows in inputs
     )
     for name, columns in others:
-        differs = sorted(each for each in {**known, **columns} if known.get(each) != columns.get(each))
+        differs = sorted(
+            column
+            for column in {**expected_columns, **columns}
+            if expected_columns.get(column) != columns.get(column)
+        )
         if differs:
             column = differs[0]
             raise ConfigurationError(
                 f"source {name}: expected the columns of source {first}, since both come into a union; found {column}"
-                f" {columns.get(column, 'missing')} in {name}, {known.get(column, 'missing')} in {first}"
+                f" {columns.get(column, 'missing')} in {name}, {expected_columns.get(column, 'missing')} in {first}"
             )
 
 
@@ -203,7 +210,7 @@ def _joined(
     at, of_second = F.col(_quoted(event_time)), F.col(_quoted(second))
     span = F.expr(f"INTERVAL {join.within // timedelta(microseconds=1)} MICROSECONDS")
     near = (at >= of_second - span) & (at <= of_second + span)
-    rows = left.join(right, reduce(lambda one, other: one & other, [*pairs, near]), join.how)
+    rows = left.join(right, reduce(lambda condition, other: condition & other, [*pairs, near]), join.how)
     if join.how in ("right", "full"):  # a row without one of the first source has its keys from the second
         for name, new in keys.items():
             rows = rows.withColumn(name, F.coalesce(F.col(_quoted(name)), F.col(new)))
@@ -226,13 +233,13 @@ def _transformed(
 ) -> DataFrame:
     from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
-    made = load_class(operator.function)
-    if not (isinstance(made, type) and issubclass(made, StatefulProcessor)):
+    processor = load_class(operator.function)
+    if not (isinstance(processor, type) and issubclass(processor, StatefulProcessor)):
         raise ConfigurationError(
-            f"transform_with_state: expected a class at {operator.function} that extends pyspark's StatefulProcessor, found {made!r}"
+            f"transform_with_state: expected a class at {operator.function} that extends pyspark's StatefulProcessor, found {processor!r}"
         )
     return rows.groupBy(*operator.group_by).transformWithState(
-        statefulProcessor=made(),
+        statefulProcessor=processor(),
         outputStructType=operator.output,
         outputMode=output_mode.capitalize(),
         timeMode="EventTime",

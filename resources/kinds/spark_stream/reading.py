@@ -43,7 +43,7 @@ class SparkStreamReading(Reading[BatchSlice], ReportsBatches[BatchSlice]):
 
     @override
     def pin(self, spark: SparkSession, pending: Sequence[BatchSlice]) -> str | None:
-        """The columns of the query."""
+        """Return the columns of the query."""
         return PinnedSchema(self.inputs.query(spark).schema.json(), ()).to_text()
 
     @override
@@ -58,9 +58,9 @@ class SparkStreamReading(Reading[BatchSlice], ReportsBatches[BatchSlice]):
             return spark.createDataFrame([], schema)
         folder = self._folder_of(slice_)
         places = {number: folder.rows_of(number) for number in slice_.batches}
-        lost = next((number for number, place in places.items() if place is None), None)
-        if lost is not None:
-            raise Outbox(self.inputs.dataflow.name, folder).rows_lost(str(lost))
+        missing_batch = next((number for number, place in places.items() if place is None), None)
+        if missing_batch is not None:
+            raise Outbox(self.inputs.dataflow.name, folder).rows_lost(str(missing_batch))
         return spark.read.schema(schema).parquet(*(place.spark_url for place in places.values() if place))
 
     def reports(self, slice_: BatchSlice) -> Sequence[BatchProgress]:

@@ -39,7 +39,7 @@ def batch_folder(batch_id: int) -> str:
 def run_available(
     rows: DataFrame, *, output_mode: str, policy: str, checkpoint: Place, outbox: Place
 ) -> Sequence[BatchProgress]:
-    """Run a query until it has read all that was there when it began, and return what it says of each batch.
+    """Run a query over all input that is there when it begins, and return its batches' progress.
 
     Args:
         rows: a streaming DataFrame.
@@ -57,7 +57,9 @@ def run_available(
             query.awaitTermination()
             # Spark reports its idle moments, too, under the number of a batch that there is not.
             return [
-                BatchProgress.of(told) for told in query.recentProgress if "addBatch" in told["durationMs"]
+                BatchProgress.of(progress)
+                for progress in query.recentProgress
+                if "addBatch" in progress["durationMs"]
             ]
         finally:
             query.stop()
@@ -65,7 +67,7 @@ def run_available(
 
 def _started(rows: DataFrame, output_mode: str, checkpoint: Place, outbox: Place) -> StreamingQuery:
     """Start a query; try again if the server's Python process is slow to start."""
-    for left in reversed(range(_ATTEMPTS)):
+    for remaining in reversed(range(_ATTEMPTS)):
         try:
             return (
                 rows.writeStream.foreachBatch(_writer(outbox.spark_url))
@@ -75,7 +77,7 @@ def _started(rows: DataFrame, output_mode: str, checkpoint: Place, outbox: Place
                 .start()
             )
         except Exception as error:
-            if not left or "connect back" not in str(error):  # its cause says so in other words
+            if not remaining or "connect back" not in str(error):  # its cause says so in other words
                 raise
     raise AssertionError
 

@@ -62,7 +62,7 @@ class Buffer:
             below: leave out rows at or above this time.
         """
         lowest = min(segment.lowest for segment in segments)
-        epochs = {int(each.name): each.rows for each in segments}
+        epochs = {int(segment.name): segment.rows for segment in segments}
         least = R.as_value(lowest, type_name)
         most = None if below is None else R.as_value(below, type_name)
         times = Between(self.dataflow.stream.event_time, least, most)
@@ -74,13 +74,13 @@ class Buffer:
         If they do not, rows must be counted: another writer may have joined files of several segments.
         """
         table = self.sides[BUFFER]
-        known = all(segment.written for segment in segments)
-        if not known or not isinstance(contents := table.contents, TellsSpans) or not table.exists():
+        are_written = all(segment.written for segment in segments)
+        if not are_written or not isinstance(contents := table.contents, TellsSpans) or not table.exists():
             return False
-        held = Counter[str]()
+        rows_by_epoch = Counter[str]()
         for file in contents.file_spans(self._version(BUFFER), EPOCH, self.dataflow.stream.event_time) or ():
-            held[str(file.group)] += file.rows
-        return all(held[segment.name] == segment.written for segment in segments)
+            rows_by_epoch[str(file.group)] += file.rows
+        return all(rows_by_epoch[segment.name] == segment.written for segment in segments)
 
     def carried(self, spark: SparkSession, type_name: str, carry: Carry) -> DataFrame:
         """Return the rows that an over-window carries, with their event time in ticks."""
@@ -96,8 +96,10 @@ class Buffer:
     ) -> DataFrame:
         """Return the rows of epochs within times; ``epochs`` says how many there must be of each."""
         table = self.sides[side]
-        asked = all_of((Among(EPOCH, tuple(epochs)), times))
-        rows = table.contents.read(spark, self._version(side), asked).where(predicate_sql(asked, SPARK))
+        predicate = all_of((Among(EPOCH, tuple(epochs)), times))
+        rows = table.contents.read(spark, self._version(side), predicate).where(
+            predicate_sql(predicate, SPARK)
+        )
         return rows.withColumn(R.TIME, R.ticks_of(self.dataflow.stream.event_time, type_name))
 
     def _version(self, side: str) -> Version:
@@ -116,20 +118,20 @@ class Buffer:
         for side, epochs in ((BUFFER, waiting), (CARRY, carried)):
             rows = sum(epochs.values())
             if rows and not self.sides[side].exists():
-                self.check_held(side, ", ".join(map(str, epochs)), rows, held=0)
+                self.check_held(side, ", ".join(map(str, epochs)), rows, actual=0)
 
-    def check_held(self, side: str, epoch: int | str, expected: int, held: int) -> None:
+    def check_held(self, side: str, epoch: int | str, expected: int, actual: int) -> None:
         """Raise unless a side table holds the rows that the state says.
 
         Raises:
             NeedsDecision: code ``buffer_lost``.
         """
-        if held == expected:
+        if actual == expected:
             return
         name = self.dataflow.name
         raise NeedsDecision(
             f"dataflow {name}: expected {pluralize(expected, 'row')} of epoch {epoch} in table {self.dataflow.table}__{side}, found"
-            f" {held:,}: rows that were read wait there, and nothing else has them. Restore the table; or reset the state with --replace to read"
+            f" {actual:,}: rows that were read wait there, and nothing else has them. Restore the table; or reset the state with --replace to read"
             " the source again",
             code="buffer_lost",
             choices=(f"strandline state reset {name} --replace --reason TEXT",),

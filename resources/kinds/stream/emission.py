@@ -46,8 +46,8 @@ def refusals_of_spark(dataflow: Dataflow) -> Iterator[None]:
     try:
         yield
     except (AnalysisException, ParseException) as error:
-        told = root_cause(error).rstrip(" .;")
+        cause_text = root_cause(error).rstrip(" .;")
         raise ConfigurationError(
-            f"dataflow {dataflow.name}: operators: Spark refuses {dataflow.operators[0].type}: {told}. Expected columns of the source and"
+            f"dataflow {dataflow.name}: operators: Spark refuses {dataflow.operators[0].type}: {cause_text}. Expected columns of the source and"
             " Spark SQL over them"
         ) from error

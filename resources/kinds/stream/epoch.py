@@ -48,8 +48,8 @@ class Epoch:
         return R.is_timed(self.type_name)
 
     @property
-    def kept(self) -> DataFrame:
-        """Its rows that are neither late nor quarantined: the source's columns, and event time in ticks."""
+    def valid_rows(self) -> DataFrame:
+        """Return the rows that are neither late nor quarantined, with their event time in ticks."""
         return self.judged.where(R.is_kept()).select(*self.own, R.TIME)
 
     @property
@@ -60,7 +60,7 @@ class Epoch:
         return [F.col(quoted(name)) for name in self.columns]
 
     def own_beside(self, *names: str) -> list[Column]:
-        """The source's columns but those of these names, which a side table has itself."""
+        """Return the source's columns without those that a side table has itself."""
         return [
             column for name, column in zip(self.columns, self.own, strict=True) if name.lower() not in names
         ]

@@ -65,10 +65,12 @@ class StreamReading(Reading[EpochSlice], BuildsOnState[EpochSlice]):
 
     def _check_columns(self, spark: SparkSession, pinned: str) -> None:
         """Raise unless names of columns are told apart from each other, and from those of the queries."""
-        taken = [name for name in pinned_struct(pinned).names if name.casefold().startswith(HELPER_PREFIX)]
-        if taken:
+        reserved_names = [
+            name for name in pinned_struct(pinned).names if name.casefold().startswith(HELPER_PREFIX)
+        ]
+        if reserved_names:
             raise ConfigurationError(
-                f"dataflow {self.dataflow.name}: source: expected no column whose name begins with {HELPER_PREFIX}, found {', '.join(taken)}. Rename it where the"
+                f"dataflow {self.dataflow.name}: source: expected no column whose name begins with {HELPER_PREFIX}, found {', '.join(reserved_names)}. Rename it where the"
                 " source is made"
             )
         if not self.dataflow.operators:

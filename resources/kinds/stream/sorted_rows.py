@@ -66,7 +66,7 @@ class SortedRows:
 
     def waiting(self, epoch: Epoch) -> DataFrame:
         """Return the epoch's own rows that wait, those at or above the floor, with the source's columns."""
-        return epoch.kept.where(~R.leaves(self.floor(epoch.value))).select(*epoch.own)
+        return epoch.valid_rows.where(~R.leaves(self.floor(epoch.value))).select(*epoch.own)
 
     def rows(self, epoch: Epoch, *, small: bool) -> DataFrame:
         """Return the rows below the global watermark for the table, in order, in disjoint parts.
@@ -93,11 +93,11 @@ class SortedRows:
             if segments_above
             else 0
         )
-        return epoch.kept.where(waits).count() + buffered
+        return epoch.valid_rows.where(waits).count() + buffered
 
     def below(self, epoch: Epoch, bound: EventTime | None) -> DataFrame:
         """Return the rows of epoch and buffer below a bound, with event time in ticks."""
-        rows = epoch.kept.where(R.leaves(bound))
+        rows = epoch.valid_rows.where(R.leaves(bound))
         read = drain_segments(epoch.before.segments, bound).read
         if not read:
             return rows

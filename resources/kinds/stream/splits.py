@@ -63,9 +63,9 @@ def _changed(
             )
         unknown = sorted(set(names) - set(state.splits))
         if unknown:
-            known = ", ".join(sorted(state.splits)[:20]) or "none"
+            split_names = ", ".join(sorted(state.splits)[:20]) or "none"
             raise ConfigurationError(
-                f"dataflow {dataflow.name}: expected splits of the stream, which has {known}; found {', '.join(unknown)}",
+                f"dataflow {dataflow.name}: expected splits of the stream, which has {split_names}; found {', '.join(unknown)}",
                 choices=(f"strandline state show {dataflow.name} --full",),
             )
         watermark = serialise(change(state, definition.policy).watermark())

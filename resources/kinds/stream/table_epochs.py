@@ -50,8 +50,8 @@ class EpochsOfVersions(Epochs):
         try:
             versions = self.table.versions
             appends, before = versions.first_appends() if since is None else (versions.appends(since), since)
-        except NeedsDecision as gone:
-            raise self._other_source(gone.message, gone.code) from gone
+        except NeedsDecision as error:
+            raise self._other_source(error.message, error.code) from error
         if since is None and before is not None and self._begins_at_latest:
             return Waiting((input_before_start(appends.table, before),))
         if since is not None and (appends.table != at["table"] or appends.newest < since.version):
@@ -125,8 +125,8 @@ class EpochsOfVersions(Epochs):
         since = None if epoch_input.since is None else ReadPosition(epoch_input.since, epoch_input.since_id)
         try:
             appended = self.table.versions.appends(since, epoch_input.last).versions
-        except NeedsDecision as gone:
-            raise self._other_source(gone.message, gone.code) from gone
+        except NeedsDecision as error:
+            raise self._other_source(error.message, error.code) from error
         files, size = sum(version.files for version in appended), sum(version.bytes for version in appended)
         last = appended[-1] if appended else None
         read = None if last is None else (last.version, epoch_input.id and last.id, files, size)

@@ -157,7 +157,7 @@ class SessionRows(SortedRows):
         from pyspark.sql import Window
         from pyspark.sql import functions as F
 
-        rows = epoch.kept.withColumn(EPOCH, F.lit(epoch.number).cast("long"))
+        rows = epoch.valid_rows.withColumn(EPOCH, F.lit(epoch.number).cast("long"))
         read = drain_segments(epoch.before.segments, epoch.value).read
         if read:
             waited = self.buffer.rows(epoch.spark, epoch.type_name, read)

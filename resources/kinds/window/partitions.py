@@ -1,4 +1,4 @@
-"""Windows and units as partitions of a Dagster asset: requests, and the partitions that a run has loaded.
+"""Windows and units as partitions of a Dagster asset: requests, and loaded partitions.
 
 See docs/reference/dagster.md, Runs and partitions. This module converts slices to partition keys and
 metadata; the IO manager decides what Dagster is told, and when.

@@ -17,7 +17,7 @@ from partitions.errors import StrandlineError
 from partitions.sentinels import canonical
 from partitions.sources import ApiSource, FilesSource
 from partitions.unit_values import ValueType
-from partitions.window.spelling import may_have_equal_units, state_identities, unit_value
+from partitions.window.listed_units import may_have_equal_units, state_identities, unit_value
 from partitions.window.state import WindowState
 from partitions.window.units import NO_UNIT
 from resources.kinds.state_of_entry import state_of

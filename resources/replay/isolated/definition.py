@@ -17,12 +17,12 @@ _LAYOUT = ("partition_by",)
 
 
 def definition_of_rows(dataflow: Dataflow) -> dict[str, Any]:
-    """Return the parts of a definition that decide which rows a replay has: source, load, keys, transforms."""
+    """Return the parts of a definition that decide the rows of a replay, such as source and keys."""
     return {key: value for key, value in definition_of(dataflow).items() if key not in _LAYOUT}
 
 
 def check_same_definition(dataflow: Dataflow, isolated: IsolatedReplay) -> None:
-    """Raise NeedsDecision (code ``definition_changed``) if the definition has changed since a replay began."""
+    """Raise NeedsDecision ``definition_changed`` if the definition has changed since a replay began."""
     before, now = isolated.definition, definition_of_rows(dataflow)
     changed = sorted(key for key in {*before, *now} if before.get(key) != now.get(key))
     if changed:

@@ -84,7 +84,7 @@ _UNDEFINED_COLUMN, _BAD_FIELD = "42703", 1054
 """Error codes for an unknown column: of PostgreSQL, and of MariaDB and MySQL."""
 
 
-class Column(NamedTuple):
+class CursorColumn(NamedTuple):
     """A column of a query.
 
     Attributes:
@@ -114,7 +114,7 @@ class Client:
 
     dialect: Dialect
     ask: Callable[[str], Sequence[tuple[Any, ...]]]
-    describe: Callable[[str], Sequence[Column]]
+    describe: Callable[[str], Sequence[CursorColumn]]
 
     def value(self, query: str) -> Any:
         """Return the only value of the only row; None if there is no row."""
@@ -164,7 +164,7 @@ def _postgresql(connection: JdbcConnection, timeout: float | None) -> Iterator[C
             def ask(query: str) -> Sequence[tuple[Any, ...]]:
                 return driver_connection.execute(query.encode()).fetchall()
 
-            def describe(query: str) -> Sequence[Column]:
+            def describe(query: str) -> Sequence[CursorColumn]:
                 cursor = driver_connection.execute(query.encode())
                 if cursor.description is None:
                     raise SourceError(
@@ -213,7 +213,7 @@ def _mysql(connection: JdbcConnection, timeout: float | None) -> Iterator[Client
                     for row in cursor.fetchall()
                 ]
 
-            def describe(query: str) -> Sequence[Column]:
+            def describe(query: str) -> Sequence[CursorColumn]:
                 cursor.execute(query)
                 if cursor.description is None:
                     raise SourceError(
@@ -232,17 +232,17 @@ def _mysql(connection: JdbcConnection, timeout: float | None) -> Iterator[Client
         raise _driver_error(error, connection) from None
 
 
-def _postgresql_column(column: Any, type_: ColumnType) -> Column:
+def _postgresql_column(column: Any, type_: ColumnType) -> CursorColumn:
     kind, type_name = _POSTGRESQL_KINDS.get(column.type_code), column.type_display
     if type_name.startswith("float4"):
-        return Column(column.name, None, type_, f"of type real: {_INEXACT}")
+        return CursorColumn(column.name, None, type_, f"of type real: {_INEXACT}")
     if kind == "number" and (column.precision or 0) > _DIGITS:
-        return Column(column.name, None, type_, f"of type {type_name}: {_TOO_LONG}")
+        return CursorColumn(column.name, None, type_, f"of type {type_name}: {_TOO_LONG}")
     type_words = "of a type of your own" if type_name.isdecimal() else f"of type {type_name}"
-    return Column(column.name, kind, type_, "" if kind else f"{type_words}, {_UNORDERED}")
+    return CursorColumn(column.name, kind, type_, "" if kind else f"{type_words}, {_UNORDERED}")
 
 
-def _mysql_column(field: Any) -> Column:
+def _mysql_column(field: Any) -> CursorColumn:
     from pymysql.constants import FIELD_TYPE, FLAG
 
     kind = _MYSQL_KINDS.get(field.type_code)
@@ -257,12 +257,12 @@ def _mysql_column(field: Any) -> Column:
     )
     match field.type_code:
         case FIELD_TYPE.FLOAT:
-            return Column(field.name, None, type_, f"of type float: {_INEXACT}")
+            return CursorColumn(field.name, None, type_, f"of type float: {_INEXACT}")
         case FIELD_TYPE.NEWDECIMAL if field.length - 2 > _DIGITS:  # with its sign and point
-            return Column(field.name, None, type_, f"of a decimal type that is too long: {_TOO_LONG}")
+            return CursorColumn(field.name, None, type_, f"of a decimal type that is too long: {_TOO_LONG}")
     if kind == "text" and is_binary:
-        return Column(field.name, None, type_, f"of a binary type, {_UNORDERED}")
-    return Column(field.name, kind, type_, "" if kind else f"of type {name}, {_UNORDERED}")
+        return CursorColumn(field.name, None, type_, f"of a binary type, {_UNORDERED}")
+    return CursorColumn(field.name, kind, type_, "" if kind else f"of type {name}, {_UNORDERED}")
 
 
 def _first_server(connection: JdbcConnection, timeout: float | None) -> Any:

@@ -16,7 +16,7 @@ from partitions.sources.database_types import readable_types
 from partitions.spelling import describe_missing
 from partitions.unit_values import ValueType
 from resources.connections.jdbc import JdbcConnection
-from resources.sources.jdbc.client import Client, Column, client, is_unknown_column
+from resources.sources.jdbc.client import Client, CursorColumn, client, is_unknown_column
 from resources.sources.jdbc.questions import Questions
 
 
@@ -70,7 +70,7 @@ def _describe(
     source: JdbcSource,
     questions: Questions,
     columns: Sequence[str],
-) -> Sequence[Column]:
+) -> Sequence[CursorColumn]:
     """Return the watermark's columns.
 
     Raises:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from typing_extensions import override
 
+from partitions.column.open_transactions import TransactionsUnknown, WritingTransactions
 from partitions.column.predicates import ColumnRange
 from partitions.column.source import SourceObservation
-from partitions.column.writers import TransactionsUnknown, WritingTransactions
 from partitions.errors import SourceError, SourceInterrupted, SourceUnreachable
 from partitions.evolution import SchemaMode
 from partitions.predicate import Predicate

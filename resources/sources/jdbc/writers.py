@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from partitions.column.writers import OpenTransaction, TransactionsUnknown, WritingTransactions
+from partitions.column.open_transactions import OpenTransaction, TransactionsUnknown, WritingTransactions
 from resources.sources.jdbc.client import Client
 
 _NEVER = TransactionsUnknown(

@@ -29,9 +29,9 @@ from partitions.dagster_partitions import END_TAG, NEW_KEYS, START_TAG, Partitio
 from partitions.errors import ConfigurationError
 from partitions.instants import DAY, milliseconds
 from partitions.request import Due, Forced, WorkUnitSelection
+from partitions.window.listed_units import SelectedUnits
 from partitions.window.partition_request import request_of_keys
 from partitions.window.plan import plan
-from partitions.window.spelling import SelectedUnits
 from partitions.window.state import WindowState
 from partitions.window.units import NO_UNIT, distinct_identities
 from partitions.window.work_unit import WorkUnit

@@ -8,16 +8,16 @@ from typing import Any
 import pytest
 
 from partitions.column.definition import ColumnWatermark
-from partitions.column.refusals import refusals
-from partitions.column.source import SourceObservation
-from partitions.column.state import ColumnState, ReadBound
-from partitions.column.writers import (
+from partitions.column.open_transactions import (
     AwaitedTransactions,
     OpenTransaction,
     WritingTransactions,
     bound_by_oldest,
     bound_by_open_transactions,
 )
+from partitions.column.refusals import refusals
+from partitions.column.source import SourceObservation
+from partitions.column.state import ColumnState, ReadBound
 from partitions.sources import ApiSource, FilesSource, PythonSource, TableSource
 from partitions.target import Target
 

@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from partitions.unit_values import ValueType
-from partitions.window.spelling import (
+from partitions.window.listed_units import (
     ListedUnits,
     SelectedUnits,
     loose_spelling,

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from resources.sources.files.checked import BadRecord
 
 
-class SetAsideRecords:
+class BadRecordWarnings:
     """The set-aside records of one run."""
 
     def __init__(self) -> None:
