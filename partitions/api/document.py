@@ -135,7 +135,7 @@ def parse_document(
         raise _parse_error(text, error, walk) from None
     if _skip_blank(text, end) != len(text):
         raise DocumentError(
-            "one JSON document", f"more after its end, at character {end}", remedy=_WHOLE_DOCUMENT_REMEDY
+            "one JSON document", f"more behind its end, at character {end}", remedy=_WHOLE_DOCUMENT_REMEDY
         )
     document = Document(walk.records or (), rest)
     _check_errors(document, names, errors)

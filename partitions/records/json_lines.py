@@ -127,7 +127,7 @@ class JsonRule:
         if text[end:].strip(BLANK):
             return Verdict(
                 Fault(
-                    f"expected one JSON object, found more after its end (from character {skip_blanks(text, end) + 1} on)"
+                    f"expected one JSON object, found more behind its end (from character {skip_blanks(text, end) + 1} on)"
                 )
             )
         if isinstance(value, list) and not isinstance(value, Members):
@@ -210,7 +210,7 @@ class JsonRule:
             how = "for one object per line" if is_of_lines else "write one object per line and"
             hint = "" if is_array or number > 1 else f": {how} set format: ndjson"
             line = line_of(text, skip_blanks(text, end))
-            return Fault(f"expected one JSON document, found more after its end in line {line}{hint}"), items
+            return Fault(f"expected one JSON document, found more behind its end in line {line}{hint}"), items
         return None, items
 
     def _struct_fault(

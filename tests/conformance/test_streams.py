@@ -62,8 +62,9 @@ def test_watermark_filter(case: Case) -> None:
         timeout = _span(delay, like=[watermark, *(at for _, at in rows)])
         sifted = sift(rows, lambda row: row[1], watermark, timeout)
         watermark = sifted.watermark
-        for place in ("kept", "late", "quarantined"):
-            assert [name for name, _ in getattr(sifted, place)] == expected[place]
+        rows_by_place = {"kept": sifted.on_time, "late": sifted.late, "quarantined": sifted.quarantined}
+        for place, placed_rows in rows_by_place.items():
+            assert [name for name, _ in placed_rows] == expected[place]
         assert watermark == _time(expected["watermark"])
 
 

@@ -303,7 +303,7 @@ class TestLostAnswers:
     def test_a_server_that_keeps_silent_is_given_up_and_the_append_is_whole(
         self, postgres: pg.Postgres, wire: Wire, database: Database, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(connections, "_ANSWER", SHORT)
+        monkeypatch.setattr(connections, "_ANSWER_SECONDS", SHORT)
         far = WatermarkLog(PostgresBlobs(postgres.database(database.schema, port=str(wire.port)), SHORT))
         WatermarkLog(open_blobs(database)).append(FLOW, entry(1), expected=0)
         wire.faults.frozen = True

@@ -162,7 +162,9 @@ class TestWriters:
     def test_a_manager_leaves_other_watermarks(self, place: Place | Database, log: WatermarkLog) -> None:
         first = log.append(FLOW, entry(1), expected=0)
         manager = WatermarkManager(LogProvider(log))
-        with pytest.raises(ConfigurationError, match="found that of a dataflow"):
+        with pytest.raises(
+            ConfigurationError, match="found one of kind path, which the dataflow's runs save"
+        ):
             manager.save_watermark(FLOW, manager.get_watermark(FLOW) or {})
         assert log.newest(FLOW) == first
 

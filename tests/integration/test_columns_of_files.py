@@ -216,7 +216,7 @@ def test_what_the_reader_of_a_format_has_to_say_is_told(tmp_path: Path, engine: 
     with pa.BufferOutputStream() as buffer:
         pq.write_table(rows, buffer)
     flow.feed.put_bytes("a.parquet", buffer.getvalue().to_pybytes())
-    assert any("nanoseconds are loaded as microseconds" in warning for warning in flow.run().warnings)
+    assert any("nanoseconds are cut to microseconds" in warning for warning in flow.run().warnings)
 
 
 def test_infinity_and_nan_of_files_bound_nothing(tmp_path: Path, engine: SparkEngine) -> None:

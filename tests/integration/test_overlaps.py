@@ -210,7 +210,7 @@ class TestDecisions:
             feed.load()
             return made
 
-        monkeypatch.setattr("resources.decisions.draft.following", following)
+        monkeypatch.setattr("resources.decisions.draft.next_entry", following)
         with pytest.raises(Conflict, match="was begun by another run"):
             _decide(feed)
         assert [entry.why for entry in feed.entries] == ["run", "run"]

@@ -52,7 +52,7 @@ def test_a_renamed_dataflow_goes_on_with_its_table_and_its_history(make_feed: Ma
     assert after.table == feed.table
 
 
-@pytest.mark.parametrize("call", ["copy_log", "with_table", "_replace", "delete_log"])
+@pytest.mark.parametrize("call", ["copy_log", "with_table", "_write_atomically", "delete_log"])
 @pytest.mark.parametrize("moment", ["before", "after"])
 def test_a_rename_that_dies_at_any_step_is_finished_by_the_same_command(
     feed: Feed, call: str, moment: str

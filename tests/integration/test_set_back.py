@@ -44,7 +44,7 @@ def test_a_table_made_again_stops_before_a_read_until_accepted(flow: Columns, ta
     table.put(*[(number, at(number), 0) for number in range(1, 8)])
     error = flow.fail()
     assert (error.code, error.exit_code) == ("source_replaced", 4)
-    assert "dropped and made again" in error.message
+    assert "dropped and created again" in error.message
     assert "id = 5" in error.message
     with pytest.raises(NeedsDecision):
         column_look(flow.feed.platform, flow.feed.dataflow).has_new_rows(flow.feed.newest, datetime.now(UTC))

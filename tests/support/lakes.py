@@ -209,13 +209,13 @@ class Lake(ABC):
     @property
     def own(self) -> list[bool]:
         """Return, for each commit of the app after the first, whether it was Strandline's own."""
-        tagged = self.table().head(None, APP).tagged
+        tagged = self.table().head(None, APP).tagged_commits
         return [commit.committed_by.startswith("Strandline") for commit in tagged[1:]]
 
     @property
     def committed_by(self) -> str | None:
         """Return the writer that the app's newest commit names."""
-        writer: str | None = self.table().head(None, APP).tagged[-1].committed_by
+        writer: str | None = self.table().head(None, APP).tagged_commits[-1].committed_by
         return writer
 
     def tagged(self, number: int) -> TaggedCommit:

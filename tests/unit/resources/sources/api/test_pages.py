@@ -206,7 +206,7 @@ def test_a_403_while_requests_remain_is_one_of_rights(server: Api) -> None:
         (content('{"data": {"items": [1]}}'), "source_answer", "found a number as record 1"),
         (content("not JSON at all"), "source_answer", "expected JSON, found"),
         (content("<html>"), "source_answer", "expected JSON, found"),
-        (content('{"data": {"items": []}} {}'), "source_answer", "found more after its end"),
+        (content('{"data": {"items": []}} {}'), "source_answer", "found more behind its end"),
         (content('{"data": {"items": [{"id": 1, "id": 2}]}}'), "source_answer", "found id twice in record 1"),
         (content('{"data": {"items": null}}'), "source_answer", "set records_optional: true"),
         (content('{"data": {"items": null}, "errors": [{"m": 1}]}'), "source_answer", 'found at errors [{"m": 1}]. The API has failed'),
