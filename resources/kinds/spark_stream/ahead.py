@@ -1,4 +1,4 @@
-"""Reading of new input into the outbox by Spark, before any of it is planned."""
+"""Have Spark read new input into the outbox, before any of it is planned."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ReadAhead:
-    """Runs Spark's stream of one dataflow.
+    """Runner of one dataflow's Spark stream.
 
     Attributes:
-        inputs: what it reads.
+        inputs: the sources, and the query over them.
     """
 
     inputs: Inputs
@@ -39,14 +39,15 @@ class ReadAhead:
         return self.inputs.dataflow
 
     def check_columns(self, spark: SparkSession, pinned: str | None) -> None:
-        """Look at the query before anything is read for it.
+        """Raise unless the query has the pinned columns; no input is read for this.
 
         Args:
-            spark: of the run.
+            spark: the run's session.
             pinned: text of the schema; None if none is pinned yet.
 
         Raises:
-            SchemaError: its columns are not the pinned ones: what the table does not have would be read, and dropped.
+            SchemaError: the columns differ. Spark would read values that the table has no column for, and
+                they would be lost.
         """
         columns = self.inputs.query(spark).schema
         if changes := column_changes(columns, pinned) if pinned is not None else {}:
@@ -58,27 +59,29 @@ class ReadAhead:
             )
 
     def read(self, spark: SparkSession, folder: StreamFolder) -> StrandlineError | None:
-        """Read all new input. Files are checked and copied into the inboxes before Spark reads them.
+        """Read all new input into the outbox. Files are checked and copied into the inboxes first.
 
         Returns:
-            the bad file that ends what could be read, if any; what comes before its micro-batch is in the
-            outbox.
+            the bad file that stopped the copying; None if there is none. Input before its micro-batch is
+                in the outbox.
 
         Raises:
-            StrandlineError: code ``query``: the query failed; batches that have ended stay.
+            StrandlineError: code ``query``: the query failed. Batches that finished before stay in the
+                outbox.
+            EngineLost: the Spark engine died.
         """
         inboxes = self.inputs.inboxes(folder)
-        most = self._dataflow.spark_stream.checkpoint.interval_files
+        files_per_batch = self._dataflow.spark_stream.checkpoint.interval_files
         for inbox in inboxes:
             inbox.open()
         with self._failures_of_query("its files were looked through"):
-            taken_files, bad = take_in(spark, inboxes, most)
-        if bad is None or taken_files:
+            copied, bad = take_in(spark, inboxes, files_per_batch)
+        if bad is None or copied:
             self._read_on(spark, folder, inboxes)
         return bad
 
     def _read_on(self, spark: SparkSession, folder: StreamFolder, inboxes: Sequence[Inbox]) -> None:
-        """Have Spark read what is in the inboxes, and in the tables."""
+        """Have Spark read the files in the inboxes and the new versions of the tables."""
         definition, tables = self._dataflow.spark_stream, self.inputs.tables
         if newest := {name: at for name, table in tables.items() if (at := table.tip(None).newest)}:
             folder.note_tables(newest)
@@ -94,7 +97,11 @@ class ReadAhead:
 
     @contextmanager
     def _failures_of_query(self, when: str) -> Iterator[None]:
-        """Tell a failure of Spark's as one of the dataflow."""
+        """Raise a Spark failure as an error of the dataflow.
+
+        Args:
+            when: what Spark was doing, as a clause after "while".
+        """
         try:
             yield
         except StrandlineError:
@@ -115,7 +122,10 @@ class ReadAhead:
 
 
 def _reason(error: Exception) -> str:
-    """Why a query failed: of code of the user's its own words, which stand below the last traceback."""
+    """Return why a query failed, in one line.
+
+    If the user's code failed, this is the line below the last Python traceback, else Spark's root cause.
+    """
     _, traceback, rest = str(error).rpartition("Traceback (most recent call last):")
     lines = (line for line in rest.splitlines() if line and not line[0].isspace())
     reason = next(lines, None) if traceback else None

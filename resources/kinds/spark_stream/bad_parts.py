@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 
 class SparkStreamBadParts(BadParts[BatchSlice]):
-    """None of any slice."""
+    """Bad parts of a stream on Spark's engine: a slice never has one."""
 
     @override
     def find(self, spark: SparkSession, slice_: BatchSlice, pinned: str, error: Exception) -> None:
-        """None: an outbox that does not read is no fault of the source."""
+        """Return None: an unreadable outbox is no fault of the source."""

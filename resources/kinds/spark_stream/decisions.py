@@ -18,15 +18,16 @@ from resources.watermarks.entry import Entry
 
 
 class SparkStreamRules(StateRules):
-    """Decisions about a stream on Spark's engine."""
+    """The rules of one stream on Spark's engine."""
 
     never_goes_back: Literal[True] = True
 
     def __init__(self, dataflow: Dataflow) -> None:
-        """Bind a dataflow."""
+        """Bind the rules to a dataflow."""
         self._dataflow = dataflow
 
     def _refuse(self, decision: str) -> NoReturn:
+        """Raise ConfigurationError; ``decision`` names what was not expected, for the message."""
         name = self._dataflow.name
         raise ConfigurationError(
             f"dataflow {name}: expected no {decision}: what Spark's engine has read and remembers cannot be changed from outside."
@@ -36,36 +37,40 @@ class SparkStreamRules(StateRules):
 
     @override
     def parse_watermark(self, text: str) -> str:
-        """Refuse: no watermark can be set."""
+        """Raise ConfigurationError: no watermark can be set."""
         self._refuse("watermark to be set")
 
     @override
     def migrate_watermark(self, text: str, now: datetime, last: Entry | None) -> str:
-        """Return the whole watermark, under its own definition: a checkpoint belongs to one definition."""
-        another = last is not None and last.fingerprint != fingerprint(self._dataflow)
-        if another and not StreamState.holds_nothing(deserialise(text)):
+        """Return the watermark unchanged: a checkpoint belongs to one definition.
+
+        Raises:
+            ConfigurationError: the definition has changed, and the watermark is not empty.
+        """
+        changed = last is not None and last.fingerprint != fingerprint(self._dataflow)
+        if changed and not StreamState.holds_nothing(deserialise(text)):
             self._refuse("watermark under another definition")
         return text
 
     def watermark_from_rows(self) -> None:
-        """None: rows do not tell it."""
+        """Return None: the table's rows do not show what Spark has read."""
         return
 
     def replaces_reloaded_rows(self) -> bool:
-        """Return False: rows do not tell their batch."""
+        """Return False: rows do not show their batch."""
         return False
 
     @override
     def loaded_upper_bound(self, entry: Entry) -> str:
-        """Refuse."""
+        """Raise ConfigurationError: Spark cannot read again from an earlier point."""
         self._refuse("rewind")
 
     def check_rewind(self) -> None:
-        """Refuse."""
+        """Raise ConfigurationError: Spark cannot read again from an earlier point."""
         self._refuse("rewind")
 
     def count_already_loaded(self, slices: Sequence[Any], last: Entry | None) -> tuple[int, str]:
-        """Return the number of the table's batches, if the next run reads from the start."""
+        """Return how many batches the table has, and the noun "batch"; 0 unless slices start anew."""
         loaded = StreamState.of(last.state() if last else None)
-        anew = any(not slice_.after.position for slice_ in slices)
-        return (loaded.epoch if loaded.position and anew else 0), "batch"
+        starts_anew = any(not slice_.after.position for slice_ in slices)
+        return (loaded.epoch if loaded.position and starts_anew else 0), "batch"

@@ -1,6 +1,6 @@
-"""The folder of a stream's engine beside the table: inbox, Spark's checkpoint, and outbox.
+"""The folder of a Spark stream in the lake: inboxes, drafts, Spark's checkpoint and the outbox.
 
-A folder belongs to one life of a dataflow's state: a reset begins a new one
+Each life of a dataflow's state has its own folder: a reset starts a new one
 (docs/reference/streams-on-spark.md).
 """
 
@@ -23,28 +23,29 @@ from resources.listing.removal import remove_folder
 from resources.tables.contract.commits import TableCommit
 
 STREAMS = "_streams"
-"""Folder of the lake. No layer has a name that begins with an underscore."""
+"""Folder in the lake. No layer's name starts with an underscore."""
 
 _ENDED = "_SUCCESS"
-"""What Spark writes last into a folder."""
+"""File that Spark writes last into a folder."""
 
 _TABLES = "tables.json"
-"""Which version of each table was the newest before Spark read on."""
+"""File with the newest version of each source table before Spark's last read."""
 
 _COMPACT = ".compact"
+"""Suffix of an entry in a source's log that also has all entries before it."""
 
 _LARGE = 2**20
-"""Bytes of a file above which it has rows for certain, and is not opened to see."""
+"""Size in bytes above which a Parquet file surely has rows, and is not opened to check."""
 
 
 @dataclass(frozen=True)
 class WrittenBatch:
-    """A batch in the outbox.
+    """A finished batch in the outbox.
 
     Attributes:
-        number: Spark's.
-        bytes: of its files.
-        has_rows: whether there are any.
+        number: Spark's number of the batch.
+        bytes: total size of its Parquet files.
+        has_rows: whether it has any rows.
     """
 
     number: int
@@ -54,38 +55,38 @@ class WrittenBatch:
 
 @dataclass(frozen=True)
 class StreamFolder:
-    """Inbox, checkpoint and outbox of one life of a stream.
+    """The folder of one life of a stream.
 
     Attributes:
-        place: below which all lie.
+        place: location of the folder.
     """
 
     place: Place
 
     @property
     def checkpoint(self) -> Place:
-        """Spark's."""
+        """Spark's checkpoint."""
         return self.place.child("checkpoint")
 
     @property
     def outbox(self) -> Place:
-        """A folder for each batch."""
+        """Folder with a subfolder for each batch."""
         return self.place.child("outbox")
 
     def inbox(self, number: int) -> Place:
-        """Return where Spark reads the files of a source, by its number."""
+        """Return the folder from which Spark reads the files of a source, by the source's number."""
         return self.place.child(f"inbox/{number}")
 
     @property
     def drafts(self) -> Place:
-        """A folder for each attempt to copy files into an inbox."""
+        """Folder with a subfolder for each attempt to copy files into an inbox."""
         return self.place.child("drafts")
 
     def query(self) -> str | None:
-        """Return the id that Spark gave the query; None if there is no checkpoint.
+        """Return Spark's id of the query; None if there is no checkpoint.
 
         Raises:
-            CorruptWatermark: Spark's file does not read.
+            CorruptWatermark: Spark's file cannot be parsed.
         """
         text = _read(self.checkpoint, "metadata")
         try:
@@ -96,33 +97,37 @@ class StreamFolder:
             ) from error
 
     def newest(self) -> int:
-        """Return the number of the newest batch that has ended; -1 if none has."""
+        """Return the number of the newest finished batch; -1 if no batch has finished."""
         _, files = _names(self.checkpoint.child("commits"))
         return max((int(name) for name in files if name.isdigit()), default=-1)
 
     def files_read(self) -> Mapping[str, bool]:
-        """Return the files that Spark has read or begun; False for those that it never reads again."""
+        """Return the files that Spark has read or started to read, by path.
+
+        The value is False if Spark never reads the file again.
+        """
         sources, files = self.checkpoint.child("sources"), dict[str, bool]()
-        before = self._offsets(
-            self.newest() - 1
-        )  # Spark looks at what the newest batch has read when it starts
+        # Spark looks again at the files of the newest batch when it starts.
+        offsets = self._offsets(self.newest() - 1)
         for source in _names(sources)[0]:
             log = sources.child(source)
             names = [name for name in _names(log)[1] if name.removesuffix(_COMPACT).isdigit()]
-            # One entry in ten holds all before it, too.
+            # Every tenth entry also has all entries before it.
             first = max((_number(name) for name in names if name.endswith(_COMPACT)), default=-1)
             for name in names:
                 if _number(name) > first or (_number(name) == first and name.endswith(_COMPACT)):
                     lines = (_read(log, name) or "").splitlines()
                     entries = [json.loads(line) for line in lines if line.startswith("{")]
-                    ended = before.get(source, -1)
+                    last_ended = offsets.get(source, -1)
                     files |= {
-                        _decoded(file["path"]): file["batchId"] > ended for file in entries if "path" in file
+                        _decoded(file["path"]): file["batchId"] > last_ended
+                        for file in entries
+                        if "path" in file
                     }
         return files
 
     def _offsets(self, number: int) -> Mapping[str, int]:
-        """Return how far a batch has read each source of files, by the source's own log."""
+        """Return the last entry of each file source's log that a batch has read, by the source's number."""
         lines = (_read(self.checkpoint.child("offsets"), str(number)) or "").splitlines()
         offsets = (json.loads(line) if line.startswith("{") else {} for line in lines[2:])
         return {
@@ -130,7 +135,7 @@ class StreamFolder:
         }
 
     def watermark_after(self, number: int) -> datetime | None:
-        """Return the watermark after a batch, aware; None if it had none, or Spark has removed it."""
+        """Return the watermark after a batch, in UTC; None if it had none, or Spark has removed its record."""
         text = _read(self.checkpoint.child("commits"), str(number))
         lines = (text or "").splitlines()
         milliseconds = json.loads(lines[1]).get("nextBatchWatermarkMs", 0) if len(lines) > 1 else 0
@@ -139,7 +144,7 @@ class StreamFolder:
         )
 
     def batches(self, above: int) -> Sequence[WrittenBatch]:
-        """Return the batches in the outbox that have ended, above a number, ascending."""
+        """Return the finished batches in the outbox above a number, ascending."""
         newest = self.newest()
         folders, _ = _names(self.outbox)
         numbers = sorted(int(name) for name in folders if name.isdigit())
@@ -147,7 +152,7 @@ class StreamFolder:
         return [batch for batch in batches if batch is not None]
 
     def rows_of(self, number: int) -> Place | None:
-        """Return where the rows of a batch lie: the attempt at it that has ended last; None if none has."""
+        """Return the folder of a batch's attempt that finished last; None if no attempt has finished."""
         place = self.outbox.child(batch_folder(number))
         ended: list[tuple[datetime, str]] = []
         for name in _names(place)[0]:
@@ -157,6 +162,7 @@ class StreamFolder:
         return place.child(max(ended)[1]) if ended else None
 
     def _written(self, number: int) -> WrittenBatch | None:
+        """Return a batch of the outbox; None if no attempt at it has finished."""
         folder = self.rows_of(number)
         if folder is None:
             return None
@@ -164,36 +170,36 @@ class StreamFolder:
             files = [
                 meta for page in folder.store.list() for meta in page if meta["path"].endswith(".parquet")
             ]
-        filled = (meta["size"] > _LARGE or _rows(folder, meta["path"]) for meta in files)
+        filled = (meta["size"] > _LARGE or _has_rows(folder, meta["path"]) for meta in files)
         return WrittenBatch(number, sum(meta["size"] for meta in files), any(filled))
 
     def note_tables(self, tables: Mapping[str, TableCommit]) -> None:
-        """Note the newest commit of each table that is read, before Spark reads on."""
-        noted = {name: [commit.version, commit.id] for name, commit in tables.items()}
+        """Store the newest commit of each source table, before Spark reads on."""
+        commits = {name: [commit.version, commit.id] for name, commit in tables.items()}
         if self.place.local is not None:
             self.place.local.mkdir(parents=True, exist_ok=True)
         with store_failures(self.place):
-            self.place.store.put(_TABLES, json.dumps(noted).encode())
+            self.place.store.put(_TABLES, json.dumps(commits).encode())
 
     def noted_tables(self) -> Mapping[str, TableCommit]:
-        """Return what was noted last; nothing of a folder that an older version has begun."""
-        noted = json.loads(_read(self.place, _TABLES) or "{}")
-        return {name: TableCommit(version, id_) for name, (version, id_) in noted.items()}
+        """Return the commits stored last, by table; empty in folders of older versions."""
+        commits = json.loads(_read(self.place, _TABLES) or "{}")
+        return {name: TableCommit(version, id_) for name, (version, id_) in commits.items()}
 
     def keep(self, reports: Sequence[BatchProgress]) -> None:
-        """Keep what Spark has said of batches, for who commits them after a crash."""
+        """Store Spark's progress reports beside their batches, for a run that commits them after a crash."""
         for report in reports:
             folder = self.outbox.child(batch_folder(report.batch_id))
             with store_failures(folder):
                 folder.store.put("_progress.json", json.dumps(report.as_json()).encode())
 
     def report(self, number: int) -> BatchProgress | None:
-        """Return what Spark has said of a batch; None if the run that wrote it died before it was kept."""
+        """Return Spark's progress report of a batch; None if the run that read it died before storing it."""
         text = _read(self.outbox.child(batch_folder(number)), "_progress.json")
         return BatchProgress.from_json(json.loads(text)) if text is not None else None
 
     def remove_up_to(self, number: int) -> None:
-        """Remove batches that are in the table."""
+        """Remove the batches up to a number (inclusive) from the outbox."""
         folders, _ = _names(self.outbox)
         for name in folders:
             if name.isdigit() and int(name) <= number:
@@ -201,14 +207,14 @@ class StreamFolder:
 
 
 def remove_others(folders: Place, name: str) -> None:
-    """Remove the folders of a stream's earlier lives."""
-    for other in _names(folders)[0]:
-        if other != name:
-            remove_folder(folders.child(other))
+    """Remove the folders of a stream's earlier lives; ``name`` is the present folder."""
+    for folder in _names(folders)[0]:
+        if folder != name:
+            remove_folder(folders.child(folder))
 
 
-def listed(root: Place) -> str:
-    """Return a folder's number of files, their bytes and the last modification, as text."""
+def describe_files(root: Place) -> str:
+    """Return a text that changes with a folder's files: their count, total size and last modification."""
     count = size = newest = 0
     with store_failures(root):
         for page in root.store.list():
@@ -219,7 +225,7 @@ def listed(root: Place) -> str:
 
 
 def _names(place: Place) -> tuple[list[str], list[str]]:
-    """Return the names right below a place; none if it does not exist."""
+    """Return the names of folders and of files directly below a place; none if it does not exist."""
     if place.local is not None and not place.local.is_dir():
         return [], []
     with store_failures(place):
@@ -229,6 +235,7 @@ def _names(place: Place) -> tuple[list[str], list[str]]:
 
 
 def _read(place: Place, name: str) -> str | None:
+    """Return the text of a file in a folder; None if either does not exist."""
     if place.local is not None and not place.local.is_dir():
         return None
     with store_failures(place):
@@ -239,15 +246,17 @@ def _read(place: Place, name: str) -> str | None:
 
 
 def _number(name: str) -> int:
+    """Return the number of an entry in a source's log."""
     return int(name.removesuffix(_COMPACT))
 
 
 def _decoded(uri: str) -> str:
-    """Return a path without the scheme of Spark's URIs, such as ``file:///x``."""
+    """Return the plain path of a URI from Spark's log: ``file:///a%20b`` is ``/a b``."""
     return unquote(re.sub("^file:/+", "/", uri))
 
 
-def _rows(folder: Place, path: str) -> bool:
+def _has_rows(folder: Place, path: str) -> bool:
+    """Return whether a Parquet file has rows, by its footer."""
     import pyarrow.parquet as pq
 
     with store_failures(folder):

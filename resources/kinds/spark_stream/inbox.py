@@ -1,9 +1,10 @@
-"""The files of a stream on Spark's engine: checked, and copied exactly as Parquet for Spark.
+"""Inboxes of a stream on Spark's engine: checked, exact Parquet copies of the sources' files.
 
-Spark reads an inbox, and never a source's files. A file is in an inbox under a name of its own, which its
-path makes: whoever puts it there a second time, after a kill or beside another run, puts it over the
-first, and Spark reads a name once. So nothing but Spark's checkpoint and the inbox itself needs to tell
-which files were taken (docs/explanation/adr/0037-spark-s-streams-read-files-from-an-inbox.md).
+Spark reads inboxes only, never a source's files. A copy's name is made from its file's path and
+modification time. A run that copies a file again, after a kill or beside another run, replaces
+the first copy, and Spark reads each name once. So Spark's checkpoint and the inbox suffice to
+tell which files were copied (docs/explanation/adr/0037-spark-s-streams-read-files-from-an-
+inbox.md).
 """
 
 from __future__ import annotations
@@ -34,29 +35,34 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 _KEY = "__file"
-"""The column, and the folders of a draft, that tell a row's file."""
+"""Column with the key of a row's file; a draft has a subfolder for each value."""
 
 _MARKER = "_inbox"
-"""Keeps an inbox without files a folder, also in an object store: Spark refuses to read one that is not there. It skips names that begin so."""
+"""File that makes an inbox without files exist, even in an object store: Spark refuses a missing folder.
+
+Spark skips names that start with an underscore.
+"""
 
 _READ_AT_ONCE = 1000
-"""Files that are looked through and copied together, at most."""
+"""Most files that are checked and copied together."""
 
 _TASKS = 200
+"""Most Spark tasks that write one draft."""
+
 _ABANDONED = timedelta(days=1)
-"""A draft into which nothing came for so long is that of a run that died."""
+"""A draft whose newest file is older than this belongs to a dead run."""
 
 
 @dataclass(frozen=True)
 class Inbox:
-    """One source of files of a stream, and where Spark reads it.
+    """A source of files, and the folder from which Spark reads their copies.
 
     Attributes:
-        name: of the source in a list; None of the only one.
-        source: the files.
-        schema: of all of them, DDL.
-        folder: of one life of the stream.
-        number: of the source among those of the stream.
+        name: name of the source; None for the only source of a stream.
+        source: the source's files.
+        schema: DDL of the schema of all files.
+        folder: folder of the stream's present life.
+        number: number of the source in the stream, from 0.
     """
 
     name: str | None
@@ -67,35 +73,36 @@ class Inbox:
 
     @property
     def place(self) -> Place:
-        """Where Spark reads it."""
+        """Folder that Spark reads."""
         return self.folder.inbox(self.number)
 
     def open(self) -> None:
-        """Have a folder that Spark can read, also if no file is there."""
+        """Create the folder, so that Spark can read it even without files."""
         if self.place.local is not None:
             self.place.local.mkdir(parents=True, exist_ok=True)
         with store_failures(self.place):
             self.place.store.put(_MARKER, b"")
 
     def waiting(self, read: Mapping[str, bool]) -> Sequence[SourceFile]:
-        """Return the files that were not taken yet, by modification time, as Spark reads them.
+        """Return the files without a copy, in the order in which Spark reads files: by modification time.
 
-        Removes the copies that Spark does not read again.
+        Also removes the copies that Spark never reads again.
 
         Args:
-            read: what Spark has read, or begun to, as :meth:`StreamFolder.files_read` has it.
+            read: the files that Spark has read or started to read, as :meth:`StreamFolder.files_read`
+                returns them.
 
         Raises:
-            SourceError: as for a listing.
+            SourceError: the listing fails.
         """
         copies = self._copies()
-        unfinished = {
-            name: batch for path, batch in read.items() if (name := _below(self.place, path)) is not None
+        may_be_read_again = {
+            name: again for path, again in read.items() if (name := _below(self.place, path)) is not None
         }
-        if ended := sorted(name for name in copies if not unfinished.get(name, True)):
+        if obsolete := sorted(name for name in copies if not may_be_read_again.get(name, True)):
             with store_failures(self.place):
-                self.place.store.delete(ended)
-        keys = {_key_in(name) for name in (*copies, *unfinished)}
+                self.place.store.delete(obsolete)
+        keys = {_key_in(name) for name in (*copies, *may_be_read_again)}
         listed = self.source.list_above(FromBeginning()).listed.files
         new = (file for file in listed if _key(file.path) not in keys)
         return sorted(new, key=lambda file: (file.modified, file.path))
@@ -105,26 +112,26 @@ class Inbox:
         return spark.createDataFrame([], self.schema).schema
 
     def draft(self, spark: SparkSession, files: Sequence[SourceFile]) -> Iterator[InboxBatch]:
-        """Look files through, and write exact copies where Spark does not read them yet.
+        """Check files, and yield exact copies of them in a folder that Spark does not read.
 
         Raises:
-            BadFile: the first that cannot be loaded exactly.
+            BadFile: the first file that cannot be loaded exactly.
         """
         for start in range(0, len(files), _READ_AT_ONCE):
             yield self._draft(spark, files[start : start + _READ_AT_ONCE])
 
     def _draft(self, spark: SparkSession, files: Sequence[SourceFile]) -> InboxBatch:
+        """Check files and copy them into a new draft."""
         pinned = self.source.pin(spark, files)
-        assert (
-            pinned is not None
-        )  # a stream over files without a schema is refused when the project is loaded
+        # A stream over files without a schema is refused when the project is loaded.
+        assert pinned is not None
         place = self.folder.drafts.child(uuid4().hex)
         try:
             rows = self.source.read(spark, files, pinned, origin=True)
             _write(rows, self.columns(spark).names, len(files), place)
             self.source.check_unchanged(files)
         except BadFile as bad:
-            raise self._named(bad) from bad
+            raise self._with_source_name(bad) from bad
         except Exception as error:
             by_path = {file.path: file for file in files}
             bad_file = (
@@ -134,11 +141,11 @@ class Inbox:
             )
             if bad_file is None:
                 raise
-            raise self._named(bad_file) from error
+            raise self._with_source_name(bad_file) from error
         return InboxBatch(self, place, tuple(files))
 
-    def _named(self, bad: BadFile) -> BadFile:
-        """Return the error, with the name of the source if there are several."""
+    def _with_source_name(self, bad: BadFile) -> BadFile:
+        """Return the error of a bad file, with the source's name if the stream has several sources."""
         if self.name is None:
             return bad
         return BadFile(
@@ -150,6 +157,7 @@ class Inbox:
         )
 
     def _copies(self) -> set[str]:
+        """Return the names of the copies in the inbox."""
         if self.place.local is not None and not self.place.local.is_dir():
             return set()
         with store_failures(self.place):
@@ -159,12 +167,12 @@ class Inbox:
 
 @dataclass(frozen=True)
 class InboxBatch:
-    """Copies of files that Spark does not read yet.
+    """Copies of files that are not in the inbox yet.
 
     Attributes:
-        inbox: that they go into.
-        place: where they lie, a folder for each file that has rows.
-        files: in the order in which Spark is to read them.
+        inbox: the inbox that they belong to.
+        place: folder of the copies, with a subfolder for each file that has rows.
+        files: the files, in the order in which Spark must read them.
     """
 
     inbox: Inbox
@@ -172,45 +180,47 @@ class InboxBatch:
     files: tuple[SourceFile, ...]
 
     def publish(self) -> None:
-        """Put each copy into the inbox, whole, one after the other."""
-        home = self.inbox.folder.place
-        drafts = self.place.url[len(home.url) + 1 :]
-        inbox = self.inbox.place.url[len(home.url) + 1 :]
-        with store_failures(home):
-            written = self.place.store.list() if self._is_there else ()
-            paths = [meta["path"] for page in written for meta in page if meta["path"].endswith(".parquet")]
+        """Move the copies into the inbox, one after the other; each appears there whole."""
+        root = self.inbox.folder.place
+        draft = self.place.url[len(root.url) + 1 :]
+        inbox = self.inbox.place.url[len(root.url) + 1 :]
+        with store_failures(root):
+            pages = self.place.store.list() if self._exists else ()
+            paths = [meta["path"] for page in pages for meta in page if meta["path"].endswith(".parquet")]
         by_key = {path.partition("/")[0].removeprefix(f"{_KEY}="): path for path in paths}
         assert len(by_key) == len(paths), paths  # one task writes all rows of a file
         for file in self.files:
             path = by_key.get(_key(file.path))
             if path is None:
                 path = "empty.parquet"
-                with store_failures(home):
-                    home.store.put(f"{drafts}/{path}", _without_rows())
+                with store_failures(root):
+                    root.store.put(f"{draft}/{path}", _without_rows())
             if self.place.local is not None:
-                # Spark takes files by their modification time; in an object store that is the order in which they come.
+                # Spark reads files by modification time. In an object store that is when a copy is moved here.
                 os.utime(self.place.local / path, ns=(file.modified * 10**6,) * 2)
-            with store_failures(home):
-                home.store.rename(f"{drafts}/{path}", f"{inbox}/{_name(file)}")
+            with store_failures(root):
+                root.store.rename(f"{draft}/{path}", f"{inbox}/{_name(file)}")
 
     @property
-    def _is_there(self) -> bool:
+    def _exists(self) -> bool:
+        """Whether the folder exists; always True in an object store, which has no folders."""
         return self.place.local is None or self.place.local.is_dir()
 
 
 def take_in(spark: SparkSession, inboxes: Sequence[Inbox], most: int | None) -> tuple[int, BadFile | None]:
-    """Copy all files that wait into the inboxes, micro-batch by micro-batch, up to one with a bad file.
+    """Copy waiting files into the inboxes, by micro-batch, up to the first one with a bad file.
 
     Args:
         spark: the run's session.
-        inboxes: of the stream's sources of files.
-        most: files of each source in a micro-batch; None: all.
+        inboxes: inboxes of the stream's sources of files.
+        most: number of files of each source in a micro-batch; None: all files.
 
     Returns:
-        how many files of the longest source were taken, and the bad file before which it stopped, if any: of its micro-batch no file of any source was taken.
+        how many files were copied from the source with the most, and the bad file that stopped the
+            copying; None if there is none. No file of its micro-batch was copied, from any source.
 
     Raises:
-        SourceError: as for a listing.
+        SourceError: a listing fails.
     """
     if not inboxes:
         return 0, None
@@ -219,12 +229,12 @@ def take_in(spark: SparkSession, inboxes: Sequence[Inbox], most: int | None) -> 
     read = folder.files_read()
     waiting = [inbox.waiting(read) for inbox in inboxes]
     longest = max((len(files) for files in waiting), default=0)
-    size = most or max(longest, 1)
-    for start in range(0, longest, size):
+    files_per_batch = most or max(longest, 1)
+    for start in range(0, longest, files_per_batch):
         drafts: list[InboxBatch] = []
         try:
             for inbox, files in zip(inboxes, waiting, strict=True):
-                drafts.extend(inbox.draft(spark, files[start : start + size]))
+                drafts.extend(inbox.draft(spark, files[start : start + files_per_batch]))
         except BadFile as bad:
             return start, bad
         else:
@@ -237,7 +247,7 @@ def take_in(spark: SparkSession, inboxes: Sequence[Inbox], most: int | None) -> 
 
 
 def _remove_abandoned(folder: StreamFolder) -> None:
-    """Remove the drafts of runs that died."""
+    """Remove drafts of dead runs."""
     drafts, now = folder.drafts, datetime.now(UTC)
     if drafts.local is not None and not drafts.local.is_dir():
         return
@@ -253,20 +263,20 @@ def _remove_abandoned(folder: StreamFolder) -> None:
 
 
 def _write(rows: DataFrame, columns: Collection[str], files: int, place: Place) -> None:
-    """Write the rows of each file into one file of a folder of its own."""
+    """Write the rows of each file into one Parquet file in a subfolder for that file."""
     from pyspark.sql import functions as F
 
     key = F.md5(F.encode(F.col(SOURCE_FILE), "utf-8")).alias(_KEY)
     selected = rows.select(*[F.col(quoted(name)) for name in columns], key)
     tasks = min(files, _TASKS)
-    # One task writes all rows of a file: a copy is there whole, or not at all.
-    apart = selected.coalesce(1) if tasks == 1 else selected.repartition(tasks, F.col(_KEY))
-    writer = apart.write.option("maxRecordsPerFile", 0).partitionBy(_KEY)
+    # One task writes all rows of a file, into one Parquet file: a copy exists whole or not at all.
+    by_file = selected.coalesce(1) if tasks == 1 else selected.repartition(tasks, F.col(_KEY))
+    writer = by_file.write.option("maxRecordsPerFile", 0).partitionBy(_KEY)
     writer.parquet(place.spark_url)
 
 
 def _without_rows() -> bytes:
-    """Return an empty Parquet file for a file without rows; its name in the inbox records the file."""
+    """Return the bytes of a Parquet file without rows, the copy of a file without rows."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -276,19 +286,24 @@ def _without_rows() -> bytes:
 
 
 def _name(file: SourceFile) -> str:
-    """Return the name of a file's copy, by which copies of one second stay in order."""
+    """Return the name of a file's copy; names sort by the files' modification times.
+
+    So copies of files that were modified within one second stay in order.
+    """
     return f"{file.modified:015d}-{_key(file.path)}.parquet"
 
 
 def _key_in(name: str) -> str:
+    """Return the key of the file that a copy's name contains."""
     return name.rpartition("-")[2].removesuffix(".parquet")
 
 
 def _key(path: str) -> str:
+    """Return the key of a file: a hash of its path."""
     return md5(path.encode(), usedforsecurity=False).hexdigest()
 
 
 def _below(place: Place, path: str) -> str | None:
-    """Return the path below a place; None if it does not exist."""
+    """Return a path relative to a place; None if it lies elsewhere."""
     root = f"{place.spark_url.rstrip('/')}/"
     return path[len(root) :] if path.startswith(root) else None

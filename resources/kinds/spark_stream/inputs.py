@@ -14,7 +14,7 @@ from partitions.sources import FilesSource, TableSource
 from partitions.sources.definition import SourceDefinition
 from partitions.sources.several import NamedFiles, NamedTable
 from resources.connections.places import Place
-from resources.kinds.spark_stream.folder import StreamFolder, listed
+from resources.kinds.spark_stream.folder import StreamFolder, describe_files
 from resources.kinds.spark_stream.inbox import Inbox
 from resources.kinds.spark_stream.query import StreamInput, stream_query
 from resources.kinds.spark_stream.sources import columns_stream, inbox_stream, table_stream
@@ -33,10 +33,10 @@ class Inputs:
     """The sources of one dataflow.
 
     Attributes:
-        dataflow: with a watermark of this engine.
-        sources: each source, and where its files or its table lie.
-        files: those of files, by their numbers.
-        project: folder in which modules of the user may lie.
+        dataflow: the definition, with a watermark of Spark's engine.
+        sources: each source's definition, with the place of its files or its table.
+        files: the sources of files, by their numbers in ``sources``.
+        project: project folder, for modules of the user.
     """
 
     dataflow: Dataflow
@@ -49,10 +49,10 @@ class Inputs:
         """Bind a dataflow to its sources.
 
         Args:
-            dataflow: with a watermark of this engine.
-            roots: where the files or the table of each of its sources lie, in their order.
-            staging: takes rows of files that Spark cannot read where they lie.
-            project: folder in which modules of the user may lie.
+            dataflow: the definition, with a watermark of Spark's engine.
+            roots: place of the files or the table of each source, in the sources' order.
+            staging: receives rows of files that Spark cannot read in place.
+            project: project folder, for modules of the user.
         """
         files = {
             number: FileSource(root, reading, staging)
@@ -63,28 +63,28 @@ class Inputs:
 
     @property
     def warnings(self) -> Sequence[str]:
-        """What the sources have to say of their files."""
+        """Warnings of the sources about their files."""
         return [warning for source in self.files.values() for warning in source.remarks]
 
     @property
     def tables(self) -> Mapping[str, Table]:
-        """The tables among the sources, by their names in the lake."""
+        """Tables among the sources, by their names in the lake."""
         return {
             source.table: find_table(root) for source, root in self.sources if isinstance(source, TableSource)
         }
 
     def look(self) -> SourceSnapshot:
-        """Return a snapshot of what the sources hold now; several in their order."""
-        looks = (
-            listed(root)
+        """Return a snapshot of the sources' present contents; its text has the sources in their order."""
+        texts = (
+            describe_files(root)
             if isinstance(source, FilesSource)
             else str(find_table(root).contents.newest_version())
             for source, root in self.sources
         )
-        return SourceSnapshot("; ".join(looks), 0, 0)
+        return SourceSnapshot("; ".join(texts), 0, 0)
 
     def inboxes(self, folder: StreamFolder) -> Sequence[Inbox]:
-        """Return where Spark reads the sources of files."""
+        """Return the inbox of each source of files."""
         return [
             Inbox(_name(source), self.files[number], source.schema_ or "", folder, number)
             for number, (source, _) in enumerate(self.sources)
@@ -92,7 +92,11 @@ class Inputs:
         ]
 
     def query(self, spark: SparkSession, inboxes: Sequence[Inbox] | None = None) -> DataFrame:
-        """Return the query over the inboxes; without them one of the same columns, which is not run."""
+        """Return the query over the inboxes and tables.
+
+        Without inboxes, sources of files only have their columns: the query shows its schema, and must
+        not run.
+        """
         definition = self.dataflow.spark_stream
         places = {inbox.number: inbox.place for inbox in inboxes or ()}
         return stream_query(
@@ -109,28 +113,28 @@ class Inputs:
     def _input(
         self, spark: SparkSession, source: SourceDefinition, root: Place, inbox: Place | None
     ) -> StreamInput:
-        """Return the rows of one source, with its name and timeout if there are several."""
+        """Return the rows of one source as a stream, with the source's name and timeout."""
         definition = self.dataflow.spark_stream
-        most = definition.checkpoint.interval_files
+        files_per_batch = definition.checkpoint.interval_files
         if not isinstance(source, FilesSource):
-            rows = table_stream(spark, root, most)
+            rows = table_stream(spark, root, files_per_batch)
         elif inbox is None:
             rows = columns_stream(spark, source.schema_ or "")
         else:
-            rows = inbox_stream(spark, inbox, source.schema_ or "", most)
-        named = source if isinstance(source, NamedFiles | NamedTable) else None
-        delay = (named.timeout if named else None) or definition.timeout
+            rows = inbox_stream(spark, inbox, source.schema_ or "", files_per_batch)
+        own_timeout = source.timeout if isinstance(source, NamedFiles | NamedTable) else None
+        delay = own_timeout or definition.timeout
         return StreamInput(_name(source) or "input", rows, delay)
 
     def _user_class(self, name: str) -> type[Any]:
-        """Return the user's class, sent to Spark's Python processes with its whole module."""
+        """Return the user's class; Spark's Python processes get its module with it."""
         import sys
 
         from pyspark import cloudpickle
 
-        function: Any = user_function("operators.function", name, self.project)
-        cloudpickle.register_pickle_by_value(sys.modules[function.__module__])  # type: ignore[no-untyped-call]
-        return function  # type: ignore[no-any-return]
+        user_class: Any = user_function("operators.function", name, self.project)
+        cloudpickle.register_pickle_by_value(sys.modules[user_class.__module__])  # type: ignore[no-untyped-call]
+        return user_class  # type: ignore[no-any-return]
 
 
 def _name(source: SourceDefinition) -> str | None:

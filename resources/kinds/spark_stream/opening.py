@@ -23,7 +23,7 @@ def open_spark_stream(
     dataflow: Dataflow,
     staging: Staging | None = None,
 ) -> Kind[BatchSlice]:
-    """Return the kind, with the folder of its checkpoints in the lake."""
+    """Return the kind; its folders lie in the lake, below ``_streams``."""
     folders = stores.lake.child(f"{STREAMS}/{dataflow.table}/{dataflow.name}")
     roots = [place for place in stores.read_by(dataflow) if isinstance(place, Place)]
     inputs = Inputs.of(dataflow, roots, staging or stores.staging(dataflow), stores.folder)
@@ -37,5 +37,5 @@ def open_spark_stream(
 
 
 def spark_stream_rules(_: Stores, dataflow: Dataflow) -> SparkStreamRules:
-    """Return what decisions go by."""
+    """Return the rules for decisions."""
     return SparkStreamRules(dataflow)

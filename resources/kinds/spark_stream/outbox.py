@@ -1,4 +1,4 @@
-"""The batches in Spark's outbox that the table lacks, if the checkpoint belongs to the state."""
+"""The finished batches that the table lacks, checked against the state that they continue."""
 
 from __future__ import annotations
 
@@ -15,18 +15,22 @@ class Outbox:
     """The batches that Spark has written in one life of a state.
 
     Attributes:
-        dataflow: its name.
-        folder: of checkpoint and outbox.
+        dataflow: name of the dataflow.
+        folder: folder with checkpoint and outbox.
     """
 
     dataflow: str
     folder: StreamFolder
 
     def waiting(self, state: StreamState) -> list[BatchSlice]:
-        """Return the slices of the batches that the table does not have.
+        """Return slices of the finished batches that the table lacks, ascending.
+
+        A slice has one batch with rows, and the batches without rows before it. Batches without rows at
+        the end join the last slice, or form one if there is no other.
 
         Raises:
-            NeedsDecision: the checkpoint is not the state's, or rows of a batch that has ended are gone.
+            NeedsDecision: the checkpoint does not belong to the state, or rows of a finished batch are
+                missing.
         """
         folder = self.folder
         query, newest, loaded = folder.query(), folder.newest(), newest_batch(state)
@@ -34,10 +38,10 @@ class Outbox:
         if expected_query is not None and query != expected_query:
             expected = f"the checkpoint of Spark's query {expected_query}"
             if query is None:
-                raise self._guarded(expected, "none", code="checkpoint_lost")
-            raise self._guarded(expected, f"that of another query ({query})", code="checkpoint_foreign")
+                raise self._mismatch(expected, "none", code="checkpoint_lost")
+            raise self._mismatch(expected, f"that of another query ({query})", code="checkpoint_foreign")
         if newest < loaded:
-            raise self._guarded(
+            raise self._mismatch(
                 f"a checkpoint up to batch {loaded}, which is in the table",
                 f"one up to {newest}",
                 code="checkpoint_behind",
@@ -50,10 +54,10 @@ class Outbox:
         numbers: list[int] = []
         for batch in written:
             numbers.append(batch.number)
-            last = batch.number == newest
-            if batch.has_rows or last:
+            is_last = batch.number == newest
+            if batch.has_rows or is_last:
                 after = self._after(state, batch.number, query)
-                if last and not batch.has_rows and slices:
+                if is_last and not batch.has_rows and slices:
                     before = slices.pop()
                     slices.append(BatchSlice((*before.batches, *numbers), after, before.bytes))
                 else:
@@ -62,8 +66,9 @@ class Outbox:
         return slices
 
     def _after(self, state: StreamState, number: int, query: str | None) -> StreamState:
-        reached = self.folder.watermark_after(number)
-        value = max(filter(None, (state.value, reached)), default=None)
+        """Return the state after a batch. The watermark never falls below the state's."""
+        watermark = self.folder.watermark_after(number)
+        value = max(filter(None, (state.value, watermark)), default=None)
         position = {
             "folder": self.folder.place.url.rpartition("/")[2],
             "query": query,
@@ -72,10 +77,11 @@ class Outbox:
         return StreamState(value=value, epoch=number + 1, position=position)
 
     def rows_lost(self, batch: str) -> NeedsDecision:
-        """Return the error of a batch that has ended, and whose rows are gone."""
-        return self._guarded(f"rows of batch {batch}", "none in the outbox", code="outbox_lost")
+        """Return the error for a finished batch whose rows are missing from the outbox."""
+        return self._mismatch(f"rows of batch {batch}", "none in the outbox", code="outbox_lost")
 
-    def _guarded(self, expected: str, actual: str, *, code: str) -> NeedsDecision:
+    def _mismatch(self, expected: str, actual: str, *, code: str) -> NeedsDecision:
+        """Return the error for a folder that contradicts the watermark log."""
         name = self.dataflow
         return NeedsDecision(
             f"dataflow {name}: expected {expected}, found {actual}, in {self.folder.place}. What Spark has read and remembers is not what the"
@@ -87,5 +93,5 @@ class Outbox:
 
 
 def newest_batch(state: StreamState) -> int:
-    """Return the number of the newest batch in the table; -1 if none is."""
+    """Return the number of the newest batch in the table; -1 if it has none."""
     return int(state.position.get("batch", -1))

@@ -1,6 +1,7 @@
-"""Which batches of Spark's are due (docs/reference/streams-on-spark.md).
+"""Plan the commits of Spark's batches (docs/reference/streams-on-spark.md).
 
-A run has Spark read what is new (:meth:`SparkStreamPlanning.run_ahead`), and commits what lies in the outbox then, batch by batch.
+A run first has Spark read new input (:meth:`SparkStreamPlanning.run_ahead`). Then it commits the
+batches in the outbox, slice by slice.
 """
 
 from __future__ import annotations
@@ -33,18 +34,18 @@ if TYPE_CHECKING:
 
 @dataclass
 class SparkStreamPlanning(Planning[BatchSlice], RunsAhead):
-    """Batches above the last committed one.
+    """Plans of the batches above the last committed one.
 
     Attributes:
-        dataflow: what the user declared.
-        inputs: its sources.
-        folders: one for each life of its state.
+        dataflow: the definition.
+        inputs: the sources.
+        folders: place with a folder for each life of the dataflow's state.
         log: the watermark log.
-        is_ahead: whether Spark has read what is new since this was opened.
+        is_ahead: whether this object has already had Spark read new input.
     """
 
     replans_after_load: ClassVar[bool] = False
-    """Spark reads what is there when a run begins; what comes later is the next run's."""
+    """Spark reads the input that exists when a run starts; the next run reads later input."""
     pacing: ClassVar[timedelta] = timedelta(0)
 
     dataflow: Dataflow
@@ -54,11 +55,13 @@ class SparkStreamPlanning(Planning[BatchSlice], RunsAhead):
     is_ahead: bool = field(default=False, init=False)
 
     def plan(self, entry: Entry | None, now: datetime, request: Request = DUE) -> Plan[BatchSlice]:
-        """Look at the outbox, and whether the source looks as it did. Starts no Spark.
+        """Return the batches in the outbox; without any, whether the sources have changed since the last run.
+
+        Starts no Spark. If they have, the plan has one slice without batches.
 
         Raises:
-            ConfigurationError: something else than what is due is asked for.
-            NeedsDecision: the checkpoint is not the one that the state belongs to, or a table not the one that Spark has read.
+            ConfigurationError: the request is neither for due work nor for late files.
+            NeedsDecision: the checkpoint does not belong to the state, or a source table was replaced.
         """
         number = entry.number if entry else 0
         plan = Plan[BatchSlice](self.dataflow.name, "stream", number, now, "")
@@ -70,28 +73,30 @@ class SparkStreamPlanning(Planning[BatchSlice], RunsAhead):
             )
         state = state_of(StreamState, self.dataflow, entry)
         folder = self._folder(entry, state)
-        waiting, look = self._outbox(folder).waiting(state), self.inputs.look()
-        plan = replace(plan, snapshot=look)
+        waiting, snapshot = self._outbox(folder).waiting(state), self.inputs.look()
+        plan = replace(plan, snapshot=snapshot)
         if not waiting and not self.is_ahead:
-            # Before Spark reads on; what it has read already is loaded, whatever its source is by now.
+            # Only before Spark reads on: batches that it has finished are loaded, whatever the source has become.
             self._check_tables(folder)
-        snapshot = last_look(self.log, self.dataflow.name, entry)
-        if not waiting and not self.is_ahead and (snapshot is None or snapshot.contents != look.contents):
-            new = BatchSlice((), state)
-            return replace(plan, why="new input, which Spark has not read yet", slices=(new,))
+        last = last_look(self.log, self.dataflow.name, entry)
+        if not waiting and not self.is_ahead and (last is None or last.contents != snapshot.contents):
+            unread_input = BatchSlice((), state)
+            return replace(plan, why="new input, which Spark has not read yet", slices=(unread_input,))
         why = f"{pluralize(len(waiting), 'batch', 'batches')} of Spark's to commit"
         return replace(plan, why=why if waiting else "no new input", slices=tuple(waiting))
 
     def run_ahead(self, spark: SparkSession, entry: Entry | None) -> StrandlineError | None:
-        """Have Spark read all that is new into the outbox; what is in the table already goes from there.
+        """Have Spark read all new input into the outbox; batches that the table has are removed first.
 
         Returns:
-            the bad file that ends what could be read, if any; what comes before its micro-batch is in the outbox.
+            the bad file that stopped the copying; None if there is none. Input before its micro-batch is
+                in the outbox.
 
         Raises:
-            NeedsDecision: as :meth:`plan`.
-            SchemaError: its columns are not the pinned ones.
-            StrandlineError: code ``query``: the query failed; batches that have ended stay.
+            NeedsDecision: the checkpoint does not belong to the state.
+            SchemaError: the query's columns differ from the pinned ones.
+            StrandlineError: code ``query``: the query failed. Batches that finished before stay in the
+                outbox.
         """
         state = state_of(StreamState, self.dataflow, entry)
         folder = self._folder(entry, state)
@@ -104,7 +109,7 @@ class SparkStreamPlanning(Planning[BatchSlice], RunsAhead):
         return ahead.read(spark, folder)
 
     def _folder(self, entry: Entry | None, state: StreamState) -> StreamFolder:
-        """Return the folder of a state; for an empty state, a new one named by its entry."""
+        """Return the folder of a state; an empty state gets a new one, named by its entry."""
         name = state.position.get("folder") or (f"after-{entry.id}" if entry else "first")
         return StreamFolder(self.folders.child(name))
 
@@ -112,7 +117,9 @@ class SparkStreamPlanning(Planning[BatchSlice], RunsAhead):
         return Outbox(self.dataflow.name, folder)
 
     def _check_tables(self, folder: StreamFolder) -> None:
-        """Raise unless each table has the version that Spark has read; Spark continues by its number.
+        """Raise unless each source table still has the version that Spark has read.
+
+        Spark continues by the version's number alone.
 
         Raises:
             NeedsDecision: code ``source_replaced``.
@@ -129,6 +136,6 @@ class SparkStreamPlanning(Planning[BatchSlice], RunsAhead):
                 )
 
     def covers(self, state: str, other: str) -> bool:
-        """Compare the numbers of batches; after a reset they begin again."""
+        """Return whether the number of batches does not fall; after a reset it starts again."""
         newer, older = (StreamState.of(deserialise(text)) for text in (state, other))
         return newer.epoch >= older.epoch

@@ -1,4 +1,4 @@
-"""A declared stream as a streaming DataFrame of Spark's. Nothing is read here."""
+"""Build the streaming DataFrame of a declared stream. Nothing is read here."""
 
 from __future__ import annotations
 
@@ -29,10 +29,13 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 _WINDOW = "__window"
-"""The window of an aggregate's rows, by which a later operator knows their event time."""
+"""Column with the window of an aggregate's rows; later operators find their event time by it."""
+
 _ONE_GROUP = "__group"
-_OF_SECOND = "__second_"
-"""Keys of the second source of a join, while both sources' are there."""
+"""Helper column with one value for all rows."""
+
+_SECOND_KEY = "__second_"
+"""Prefix of the columns with a join's keys from the second source, while rows have both sources' keys."""
 
 
 @dataclass(frozen=True)
@@ -40,9 +43,9 @@ class StreamInput:
     """One source of a stream.
 
     Attributes:
-        name: as the definition says.
-        rows: a streaming DataFrame.
-        delay: Spark's ``delayThreshold``.
+        name: name of the source in the definition.
+        rows: streaming DataFrame of its rows.
+        delay: Spark's ``delayThreshold``, the timeout of the source.
     """
 
     name: str
@@ -58,39 +61,39 @@ def stream_query(
     output_mode: str = "append",
     load_class: Callable[[str], type[Any]],
 ) -> DataFrame:
-    """Return the rows that a stream yields, as a streaming DataFrame.
+    """Return the streaming DataFrame of the rows that a stream writes.
 
     Args:
-        inputs: at least one; several go through the first operator, a union or a join.
-        event_time: column of all of them.
-        operators: in the order of the rows.
-        output_mode: of the query.
-        load_class: imports a class of the user by ``package.module:Class``.
+        inputs: at least one source; several are combined by the first operator, a union or a join.
+        event_time: event-time column of all sources.
+        operators: operators, in the order in which rows pass them.
+        output_mode: output mode of the query.
+        load_class: imports a user's class by ``package.module:Class``.
 
     Raises:
-        ConfigurationError: Spark refuses it, in its words.
+        ConfigurationError: Spark refuses the stream; the message quotes Spark.
     """
     try:
         watermarked = [input_rows.rows.withWatermark(event_time, input_rows.delay) for input_rows in inputs]
-        flow = _Flow(watermarked[0], event_time)
+        stream_rows = _StreamRows(watermarked[0], event_time)
         for operator in operators:
             match operator:
                 case Union():
                     _check_columns(inputs)
-                    flow.rows = reduce(lambda left, right: left.unionByName(right), watermarked)
+                    stream_rows.rows = reduce(lambda left, right: left.unionByName(right), watermarked)
                 case Join():
-                    flow.rows = _joined(operator, watermarked, inputs, event_time)
+                    stream_rows.rows = _joined(operator, watermarked, inputs, event_time)
                 case TransformWithState():
-                    flow.rows = _transformed(operator, flow.rows, output_mode, load_class)
+                    stream_rows.rows = _transformed(operator, stream_rows.rows, output_mode, load_class)
                 case _:
                     assert not isinstance(operator, OverWindow)  # refused when a definition is loaded
-                    flow = flow.through(operator)
-        rows = flow.rows_to_write()
-        _ = rows.schema  # on Spark Connect nothing is looked at before it is asked for
+                    stream_rows = stream_rows.through(operator)
+        rows = stream_rows.rows_to_write()
+        _ = rows.schema  # Spark Connect analyses a query only when something asks for its result
     except ConfigurationError:
         raise
     except Exception as error:
-        if _is_spark_s(error):
+        if _is_spark_error(error):
             raise ConfigurationError(
                 f"Spark refuses the stream: {root_cause(error).rstrip(' .;')}. Check event_time, timeout and operators"
             ) from error
@@ -99,33 +102,37 @@ def stream_query(
 
 
 @dataclass
-class _Flow:
-    """Rows between two operators.
+class _StreamRows:
+    """The rows between two operators.
 
     Attributes:
-        rows: a streaming DataFrame.
-        time: column of their event time.
+        rows: streaming DataFrame.
+        time: name of the event-time column.
     """
 
     rows: DataFrame
     time: str
 
-    def through(self, operator: Aggregate | DropDuplicates | DropDuplicatesWithinWatermark) -> _Flow:
+    def through(self, operator: Aggregate | DropDuplicates | DropDuplicatesWithinWatermark) -> _StreamRows:
+        """Return the rows after an operator, with the event-time column that it leaves."""
         match operator:
             case DropDuplicates(keys=keys):
-                return _Flow(self.rows.dropDuplicates(_list(keys)), self.time)
+                return _StreamRows(self.rows.dropDuplicates(_list(keys)), self.time)
             case DropDuplicatesWithinWatermark(keys=keys):
-                return _Flow(self.rows.dropDuplicatesWithinWatermark(_list(keys)), self.time)
+                return _StreamRows(self.rows.dropDuplicatesWithinWatermark(_list(keys)), self.time)
             case Aggregate():
-                return _Flow(self._aggregated(operator), _WINDOW)
+                return _StreamRows(self._aggregated(operator), _WINDOW)
 
     def _aggregated(self, operator: Aggregate) -> DataFrame:
-        """Rows of windows. Their window keeps its own column: Spark knows the event time of a row by it."""
+        """Return one row for each window and group.
+
+        The window stays a column of its own: Spark finds a row's event time by it.
+        """
         from pyspark.sql import functions as F
 
         rows, helper = self.rows, []
         if isinstance(operator.window, SessionWindows) and not operator.group_by:
-            # Spark sessions need a group, and a literal is none to it.
+            # Spark's session windows need a grouping column, and refuse a literal.
             rows, helper = (
                 rows.withColumn(_ONE_GROUP, F.expr(f"hash({_quoted(self.time)}) % 1")),
                 [_ONE_GROUP],
@@ -138,7 +145,7 @@ class _Flow:
         return grouped.agg(*columns).drop(*helper)
 
     def rows_to_write(self) -> DataFrame:
-        """Return the rows as they are written: the window's ends first, as columns."""
+        """Return the rows to write; a window becomes the first two columns, its start and end."""
         from pyspark.sql import functions as F
 
         if _WINDOW not in self.rows.columns:
@@ -149,6 +156,7 @@ class _Flow:
 
 
 def _window(operator: Aggregate, time: str) -> Column:
+    """Return the window of a row, by its event-time column."""
     from pyspark.sql import functions as F
 
     at = F.col(_quoted(time))
@@ -162,22 +170,22 @@ def _window(operator: Aggregate, time: str) -> Column:
 
 
 def _check_columns(inputs: Sequence[StreamInput]) -> None:
-    """Raise unless a union's sources have the same columns; Spark would widen or fill them."""
-    (first, expected_columns), *others = (
+    """Raise unless all sources of a union have the same columns; Spark would widen types or fill gaps."""
+    (first, expected_columns), *other_inputs = (
         (
             input_rows.name,
             {field.name.casefold(): field.dataType.simpleString() for field in input_rows.rows.schema},
         )
         for input_rows in inputs
     )
-    for name, columns in others:
-        differs = sorted(
+    for name, columns in other_inputs:
+        differing = sorted(
             column
             for column in {**expected_columns, **columns}
             if expected_columns.get(column) != columns.get(column)
         )
-        if differs:
-            column = differs[0]
+        if differing:
+            column = differing[0]
             raise ConfigurationError(
                 f"source {name}: expected the columns of source {first}, since both come into a union; found {column}"
                 f" {columns.get(column, 'missing')} in {name}, {expected_columns.get(column, 'missing')} in {first}"
@@ -187,7 +195,7 @@ def _check_columns(inputs: Sequence[StreamInput]) -> None:
 def _joined(
     join: Join, watermarked: Sequence[DataFrame], inputs: Sequence[StreamInput], event_time: str
 ) -> DataFrame:
-    """Rows of both sources. The event time of what follows is the first source's."""
+    """Return the joined rows of two sources; later operators use the first source's event time."""
     from pyspark.sql import functions as F
 
     left, right = watermarked
@@ -199,30 +207,36 @@ def _joined(
         *(F.col(_quoted(name)) for name in join.on),
         *(F.col(_quoted(name)).alias(new) for name, new in names.items()),
     )
-    second = next((new for name, new in names.items() if name.casefold() == event_time.casefold()), None)
+    second_time = next((new for name, new in names.items() if name.casefold() == event_time.casefold()), None)
     if join.within is None:
-        return _of_one_time(left.join(right, list(join.on), join.how), second)
-    assert second is not None  # refused when a definition is loaded: within beside the event time among on
-    keys = {name: f"{_OF_SECOND}{place}" for place, name in enumerate(join.on)}
+        return _with_one_event_time(left.join(right, list(join.on), join.how), second_time)
+    # A definition with `within` and the event time among `on` is refused when it is loaded.
+    assert second_time is not None
+    keys = {name: f"{_SECOND_KEY}{place}" for place, name in enumerate(join.on)}
     for name, new in keys.items():
         right = right.withColumnRenamed(name, new)
     pairs = [F.col(_quoted(name)) == F.col(new) for name, new in keys.items()]
-    at, of_second = F.col(_quoted(event_time)), F.col(_quoted(second))
+    first_at, second_at = F.col(_quoted(event_time)), F.col(_quoted(second_time))
     span = F.expr(f"INTERVAL {join.within // timedelta(microseconds=1)} MICROSECONDS")
-    near = (at >= of_second - span) & (at <= of_second + span)
-    rows = left.join(right, reduce(lambda condition, other: condition & other, [*pairs, near]), join.how)
-    if join.how in ("right", "full"):  # a row without one of the first source has its keys from the second
+    is_near = (first_at >= second_at - span) & (first_at <= second_at + span)
+    rows = left.join(right, reduce(lambda both, condition: both & condition, [*pairs, is_near]), join.how)
+    if join.how in (
+        "right",
+        "full",
+    ):  # a row without a partner in the first source has only the second's keys
         for name, new in keys.items():
             rows = rows.withColumn(name, F.coalesce(F.col(_quoted(name)), F.col(new)))
-    return _of_one_time(rows.drop(*keys.values()), second)
+    return _with_one_event_time(rows.drop(*keys.values()), second_time)
 
 
-def _of_one_time(rows: DataFrame, second: str | None) -> DataFrame:
-    """Return a join's rows with the second event time as a plain column: Spark accepts only one."""
+def _with_one_event_time(rows: DataFrame, second_time: str | None) -> DataFrame:
+    """Return joined rows in which the second event time is a plain column: Spark accepts only one."""
     from pyspark.sql import functions as F
 
     columns = [(name, F.col(_quoted(name))) for name in rows.columns]
-    return rows.select(*(at.alias(name, metadata={}) if name == second else at for name, at in columns))
+    return rows.select(
+        *(column.alias(name, metadata={}) if name == second_time else column for name, column in columns)
+    )
 
 
 def _transformed(
@@ -231,6 +245,7 @@ def _transformed(
     output_mode: str,
     load_class: Callable[[str], type[Any]],
 ) -> DataFrame:
+    """Return the rows that a user's class yields; raise ConfigurationError if it is no StatefulProcessor."""
     from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
     processor = load_class(operator.function)
@@ -247,6 +262,7 @@ def _transformed(
 
 
 def _interval(span: timedelta | int) -> str:
+    """Return a duration as Spark reads it."""
     assert isinstance(span, timedelta)  # a whole number is refused when a definition is loaded
     return f"{span // timedelta(microseconds=1)} microseconds"
 
@@ -259,7 +275,7 @@ def _quoted(name: str) -> str:
     return f"`{name.replace('`', '``')}`"
 
 
-def _is_spark_s(error: Exception) -> bool:
+def _is_spark_error(error: Exception) -> bool:
     from pyspark.errors import PySparkException
 
     return isinstance(error, PySparkException)

@@ -1,4 +1,4 @@
-"""The rows of the batches that Spark has written to its outbox (docs/reference/streams-on-spark.md)."""
+"""Read the rows of batches that Spark has written to its outbox (docs/reference/streams-on-spark.md)."""
 
 from __future__ import annotations
 
@@ -23,36 +23,40 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SparkStreamReading(Reading[BatchSlice], ReportsBatches[BatchSlice]):
-    """Reads batches.
+    """Reader of one stream's batches.
 
     Attributes:
-        inputs: what Spark reads them from, for their columns.
-        folders: one for each life of the dataflow's state.
+        inputs: the sources, whose query shows the columns.
+        folders: place with a folder for each life of the dataflow's state.
     """
 
     same_query_for_all_slices: ClassVar[bool] = True
-    """Folders are what slices differ in."""
+    """Slices differ only in their folders."""
 
     inputs: Inputs
     folders: Place
 
     @property
     def warnings(self) -> Sequence[str]:
-        """What the sources have to say of their files."""
+        """Warnings of the sources about their files."""
         return self.inputs.warnings
 
     @override
     def pin(self, spark: SparkSession, pending: Sequence[BatchSlice]) -> str | None:
-        """Return the columns of the query."""
+        """Return the columns of the query as text."""
         return PinnedSchema(self.inputs.query(spark).schema.json(), ()).to_text()
 
     @override
     def fix(self, slice_: BatchSlice, base: SliceBase) -> BatchSlice:
-        """Itself: what is in the outbox does not change."""
+        """Return the slice unchanged: a finished batch in the outbox never changes."""
         return slice_
 
     def read(self, spark: SparkSession, slice_: BatchSlice | None, pinned: str) -> DataFrame:
-        """Return the rows of the batches."""
+        """Return the rows of a slice's batches.
+
+        Raises:
+            NeedsDecision: code ``outbox_lost``: the rows of a batch are missing.
+        """
         schema = PinnedSchema.of(pinned).struct
         if slice_ is None:
             return spark.createDataFrame([], schema)
@@ -64,7 +68,7 @@ class SparkStreamReading(Reading[BatchSlice], ReportsBatches[BatchSlice]):
         return spark.read.schema(schema).parquet(*(place.spark_url for place in places.values() if place))
 
     def reports(self, slice_: BatchSlice) -> Sequence[BatchProgress]:
-        """Return what Spark has said of a slice's batches, those that were kept."""
+        """Return Spark's progress reports of a slice's batches, as far as they were stored."""
         folder = self._folder_of(slice_)
         return [report for number in slice_.batches if (report := folder.report(number)) is not None]
 

@@ -1,9 +1,9 @@
-"""One run of a streaming query over all present input, batch by batch, into an outbox.
+"""Run a streaming query once over all present input, batch by batch, into an outbox.
 
-Spark runs a batch again, under the same number, if its checkpoint does not say that it has ended; and so
-do two runs at the same moment. Each attempt has a folder of its own, and one that has ended counts: so a
-batch has each row once, whatever was killed, and whoever ran beside. What becomes of the batches is the
-commit protocol's.
+If Spark's checkpoint does not record a batch as finished, Spark runs it again under the same
+number. Two runs at the same moment may also run the same batch. Each attempt therefore has a
+folder of its own, and only one finished attempt counts. So a batch has each row once, whatever
+was killed or ran beside it. The commit protocol then loads the batches.
 """
 
 from __future__ import annotations
@@ -21,41 +21,47 @@ if TYPE_CHECKING:
 
 _SETTINGS: Mapping[str, str] = {
     "spark.sql.streaming.stateStore.providerClass": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
-    # RocksDB's files are copied by Hadoop's own local file system only. Its instances are kept by scheme, and the one that is there is another.
+    # Only Hadoop's own local file system copies RocksDB's files. Hadoop caches one per scheme, which is another here.
     "fs.file.impl": "org.apache.hadoop.fs.LocalFileSystem",
     "fs.file.impl.disable.cache": "true",
-    # A query tells of its last batches only, and a backlog may have many.
+    # By default a query keeps the progress of few batches only, and a backlog may have many.
     "spark.sql.streaming.numRecentProgressUpdates": "100000",
 }
+"""Settings of a session while its query runs."""
+
 _ATTEMPTS = 3
+"""Most attempts to start a query."""
+
 _POLICY = "spark.sql.streaming.multipleWatermarkPolicy"
 
 
 def batch_folder(batch_id: int) -> str:
-    """Return the name of a batch's folder in an outbox; they sort by number."""
+    """Return the name of a batch's folder in an outbox; names sort by the batch's number."""
     return f"{batch_id:010d}"
 
 
 def run_available(
     rows: DataFrame, *, output_mode: str, policy: str, checkpoint: Place, outbox: Place
 ) -> Sequence[BatchProgress]:
-    """Run a query over all input that is there when it begins, and return its batches' progress.
+    """Run a query over all input that exists at its start, and return its batches' progress.
 
     Args:
-        rows: a streaming DataFrame.
+        rows: streaming DataFrame of the query.
         output_mode: append, update or complete.
-        policy: of several watermarks, min or max. A checkpoint that has begun keeps its own.
-        checkpoint: Spark's folder for it.
-        outbox: gets a folder for each batch, and in it one of Parquet files for each attempt.
+        policy: min or max: which of several watermarks counts. An existing checkpoint keeps its own
+            policy.
+        checkpoint: place of Spark's checkpoint.
+        outbox: place that gets a folder for each batch, and in it a folder of Parquet files for each
+            attempt.
 
     Raises:
-        Exception: of Spark's; what has ended before stays ended.
+        Exception: Spark's error; batches that finished before stay finished.
     """
     with temporary_settings(rows.sparkSession, {**_SETTINGS, _POLICY: policy}):
-        query = _started(rows, output_mode, checkpoint, outbox)
+        query = _start(rows, output_mode, checkpoint, outbox)
         try:
             query.awaitTermination()
-            # Spark reports its idle moments, too, under the number of a batch that there is not.
+            # Spark also reports idle moments, under the number of a batch that does not exist.
             return [
                 BatchProgress.of(progress)
                 for progress in query.recentProgress
@@ -65,7 +71,7 @@ def run_available(
             query.stop()
 
 
-def _started(rows: DataFrame, output_mode: str, checkpoint: Place, outbox: Place) -> StreamingQuery:
+def _start(rows: DataFrame, output_mode: str, checkpoint: Place, outbox: Place) -> StreamingQuery:
     """Start a query; try again if the server's Python process is slow to start."""
     for remaining in reversed(range(_ATTEMPTS)):
         try:
@@ -77,13 +83,16 @@ def _started(rows: DataFrame, output_mode: str, checkpoint: Place, outbox: Place
                 .start()
             )
         except Exception as error:
-            if not remaining or "connect back" not in str(error):  # its cause says so in other words
+            if not remaining or "connect back" not in str(error):  # the root cause has other words
                 raise
     raise AssertionError
 
 
 def _writer(outbox: str) -> Callable[[DataFrame, int], None]:
-    """Return a self-contained function, since Spark Connect runs it in a process of the server."""
+    """Return the function that writes each batch; it is self-contained.
+
+    Spark Connect runs it in a process of the server.
+    """
 
     def write(batch: DataFrame, batch_id: int) -> None:
         from uuid import uuid4

@@ -1,4 +1,4 @@
-"""The sources of a stream on Spark's engine: inboxes of files, and append-only Delta tables."""
+"""The sources of a stream on Spark's engine: inboxes of files, and Delta tables that only grow."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from resources.sources.files.paths import escape_globs
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_OF_AN_INBOX = {
-    # Else a file that is modified a week before the newest one, as a copy that keeps its times, is passed over in silence.
+_INBOX_OPTIONS = {
+    # By default Spark silently skips files modified more than a week before the newest one; copies keep their files' times.
     "maxFileAge": "36500d",
 }
 
@@ -21,21 +21,21 @@ def inbox_stream(session: SparkSession, inbox: Place, schema: str, files_per_bat
     """Return an inbox's rows as a stream: each file once, by modification time.
 
     Args:
-        session: of the run.
-        inbox: a folder that is there.
-        schema: of all files, DDL.
-        files_per_batch: at most so many in a batch; None: all that wait.
+        session: the run's session.
+        inbox: an existing folder.
+        schema: DDL of the schema of all files.
+        files_per_batch: most files in a batch; None: all waiting files.
     """
-    reader = session.readStream.format("parquet").schema(schema).options(**_OF_AN_INBOX)
+    reader = session.readStream.format("parquet").schema(schema).options(**_INBOX_OPTIONS)
     if files_per_batch is not None:
         reader = reader.option("maxFilesPerTrigger", files_per_batch)
     parent, _, name = inbox.spark_url.rpartition("/")
-    # As a pattern: else Spark refuses a checkpoint that has read files elsewhere, as one of an older version has.
+    # A glob: without it Spark refuses a checkpoint that has read files elsewhere, as those of older versions have.
     return reader.load(f"{escape_globs(parent)}/{{{name}}}")
 
 
 def columns_stream(session: SparkSession, schema: str) -> DataFrame:
-    """Return a stream that has the columns of files, and is never read."""
+    """Return a stream with the columns of files, for a query that never runs."""
     from pyspark.sql import functions as F
     from pyspark.sql.types import StructType
 
@@ -46,12 +46,14 @@ def columns_stream(session: SparkSession, schema: str) -> DataFrame:
 
 
 def table_stream(session: SparkSession, table: Place, files_per_batch: int | None) -> DataFrame:
-    """Return a Delta table's appended rows as a stream, from the first; other changes stop it.
+    """Return a Delta table's appended rows as a stream, from the first version on.
+
+    Spark stops at a version that changes rows.
 
     Args:
-        session: of the run.
-        table: where it lies.
-        files_per_batch: of the table, at most so many in a batch; None: all that wait.
+        session: the run's session.
+        table: place of the table.
+        files_per_batch: most files of the table in a batch; None: all waiting files.
     """
     reader = session.readStream.format("delta")
     if files_per_batch is not None:

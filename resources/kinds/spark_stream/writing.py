@@ -1,4 +1,4 @@
-"""How the commit of Spark's batches changes the table, by the output mode."""
+"""Commits of Spark's batches, by the output mode."""
 
 from __future__ import annotations
 
@@ -19,17 +19,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SparkStreamWriting(Writing[BatchSlice]):
-    """Loads of batches.
+    """Commits of one stream's batches.
 
     Attributes:
-        dataflow: what the user declared.
+        dataflow: the definition.
     """
 
     dataflow: Dataflow
 
     @override
     def load(self, slice_: BatchSlice, rows: DataFrame) -> Load:
-        """Append; in mode update by keys, of which a batch has each once; in mode complete all rows anew."""
+        """Return the load of the target; in output mode complete, the replacement of all rows.
+
+        In mode update a batch has each key once.
+        """
         if self.dataflow.spark_stream.output_mode == "complete":
             return ReplaceAll()
         order = tuple(OrderByColumn(name) for name in rows.columns if name == "window_end")

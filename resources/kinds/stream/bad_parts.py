@@ -1,4 +1,4 @@
-"""What of the input of a stream cannot be read: a run stops at it (docs/reference/streams.md)."""
+"""Unreadable parts of a stream's input: a run stops at them (docs/reference/streams.md)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class StreamBadParts(BadParts[EpochSlice]):
-    """Bad parts of the input of epochs.
+    """Unreadable files or versions in the input of epochs.
 
     Attributes:
         epochs: the source.
@@ -25,7 +25,7 @@ class StreamBadParts(BadParts[EpochSlice]):
     epochs: Epochs
 
     def find(self, spark: SparkSession, slice_: EpochSlice, pinned: str, error: Exception) -> BadPart | None:
-        """Return the file, or the version, that cannot be read."""
+        """Return the file or version that cannot be read; None if the source is not the cause."""
         if slice_.reads_nothing:
             return None
         return self.epochs.find_bad_part(spark, slice_.input, pinned, error)

@@ -1,4 +1,4 @@
-"""The buffer of a stream: waiting rows, in segments that are never rewritten."""
+"""The buffer of a stream: waiting rows in segments, which are never rewritten."""
 
 from __future__ import annotations
 
@@ -25,18 +25,17 @@ from resources.tables.contract.table import Table
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-"""The side tables of a stream: ``<table>__late`` and so on."""
-
 
 @dataclass(frozen=True)
 class Buffer:
-    """What waits in a stream's side tables.
+    """The waiting rows in a stream's side tables.
 
     Attributes:
-        dataflow: what the user declared.
+        dataflow: the definition.
         sides: the side tables, by their short names.
-        pinned: the versions that were counted, by the same names; what is not there is read at its newest version, and stays there. What another writer
-            takes from a table after an epoch was fixed on its rows must not be missing from the epoch.
+        pinned: the version to read of each side table, by the same names. A table without one is read
+            at its newest version, which is then pinned here: rows that another writer removes later
+            must not be missing from an epoch that counted them.
     """
 
     dataflow: Dataflow
@@ -50,32 +49,32 @@ class Buffer:
         segments: Sequence[Segment],
         below: EventTime | None = None,
     ) -> DataFrame:
-        """Return the rows of segments that are buffered still, with their event time in ticks.
+        """Return the rows of segments that are still buffered, with their event time in ticks.
 
-        What a segment holds below the lowest time of any of them has left. Of files, and of their pages, only those are read that may hold
-        such rows: a segment's files are sorted.
+        Rows below the lowest time of all these segments have left before, and are not returned. A
+        segment's files are sorted, so only files and pages that may hold rows of the range are read.
 
         Args:
             spark: a session.
-            type_name: of the event time.
-            segments: at least one.
-            below: leave out rows at or above this time.
+            type_name: Spark's name of the event time's type.
+            segments: at least one segment.
+            below: exclusive upper bound of the event time; None: no bound.
         """
-        lowest = min(segment.lowest for segment in segments)
         epochs = {int(segment.name): segment.rows for segment in segments}
-        least = R.as_value(lowest, type_name)
-        most = None if below is None else R.as_value(below, type_name)
-        times = Between(self.dataflow.stream.event_time, least, most)
+        lowest = R.as_value(min(segment.lowest for segment in segments), type_name)
+        upper = None if below is None else R.as_value(below, type_name)
+        times = Between(self.dataflow.stream.event_time, lowest, upper)
         return self._read(spark, BUFFER, type_name, epochs, times)
 
     def are_whole(self, segments: Sequence[Segment]) -> bool:
-        """Return whether statistics tell that no row of segments is gone.
+        """Return whether statistics prove that the table still has every row written for these segments.
 
-        If they do not, rows must be counted: another writer may have joined files of several segments.
+        If False, rows must be counted: another writer may have joined files of several segments, or the
+        format lacks the statistics.
         """
         table = self.sides[BUFFER]
-        are_written = all(segment.written for segment in segments)
-        if not are_written or not isinstance(contents := table.contents, TellsSpans) or not table.exists():
+        counts_known = all(segment.written for segment in segments)  # older versions did not record them
+        if not counts_known or not isinstance(contents := table.contents, TellsSpans) or not table.exists():
             return False
         rows_by_epoch = Counter[str]()
         for file in contents.file_spans(self._version(BUFFER), EPOCH, self.dataflow.stream.event_time) or ():
@@ -94,7 +93,10 @@ class Buffer:
         epochs: Mapping[int, int],
         times: Predicate = EVERYTHING,
     ) -> DataFrame:
-        """Return the rows of epochs within times; ``epochs`` says how many there must be of each."""
+        """Return the rows of epochs in a range of times, with their event time in ticks.
+
+        ``epochs`` has the epochs' numbers as keys.
+        """
         table = self.sides[side]
         predicate = all_of((Among(EPOCH, tuple(epochs)), times))
         rows = table.contents.read(spark, self._version(side), predicate).where(
@@ -103,12 +105,13 @@ class Buffer:
         return rows.withColumn(R.TIME, R.ticks_of(self.dataflow.stream.event_time, type_name))
 
     def _version(self, side: str) -> Version:
+        """Return the pinned version of a side table; pin the newest one first if none is pinned."""
         if side not in self.pinned:
             self.pinned[side] = self.sides[side].contents.newest_version()
         return self.pinned[side]
 
     def check_tables(self, state: StreamState) -> None:
-        """Raise unless the tables are there whose rows a state counts. Starts no Spark.
+        """Raise if a side table is missing although the state counts rows in it. Starts no Spark.
 
         Raises:
             NeedsDecision: code ``buffer_lost``.
@@ -121,7 +124,13 @@ class Buffer:
                 self.check_held(side, ", ".join(map(str, epochs)), rows, actual=0)
 
     def check_held(self, side: str, epoch: int | str, expected: int, actual: int) -> None:
-        """Raise unless a side table holds the rows that the state says.
+        """Raise unless a side table holds exactly the rows that the state counts.
+
+        Args:
+            side: short name of the side table.
+            epoch: the epochs that wrote the rows, for the message.
+            expected: number of rows by the state.
+            actual: number of rows in the table.
 
         Raises:
             NeedsDecision: code ``buffer_lost``.

@@ -1,4 +1,4 @@
-"""The rules of stream watermarks for decisions (docs/reference/state.md)."""
+"""The rules of streams over splits for operators' decisions (docs/reference/state.md)."""
 
 from __future__ import annotations
 
@@ -19,16 +19,20 @@ from resources.watermarks.entry import Entry
 
 
 class StreamRules(StateRules):
-    """The rules of one dataflow."""
+    """The rules of one stream over splits."""
 
     never_goes_back: Literal[True] = True
 
     def __init__(self, dataflow: Dataflow) -> None:
-        """Use a dataflow."""
+        """Bind the rules to a dataflow."""
         self._dataflow = dataflow
 
     def parse_watermark(self, text: str) -> str:
-        """Parse a whole state, as ``state export`` writes it."""
+        """Parse a whole state, in the form that ``state export`` writes.
+
+        Raises:
+            ConfigurationError: the text has another form.
+        """
         try:
             return serialise(StreamState.of(deserialise(text)).watermark())
         except CorruptWatermark as error:
@@ -36,15 +40,15 @@ class StreamRules(StateRules):
 
     @override
     def migrate_watermark(self, text: str, now: datetime, last: Entry | None) -> str:
-        """Return the whole watermark: everything that it depends on can change only with a reset.
+        """Return the watermark unchanged: only a reset can change what it depends on.
 
         Raises:
-            ConfigurationError: it is one of another engine, or has rows of another operator: the log is
-                too short to tell what was changed.
+            ConfigurationError: the watermark was made by another engine or operator. The log is too short
+                to show what was changed.
         """
         state, name = StreamState.of(deserialise(text)), self._dataflow.name
-        carries = isinstance(splits_operator(self._dataflow.operators), OverWindow)
-        if "folder" in state.position or (state.carry is not None and not carries):
+        has_over_window = isinstance(splits_operator(self._dataflow.operators), OverWindow)
+        if "folder" in state.position or (state.carry is not None and not has_over_window):
             raise ConfigurationError(
                 f"dataflow {name}: expected a state of the engine and operator that the definition has, found that of others. Put the old"
                 " definition back, or reset the state with --replace",
@@ -53,28 +57,29 @@ class StreamRules(StateRules):
         return text
 
     def watermark_from_rows(self) -> str | None:
-        """None: rows do not tell what waits in the buffer."""
+        """Return None: the table's rows do not show what waits in the buffer."""
         return None
 
     def replaces_reloaded_rows(self) -> bool:
-        """Return False: rows of an epoch do not tell what they were read from."""
+        """Return False: rows do not show which input they came from."""
         return False
 
     @override
     def loaded_upper_bound(self, entry: Entry) -> str:
-        """Raise: see :meth:`check_rewind`."""
-        raise self._no_way_back()
+        """Raise NeedsDecision, as :meth:`check_rewind` does."""
+        raise self._rewind_error()
 
     def check_rewind(self) -> None:
-        """Raise: rows that left the buffer are not put back."""
-        raise self._no_way_back()
+        """Raise NeedsDecision, code ``no_rewind``: rows that left the buffer are never put back."""
+        raise self._rewind_error()
 
     def count_already_loaded(self, slices: Sequence[EpochSlice], last: Entry | None) -> tuple[int, str]:
-        """Epochs that begin below what was read."""
+        """Return how many epochs have input that was read before, and the noun "epoch"."""
         state = StreamState.of(last.state() if last else None)
         return sum(1 for slice_ in slices if slice_.input.was_read(state.position)), "epoch"
 
-    def _no_way_back(self) -> NeedsDecision:
+    def _rewind_error(self) -> NeedsDecision:
+        """Return the error for a decision that would lower the watermark."""
         name = self._dataflow.name
         return NeedsDecision(
             f"dataflow {name}: a stream cannot go back: rows that left the buffer are not put back, and its table only grows. Reset the state with"

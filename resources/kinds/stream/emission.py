@@ -1,7 +1,7 @@
-"""What leaves a stream's buffer when the global watermark rises: rows or windows of any kind.
+"""The choice of an emission: rows, windows, sessions or over-window values leave the buffer.
 
-Rows wait until no open window needs them, so what a window is made of is always its rows, and any
-aggregate of Spark's will do.
+Rows stay in the buffer until no open window needs them. A window is always computed from its
+rows, so any Spark aggregate works.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from resources.spark.failures import root_cause
 
 
 def emission_of(dataflow: Dataflow, buffer: Buffer) -> SortedRows:
-    """Return what the definition says of the sorted rows."""
+    """Return the emission for the operator of the definition; without an operator, the sorted rows."""
     match splits_operator(dataflow.operators):
         case None:
             return SortedRows(dataflow, buffer)
@@ -36,10 +36,10 @@ def emission_of(dataflow: Dataflow, buffer: Buffer) -> SortedRows:
 
 @contextmanager
 def refusals_of_spark(dataflow: Dataflow) -> Iterator[None]:
-    """Have what Spark refuses of an operator told as the definition's fault.
+    """Raise Spark's refusal of an operator as an error in the definition.
 
     Raises:
-        ConfigurationError: in Spark's words.
+        ConfigurationError: Spark refuses the operator; the message quotes Spark.
     """
     from pyspark.errors import AnalysisException, ParseException
 

@@ -1,4 +1,7 @@
-"""An epoch of a stream whose rows are judged, and what becomes of them (docs/reference/streams.md)."""
+"""An epoch of a stream with its judged rows, and the counts of the decision about them.
+
+See docs/reference/streams.md.
+"""
 
 from __future__ import annotations
 
@@ -20,13 +23,13 @@ class Epoch:
     """An epoch whose rows are judged.
 
     Attributes:
-        number: of it.
-        judged: its rows, with the watermark that judges each.
-        before: the state that it builds on.
-        value: the global watermark after it.
-        type_name: of the event time.
-        columns: of the source, in their order, without ``_epoch``.
-        ends: whether no row comes after it, as far as values look ahead.
+        number: number of the epoch's entry.
+        judged: the epoch's own rows, each with the watermark that judges it, in ticks.
+        before: the state that the epoch builds on.
+        value: the global watermark after the epoch; None: undefined.
+        type_name: Spark's name of the event time's type.
+        columns: names of the source's columns in their order, without ``_epoch``.
+        ends: whether rows leave as if no row came after this epoch.
     """
 
     number: int
@@ -39,41 +42,45 @@ class Epoch:
 
     @property
     def spark(self) -> SparkSession:
-        """The session that it is read with."""
+        """Session that reads the rows."""
         return self.judged.sparkSession
 
     @property
     def timed(self) -> bool:
-        """Whether event times are timestamps."""
+        """Whether event times are timestamps, not whole numbers."""
         return R.is_timed(self.type_name)
 
     @property
     def valid_rows(self) -> DataFrame:
-        """Return the rows that are neither late nor quarantined, with their event time in ticks."""
+        """Rows that are neither late nor quarantined: the source's columns, and the event time in ticks."""
         return self.judged.where(R.is_kept()).select(*self.own, R.TIME)
 
     @property
     def own(self) -> list[Column]:
-        """The source's columns."""
+        """Columns of the source, in their order."""
         from pyspark.sql import functions as F
 
         return [F.col(quoted(name)) for name in self.columns]
 
     def own_beside(self, *names: str) -> list[Column]:
-        """Return the source's columns without those that a side table has itself."""
+        """Return the source's columns except those named like columns that a side table adds.
+
+        Args:
+            names: the added columns, in lower case; case is ignored.
+        """
         return [
             column for name, column in zip(self.columns, self.own, strict=True) if name.lower() not in names
         ]
 
 
 class Decision(NamedTuple):
-    """What becomes of an epoch's rows.
+    """The decision about an epoch's rows.
 
     Attributes:
-        late: how many are below their split's watermark.
-        emitted: how many leave, also those that have waited.
-        segments: of the buffer after it.
-        carry: after it.
+        late: number of the epoch's rows below their split's watermark.
+        emitted: number of rows that leave, including rows that waited before.
+        segments: segments of the buffer after the epoch.
+        carry: rows that an over-window carries after the epoch; None: no row.
     """
 
     late: int

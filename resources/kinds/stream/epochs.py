@@ -1,6 +1,7 @@
-"""What a stream reads its epochs from: the contract of its inputs (docs/reference/streams.md).
+"""The contract of a stream's sources: input for epochs, and its rows (docs/reference/streams.md).
 
-An input gives the rows of an epoch with the number of their chunk in ``VERSION``: what came first has the lower one.
+A source numbers the chunks of an epoch's rows in the column ``VERSION``: earlier chunks have
+lower numbers.
 """
 
 from __future__ import annotations
@@ -22,14 +23,14 @@ if TYPE_CHECKING:
 
 
 class Waiting(NamedTuple):
-    """The input that a source has for epochs.
+    """The unread input of a source, cut into epochs.
 
     Attributes:
-        inputs: of epochs, in their order.
-        held_back: what waits for a later run, and why.
-        since: where a filtered cold start began.
-        warnings: what an operator should hear of it.
-        calls: to a store.
+        inputs: input of each epoch, in order.
+        held_back: input that waits for a later run, with the reasons.
+        since: where a filtered cold start began; None for any other start.
+        warnings: warnings for the operator.
+        calls: number of calls to the store.
     """
 
     inputs: Sequence[Input]
@@ -40,28 +41,28 @@ class Waiting(NamedTuple):
 
 
 class Epochs(Protocol):
-    """A source, as epochs read it."""
+    """A source that provides input for epochs."""
 
     @property
     def warnings(self) -> Sequence[str]:
-        """What a user should hear of what was read so far, each once."""
+        """Warnings about the input read so far, each once."""
         ...
 
     def waiting(self, entry: Entry | None, state: StreamState, now: datetime) -> Waiting:
-        """Look for input above a state. Starts no Spark.
+        """Return the input above a state. Starts no Spark.
 
         Raises:
-            NeedsDecision: the source is another one now, or does not tell what was not read yet.
-            SourceError: there is no source, or it has changed rows.
+            NeedsDecision: the source was replaced by another one, or no longer lists all unread input.
+            SourceError: the source is missing, or has changed rows.
         """
         ...
 
     def covers(self, state: StreamState, other: StreamState) -> bool:
-        """Return whether a state has read what another one has."""
+        """Return whether a state has read everything that another one has read."""
         ...
 
     def pin(self, spark: SparkSession, pending: Sequence[EpochSlice]) -> str | None:
-        """Return the schema that all epochs are read with, as text; None while nothing tells it."""
+        """Return the schema for all epochs as text; None if the input does not show one yet."""
         ...
 
     def check_schema(self, spark: SparkSession, pinned: str) -> None:
@@ -69,20 +70,20 @@ class Epochs(Protocol):
         ...
 
     def check_unchanged(self, epoch_input: Any) -> None:
-        """Raise BadPart if some of an epoch's input is not there, or has changed since it was planned."""
+        """Raise BadPart if a part of the input is missing, or has changed since it was planned."""
         ...
 
     def rows(self, spark: SparkSession, epoch_input: Any, pinned: str) -> DataFrame:
-        """Return the rows of an epoch's input, with the pinned columns in their order, and ``VERSION``.
+        """Return the rows of an epoch's input: the pinned columns in their order, and ``VERSION``.
 
         Raises:
-            NeedsDecision: the input is not there any more.
-            BadPart: some of it cannot be read.
+            NeedsDecision: the source no longer holds the input.
+            BadPart: a part of the input cannot be read.
         """
         ...
 
     def find_bad_part(
         self, spark: SparkSession, epoch_input: Any, pinned: str, error: Exception
     ) -> BadPart | None:
-        """Return the part of the input that a read has failed at; None if it is not the source's fault."""
+        """Return the part of the input that caused a read error; None if the source is not the cause."""
         ...

@@ -1,4 +1,4 @@
-"""Epochs over files above a path watermark: each file is a chunk (docs/reference/streams.md)."""
+"""Epochs over the files above a path watermark (docs/reference/streams.md)."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from partitions.stream.inputs import Files, cut_files
 from partitions.stream.slices import EpochSlice
 from partitions.stream.state import StreamState
 from resources.kinds.state_of_entry import cold_start_of
+from resources.kinds.stream.epochs import Epochs, Waiting
 from resources.sources.files.paths import SOURCE_FILE
 from resources.sources.files.source import FileSource
 from resources.tables.contract.appends import VERSION
@@ -24,16 +25,15 @@ from resources.watermarks.entry import Entry
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-from resources.kinds.stream.epochs import Epochs, Waiting
 
 
 @dataclass(frozen=True)
 class EpochsOfFiles(Epochs):
-    """Files above a path watermark: each is a chunk.
+    """A source of files: each file above the path watermark is a chunk.
 
     Attributes:
-        dataflow: what the user declared.
-        source: its files.
+        dataflow: the definition.
+        source: the files.
     """
 
     dataflow: Dataflow
@@ -41,58 +41,55 @@ class EpochsOfFiles(Epochs):
 
     @property
     def warnings(self) -> Sequence[str]:
-        """What the source has to say of the files."""
+        """Warnings of the source about its files, each once."""
         return self.source.remarks
 
     def waiting(self, entry: Entry | None, state: StreamState, now: datetime) -> Waiting:
-        """List above the path watermark, in full."""
+        """Return the files above the path watermark, from a full listing, cut into epochs."""
         definition, read = self.dataflow.stream.above_files, PathState.of(state.position.get("path"))
         listing = self.source.list_above(listing_start(definition, read, now, cold_start_of(entry)))
         number = entry.number if entry else 0
         planned = plan_of_files(
             definition, read, listing.listed, now, dataflow=self.dataflow.name, number=number
         )
-        warned = Waiting((), planned.skips, None, planned.warnings, listing.listed.calls)
+        no_files = Waiting((), planned.skips, None, planned.warnings, listing.listed.calls)
         if not planned.slices:
-            return warned
+            return no_files
         files = [file for slice_ in planned.slices for file in slice_.files]
         inputs = cut_files(
             definition.checkpoint, planned.slices[0].before, files, self.dataflow.stream.split_columns
         )
         if not planned.skips and definition.scope == "partition":
-            last = inputs[-1]
+            last = inputs[-1]  # no older file is left to load, so old partitions may be closed
             assert isinstance(last, Files)
             inputs[-1] = replace(last, after=close_old_partitions(definition, PathState.of(last.after), now))
-        return warned._replace(inputs=inputs, since=planned.slices[0].since)
+        return no_files._replace(inputs=inputs, since=planned.slices[0].since)
 
     def covers(self, state: StreamState, other: StreamState) -> bool:
-        """Compare the path watermarks."""
-        after, before = (PathState.of(read.position.get("path")) for read in (state, other))
+        """Return whether no value of the path watermark falls from ``other`` to ``state``."""
+        after, before = (PathState.of(stream.position.get("path")) for stream in (state, other))
         return after.covers(before, self.dataflow.stream.above_files.template)
 
     def pin(self, spark: SparkSession, pending: Sequence[EpochSlice]) -> str | None:
-        """Return the declared schema, or one inferred from a bounded sample."""
-        inputs = [slice_.input for slice_ in pending]
-        return self.source.pin(
-            spark,
-            [
-                file
-                for epoch_input in inputs
-                if isinstance(epoch_input, Files)
-                for file in epoch_input.source_files
-            ],
-        )
+        """Return the declared schema, or one inferred from a bounded sample of the files."""
+        files = [
+            file
+            for slice_ in pending
+            if isinstance(slice_.input, Files)
+            for file in slice_.input.source_files
+        ]
+        return self.source.pin(spark, files)
 
     def check_schema(self, spark: SparkSession, pinned: str) -> None:
-        """Compare ``source.schema``."""
+        """Raise SchemaError if ``source.schema`` does not match the pinned schema."""
         self.source.check_schema(spark, pinned)
 
     def check_unchanged(self, epoch_input: Files) -> None:
-        """Compare size and version of every file with what was listed."""
+        """Raise BadPart if the size or version of a file differs from the listing."""
         self.source.check_unchanged(epoch_input.source_files)
 
     def rows(self, spark: SparkSession, epoch_input: Files, pinned: str) -> DataFrame:
-        """Return the rows of exactly these files; a file's number is its place among them."""
+        """Return the rows of exactly these files; ``VERSION`` is the file's place among them, from 0."""
         from pyspark.sql import functions as F
 
         rows = self.source.read(spark, epoch_input.source_files, pinned, origin=True)
@@ -105,7 +102,7 @@ class EpochsOfFiles(Epochs):
     def find_bad_part(
         self, spark: SparkSession, epoch_input: Files, pinned: str, error: Exception
     ) -> BadPart | None:
-        """Return the file that Spark names, with its line if a record does not parse."""
+        """Return the file that caused a Spark error, with the line of a record that does not parse."""
         return self.source.find_bad_file(
             spark, {file.path: file for file in epoch_input.source_files}, pinned, error
         )

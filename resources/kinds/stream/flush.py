@@ -1,4 +1,4 @@
-"""The decision that flushes waiting rows of a stream whose input has ended."""
+"""The decision to flush the waiting rows of a stream whose input has ended."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ from resources.watermarks.entry import Entry
 
 
 class NothingWaits(ConfigurationError):
-    """There is nothing to decide: no row waits, or those below the time have left."""
+    """Raised if a flush would let out no row: none waits, or all rows below the time have left."""
 
     code = "nothing_waits"
 
 
 def flush(reason: str, before: str | None = None) -> DraftBuilder:
-    """Return the state from which the next run emits waiting rows; later rows below it are late.
+    """Return the builder of a decision: the next run lets waiting rows out, and later rows are late.
 
     Args:
-        reason: of the operator.
-        before: a time, or a whole number; rows below it leave. None: all rows do, as if none came after
-            them.
+        reason: the operator's reason.
+        before: an event time as text (:func:`event_time_of`), exclusive: rows below it leave. None:
+            all rows leave, as if none came after them.
 
     Raises:
-        ConfigurationError: the dataflow is no stream over splits, has no state, or the text is no event
-            time of it.
-        NothingWaits: nothing would leave.
+        ConfigurationError: the dataflow is no stream over splits or has no state, or ``before`` is no
+            event time of it.
+        NothingWaits: no row would leave.
     """
 
     def build_draft(platform: Opener, dataflow: Dataflow, last: Entry | None) -> Draft:
@@ -59,12 +59,12 @@ def flush(reason: str, before: str | None = None) -> DraftBuilder:
                 f"dataflow {dataflow.name}: the global watermark is {_in_words(state.value)} already: all that lies below {_in_words(until)} has left, or"
                 " leaves with the next run"
             )
-        waits = f"{pluralize(state.buffered, 'row')} that wait{'s' if state.buffered == 1 else ''}"
-        what = f"{waits}, all leave" if until is None else f"{waits}, {_leaves(dataflow)} leave"
+        waiting_rows = f"{pluralize(state.buffered, 'row')} that wait{'s' if state.buffered == 1 else ''}"
+        leaving = "all" if until is None else _leaving_rows(dataflow)
         below = "the last of them" if until is None else _in_words(until)
         policy = {"divert": "go to the table of late rows", "drop": "are dropped", "fail": "stop the run"}
         notes = [
-            f"of {what} with the next run, once it has read the input that is there",
+            f"of {waiting_rows}, {leaving} leave with the next run, once it has read the input that is there",
             f"rows below {below} that come later are late: they {policy[definition.late]} (late: {definition.late})",
         ]
         if isinstance(until, datetime) and until > now:
@@ -77,14 +77,15 @@ def flush(reason: str, before: str | None = None) -> DraftBuilder:
 
 
 def _has_input(platform: Opener, dataflow: Dataflow, last: Entry, now: datetime) -> bool:
-    """Return whether the source has unread input; False if it does not answer."""
+    """Return whether the source has unread input; False if the source cannot be planned."""
     try:
         return bool(platform.kind(dataflow).planning.plan(last, now).slices)
     except StrandlineError:
         return False
 
 
-def _leaves(dataflow: Dataflow) -> str:
+def _leaving_rows(dataflow: Dataflow) -> str:
+    """Describe the rows that leave when the global watermark rises to a time."""
     match splits_operator(dataflow.operators):
         case Aggregate():
             return "the windows that end by then"
@@ -94,13 +95,19 @@ def _leaves(dataflow: Dataflow) -> str:
 
 
 def event_time_of(dataflow: Dataflow, text: str, now: datetime) -> EventTime:
-    """Return what a text means as an event time of a stream.
+    """Parse an event time of a stream: an aware timestamp in UTC, or a whole number of 64 bits.
+
+    Args:
+        dataflow: the stream; its timeout tells which of both event times are.
+        text: ISO 8601 (UTC if it has no offset), an instant such as a duration before now, or a
+            number.
+        now: the clock, aware.
 
     Raises:
-        ConfigurationError: it is none.
+        ConfigurationError: the text is none of these.
     """
     if isinstance(dataflow.stream.timeout, timedelta):
-        with suppress(ValueError, OverflowError):  # to the microsecond, as event times are
+        with suppress(ValueError, OverflowError):  # Instant keeps milliseconds only, event times microseconds
             at = datetime.fromisoformat(text)
             return (at if at.tzinfo else at.replace(tzinfo=UTC)).astimezone(UTC)
         try:
@@ -119,4 +126,5 @@ def event_time_of(dataflow: Dataflow, text: str, now: datetime) -> EventTime:
 
 
 def _in_words(at: EventTime | None) -> str:
+    """Return an event time as a message shows it."""
     return "undefined" if at is None else at.isoformat() if isinstance(at, datetime) else f"{at:,}"

@@ -1,7 +1,7 @@
-"""The rows of an epoch in Spark: which are late, which leave, which wait (docs/reference/streams.md).
+"""Spark columns that judge the rows of an epoch: late, leaving or waiting (docs/reference/streams.md).
 
-Belongs here: the filter as columns. Event times are compared as whole numbers (:mod:`partitions.stream.ticks`). Prefix maxima stay in
-Spark: chunks times splits are never collected.
+Event times are compared as whole numbers (:mod:`partitions.stream.ticks`). The highest event
+times of earlier chunks stay in Spark: one value per chunk and split would be too many to collect.
 """
 
 from __future__ import annotations
@@ -28,22 +28,30 @@ TIME, SPLIT, REASON, JUDGED_BY = (
     "_strandline_reason",
     "_strandline_watermark",
 )
-"""Columns of an epoch's rows: event time and watermark in ticks, the split's name, and why a row is quarantined."""
+"""Columns of an epoch's rows: event time, split, why a row is quarantined, and its watermark.
+
+Times are in ticks.
+"""
 
 _PRIOR = "_strandline_prior"
+"""Helper column: the watermark after the earlier chunks of a split."""
+
 _WHOLE = ("byte", "short", "integer", "long")
+"""Spark's names of the whole-number types."""
+
 _ZERO = "CAST('1970-01-01 00:00:00' AS TIMESTAMP_NTZ)"
 
 
 def time_type(rows: DataFrame, definition: StreamWatermark, dataflow: str) -> str:
-    """Return the type of the event time, as Spark names it.
+    """Return Spark's name of the event time's type.
 
     Raises:
-        ConfigurationError: a column is not there, or the event time is neither a timestamp nor a whole number, or the timeout of another kind.
+        ConfigurationError: the source lacks a column of the definition, the event time is neither a
+            timestamp nor a whole number, or the timeout is not of the same sort.
     """
     types = {field.name: field.dataType.typeName() for field in rows.schema.fields}
-    named = (definition.event_time, *definition.split_columns, *definition.order_by)
-    missing = [name for name in named if name not in types]
+    used_columns = (definition.event_time, *definition.split_columns, *definition.order_by)
+    missing = [name for name in used_columns if name not in types]
     if missing:
         source_columns = ", ".join(name for name in types if name != VERSION)
         raise ConfigurationError(
@@ -64,7 +72,7 @@ def time_type(rows: DataFrame, definition: StreamWatermark, dataflow: str) -> st
 
 
 def is_timed(type_name: str) -> bool:
-    """Return whether event times of a type are timestamps."""
+    """Return whether event times of a type are timestamps, not whole numbers."""
     return type_name not in _WHOLE
 
 
@@ -82,14 +90,14 @@ def ticks_of(column: str, type_name: str) -> Column:
 
 
 def from_ticks(column: str, type_name: str) -> Column:
-    """Return a column of ticks as values of a type."""
+    """Convert a column of ticks to values of a type."""
     from pyspark.sql import functions as F
 
     match type_name:
         case "timestamp":
             return F.expr(f"timestamp_micros({column})")
         case "timestamp_ntz":
-            # what adds takes 32 bits: days first, then what is left of the day
+            # make_dt_interval takes days of 32 bits and seconds: split the ticks into both
             rest = f"pmod({column}, 86400000000L)"
             days = f"CAST(({column} - {rest}) div 86400000000L AS INT)"
             return F.expr(
@@ -99,12 +107,19 @@ def from_ticks(column: str, type_name: str) -> Column:
 
 
 def as_value(at: EventTime, type_name: str) -> EventTime:
-    """Return an event time as a column of a type has it: a timestamp without a zone has none."""
+    """Return an event time as a column of a type holds it: ``timestamp_ntz`` without its zone."""
     return at.replace(tzinfo=None) if isinstance(at, datetime) and type_name == "timestamp_ntz" else at
 
 
 def marked(rows: DataFrame, definition: StreamWatermark, type_name: str, latest: int | None) -> DataFrame:
-    """Return the rows with event time, split, and why a row is quarantined (NULL: it is not)."""
+    """Add event time in ticks, split, and the reason why a row is quarantined (NULL: it is not).
+
+    Args:
+        rows: the rows of an epoch's input.
+        definition: names the columns of event time and split.
+        type_name: Spark's name of the event time's type.
+        latest: the latest accepted event time, in ticks; None: any is accepted.
+    """
     from pyspark.sql import functions as F
 
     columns = [F.col(quoted(name)).cast("string") for name in definition.split_columns]
@@ -118,52 +133,56 @@ def marked(rows: DataFrame, definition: StreamWatermark, type_name: str, latest:
         split = F.when(~any_null, F.to_json(F.array(*columns)))
     reason = F.when(F.col(TIME).isNull(), "null_event_time").when(F.col(SPLIT).isNull(), "null_split")
     if is_timed(type_name):
-        sayable = F.col(TIME).between(FIRST_TIME, LAST_TIME)
-        reason = reason.when(~sayable, "event_time_out_of_range")
+        in_range = F.col(TIME).between(FIRST_TIME, LAST_TIME)
+        reason = reason.when(~in_range, "event_time_out_of_range")
     if latest is not None:
         reason = reason.when(F.col(TIME) > F.lit(latest).cast("long"), "future_event_time")
-    named = rows.withColumn(TIME, ticks_of(definition.event_time, type_name)).withColumn(SPLIT, split)
-    return named.withColumn(REASON, reason)
+    timed_rows = rows.withColumn(TIME, ticks_of(definition.event_time, type_name)).withColumn(SPLIT, split)
+    return timed_rows.withColumn(REASON, reason)
 
 
 def tops(rows: DataFrame, timeout: int, *, one_chunk: bool) -> DataFrame:
-    """Return each split's highest and lowest event time, its row count, and whether rows are late.
+    """Return one row per split: ``top`` and ``lowest`` event time, number of ``rows``, and ``behind``.
 
-    The last is ``behind``. Quarantined rows are of the split NULL.
+    ``behind`` says whether a row is below the watermark after the earlier chunks of its split in this
+    epoch. Quarantined rows count as split NULL.
 
     Args:
-        rows: marked, with ``VERSION``.
-        timeout: in ticks.
-        one_chunk: whether all rows are of one chunk.
+        rows: rows of :func:`marked`, with ``VERSION``.
+        timeout: the timeout, in ticks.
+        one_chunk: whether all rows belong to one chunk.
     """
     from pyspark.sql import functions as F
 
-    counted = F.when(F.col(REASON).isNull(), F.col(SPLIT))
+    valid_split = F.when(F.col(REASON).isNull(), F.col(SPLIT))
     time = F.when(F.col(REASON).isNull(), F.col(TIME))
     aggregates = [F.max(time).alias("top"), F.min(time).alias("lowest"), F.count("*").alias("rows")]
-    split = rows.withColumn(SPLIT, counted)
+    by_split = rows.withColumn(SPLIT, valid_split)
     if one_chunk:
-        return split.groupBy(SPLIT).agg(*aggregates, F.lit(False).alias("behind"))
-    chunks = split.groupBy(SPLIT, VERSION).agg(*aggregates)
-    chunks = chunks.withColumn(_PRIOR, _left_behind(timeout))
+        return by_split.groupBy(SPLIT).agg(*aggregates, F.lit(False).alias("behind"))
+    chunks = by_split.groupBy(SPLIT, VERSION).agg(*aggregates)
+    chunks = chunks.withColumn(_PRIOR, _prior_watermark(timeout))
     behind = F.max(F.coalesce(is_below(F.col("lowest"), F.col(_PRIOR)), F.lit(False)))
     sums = [F.max("top").alias("top"), F.min("lowest").alias("lowest"), F.sum("rows").alias("rows")]
     return chunks.groupBy(SPLIT).agg(*sums, behind.alias("behind"))
 
 
-def _left_behind(timeout: int) -> Column:
+def _prior_watermark(timeout: int) -> Column:
     """Return the watermark after the earlier chunks of a split; NULL without earlier chunks."""
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 
-    before = Window.partitionBy(SPLIT).orderBy(VERSION).rowsBetween(Window.unboundedPreceding, -1)
-    highest = F.max("top").over(before)
-    less = F.coalesce(F.try_subtract(highest, F.lit(timeout).cast("long")), F.lit(LOWEST + 1).cast("long"))
-    return F.when(highest.isNotNull(), less)
+    earlier_chunks = Window.partitionBy(SPLIT).orderBy(VERSION).rowsBetween(Window.unboundedPreceding, -1)
+    highest = F.max("top").over(earlier_chunks)
+    # without an overflow below the lowest number of 64 bits
+    watermark = F.coalesce(
+        F.try_subtract(highest, F.lit(timeout).cast("long")), F.lit(LOWEST + 1).cast("long")
+    )
+    return F.when(highest.isNotNull(), watermark)
 
 
 def none_late(rows: DataFrame) -> DataFrame:
-    """Return marked rows as :func:`judged` does, of which it is known that none is late."""
+    """Return the rows of :func:`judged` for marked rows none of which is late, without a comparison."""
     from pyspark.sql import functions as F
 
     return rows.withColumn(JUDGED_BY, F.lit(None).cast("long"))
@@ -172,13 +191,15 @@ def none_late(rows: DataFrame) -> DataFrame:
 def judged(
     rows: DataFrame, bounds: Mapping[str, EventTime | None], timeout: int, *, one_chunk: bool
 ) -> DataFrame:
-    """Return marked rows with the watermark that judges each: held before its chunk.
+    """Add the watermark that judges each row, in ticks: its split's watermark before the row's chunk.
+
+    NULL means that nothing makes the row late.
 
     Args:
-        rows: marked, with ``VERSION``.
-        bounds: of each split that has rows, before the epoch.
-        timeout: in ticks.
-        one_chunk: whether all rows are of one chunk.
+        rows: rows of :func:`marked`, with ``VERSION``.
+        bounds: watermark before the epoch of each split that has rows.
+        timeout: the timeout, in ticks.
+        one_chunk: whether all rows belong to one chunk.
     """
     from pyspark.sql import functions as F
 
@@ -189,9 +210,9 @@ def judged(
     if one_chunk:
         return rows_with_bounds
     highest = rows.where(F.col(REASON).isNull()).groupBy(SPLIT, VERSION).agg(F.max(TIME).alias("top"))
-    prior = highest.select(SPLIT, VERSION, _left_behind(timeout).alias(_PRIOR))
-    both = rows_with_bounds.join(prior, [SPLIT, VERSION], "left")
-    return both.withColumn(JUDGED_BY, F.greatest(F.col(JUDGED_BY), F.col(_PRIOR))).drop(_PRIOR)
+    prior = highest.select(SPLIT, VERSION, _prior_watermark(timeout).alias(_PRIOR))
+    rows_with_both = rows_with_bounds.join(prior, [SPLIT, VERSION], "left")
+    return rows_with_both.withColumn(JUDGED_BY, F.greatest(F.col(JUDGED_BY), F.col(_PRIOR))).drop(_PRIOR)
 
 
 def is_late() -> Column:
@@ -209,16 +230,22 @@ def is_kept() -> Column:
 
 
 def leaves(value: EventTime | None) -> Column:
-    """Return whether a row leaves the buffer at a global watermark."""
+    """Return whether a row is below a bound, and so leaves the buffer; False for no bound."""
     from pyspark.sql import functions as F
 
     return F.lit(False) if value is None else is_below(F.col(TIME), F.lit(ticks(value)).cast("long"))
 
 
 def in_order(rows: DataFrame, columns: Sequence[str], *, small: bool) -> DataFrame:
-    """Return the rows sorted, in parts that do not overlap: NULLs first."""
+    """Return the rows sorted by columns, NULLs first, in Spark partitions that do not overlap.
+
+    Args:
+        rows: the rows.
+        columns: the columns to sort by.
+        small: whether to sort them in one partition.
+    """
     from pyspark.sql import functions as F
 
     order: list[Any] = [F.col(quoted(name)).asc_nulls_first() for name in columns]
-    parts = rows.repartition(1) if small else rows.repartitionByRange(*order)
-    return parts.sortWithinPartitions(*order)
+    partitions = rows.repartition(1) if small else rows.repartitionByRange(*order)
+    return partitions.sortWithinPartitions(*order)

@@ -1,4 +1,4 @@
-"""Judging of an epoch: which rows are late, leave or wait, and the new watermarks."""
+"""Judge an epoch: which rows are late, leave or wait, and the new watermarks."""
 
 from __future__ import annotations
 
@@ -41,24 +41,26 @@ if TYPE_CHECKING:
 
 
 _UNPACKED = 4
-"""So many times the bytes of a version's files their rows have as text, at least: a guess, until the rows are counted."""
-_SHOWN = 3
+"""Bytes of rows as text for each byte of a version's files: a low guess, until the rows are counted."""
+
+_SPLITS_SHOWN = 3
+"""Most splits that the error for late rows names."""
 
 
 def source_columns(names: Sequence[str]) -> Sequence[str]:
-    """Return the source's columns without an epoch number, which is this stream's own."""
+    """Return the source's columns without ``VERSION`` and ``_epoch``, which this stream sets itself."""
     return [name for name in names if name.lower() not in (VERSION.lower(), EPOCH)]
 
 
 @dataclass(frozen=True)
 class Judging:
-    """Judges the epochs of one stream.
+    """Judge of the epochs of one stream.
 
     Attributes:
-        dataflow: what the user declared.
-        epochs: its source.
+        dataflow: the definition.
+        epochs: the source.
         sides: the side tables, by their short names.
-        pinned: the version of each side table that an epoch is decided on.
+        pinned: version of each side table that the present epoch is decided on.
     """
 
     dataflow: Dataflow
@@ -71,7 +73,11 @@ class Judging:
         return self.dataflow.stream
 
     def decide(self, epoch: Epoch) -> Decision:
-        """Decide what becomes of an epoch's rows; raise if tables with waiting rows are missing."""
+        """Return the decision about an epoch's rows, on the newest versions of the side tables.
+
+        Raises:
+            NeedsDecision: code ``buffer_lost``: the buffer does not hold the rows that the state counts.
+        """
         self.pinned.clear()
         self.buffer.check_tables(epoch.before)
         return self.emission.decide(epoch)
@@ -79,12 +85,20 @@ class Judging:
     def judge(
         self, spark: SparkSession, entry: Entry | None, slice_: EpochSlice, pinned: str, now: datetime
     ) -> EpochSlice:
-        """Look at the epoch's input, and decide what becomes of each row and of each watermark.
+        """Read the epoch's input, and return the slice with the decisions about its rows and watermarks.
+
+        Args:
+            spark: the run's session.
+            entry: the newest entry; None: the stream has no state yet.
+            slice_: the planned epoch.
+            pinned: text of the schema.
+            now: the run's clock, aware.
 
         Raises:
-            ConfigurationError: a column is not there, or of a type that is no event time.
-            StrandlineError: code ``late_rows``: there are late rows, and must not be; code ``buffer_full``: more rows would wait than may.
-            NeedsDecision: code ``buffer_lost``: the buffer does not hold the rows that the state says.
+            ConfigurationError: a column is missing, or has a type that is no event time.
+            StrandlineError: code ``late_rows``: rows are late, and the definition refuses them; code
+                ``buffer_full``: more rows would wait than the definition allows.
+            NeedsDecision: code ``buffer_lost``: the buffer does not hold the rows that the state counts.
         """
         definition, before = self._definition, state_of(StreamState, self.dataflow, entry)
         number = entry.number + 1 if entry else 1
@@ -95,8 +109,7 @@ class Judging:
         latest = self._latest(now, timed=timed)
         marked = R.marked(rows, definition, type_name, latest)
         timeout, one_chunk = span_ticks(definition.timeout), slice_.input.one_chunk
-        asks = not slice_.reads_nothing
-        split_rows = R.tops(marked, timeout, one_chunk=one_chunk).collect() if asks else []
+        split_rows = [] if slice_.reads_nothing else R.tops(marked, timeout, one_chunk=one_chunk).collect()
         quarantined = sum(row["rows"] for row in split_rows if row[R.SPLIT] is None)
         tops = {
             row[R.SPLIT]: event_time(row["top"], timed=timed)
@@ -112,7 +125,7 @@ class Judging:
         bounds = {name: opened_state.bound(name) for name in sorted(tops)}
         rows_in = sum(row["rows"] for row in split_rows)
         tune_for_rows(spark, rows_in + rows_read(before, closed_state.value))
-        # most epochs have no late row: then no row need be compared with the watermark of its split
+        # Most epochs have no late row: then Spark need not compare each row with its split's watermark.
         any_late = any(
             _any_late(row, bounds.get(row[R.SPLIT])) for row in split_rows if row[R.SPLIT] is not None
         )
@@ -120,19 +133,20 @@ class Judging:
         epoch = Epoch(
             number, judged, before, closed_state.value, type_name, source_columns(rows.columns), _ends(slice_)
         )
-        decided = self.decide(epoch)
-        after = _state_after(epoch, closed_state, decided, slice_, quarantined, now)
-        tally = Tally(rows_in, decided.emitted, decided.late, quarantined, after.buffered)
-        fixed = replace(
+        decision = self.decide(epoch)
+        after = _state_after(epoch, closed_state, decision, slice_, quarantined, now)
+        tally = Tally(rows_in, decision.emitted, decision.late, quarantined, after.buffered)
+        judged_slice = replace(
             slice_,
             number=number,
             before={"epoch": before.epoch, "global": before.value},
             judgement=EpochJudgement(before, after, bounds, timeout, latest, tally),
         )
-        self._check_limits(fixed, epoch)
-        return fixed
+        self._check_limits(judged_slice, epoch)
+        return judged_slice
 
     def _latest(self, now: datetime, *, timed: bool) -> int | None:
+        """Return the latest accepted event time, in ticks; None if the definition sets no limit."""
         ahead = self._definition.max_ahead
         if ahead is None:
             return None
@@ -144,31 +158,32 @@ class Judging:
 
     @cached_property
     def emission(self) -> SortedRows:
-        """Return the rows that leave the buffer, in the form of the operator."""
+        """Emission for the operator of the definition."""
         return emission_of(self.dataflow, self.buffer)
 
     @cached_property
     def buffer(self) -> Buffer:
-        """Return the rows that wait."""
+        """Buffer of the stream, with the pinned versions of its tables."""
         return Buffer(self.dataflow, self.sides, self.pinned)
 
     def _check_limits(self, slice_: EpochSlice, epoch: Epoch) -> None:
-        definition, name, judged = self._definition, self.dataflow.name, slice_.judged
-        late, waiting = judged.tally.late, judged.tally.buffered
+        """Raise if rows are late against the definition, or too many would wait."""
+        definition, name, judgement = self._definition, self.dataflow.name, slice_.judged
+        late, waiting = judgement.tally.late, judgement.tally.buffered
         if are_refused(definition.late, late):
-            raise late_rows_error(name, slice_.number, late, _latest_splits(epoch))
+            raise late_rows_error(name, slice_.number, late, _splits_with_late_rows(epoch))
         check_buffer(
             name,
             slice_.number,
             self.dataflow.operators,
-            judged.after,
+            judgement.after,
             waiting=waiting,
             count_for_splits=lambda: self.emission.above(epoch),
             most=definition.buffer.max_rows,
         )
 
     def epoch(self, spark: SparkSession, slice_: EpochSlice, pinned: str) -> Epoch:
-        """Return an epoch that was judged before, with its rows."""
+        """Return the epoch of a judged slice, with its rows."""
         judgement = slice_.judged
         rows = self._rows(spark, slice_, pinned)
         type_name = R.time_type(rows, self._definition, self.dataflow.name)
@@ -178,8 +193,8 @@ class Judging:
         else:
             judged = R.none_late(marked)
         names = source_columns(pinned_struct(pinned).names)
-        after_, ends = judgement.after.value, _ends(slice_)
-        return Epoch(slice_.number, judged, judgement.before, after_, type_name, names, ends)
+        value, ends = judgement.after.value, _ends(slice_)
+        return Epoch(slice_.number, judged, judgement.before, value, type_name, names, ends)
 
     def _rows(self, spark: SparkSession, slice_: EpochSlice, pinned: str) -> DataFrame:
         """Return the rows of an epoch's input, with the pinned columns and ``VERSION``."""
@@ -191,7 +206,7 @@ class Judging:
         return rows.withColumn(VERSION, F.lit(0).cast("long"))
 
     def no_epoch(self, spark: SparkSession, pinned: str) -> Epoch:
-        """Return an epoch without rows."""
+        """Return an epoch without rows, from which a query shows its columns."""
         struct = pinned_struct(pinned)
         rows = spark.createDataFrame([], struct)
         type_name = R.time_type(rows, self._definition, self.dataflow.name)
@@ -202,48 +217,51 @@ class Judging:
 def _state_after(
     epoch: Epoch,
     closed_state: StreamState,
-    decided: Decision,
+    decision: Decision,
     slice_: EpochSlice,
     quarantined: int,
     now: datetime,
 ) -> StreamState:
-    """Return the state at an epoch's end: the watermarks as it was closed, and what became of its rows."""
+    """Return the state at an epoch's end: the new watermarks, and the effect of its rows."""
     before = epoch.before
-    emptied = {segment.name for segment in before.segments} - {segment.name for segment in decided.segments}
+    emptied = {segment.name for segment in before.segments} - {segment.name for segment in decision.segments}
     return replace(
         closed_state,
-        segments=decided.segments,
+        segments=decision.segments,
         epoch=epoch.number,
         position=before.position if isinstance(slice_.input, NoInput) else slice_.input.position,
         emptied=tuple(sorted(emptied)),
-        late=before.late + decided.late,
+        late=before.late + decision.late,
         quarantined=before.quarantined + quarantined,
         drained=closed_state.value,
-        carry=decided.carry,
+        carry=decision.carry,
         flush=None if slice_.reads_nothing else before.flush,
         heard_at=now if slice_.input.files else before.heard_at,
     )
 
 
 def _ends(slice_: EpochSlice) -> bool:
-    """Return whether no row follows those of an epoch, as far as values look ahead."""
+    """Return whether rows leave as if no row came after the epoch."""
     return isinstance(slice_.input, NoInput) and slice_.input.ends
 
 
 def rows_read(before: StreamState, value: EventTime | None) -> int:
-    """Return how many rows wait in the segments that are read once the global watermark has a value."""
+    """Return the number of rows in the segments that an epoch reads, by its global watermark."""
     return sum(segment.rows for segment in drain_segments(before.segments, value).read)
 
 
-def _latest_splits(epoch: Epoch) -> Sequence[tuple[str, int]]:
-    """Return the splits with the most late rows, with the number of each."""
+def _splits_with_late_rows(epoch: Epoch) -> Sequence[tuple[str, int]]:
+    """Return the splits with the most late rows, most first, and the number of each."""
     from pyspark.sql import functions as F
 
     by_split = epoch.judged.where(R.is_late()).groupBy(R.SPLIT).agg(F.count("*").alias("rows"))
-    worst = by_split.orderBy(F.desc("rows"), R.SPLIT).limit(_SHOWN).collect()
-    return [(row[R.SPLIT], row["rows"]) for row in worst]
+    most_late = by_split.orderBy(F.desc("rows"), R.SPLIT).limit(_SPLITS_SHOWN).collect()
+    return [(row[R.SPLIT], row["rows"]) for row in most_late]
 
 
 def _any_late(row: Any, bound: EventTime | None) -> bool:
-    """Return whether a split has rows below its watermark, or below that of earlier chunks."""
+    """Return whether a split has rows below its bound, or below the watermark after earlier chunks.
+
+    ``row`` is one of :func:`resources.kinds.stream.judged_rows.tops`.
+    """
     return bool(row["behind"]) or (bound is not None and row["lowest"] < ticks(bound))

@@ -1,4 +1,4 @@
-"""The stream kind of a dataflow over splits, bound to its source."""
+"""The kind of a dataflow that streams over splits, bound to its source."""
 
 from __future__ import annotations
 
@@ -27,7 +27,11 @@ def open_stream(
     dataflow: Dataflow,
     staging: Staging | None = None,
 ) -> Kind[EpochSlice]:
-    """Return the kind over table versions or files; raise ConfigurationError for another source."""
+    """Return the kind over files or table versions.
+
+    Raises:
+        ConfigurationError: the source is neither.
+    """
     source = stores.source(dataflow, staging)
     if not isinstance(source, FileSource | TableRows):
         raise unreadable_source(dataflow)
@@ -48,5 +52,5 @@ def open_stream(
 
 
 def stream_rules(_: Stores, dataflow: Dataflow) -> StreamRules:
-    """Return what decisions go by."""
+    """Return the rules for decisions."""
     return StreamRules(dataflow)

@@ -1,4 +1,4 @@
-"""Over-windows: rows with values of the rows around them, and the rows that later ones need."""
+"""Over-windows: rows with values of their neighbours, and the rows that later rows need."""
 
 from __future__ import annotations
 
@@ -20,26 +20,35 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, WindowSpec
 
 
-_HAS_LEFT, _PLACE, _ALL, _LEFT = (
+_HAS_LEFT, _PLACE, _ALL_ROWS, _ROWS_LEFT = (
     "_strandline_has_left",
     "_strandline_place",
     "_strandline_all",
     "_strandline_left",
 )
+"""Helper columns: whether a row left in an earlier epoch, its place in its partition (from 1), and how many rows
+the partition has, in all and such as left.
+
+Carried rows are stored with the first one.
+"""
+
 _TIMES_SO_FAR = "_strandline_times"
+"""Helper column: the number of distinct event times in the partition, up to the row's own."""
+
 _NUMBERS = {name: f"_strandline_{name}" for name in NUMBERING}
-"""Columns of carried rows: whether the row has left, and its numbers if it has."""
+"""Columns with a row's numbers, by function; carried rows are stored with them if they have left."""
 
 
 @dataclass(frozen=True)
 class OverRows(SortedRows):
-    """Return each row once, with its values, when all rows that it looks ahead to are complete.
+    """Rows with over-window values; each leaves once all rows that its values look ahead to are there.
 
-    What later rows need of those below the global watermark is carried: the last rows of each partition,
-    and their numbers.
+    A row counts as there once it is below the global watermark. The last such rows of each partition
+    are carried to the next epoch: values of later rows need them, and the numbers of rows that have
+    left.
 
     Attributes:
-        over: the values.
+        over: the operator.
     """
 
     over: OverWindow
@@ -50,69 +59,70 @@ class OverRows(SortedRows):
 
     @property
     def _reach(self) -> Reach:
+        """Rows around a row that its values need; numbering continues from the row before."""
         reach = Reach.of(self._calls.values())
-        numbers = any(call.fn in NUMBERING for call in self._calls.values())
-        return Reach(reach.ahead, max(reach.behind, int(numbers)))
+        has_numbering = any(call.fn in NUMBERING for call in self._calls.values())
+        return Reach(reach.ahead, max(reach.behind, int(has_numbering)))
 
     def _ahead(self, epoch: Epoch) -> int:
-        """Return how many rows a row waits for; none if no more rows follow."""
+        """Return for how many later rows of its partition a row waits; 0 if the stream ends."""
         return 0 if epoch.ends else self._reach.ahead
 
     def decide(self, epoch: Epoch) -> Decision:
-        """Return what becomes of the rows."""
+        """Return the decision about the rows, with the rows to carry."""
         from pyspark.sql import functions as F
 
         decision, reach, before = super().decide(epoch), self._reach, epoch.before.carry
-        leave_now = epoch.ends and before is not None and before.waiting
-        if not (decision.emitted or leave_now) or not (reach.ahead or reach.behind):
+        releases_carried = epoch.ends and before is not None and before.waiting
+        if not (decision.emitted or releases_carried) or not (reach.ahead or reach.behind):
             return decision._replace(carry=before)
         groups = [F.col(quoted(name)) for name in self.over.partition_by]
-        groups_of_rows = self._available(epoch).groupBy(*groups)
-        counts_by_group = groups_of_rows.agg(
+        rows_by_group = self._available(epoch).groupBy(*groups)
+        counts_by_group = rows_by_group.agg(
             F.count("*").alias("all"),
             F.count(F.when(F.col(_HAS_LEFT).isNotNull(), 1)).alias("old"),
             F.count(F.when(~F.coalesce(_HAS_LEFT, F.lit(False)), 1)).alias("new"),
         )
         waits = F.least("new", F.lit(self._ahead(epoch)))
         context = F.least(F.col("all") - waits, F.lit(reach.behind))
-        row = counts_by_group.agg(
+        totals = counts_by_group.agg(
             F.sum("old").alias("old"), F.sum(waits).alias("waits"), F.sum(waits + context).alias("rows")
         ).first()
-        assert row is not None
+        assert totals is not None
         if before is not None:
-            self.buffer.check_held(CARRY, before.epoch, before.rows, row["old"])
+            self.buffer.check_held(CARRY, before.epoch, before.rows, totals["old"])
         waited = before.waiting if before else 0
-        emitted = decision.emitted + waited - row["waits"]
-        return decision._replace(emitted=emitted, carry=Carry(epoch.number, row["rows"], row["waits"]))
+        emitted = decision.emitted + waited - totals["waits"]
+        return decision._replace(emitted=emitted, carry=Carry(epoch.number, totals["rows"], totals["waits"]))
 
     def rows(self, epoch: Epoch, *, small: bool) -> DataFrame:
-        """Return the rows that leave, with their values."""
+        """Return the rows that leave with their values, in order, in disjoint parts."""
         from pyspark.sql import functions as F
 
         placed, definition = self._placed(epoch), self.dataflow.stream
-        within = self._within(epoch)
+        window = self._window(epoch)
         for number, call in enumerate(self._calls.values()):
-            placed = placed.withColumn(f"_strandline_value_{number}", _value(call, within))
+            placed = placed.withColumn(f"_strandline_value_{number}", _value(call, window))
         leaving = placed.where(
-            ~F.col(_HAS_LEFT) & leaves_over_window(F.col(_PLACE), F.col(_ALL), self._ahead(epoch))
+            ~F.col(_HAS_LEFT) & leaves_over_window(F.col(_PLACE), F.col(_ALL_ROWS), self._ahead(epoch))
         )
         values = [F.col(f"_strandline_value_{number}").alias(name) for number, name in enumerate(self._calls)]
-        out = leaving.select(*epoch.own, *values)
-        return R.in_order(out, (definition.event_time, *definition.order_by), small=small)
+        emitted = leaving.select(*epoch.own, *values)
+        return R.in_order(emitted, (definition.event_time, *definition.order_by), small=small)
 
     def carry(self, epoch: Epoch) -> DataFrame | None:
-        """Return the last rows of each partition, with the numbers of those that have left."""
+        """Return the last rows of each partition, for later rows; rows that have left have their numbers."""
         from pyspark.sql import functions as F
 
         reach, placed = self._reach, self._placed(epoch)
-        place, rows, ahead = F.col(_PLACE), F.col(_ALL), self._ahead(epoch)
-        has_left = (place <= F.col(_LEFT)) | leaves_over_window(place, rows, ahead)
+        place, rows, ahead = F.col(_PLACE), F.col(_ALL_ROWS), self._ahead(epoch)
+        has_left = (place <= F.col(_ROWS_LEFT)) | leaves_over_window(place, rows, ahead)
         numbers = [F.when(has_left, F.col(name)).alias(name) for name in _NUMBERS.values()]
-        carried = placed.where(is_carried(place, F.col(_LEFT), rows, ahead, reach.behind))
+        carried = placed.where(is_carried(place, F.col(_ROWS_LEFT), rows, ahead, reach.behind))
         return carried.select(*epoch.own, has_left.alias(_HAS_LEFT), *numbers)
 
     def _available(self, epoch: Epoch) -> DataFrame:
-        """Carried rows, and those that came below the global watermark: their ``_HAS_LEFT`` is NULL."""
+        """Return the carried rows, and new rows below the global watermark, whose ``_HAS_LEFT`` is NULL."""
         from pyspark.sql import functions as F
 
         nulls = [F.lit(None).cast("long").alias(name) for name in _NUMBERS.values()]
@@ -123,49 +133,54 @@ class OverRows(SortedRows):
         carried = self.buffer.carried(epoch.spark, epoch.type_name, epoch.before.carry)
         return rows.unionByName(carried.select(*epoch.own, R.TIME, _HAS_LEFT, *_NUMBERS.values()))
 
-    def _within(self, epoch: Epoch) -> WindowSpec:
-        """Return the rows of a partition in order; ties are broken by all columns, the same way each time."""
+    def _window(self, epoch: Epoch) -> WindowSpec:
+        """Return the window of a partition's rows in event-time order.
+
+        All columns break ties, so that each query orders rows the same way.
+        """
         from pyspark.sql import Window
         from pyspark.sql import functions as F
 
-        schema, ties = epoch.judged.schema, list[Any]()
-        order_by = self.dataflow.stream.order_by
-        ties += [F.col(quoted(name)).asc_nulls_first() for name in order_by]
+        schema, order_by = epoch.judged.schema, self.dataflow.stream.order_by
+        ties: list[Any] = [F.col(quoted(name)).asc_nulls_first() for name in order_by]
         for name in epoch.columns:
-            kind = schema[name].dataType.typeName()
+            data_type = schema[name].dataType.typeName()
             column = F.col(quoted(name))
-            ties.append(
-                F.to_json(F.struct(column)) if kind in ("array", "map", "struct", "variant") else column
-            )
+            is_nested = data_type in ("array", "map", "struct", "variant")
+            ties.append(F.to_json(F.struct(column)) if is_nested else column)
         groups = [F.col(quoted(name)) for name in self.over.partition_by]
         return Window.partitionBy(*groups).orderBy(R.TIME, *ties)
 
     def _placed(self, epoch: Epoch) -> DataFrame:
-        """Return available rows with their place in the partition, and the partition's row counts."""
+        """Return the available rows with place and numbers, and the row counts of their partition."""
         from pyspark.sql import Window
         from pyspark.sql import functions as F
 
         groups = [F.col(quoted(name)) for name in self.over.partition_by]
-        whole, within = Window.partitionBy(*groups), self._within(epoch)
+        partition, window = Window.partitionBy(*groups), self._window(epoch)
         tied = Window.partitionBy(*groups, R.TIME)
         number, rank, dense = (F.col(_NUMBERS[name]) for name in NUMBERING)
         has_left = F.coalesce(F.col(_HAS_LEFT), F.lit(False))
         rows = self._available(epoch).withColumn(_HAS_LEFT, has_left)
-        rows = rows.withColumn(_PLACE, F.row_number().over(within).cast("long"))
-        rows = rows.withColumn(_ALL, F.count("*").over(whole))
-        rows = rows.withColumn(_LEFT, F.count(F.when(F.col(_HAS_LEFT), 1)).over(whole))
-        base = F.coalesce(F.max(number).over(whole), F.lit(0))
-        rows = rows.withColumn(_NUMBERS["row_number"], base + F.col(_PLACE) - F.col(_LEFT))
-        first = F.coalesce(F.max(rank).over(tied), F.min(number).over(tied))
-        rows = rows.withColumn(_NUMBERS["rank"], first)
+        rows = rows.withColumn(_PLACE, F.row_number().over(window).cast("long"))
+        rows = rows.withColumn(_ALL_ROWS, F.count("*").over(partition))
+        rows = rows.withColumn(_ROWS_LEFT, F.count(F.when(F.col(_HAS_LEFT), 1)).over(partition))
+        last_number = F.coalesce(F.max(number).over(partition), F.lit(0))
+        rows = rows.withColumn(_NUMBERS["row_number"], last_number + F.col(_PLACE) - F.col(_ROWS_LEFT))
+        # rows of one event time share a rank: that of tied rows that have left, else the first one's number
+        shared_rank = F.coalesce(F.max(rank).over(tied), F.min(number).over(tied))
+        rows = rows.withColumn(_NUMBERS["rank"], shared_rank)
         times = F.dense_rank().over(Window.partitionBy(*groups).orderBy(R.TIME)).cast("long")
         rows = rows.withColumn(_TIMES_SO_FAR, times)
-        highest_dense_rank = F.coalesce(F.max(dense).over(whole), F.lit(0))
-        passed = F.coalesce(F.max(F.when(F.col(_HAS_LEFT), F.col(_TIMES_SO_FAR))).over(whole), F.lit(0))
-        return rows.withColumn(_NUMBERS["dense_rank"], highest_dense_rank + F.col(_TIMES_SO_FAR) - passed)
+        highest_dense_rank = F.coalesce(F.max(dense).over(partition), F.lit(0))
+        times_left = F.coalesce(
+            F.max(F.when(F.col(_HAS_LEFT), F.col(_TIMES_SO_FAR))).over(partition), F.lit(0)
+        )
+        return rows.withColumn(_NUMBERS["dense_rank"], highest_dense_rank + F.col(_TIMES_SO_FAR) - times_left)
 
 
-def _value(call: OverCall, within: WindowSpec) -> Column:
+def _value(call: OverCall, window: WindowSpec) -> Column:
+    """Return the column that computes one value of a row."""
     from pyspark.sql import functions as F
 
     if call.fn in NUMBERING:
@@ -173,9 +188,9 @@ def _value(call: OverCall, within: WindowSpec) -> Column:
     column = F.col(quoted(call.column))
     match call.fn:
         case "lag":
-            return F.lag(column, call.offset).over(within)
+            return F.lag(column, call.offset).over(window)
         case "lead":
-            return F.lead(column, call.offset).over(within)
+            return F.lead(column, call.offset).over(window)
         case "max":
-            return F.max(column).over(within.rowsBetween(*call.frame))
-    return F.sum(column).over(within.rowsBetween(*call.frame))
+            return F.max(column).over(window.rowsBetween(*call.frame))
+    return F.sum(column).over(window.rowsBetween(*call.frame))

@@ -1,4 +1,4 @@
-"""Which epochs are due of a stream over splits (docs/reference/streams.md)."""
+"""Plan the due epochs of a stream over splits (docs/reference/streams.md)."""
 
 from __future__ import annotations
 
@@ -23,27 +23,27 @@ from resources.watermarks.entry import Entry
 
 @dataclass(frozen=True)
 class StreamPlanning(Planning[EpochSlice]):
-    """Epochs of what a source adds.
+    """Plans of epochs over a source's unread input.
 
     Attributes:
-        dataflow: what the user declared.
-        epochs: its source.
+        dataflow: the definition.
+        epochs: the source.
     """
 
     replans_after_load: ClassVar[bool] = False
-    """A run reads what was there when it began."""
+    """A run reads the input that exists when it starts."""
     pacing: ClassVar[timedelta] = timedelta(0)
 
     dataflow: Dataflow
     epochs: Epochs
 
     def plan(self, entry: Entry | None, now: datetime, request: Request = DUE) -> Plan[EpochSlice]:
-        """Look at the source, and cut epochs.
+        """List the source's unread input, and cut it into epochs. Starts no Spark.
 
         Raises:
-            ConfigurationError: something else than what is due is asked for.
-            NeedsDecision: the source is another one now, or does not tell what was not read yet.
-            SourceError: the source is not there, or has changed rows.
+            ConfigurationError: the request is a forced one.
+            NeedsDecision: the source was replaced by another one, or no longer lists all unread input.
+            SourceError: the source is missing, or has changed rows.
         """
         number, name = entry.number if entry else 0, self.dataflow.name
         if isinstance(request, LateOnly):
@@ -70,7 +70,12 @@ class StreamPlanning(Planning[EpochSlice]):
         )
 
     def _waiting(self, entry: Entry | None, state: StreamState, now: datetime) -> Waiting:
-        """Return the source's input; if it does not answer, none, so that flushed rows still leave."""
+        """Return the source's unread input; if listing it fails, none, so that flushed rows still leave.
+
+        Raises:
+            SourceError: the listing fails, and no flushed row waits.
+            NeedsDecision: the same.
+        """
         try:
             return self.epochs.waiting(entry, state, now)
         except (SourceError, NeedsDecision) as error:
@@ -79,17 +84,20 @@ class StreamPlanning(Planning[EpochSlice]):
             return Waiting((), warnings=[f"new input is not looked for: {error.message}"])
 
     def covers(self, state: str, other: str) -> bool:
-        """Compare the global watermark, the splits that both have, and the source's position."""
+        """Return whether no value falls: the global watermark, those of common splits, the read position."""
         after, before = StreamState.of(deserialise(state)), StreamState.of(deserialise(other))
-        both = [name for name in before.splits if name in after.splits]
-        pairs = [(after.splits[name].watermark, before.splits[name].watermark) for name in both]
+        common_splits = [name for name in before.splits if name in after.splits]
+        pairs = [(after.splits[name].watermark, before.splits[name].watermark) for name in common_splits]
         pairs.append((after.value, before.value))
-        risen = all(old is None or (new is not None and new >= old) for new, old in pairs)
-        return risen and self.epochs.covers(after, before)
+        none_falls = all(old is None or (new is not None and new >= old) for new, old in pairs)
+        return none_falls and self.epochs.covers(after, before)
 
 
 def known_state(dataflow: Dataflow, entry: Entry | None) -> StreamState:
-    """Return the state of a stream over splits, with the time of its last input."""
+    """Return the state of a stream over splits.
+
+    A state of an older version lacks the time of its last input: it gets the entry's time.
+    """
     state = state_of(StreamState, dataflow, entry)
     if state.heard_at is not None or entry is None or not state.epoch:
         return state

@@ -1,4 +1,4 @@
-"""The rows that leave in an epoch, which is judged as it is fixed (docs/reference/streams.md)."""
+"""Read an epoch: judge its input, and return the rows that leave (docs/reference/streams.md)."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-_SMALL, _FEW = 128 * 2**20, 1_000_000
-"""Bytes of input, and rows that leave, which one task sorts."""
+_SMALL_BYTES, _SMALL_ROWS = 128 * 2**20, 1_000_000
+"""One task sorts the rows that leave if input bytes and rows are both below these limits."""
 
 
 @dataclass(frozen=True)
 class StreamReading(Reading[EpochSlice], BuildsOnState[EpochSlice]):
-    """Reads epochs.
+    """Reader of one stream's epochs.
 
     Attributes:
-        dataflow: what the user declared.
-        epochs: its source.
-        judging: decides what becomes of each row.
-        bad_parts: tells which part of the input cannot be read.
+        dataflow: the definition.
+        epochs: the source.
+        judging: decides about each row.
+        bad_parts: finds the part of the input that cannot be read.
     """
 
     same_query_for_all_slices: ClassVar[bool] = False
-    """Watermarks stand in the query."""
+    """The query contains the watermarks."""
 
     dataflow: Dataflow
     epochs: Epochs
@@ -48,23 +48,35 @@ class StreamReading(Reading[EpochSlice], BuildsOnState[EpochSlice]):
 
     @property
     def warnings(self) -> Sequence[str]:
-        """What the source has to say of what was read."""
+        """Warnings of the source about the input read so far, each once."""
         return self.epochs.warnings
 
     def pin(self, spark: SparkSession, pending: Sequence[EpochSlice]) -> str | None:
-        """Return the source's columns, if the operator can be applied to them."""
+        """Return the source's schema as text; None if the input does not show one yet.
+
+        Raises:
+            ConfigurationError: Spark refuses the operator, or names of columns collide.
+        """
         pinned = self.epochs.pin(spark, pending)
         if pinned is not None:
             self._check_columns(spark, pinned)
         return pinned
 
     def check_schema(self, spark: SparkSession, pinned: str) -> None:
-        """Compare the source's columns with what was pinned."""
+        """Raise if the source or the operator does not match the pinned schema.
+
+        Raises:
+            SchemaError: the source does not match it.
+            ConfigurationError: Spark refuses the operator, or names of columns collide.
+        """
         self.epochs.check_schema(spark, pinned)
         self._check_columns(spark, pinned)
 
     def _check_columns(self, spark: SparkSession, pinned: str) -> None:
-        """Raise unless names of columns are told apart from each other, and from those of the queries."""
+        """Raise ConfigurationError if a name is reserved or occurs twice, or Spark refuses the operator.
+
+        Names are compared without case.
+        """
         reserved_names = [
             name for name in pinned_struct(pinned).names if name.casefold().startswith(HELPER_PREFIX)
         ]
@@ -77,50 +89,50 @@ class StreamReading(Reading[EpochSlice], BuildsOnState[EpochSlice]):
             return
         with refusals_of_spark(self.dataflow):
             columns = self.read(spark, None, pinned).schema.names
-        twice = sorted(
-            {name for name in columns if [column.lower() for column in columns].count(name.lower()) > 1}
-        )
-        if twice:
+        lower_names = [name.lower() for name in columns]
+        duplicates = sorted({name for name in columns if lower_names.count(name.lower()) > 1})
+        if duplicates:
             raise ConfigurationError(
-                f"dataflow {self.dataflow.name}: operators: expected names that no column of the source has, found {', '.join(twice)}"
+                f"dataflow {self.dataflow.name}: operators: expected names that no column of the source has, found {', '.join(duplicates)}"
             )
 
     def check_unchanged(self, slice_: EpochSlice) -> None:
-        """Compare files with what was listed; versions do not change."""
+        """Raise BadPart if a file has changed since it was listed; table versions never change."""
         if not slice_.reads_nothing:
             self.epochs.check_unchanged(slice_.input)
 
     def count_rows(self, slice_: EpochSlice) -> int:
-        """Return the number of an epoch's own rows, plus those of segments that it reads."""
+        """Return the number of rows that an epoch reads: its own, and those of segments."""
         judgement = slice_.judged
         return judgement.tally.rows_in + rows_read(judgement.before, judgement.after.value)
 
     def fix(self, slice_: EpochSlice, base: SliceBase) -> EpochSlice:
-        """Look at the epoch's input, and decide what becomes of each row and of each watermark.
+        """Return the slice with the decisions about its rows and watermarks.
 
         Raises:
-            BadPart: some of the input cannot be read.
-            ConfigurationError: a column is not there, or of a type that is no event time.
-            StrandlineError: code ``late_rows``: there are late rows, and must not be; code ``buffer_full``: more rows would wait than may.
-            NeedsDecision: code ``buffer_lost``: the buffer does not hold the rows that the state says.
+            BadPart: a part of the input cannot be read, or has changed since it was planned.
+            ConfigurationError: a column is missing, or has a type that is no event time.
+            StrandlineError: code ``late_rows``: rows are late, and the definition refuses them; code
+                ``buffer_full``: more rows would wait than the definition allows.
+            NeedsDecision: code ``buffer_lost``: the buffer does not hold the rows that the state counts.
         """
         self.check_unchanged(slice_)
-        with self._blaming(base.spark, slice_, base.pinned):
+        with self._raising_bad_part(base.spark, slice_, base.pinned):
             return self.judging.judge(base.spark, base.entry, slice_, base.pinned, base.now)
 
     def check_fixed(self, slice_: EpochSlice, base: SliceBase) -> None:
-        """Raise unless the buffer still holds the rows that an epoch was fixed on: they are counted once more.
+        """Count again, and raise unless the buffer still holds the rows that a fixed epoch needs.
 
         Raises:
-            BadPart: some of the input cannot be read.
+            BadPart: a part of the input cannot be read.
             NeedsDecision: code ``buffer_lost``.
         """
-        with self._blaming(base.spark, slice_, base.pinned):
+        with self._raising_bad_part(base.spark, slice_, base.pinned):
             self.judging.decide(self.judging.epoch(base.spark, slice_, base.pinned))
 
     @contextmanager
-    def _blaming(self, spark: SparkSession, slice_: EpochSlice, pinned: str) -> Iterator[None]:
-        """Have an error of Spark's told as that of the part of the input that cannot be read."""
+    def _raising_bad_part(self, spark: SparkSession, slice_: EpochSlice, pinned: str) -> Iterator[None]:
+        """Raise the part of the input that cannot be read in place of the Spark error that it caused."""
         try:
             yield
         except StrandlineError:
@@ -131,13 +143,13 @@ class StreamReading(Reading[EpochSlice], BuildsOnState[EpochSlice]):
             raise bad from error
 
     def read(self, spark: SparkSession, slice_: EpochSlice | None, pinned: str) -> DataFrame:
-        """Return the rows that leave in an epoch, or the windows that close: in order, in disjoint parts."""
+        """Return the rows that leave in an epoch, or the windows that close, in order, in disjoint parts."""
         from pyspark.sql import functions as F
 
         if slice_ is None:
             epoch, small = self.judging.no_epoch(spark, pinned), True
         else:
             epoch = self.judging.epoch(spark, slice_, pinned)
-            small = slice_.input.bytes < _SMALL and slice_.judged.tally.emitted < _FEW
+            small = slice_.input.bytes < _SMALL_BYTES and slice_.judged.tally.emitted < _SMALL_ROWS
         rows = self.judging.emission.rows(epoch, small=small)
         return rows.withColumn(EPOCH, F.lit(epoch.number).cast("long"))

@@ -21,26 +21,31 @@ if TYPE_CHECKING:
 
 
 LATE, KEPT = "_strandline_late", "_strandline_kept"
+"""Helper columns: whether a row is late, and whether it is neither late nor quarantined."""
 
 
 @dataclass(frozen=True)
 class SortedRows:
-    """The rows themselves, as they are below the global watermark.
+    """Emission of the rows themselves, each once it is below the global watermark.
 
     Attributes:
-        dataflow: what the user declared.
-        buffer: rows that wait.
+        dataflow: the definition.
+        buffer: the waiting rows.
     """
 
     dataflow: Dataflow
     buffer: Buffer
 
     def floor(self, value: EventTime | None) -> EventTime | None:
-        """Return what rows must lie below to leave at a global watermark."""
+        """Return the bound below which rows leave the buffer at a global watermark; None: none leaves."""
         return value
 
     def decide(self, epoch: Epoch) -> Decision:
-        """Return what becomes of the rows."""
+        """Return the decision about the rows of an epoch and its buffer.
+
+        Raises:
+            NeedsDecision: code ``buffer_lost``.
+        """
         from pyspark.sql import functions as F
 
         floor = self.floor(epoch.value)
@@ -53,7 +58,7 @@ class SortedRows:
         read = drain_segments(epoch.before.segments, floor).read
         whole = bool(read) and self.buffer.are_whole(read)
         if read:
-            # What is not below the global watermark waits on: if no row is gone it need not be read to be counted.
+            # Rows at or above the global watermark stay: if none is missing, they are counted without a read.
             waited = self.buffer.rows(
                 epoch.spark, epoch.type_name, read, below=epoch.value if whole else None
             )
@@ -65,25 +70,25 @@ class SortedRows:
         )
 
     def waiting(self, epoch: Epoch) -> DataFrame:
-        """Return the epoch's own rows that wait, those at or above the floor, with the source's columns."""
+        """Return the epoch's own rows that enter the buffer, with the source's columns."""
         return epoch.valid_rows.where(~R.leaves(self.floor(epoch.value))).select(*epoch.own)
 
     def rows(self, epoch: Epoch, *, small: bool) -> DataFrame:
-        """Return the rows below the global watermark for the table, in order, in disjoint parts.
+        """Return the rows to emit: below the global watermark, in order, in disjoint parts.
 
         Args:
-            epoch: with a value of None: no rows.
-            small: whether one task sorts them.
+            epoch: the epoch; without a global watermark no row is emitted.
+            small: whether one task sorts the rows.
         """
         definition = self.dataflow.stream
-        out = self.below(epoch, epoch.value).select(*epoch.own)
-        return R.in_order(out, (definition.event_time, *definition.order_by), small=small)
+        leaving = self.below(epoch, epoch.value).select(*epoch.own)
+        return R.in_order(leaving, (definition.event_time, *definition.order_by), small=small)
 
     def carry(self, epoch: Epoch) -> DataFrame | None:
-        """Return the rows to carry, without ``_epoch``; None: the buffer has all that waits."""
+        """Return the rows to carry, without ``_epoch``; None if the emission carries none."""
 
     def above(self, epoch: Epoch) -> int:
-        """Return how many rows wait for splits: at or above the global watermark after an epoch."""
+        """Return the number of rows at or above the global watermark after an epoch, which wait for splits."""
         waits = ~R.leaves(epoch.value)
         segments_above = [
             segment for segment in epoch.before.segments if not leaves_buffer(segment.highest, epoch.value)
@@ -96,7 +101,7 @@ class SortedRows:
         return epoch.valid_rows.where(waits).count() + buffered
 
     def below(self, epoch: Epoch, bound: EventTime | None) -> DataFrame:
-        """Return the rows of epoch and buffer below a bound, with event time in ticks."""
+        """Return the rows of epoch and buffer below a bound (exclusive), with their event time in ticks."""
         rows = epoch.valid_rows.where(R.leaves(bound))
         read = drain_segments(epoch.before.segments, bound).read
         if not read:
@@ -115,16 +120,21 @@ def count_decision(
     *,
     whole: bool = False,
 ) -> Decision:
-    """Count what becomes of rows in one job.
+    """Return the decision about an epoch's rows, counted in one Spark job.
 
     Args:
-        buffer: whose segments that have rows below the floor were read.
-        epoch: of the rows.
-        floor: what rows must lie below to leave.
-        rows: the epoch's own and those that were read, each with its segment's number, its event time in ticks, and whether it is late.
+        buffer: the buffer; its segments with rows below the floor were read.
+        epoch: the epoch.
+        floor: bound below which rows leave the buffer.
+        rows: the epoch's own rows and those of the read segments, with ``_epoch`` (number of the
+            segment), event time in ticks, and ``LATE``.
         leave: whether a row leaves.
-        wait: whether a row stays in the buffer, or comes into it.
-        whole: whether of segments only rows below the global watermark were read, and the others are known to be there.
+        wait: whether a row stays in the buffer, or enters it.
+        whole: whether the segments were read only below the global watermark, since statistics prove
+            that their other rows exist.
+
+    Raises:
+        NeedsDecision: code ``buffer_lost``.
     """
     from pyspark.sql import functions as F
 
@@ -148,24 +158,31 @@ def count_decision(
 
 
 def _written(epoch: Epoch, row: Any) -> tuple[Segment, ...]:
-    """Return the segment of an epoch's own rows that wait."""
+    """Return the segment of the epoch's own waiting rows; nothing if none waits."""
     if row is None or not row["stays"]:
         return ()
-    lowest, highest = (event_time(row[which], timed=epoch.timed) for which in ("lowest", "highest"))
+    lowest, highest = (event_time(row[bound], timed=epoch.timed) for bound in ("lowest", "highest"))
     return (Segment(str(epoch.number), row["stays"], lowest, highest, row["stays"]),)
 
 
 def _live(
     buffer: Buffer, epoch: Epoch, read: Sequence[Segment], counts: Sequence[Any], *, whole: bool
 ) -> tuple[Mapping[str, tuple[int, EventTime]], int]:
-    """Return the rows of read segments that stay, their lower bound, and how many rows leave."""
+    """Return the rows that stay of each read segment, with their lowest time, and how many rows leave.
+
+    Segments of which no row stays are left out. The lowest time is a lower bound.
+
+    Raises:
+        NeedsDecision: code ``buffer_lost``: a segment has another number of rows than the state
+            counts.
+    """
     counts_by_segment = {str(row[EPOCH]): row for row in counts}
     live: dict[str, tuple[int, EventTime]] = {}
     leaving = 0
     for segment in read:
         row = counts_by_segment.get(segment.name)
         out, stays = (row["out"], row["stays"]) if row else (0, 0)
-        above = 0
+        above = 0  # rows that were not read, and stay
         if whole and not leaves_buffer(segment.highest, epoch.value):
             above = max(0, segment.rows - out - stays)
         buffer.check_held("buffer", segment.name, segment.rows, out + stays + above)

@@ -1,4 +1,4 @@
-"""Decisions about the splits of a stream: some are removed, or become one (docs/reference/streams.md)."""
+"""Decisions that remove or merge splits of a stream (docs/reference/streams.md)."""
 
 from __future__ import annotations
 
@@ -17,34 +17,45 @@ from resources.watermarks.entry import Entry
 
 
 def remove_splits(reason: str, names: Sequence[str]) -> DraftBuilder:
-    """Return the state without some splits, for which the global watermark no longer waits.
+    """Return the builder of a decision: the global watermark no longer waits for some splits.
 
     Raises:
-        ConfigurationError: the dataflow is no stream, or has no such split; or its definition declares
-            one, which the next epoch would wait for again.
+        ConfigurationError: the dataflow is no stream, lacks a split, or declares one of them: the
+            next epoch would wait for it again.
     """
-    return _changed(reason, names, names, lambda state, splits: state_without_splits(state, splits, names))
+    return _build_change(
+        reason, names, names, lambda state, splits: state_without_splits(state, splits, names)
+    )
 
 
 def merge_splits(reason: str, names: Sequence[str], into: str) -> DraftBuilder:
-    """Return the state with some splits as one, which has their highest watermark.
+    """Return the builder of a decision: splits become one, with the highest of their watermarks.
 
     Raises:
-        ConfigurationError: the dataflow is no stream, or has no such split; or its definition declares one
-            that goes, which the next epoch would wait for again.
+        ConfigurationError: the dataflow is no stream, lacks a split, or declares one that disappears:
+            the next epoch would wait for it again.
     """
     leaving = [name for name in names if name != into]
-    return _changed(
+    return _build_change(
         reason, names, leaving, lambda state, splits: state_with_merged_splits(state, splits, names, into)
     )
 
 
-def _changed(
+def _build_change(
     reason: str,
     names: Sequence[str],
     leaving: Sequence[str],
     change: Callable[[StreamState, SplitOptions], StreamState],
 ) -> DraftBuilder:
+    """Return the builder of a decision that changes the splits of a state.
+
+    Args:
+        reason: the operator's reason.
+        names: the splits that the operator names.
+        leaving: those of them that disappear, which the definition must not declare.
+        change: returns the state after the decision.
+    """
+
     def build_draft(platform: Opener, dataflow: Dataflow, last: Entry | None) -> Draft:
         definition = dataflow.stream
         last = require_current_definition(platform, dataflow, last)

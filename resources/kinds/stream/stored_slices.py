@@ -1,4 +1,4 @@
-"""Epochs as the log stores them: splits with their watermarks, the input, and its outcome."""
+"""Epochs as the log stores them: the splits' watermarks, the input, and the counts of rows."""
 
 from __future__ import annotations
 
@@ -11,15 +11,18 @@ from resources.watermarks.entry import Intent
 from resources.watermarks.lists import ListKind, StoredList
 
 EPOCH_SPLITS = ListKind("epoch", 2, ("split", "bound"))
-"""One row a split that has rows, with the watermark before the epoch as sentinel JSON; the head says what is read and what became of it."""
+"""One row for each split with rows: its name, and the watermark before the epoch as sentinel JSON text.
+
+The head has the input, and the counts of its rows.
+"""
 
 
 class StoredStreamSlices(StoredSlices[EpochSlice]):
-    """Lists of splits."""
+    """Conversion of epochs to lists of splits."""
 
     @property
     def list_kind(self) -> ListKind:
-        """Splits, and what is read."""
+        """Kind of the list: splits, with input and counts in the head."""
         return EPOCH_SPLITS
 
     def to_rows(self, slice_: EpochSlice) -> StoredList:
@@ -37,7 +40,7 @@ class StoredStreamSlices(StoredSlices[EpochSlice]):
         return StoredList(EPOCH_SPLITS, rows, head)
 
     def from_rows(self, intent: Intent, stored: StoredList) -> EpochSlice:
-        """Return the same epoch, judged by the same watermarks."""
+        """Restore the epoch, judged by the same watermarks."""
         head = stored.head
         before, after = (StreamState.of(deserialise(text)) for text in (intent.before, intent.watermark))
         bounds = {name: deserialise(text)["at"] for name, text in stored.rows}

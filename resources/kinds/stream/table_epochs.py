@@ -1,4 +1,4 @@
-"""Epochs over a table that only grows: each version is a chunk (docs/reference/streams.md)."""
+"""Epochs over the versions of a table that only grows (docs/reference/streams.md)."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from partitions.sources import TableSource
 from partitions.stream.inputs import VersionChunk, Versions, cut_versions, input_before_start
 from partitions.stream.slices import EpochSlice
 from partitions.stream.state import StreamState
+from resources.kinds.stream.epochs import Epochs, Waiting
 from resources.sources.table import TableRows
 from resources.tables.contract.appends import ReadPosition, VersionAppends
 from resources.tables.unreadable import lacks_file
@@ -22,16 +23,15 @@ from resources.watermarks.entry import Entry
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-from resources.kinds.stream.epochs import Epochs, Waiting
 
 
 @dataclass(frozen=True)
 class EpochsOfVersions(Epochs):
-    """A table that only grows: each version is a chunk.
+    """A source of table versions: each version is a chunk.
 
     Attributes:
-        dataflow: what the user declared.
-        table: that is read.
+        dataflow: the definition.
+        table: the table's rows.
     """
 
     dataflow: Dataflow
@@ -39,23 +39,28 @@ class EpochsOfVersions(Epochs):
 
     @property
     def warnings(self) -> Sequence[str]:
-        """None: the plan says it all."""
+        """No warnings: the plan has them all."""
         return ()
 
     @override
     def waiting(self, entry: Entry | None, state: StreamState, now: datetime) -> Waiting:
-        """Look at the table's log."""
-        at = state.position
-        since = ReadPosition(at["version"], at.get("id")) if "version" in at else None
+        """Return the versions above the state, from the table's log, cut into epochs.
+
+        Raises:
+            NeedsDecision: the log no longer lists all unread versions, or the table was replaced.
+            SourceError: the table is missing, or a version changes rows.
+        """
+        position = state.position
+        since = ReadPosition(position["version"], position.get("id")) if "version" in position else None
         try:
             versions = self.table.versions
             appends, before = versions.first_appends() if since is None else (versions.appends(since), since)
         except NeedsDecision as error:
-            raise self._other_source(error.message, error.code) from error
+            raise self._source_error(error.message, error.code) from error
         if since is None and before is not None and self._begins_at_latest:
             return Waiting((input_before_start(appends.table, before),))
-        if since is not None and (appends.table != at["table"] or appends.newest < since.version):
-            raise self._other_source(
+        if since is not None and (appends.table != position["table"] or appends.newest < since.version):
+            raise self._source_error(
                 f"expected table {self.dataflow.source.label} of which versions up to {since.version} were read, found another table of that name,"
                 " or an older version of it",
                 "source_replaced",
@@ -64,13 +69,13 @@ class EpochsOfVersions(Epochs):
             VersionChunk(version.version, version.files, version.bytes, version.id, version.holds_all_files)
             for version in appends.versions
         ]
-        skipped = [
+        skip_warnings = [
             f"{version.changes}: it is passed over (source.on_change: skip)"
             for version in appends.versions
             if version.changes
         ]
         inputs = cut_versions(self.dataflow.stream.checkpoint, appends.table, chunks, before)
-        return Waiting(inputs, warnings=skipped)
+        return Waiting(inputs, warnings=skip_warnings)
 
     @property
     def _begins_at_latest(self) -> bool:
@@ -78,22 +83,22 @@ class EpochsOfVersions(Epochs):
         return isinstance(source, TableSource) and source.from_ == "latest"
 
     def covers(self, state: StreamState, other: StreamState) -> bool:
-        """Compare versions, if they are of one table."""
+        """Return whether the read version does not fall; True for states of different tables."""
         after, before = state.position, other.position
-        same = after.get("table") == before.get("table")
-        return not before or not same or after.get("version", -1) >= before.get("version", -1)
+        same_table = after.get("table") == before.get("table")
+        return not before or not same_table or after.get("version", -1) >= before.get("version", -1)
 
     @override
     def pin(self, spark: SparkSession, pending: Sequence[EpochSlice]) -> str | None:
-        """Return the table's columns."""
+        """Return the table's columns as text."""
         return self.table.pin(spark)
 
     def check_schema(self, spark: SparkSession, pinned: str) -> None:
-        """Compare the table's columns."""
+        """Raise SchemaError if the table's columns do not match the pinned ones."""
         self.table.check_schema(spark, pinned, self.dataflow.name)
 
     def check_unchanged(self, epoch_input: Versions) -> None:
-        """Versions do not change."""
+        """Accept any input: versions never change."""
 
     def rows(self, spark: SparkSession, epoch_input: Versions, pinned: str) -> DataFrame:
         """Return the rows that the versions append."""
@@ -103,16 +108,17 @@ class EpochsOfVersions(Epochs):
     def find_bad_part(
         self, spark: SparkSession, epoch_input: Versions, pinned: str, error: Exception
     ) -> BadPart | None:
-        """Return the last version, if it cannot be read; an epoch has no other parts.
+        """Return the last version if it cannot be read; else None. An epoch has no other parts.
 
         Raises:
-            NeedsDecision: code ``versions_gone``: it can, and files that earlier ones have added are gone.
+            NeedsDecision: code ``versions_gone``: the last version can be read, but files that earlier
+                versions added are missing.
         """
         bad = self.table.versions.find_unreadable(
             spark, ReadPosition(epoch_input.last, epoch_input.id), error
         )
         if bad is None and lacks_file(error):
-            raise self._other_source(
+            raise self._source_error(
                 f"expected the files that versions {epoch_input.first} to {epoch_input.last} of table {self.dataflow.source.label} have added, found some gone:"
                 " they were joined with others and vacuumed before they were read",
                 "versions_gone",
@@ -120,24 +126,27 @@ class EpochsOfVersions(Epochs):
         return bad
 
     def _chunks_of(self, epoch_input: Versions) -> Sequence[VersionAppends]:
-        if not epoch_input.files:  # what was there before the first run
+        """Return what the versions of an input append; raise NeedsDecision if the log has changed."""
+        if not epoch_input.files:  # a stream that starts at the newest version reads no earlier one
             return ()
         since = None if epoch_input.since is None else ReadPosition(epoch_input.since, epoch_input.since_id)
         try:
             appended = self.table.versions.appends(since, epoch_input.last).versions
         except NeedsDecision as error:
-            raise self._other_source(error.message, error.code) from error
+            raise self._source_error(error.message, error.code) from error
         files, size = sum(version.files for version in appended), sum(version.bytes for version in appended)
         last = appended[-1] if appended else None
-        read = None if last is None else (last.version, epoch_input.id and last.id, files, size)
-        if read != (epoch_input.last, epoch_input.id, epoch_input.files, epoch_input.bytes):
-            raise self._other_source(
+        # inputs of older versions have no id to compare
+        logged = None if last is None else (last.version, epoch_input.id and last.id, files, size)
+        if logged != (epoch_input.last, epoch_input.id, epoch_input.files, epoch_input.bytes):
+            raise self._source_error(
                 f"expected versions {epoch_input.first} to {epoch_input.last} of table {self.dataflow.source.label}, found others in its log",
                 "versions_gone",
             )
         return appended
 
-    def _other_source(self, message: str, code: str) -> NeedsDecision:
+    def _source_error(self, message: str, code: str) -> NeedsDecision:
+        """Return the error for a table that does not continue where the stream has read to."""
         name = self.dataflow.name
         return NeedsDecision(
             f"dataflow {name}: {message}. Reset the state with --replace to sort what the table holds now",

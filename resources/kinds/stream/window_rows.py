@@ -33,27 +33,32 @@ _START, _END, _FIRST, _LAST, _NEW = (
     "_strandline_last",
     "_strandline_new",
 )
+"""Helper columns: start and end of a row's window, first and last row of its session, and, for the row that starts a
+session, its event time. All are in ticks.
+"""
+
 _CLOSES = "_strandline_closes"
+"""Helper column: whether a row's session closes."""
 
 
 @dataclass(frozen=True)
 class WindowRows(SortedRows):
-    """Tumbling and hopping windows: each once, when the global watermark reaches its end.
+    """Emission of tumbling and hopping windows: each once, when the global watermark reaches its end.
 
     Attributes:
-        aggregate: what becomes of a window's rows.
-        hop: the windows.
+        aggregate: the operator.
+        hop: size and slide of the windows.
     """
 
     aggregate: Aggregate
     hop: Hop
 
     def floor(self, value: EventTime | None) -> EventTime | None:
-        """Return from where windows are open: only rows below it are needed no more."""
+        """Return the earliest time that an open window can hold: rows below it are no longer needed."""
         return None if value is None else self.hop.live_from(value)
 
     def rows(self, epoch: Epoch, *, small: bool) -> DataFrame:
-        """Return the windows that close, by their end."""
+        """Return the windows that close in an epoch, sorted by end and group."""
         from pyspark.sql import functions as F
 
         value, before = epoch.value, epoch.before.drained
@@ -74,40 +79,41 @@ class WindowRows(SortedRows):
 
 
 def _aggregated(aggregate: Aggregate, rows: DataFrame, type_name: str, *, small: bool) -> DataFrame:
-    """Return one row for each window and group, by the window's end."""
+    """Return one row for each window and group, sorted by the window's end and the group."""
     from pyspark.sql import functions as F
 
     groups = [F.col(quoted(name)) for name in aggregate.group_by]
     values = [F.expr(text).alias(name) for name, text in aggregate.aggregates.items()]
     aggregated = rows.groupBy(_START, _END, *groups).agg(*values)
-    ends = [
+    bounds = [
         R.from_ticks(tick, type_name).alias(name)
         for tick, name in ((_START, "window_start"), (_END, "window_end"))
     ]
-    named = [F.col(quoted(name)) for name in aggregate.aggregates]
+    columns = [F.col(quoted(name)) for name in aggregate.aggregates]
     return R.in_order(
-        aggregated.select(*ends, *groups, *named), ("window_end", *aggregate.group_by), small=small
+        aggregated.select(*bounds, *groups, *columns), ("window_end", *aggregate.group_by), small=small
     )
 
 
 @dataclass(frozen=True)
 class SessionRows(SortedRows):
-    """Sessions: each once, when the global watermark is above its last row and the gap.
+    """Emission of sessions: each once, when the global watermark is above its last row plus the gap.
 
-    A row of the buffer belongs to a session that is closed already if that session's last row and the gap lie below the global watermark of
-    the epoch before. Its other rows may be gone by then: what is left of a closed session never ends later than it did, and lies further
+    The buffer may still hold rows of a session that was closed before. Such a session is recognised
+    by its end: its last row plus the gap is below the global watermark of the epoch before. If some
+    of its rows are deleted already, the rest never ends later than the session did, and stays further
     than the gap from every other session of its group.
 
     Attributes:
-        aggregate: what becomes of a session's rows.
-        gap: between two sessions.
+        aggregate: the operator.
+        gap: the longest distance between neighbouring rows of a session, inclusive.
     """
 
     aggregate: Aggregate
     gap: Span
 
     def decide(self, epoch: Epoch) -> Decision:
-        """Return what becomes of the rows."""
+        """Return the decision about the rows of an epoch and its buffer."""
         from pyspark.sql import functions as F
 
         no, closes = F.lit(False), self._closes(epoch)
@@ -122,14 +128,14 @@ class SessionRows(SortedRows):
         )
 
     def waiting(self, epoch: Epoch) -> DataFrame:
-        """Return the epoch's own rows of sessions that are open."""
+        """Return the epoch's own rows whose sessions stay open, with the source's columns."""
         from pyspark.sql import functions as F
 
         in_sessions = self._in_sessions(epoch)
         return in_sessions.where((F.col(EPOCH) == epoch.number) & ~self._closes(epoch)).select(*epoch.own)
 
     def rows(self, epoch: Epoch, *, small: bool) -> DataFrame:
-        """Return the sessions that close, by their last row and the gap."""
+        """Return the sessions that close in an epoch, sorted by end (last row plus the gap) and group."""
         from pyspark.sql import functions as F
 
         closing = self._in_sessions(epoch).where(self._closes(epoch))
@@ -139,21 +145,25 @@ class SessionRows(SortedRows):
         return _aggregated(self.aggregate, closing, epoch.type_name, small=small)
 
     def _closes(self, epoch: Epoch) -> Column:
-        """Return whether a row's session closes."""
+        """Return whether the epoch closes a row's session."""
         return self._ends_before(epoch.value)
 
     def _ends_before(self, value: EventTime | None) -> Column:
+        """Return whether a row's session, with the gap, ends below a global watermark."""
         from pyspark.sql import functions as F
 
         if value is None:
             return F.lit(False)
         gap = span_ticks(self.gap)
-        # A watermark below the lowest number of 64 bits and the gap closes none.
+        # The rule subtracts the gap: a watermark that would underflow 64 bits is raised, and closes no session.
         closed: Column = is_session_closed(F.col(_LAST), max(ticks(value), LOWEST + gap), gap)
         return closed
 
     def _in_sessions(self, epoch: Epoch) -> DataFrame:
-        """Return the rows of open sessions with their session's first and last event time."""
+        """Return the rows of epoch and buffer with their session's first and last event time, in ticks.
+
+        Rows of sessions that were closed before the epoch are left out.
+        """
         from pyspark.sql import Window
         from pyspark.sql import functions as F
 
@@ -163,11 +173,10 @@ class SessionRows(SortedRows):
             waited = self.buffer.rows(epoch.spark, epoch.type_name, read)
             rows = rows.unionByName(waited.select(*epoch.own, R.TIME, EPOCH))
         groups = [F.col(quoted(name)) for name in self.aggregate.group_by]
-        # Rows of one event time may come in any order, so a session's beginning is looked up over all of them.
+        # Rows of one event time have no order. The frame of `max` holds them all, so all get the same session start.
         by_time = Window.partitionBy(*groups).orderBy(R.TIME)
-        step = F.try_subtract(
-            F.col(R.TIME), F.col(_NEW)
-        )  # NULL: there is no row before, or it is too far away to be said
+        # NULL: no row comes before, or the distance exceeds 64 bits. Both start a session.
+        step = F.try_subtract(F.col(R.TIME), F.col(_NEW))
         begins = F.coalesce(begins_session(step, span_ticks(self.gap)), F.lit(True))
         in_sessions = rows.withColumn(_NEW, F.lag(R.TIME).over(by_time)).withColumn(
             _NEW, F.when(begins, F.col(R.TIME))

@@ -1,4 +1,4 @@
-"""What the commit of an epoch does: rows for the table, and for the side tables of a stream."""
+"""Commits of an epoch: rows for the table, and for the stream's side tables."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ if TYPE_CHECKING:
 
 
 _SPLIT, _WATERMARK, _REASON = "_split", "_watermark", "_reason"
-"""Columns of side tables."""
+"""Columns that the tables of late and of quarantined rows add."""
 
 
 @dataclass(frozen=True)
 class StreamWriting(Writing[EpochSlice], WritesSideTables[EpochSlice]):
-    """Loads of epochs.
+    """Commits of one stream's epochs.
 
     Attributes:
-        dataflow: what the user declared.
+        dataflow: the definition.
         sides: the side tables, by their short names.
-        judging: tells what becomes of each row.
+        judging: decides about each row.
     """
 
     dataflow: Dataflow
@@ -46,56 +46,62 @@ class StreamWriting(Writing[EpochSlice], WritesSideTables[EpochSlice]):
 
     @override
     def load(self, slice_: EpochSlice, rows: DataFrame) -> Load:
-        """Rows are only added."""
+        """Return an append: a stream only adds rows."""
         return Append()
 
     def side_rows(self, spark: SparkSession, slice_: EpochSlice, pinned: str) -> Sequence[SideRows]:
-        """Return the waiting, late and quarantined rows; they replace what an abandoned number wrote."""
+        """Return the waiting, carried, late and quarantined rows of an epoch.
+
+        They replace rows that abandoned numbers wrote, and those of emptied segments.
+        """
         from pyspark.sql import functions as F
 
         judgement, number = slice_.judged, slice_.number
-        read = self.judging.epoch(spark, slice_, pinned)
-        judged = read.judged
-        epoch = F.lit(number).cast("long").alias(EPOCH)
+        epoch = self.judging.epoch(spark, slice_, pinned)
+        epoch_number = F.lit(number).cast("long").alias(EPOCH)
         definition = self.dataflow.stream
         waits = any(segment.name == str(number) for segment in judgement.after.segments)
-        # In the order of event time, so that later epochs read of a file only what lies below their global watermark; the columns that tell
-        # which files these are come first, since statistics are kept of so many.
-        at = F.col(quoted(definition.event_time))
-        rest = [F.col(quoted(name)) for name in read.columns if name != definition.event_time]
-        waiting = self.judging.emission.waiting(read).select(epoch, at, *rest).sortWithinPartitions(at)
+        # Sorted by event time: a later epoch reads only the part of a file below its global watermark. The columns that
+        # select files come first: formats keep statistics of a limited number of columns.
+        event_time = F.col(quoted(definition.event_time))
+        rest = [F.col(quoted(name)) for name in epoch.columns if name != definition.event_time]
+        waiting = self.judging.emission.waiting(epoch).select(epoch_number, event_time, *rest)
+        waiting = waiting.sortWithinPartitions(event_time)
         above: Predicate = Between(EPOCH, judgement.before.epoch, None, lower_inclusive=False)
         emptied = tuple(int(name) for name in judgement.before.emptied)
-        # side tables that stand before a first epoch are of a table that somebody has removed
-        nothing_else = 0 < judgement.before.epoch == number - 1
-        asides = [
+        # No number was abandoned since the last epoch, so no side table has rows above it. Before a first epoch, side
+        # tables of a table that somebody removed may still exist.
+        none_above = 0 < judgement.before.epoch == number - 1
+        tables = [
             SideRows(
                 BUFFER,
                 waiting,
                 waits,
                 any_of((above, Among(EPOCH, emptied))) if emptied else above,
-                replaces_none=nothing_else and not emptied,
+                replaces_none=none_above and not emptied,
             )
         ]
         if CARRY in self.sides:
-            asides.append(self._carry(read, slice_, above, replaces_none=nothing_else))
+            tables.append(self._carry(epoch, slice_, above, replaces_none=none_above))
         split = F.col(R.SPLIT).alias(_SPLIT)
-        mark = R.from_ticks(R.JUDGED_BY, read.type_name).alias(_WATERMARK)
-        late = judged.where(R.is_late()).select(*read.own_beside(_SPLIT, _WATERMARK), split, mark, epoch)
+        watermark = R.from_ticks(R.JUDGED_BY, epoch.type_name).alias(_WATERMARK)
+        late = epoch.judged.where(R.is_late()).select(
+            *epoch.own_beside(_SPLIT, _WATERMARK), split, watermark, epoch_number
+        )
         diverts = are_diverted(definition.late, judgement.tally.late)
-        asides.append(SideRows(LATE, late, diverts, above, nothing_else))
-        bad = judged.where(F.col(R.REASON).isNotNull())
+        tables.append(SideRows(LATE, late, diverts, above, none_above))
+        bad = epoch.judged.where(F.col(R.REASON).isNotNull())
         reason = F.col(R.REASON).alias(_REASON)
-        quarantined = bad.select(*read.own_beside(_REASON), reason, epoch)
-        asides.append(SideRows(QUARANTINE, quarantined, judgement.tally.quarantined > 0, above, nothing_else))
-        return asides
+        quarantined = bad.select(*epoch.own_beside(_REASON), reason, epoch_number)
+        tables.append(SideRows(QUARANTINE, quarantined, judgement.tally.quarantined > 0, above, none_above))
+        return tables
 
-    def _carry(self, read: Epoch, slice_: EpochSlice, above: Predicate, *, replaces_none: bool) -> SideRows:
-        """Return the rows that an over-window carries on; they replace those of the epoch before last."""
+    def _carry(self, epoch: Epoch, slice_: EpochSlice, above: Predicate, *, replaces_none: bool) -> SideRows:
+        """Return the rows that an over-window carries; they replace those older than the carry just read."""
         from pyspark.sql import functions as F
 
         before, after = slice_.judged.before.carry, slice_.judged.after.carry
-        carried = self.judging.emission.carry(read)
+        carried = self.judging.emission.carry(epoch)
         assert carried is not None
         rows = carried.withColumn(EPOCH, F.lit(slice_.number).cast("long"))
         if after is None or after == before:
