@@ -113,9 +113,9 @@ class StreamFolder:
             log = sources.child(source)
             names = [name for name in _names(log)[1] if name.removesuffix(_COMPACT).isdigit()]
             # Every tenth entry also has all entries before it.
-            first = max((_number(name) for name in names if name.endswith(_COMPACT)), default=-1)
+            compact = max((_number(name) for name in names if name.endswith(_COMPACT)), default=-1)
             for name in names:
-                if _number(name) > first or (_number(name) == first and name.endswith(_COMPACT)):
+                if _number(name) > compact or (_number(name) == compact and name.endswith(_COMPACT)):
                     lines = (_read(log, name) or "").splitlines()
                     entries = [json.loads(line) for line in lines if line.startswith("{")]
                     last_ended = offsets.get(source, -1)

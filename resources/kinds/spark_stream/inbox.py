@@ -3,8 +3,9 @@
 Spark reads inboxes only, never a source's files. A copy's name is made from its file's path and
 modification time. A run that copies a file again, after a kill or beside another run, replaces
 the first copy, and Spark reads each name once. So Spark's checkpoint and the inbox suffice to
-tell which files were copied (docs/explanation/adr/0037-spark-s-streams-read-files-from-an-
-inbox.md).
+tell which files were copied.
+
+See docs/explanation/adr/0037-spark-s-streams-read-files-from-an-inbox.md.
 """
 
 from __future__ import annotations
@@ -207,13 +208,15 @@ class InboxBatch:
         return self.place.local is None or self.place.local.is_dir()
 
 
-def take_in(spark: SparkSession, inboxes: Sequence[Inbox], most: int | None) -> tuple[int, BadFile | None]:
+def take_in(
+    spark: SparkSession, inboxes: Sequence[Inbox], files_per_batch: int | None
+) -> tuple[int, BadFile | None]:
     """Copy waiting files into the inboxes, by micro-batch, up to the first one with a bad file.
 
     Args:
         spark: the run's session.
         inboxes: inboxes of the stream's sources of files.
-        most: number of files of each source in a micro-batch; None: all files.
+        files_per_batch: most files of each source in a micro-batch; None: all files.
 
     Returns:
         how many files were copied from the source with the most, and the bad file that stopped the
@@ -229,12 +232,12 @@ def take_in(spark: SparkSession, inboxes: Sequence[Inbox], most: int | None) -> 
     read = folder.files_read()
     waiting = [inbox.waiting(read) for inbox in inboxes]
     longest = max((len(files) for files in waiting), default=0)
-    files_per_batch = most or max(longest, 1)
-    for start in range(0, longest, files_per_batch):
+    size = files_per_batch or max(longest, 1)
+    for start in range(0, longest, size):
         drafts: list[InboxBatch] = []
         try:
             for inbox, files in zip(inboxes, waiting, strict=True):
-                drafts.extend(inbox.draft(spark, files[start : start + files_per_batch]))
+                drafts.extend(inbox.draft(spark, files[start : start + size]))
         except BadFile as bad:
             return start, bad
         else:

@@ -55,9 +55,9 @@ class SparkStreamPlanning(Planning[BatchSlice], RunsAhead):
     is_ahead: bool = field(default=False, init=False)
 
     def plan(self, entry: Entry | None, now: datetime, request: Request = DUE) -> Plan[BatchSlice]:
-        """Return the batches in the outbox; without any, whether the sources have changed since the last run.
+        """Return a plan of the batches in the outbox. Starts no Spark.
 
-        Starts no Spark. If they have, the plan has one slice without batches.
+        If there are none, but a source has changed since the last run, the plan has one slice without batches.
 
         Raises:
             ConfigurationError: the request is neither for due work nor for late files.
@@ -76,7 +76,7 @@ class SparkStreamPlanning(Planning[BatchSlice], RunsAhead):
         waiting, snapshot = self._outbox(folder).waiting(state), self.inputs.look()
         plan = replace(plan, snapshot=snapshot)
         if not waiting and not self.is_ahead:
-            # Only before Spark reads on: batches that it has finished are loaded, whatever the source has become.
+            # Only before Spark reads on: finished batches are loaded, whatever the source has become.
             self._check_tables(folder)
         last = last_look(self.log, self.dataflow.name, entry)
         if not waiting and not self.is_ahead and (last is None or last.contents != snapshot.contents):

@@ -130,19 +130,19 @@ class _StreamRows:
         """
         from pyspark.sql import functions as F
 
-        rows, helper = self.rows, []
+        rows, helpers = self.rows, []
         if isinstance(operator.window, SessionWindows) and not operator.group_by:
             # Spark's session windows need a grouping column, and refuse a literal.
-            rows, helper = (
+            rows, helpers = (
                 rows.withColumn(_ONE_GROUP, F.expr(f"hash({_quoted(self.time)}) % 1")),
                 [_ONE_GROUP],
             )
         window = _window(operator, self.time)
         columns = [F.expr(sql).alias(name) for name, sql in operator.aggregates.items()]
         grouped = rows.groupBy(
-            window.alias(_WINDOW), *(F.col(_quoted(name)) for name in (*operator.group_by, *helper))
+            window.alias(_WINDOW), *(F.col(_quoted(name)) for name in (*operator.group_by, *helpers))
         )
-        return grouped.agg(*columns).drop(*helper)
+        return grouped.agg(*columns).drop(*helpers)
 
     def rows_to_write(self) -> DataFrame:
         """Return the rows to write; a window becomes the first two columns, its start and end."""
@@ -220,10 +220,8 @@ def _joined(
     span = F.expr(f"INTERVAL {join.within // timedelta(microseconds=1)} MICROSECONDS")
     is_near = (first_at >= second_at - span) & (first_at <= second_at + span)
     rows = left.join(right, reduce(lambda both, condition: both & condition, [*pairs, is_near]), join.how)
-    if join.how in (
-        "right",
-        "full",
-    ):  # a row without a partner in the first source has only the second's keys
+    if join.how in ("right", "full"):
+        # A row without a partner in the first source has only the second's keys.
         for name, new in keys.items():
             rows = rows.withColumn(name, F.coalesce(F.col(_quoted(name)), F.col(new)))
     return _with_one_event_time(rows.drop(*keys.values()), second_time)

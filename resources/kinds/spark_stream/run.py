@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 _SETTINGS: Mapping[str, str] = {
     "spark.sql.streaming.stateStore.providerClass": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
-    # Only Hadoop's own local file system copies RocksDB's files. Hadoop caches one per scheme, which is another here.
+    # Only Hadoop's own local file system can copy RocksDB's files. Hadoop caches one file system per scheme, and
+    # the cached one is another.
     "fs.file.impl": "org.apache.hadoop.fs.LocalFileSystem",
     "fs.file.impl.disable.cache": "true",
     # By default a query keeps the progress of few batches only, and a backlog may have many.

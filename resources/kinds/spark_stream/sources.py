@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _INBOX_OPTIONS = {
-    # By default Spark silently skips files modified more than a week before the newest one; copies keep their files' times.
+    # Copies keep their files' times, and by default Spark silently skips a file that was modified more than a
+    # week before the newest one.
     "maxFileAge": "36500d",
 }
 
@@ -30,7 +31,7 @@ def inbox_stream(session: SparkSession, inbox: Place, schema: str, files_per_bat
     if files_per_batch is not None:
         reader = reader.option("maxFilesPerTrigger", files_per_batch)
     parent, _, name = inbox.spark_url.rpartition("/")
-    # A glob: without it Spark refuses a checkpoint that has read files elsewhere, as those of older versions have.
+    # A glob: without it Spark refuses a checkpoint that has read files elsewhere, as older versions did.
     return reader.load(f"{escape_globs(parent)}/{{{name}}}")
 
 

@@ -1,4 +1,4 @@
-"""The choice of an emission: rows, windows, sessions or over-window values leave the buffer.
+"""Choose what leaves a stream's buffer: rows, windows, sessions, or rows with over-window values.
 
 Rows stay in the buffer until no open window needs them. A window is always computed from its
 rows, so any Spark aggregate works.

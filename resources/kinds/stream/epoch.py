@@ -1,7 +1,4 @@
-"""An epoch of a stream with its judged rows, and the counts of the decision about them.
-
-See docs/reference/streams.md.
-"""
+"""An epoch of a stream, its judged rows, and the decision about them (docs/reference/streams.md)."""
 
 from __future__ import annotations
 

@@ -97,7 +97,7 @@ def from_ticks(column: str, type_name: str) -> Column:
         case "timestamp":
             return F.expr(f"timestamp_micros({column})")
         case "timestamp_ntz":
-            # make_dt_interval takes days of 32 bits and seconds: split the ticks into both
+            # An interval takes at most 32 bits of days, and seconds: split the ticks into both.
             rest = f"pmod({column}, 86400000000L)"
             days = f"CAST(({column} - {rest}) div 86400000000L AS INT)"
             return F.expr(
@@ -174,7 +174,7 @@ def _prior_watermark(timeout: int) -> Column:
 
     earlier_chunks = Window.partitionBy(SPLIT).orderBy(VERSION).rowsBetween(Window.unboundedPreceding, -1)
     highest = F.max("top").over(earlier_chunks)
-    # without an overflow below the lowest number of 64 bits
+    # A difference below 64 bits becomes the lowest number.
     watermark = F.coalesce(
         F.try_subtract(highest, F.lit(timeout).cast("long")), F.lit(LOWEST + 1).cast("long")
     )

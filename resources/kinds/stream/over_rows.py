@@ -26,17 +26,17 @@ _HAS_LEFT, _PLACE, _ALL_ROWS, _ROWS_LEFT = (
     "_strandline_all",
     "_strandline_left",
 )
-"""Helper columns: whether a row left in an earlier epoch, its place in its partition (from 1), and how many rows
-the partition has, in all and such as left.
+"""Helper columns: whether a row left in an earlier epoch, its place in its partition (from 1), how many
+rows the partition has, and how many of them left in earlier epochs.
 
-Carried rows are stored with the first one.
+The first one is also stored with carried rows.
 """
 
 _TIMES_SO_FAR = "_strandline_times"
 """Helper column: the number of distinct event times in the partition, up to the row's own."""
 
 _NUMBERS = {name: f"_strandline_{name}" for name in NUMBERING}
-"""Columns with a row's numbers, by function; carried rows are stored with them if they have left."""
+"""Columns with a row's numbers, by function; they are stored with carried rows that have left."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class OverRows(SortedRows):
         return Reach(reach.ahead, max(reach.behind, int(has_numbering)))
 
     def _ahead(self, epoch: Epoch) -> int:
-        """Return for how many later rows of its partition a row waits; 0 if the stream ends."""
+        """Return how many later rows of its partition a row waits for; 0 if the epoch lets all rows out."""
         return 0 if epoch.ends else self._reach.ahead
 
     def decide(self, epoch: Epoch) -> Decision:
@@ -167,7 +167,7 @@ class OverRows(SortedRows):
         rows = rows.withColumn(_ROWS_LEFT, F.count(F.when(F.col(_HAS_LEFT), 1)).over(partition))
         last_number = F.coalesce(F.max(number).over(partition), F.lit(0))
         rows = rows.withColumn(_NUMBERS["row_number"], last_number + F.col(_PLACE) - F.col(_ROWS_LEFT))
-        # rows of one event time share a rank: that of tied rows that have left, else the first one's number
+        # Rows of one event time share a rank: the rank of those that have left, else the number of the first.
         shared_rank = F.coalesce(F.max(rank).over(tied), F.min(number).over(tied))
         rows = rows.withColumn(_NUMBERS["rank"], shared_rank)
         times = F.dense_rank().over(Window.partitionBy(*groups).orderBy(R.TIME)).cast("long")

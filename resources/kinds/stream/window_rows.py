@@ -33,8 +33,8 @@ _START, _END, _FIRST, _LAST, _NEW = (
     "_strandline_last",
     "_strandline_new",
 )
-"""Helper columns: start and end of a row's window, first and last row of its session, and, for the row that starts a
-session, its event time. All are in ticks.
+"""Helper columns in ticks: start and end of a row's window, first and last event time of its session, and the
+event time of a row that starts a session.
 """
 
 _CLOSES = "_strandline_closes"
@@ -64,7 +64,7 @@ class WindowRows(SortedRows):
         value, before = epoch.value, epoch.before.drained
         until = None if value is None else self.hop.closed_until(value)
         if until is not None and before is not None and until <= before:
-            until = None
+            until = None  # no further window closes
         size, slide = span_ticks(self.hop.size), span_ticks(self.hop.slide)
         last = last_window_start(F.col(R.TIME), slide)
         first = first_window_start(F.col(R.TIME), size, slide)
@@ -173,7 +173,7 @@ class SessionRows(SortedRows):
             waited = self.buffer.rows(epoch.spark, epoch.type_name, read)
             rows = rows.unionByName(waited.select(*epoch.own, R.TIME, EPOCH))
         groups = [F.col(quoted(name)) for name in self.aggregate.group_by]
-        # Rows of one event time have no order. The frame of `max` holds them all, so all get the same session start.
+        # Rows of one event time have no order. The frame of `max` holds them all: all get the same session start.
         by_time = Window.partitionBy(*groups).orderBy(R.TIME)
         # NULL: no row comes before, or the distance exceeds 64 bits. Both start a session.
         step = F.try_subtract(F.col(R.TIME), F.col(_NEW))

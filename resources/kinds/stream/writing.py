@@ -61,16 +61,16 @@ class StreamWriting(Writing[EpochSlice], WritesSideTables[EpochSlice]):
         epoch_number = F.lit(number).cast("long").alias(EPOCH)
         definition = self.dataflow.stream
         waits = any(segment.name == str(number) for segment in judgement.after.segments)
-        # Sorted by event time: a later epoch reads only the part of a file below its global watermark. The columns that
-        # select files come first: formats keep statistics of a limited number of columns.
+        # Sorted by event time: a later epoch reads only the part of a file below its global watermark. The
+        # columns that select files come first: formats keep statistics of a limited number of columns.
         event_time = F.col(quoted(definition.event_time))
         rest = [F.col(quoted(name)) for name in epoch.columns if name != definition.event_time]
         waiting = self.judging.emission.waiting(epoch).select(epoch_number, event_time, *rest)
         waiting = waiting.sortWithinPartitions(event_time)
         above: Predicate = Between(EPOCH, judgement.before.epoch, None, lower_inclusive=False)
         emptied = tuple(int(name) for name in judgement.before.emptied)
-        # No number was abandoned since the last epoch, so no side table has rows above it. Before a first epoch, side
-        # tables of a table that somebody removed may still exist.
+        # No number was abandoned since the last epoch, so no side table has rows above it. Before a first
+        # epoch, side tables of a table that somebody removed may still exist.
         none_above = 0 < judgement.before.epoch == number - 1
         tables = [
             SideRows(
