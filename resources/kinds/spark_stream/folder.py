@@ -154,12 +154,12 @@ class StreamFolder:
     def rows_of(self, number: int) -> Place | None:
         """Return the folder of a batch's attempt that finished last; None if no attempt has finished."""
         place = self.outbox.child(batch_folder(number))
-        ended: list[tuple[datetime, str]] = []
+        finished: list[tuple[datetime, str]] = []
         for name in _names(place)[0]:
             with store_failures(place):
                 objects = place.child(name).store.list_with_delimiter()["objects"]
-            ended += [(meta["last_modified"], name) for meta in objects if meta["path"].endswith(_ENDED)]
-        return place.child(max(ended)[1]) if ended else None
+            finished += [(meta["last_modified"], name) for meta in objects if meta["path"].endswith(_ENDED)]
+        return place.child(max(finished)[1]) if finished else None
 
     def _written(self, number: int) -> WrittenBatch | None:
         """Return a batch of the outbox; None if no attempt at it has finished."""

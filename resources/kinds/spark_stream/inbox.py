@@ -104,9 +104,9 @@ class Inbox:
             with store_failures(self.place):
                 self.place.store.delete(obsolete)
         keys = {_key_in(name) for name in (*copies, *may_be_read_again)}
-        listed = self.source.list_above(FromBeginning()).listed.files
-        new = (file for file in listed if _key(file.path) not in keys)
-        return sorted(new, key=lambda file: (file.modified, file.path))
+        listed_files = self.source.list_above(FromBeginning()).listed.files
+        new_files = (file for file in listed_files if _key(file.path) not in keys)
+        return sorted(new_files, key=lambda file: (file.modified, file.path))
 
     def columns(self, spark: SparkSession) -> StructType:
         """Return the columns of the files."""
@@ -162,8 +162,8 @@ class Inbox:
         if self.place.local is not None and not self.place.local.is_dir():
             return set()
         with store_failures(self.place):
-            listed = [meta["path"] for page in self.place.store.list() for meta in page]
-        return {path for path in listed if path != _MARKER}
+            paths = [meta["path"] for page in self.place.store.list() for meta in page]
+        return {path for path in paths if path != _MARKER}
 
 
 @dataclass(frozen=True)

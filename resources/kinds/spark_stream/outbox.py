@@ -33,26 +33,28 @@ class Outbox:
                 missing.
         """
         folder = self.folder
-        query, newest, loaded = folder.query(), folder.newest(), newest_batch(state)
+        query, newest, newest_loaded = folder.query(), folder.newest(), newest_batch(state)
         expected_query = state.position.get("query")
         if expected_query is not None and query != expected_query:
             expected = f"the checkpoint of Spark's query {expected_query}"
             if query is None:
                 raise self._mismatch(expected, "none", code="checkpoint_lost")
             raise self._mismatch(expected, f"that of another query ({query})", code="checkpoint_foreign")
-        if newest < loaded:
+        if newest < newest_loaded:
             raise self._mismatch(
-                f"a checkpoint up to batch {loaded}, which is in the table",
+                f"a checkpoint up to batch {newest_loaded}, which is in the table",
                 f"one up to {newest}",
                 code="checkpoint_behind",
             )
-        written = folder.batches(loaded)
-        missing_batches = sorted(set(range(loaded + 1, newest + 1)) - {batch.number for batch in written})
+        finished_batches = folder.batches(newest_loaded)
+        missing_batches = sorted(
+            set(range(newest_loaded + 1, newest + 1)) - {batch.number for batch in finished_batches}
+        )
         if missing_batches:
             raise self.rows_lost(f"{missing_batches[0]}, which its checkpoint says has ended")
         slices: list[BatchSlice] = []
         numbers: list[int] = []
-        for batch in written:
+        for batch in finished_batches:
             numbers.append(batch.number)
             is_last = batch.number == newest
             if batch.has_rows or is_last:

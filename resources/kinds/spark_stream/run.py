@@ -25,7 +25,7 @@ _SETTINGS: Mapping[str, str] = {
     # the cached one is another.
     "fs.file.impl": "org.apache.hadoop.fs.LocalFileSystem",
     "fs.file.impl.disable.cache": "true",
-    # By default a query keeps the progress of few batches only, and a backlog may have many.
+    # By default a query keeps the progress of its last 100 batches, and a backlog may have more.
     "spark.sql.streaming.numRecentProgressUpdates": "100000",
 }
 """Settings of a session while its query runs."""

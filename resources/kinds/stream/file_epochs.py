@@ -46,11 +46,11 @@ class EpochsOfFiles(Epochs):
 
     def waiting(self, entry: Entry | None, state: StreamState, now: datetime) -> Waiting:
         """Return the files above the path watermark, from a full listing, cut into epochs."""
-        definition, read = self.dataflow.stream.above_files, PathState.of(state.position.get("path"))
-        listing = self.source.list_above(listing_start(definition, read, now, cold_start_of(entry)))
+        definition, path_state = self.dataflow.stream.above_files, PathState.of(state.position.get("path"))
+        listing = self.source.list_above(listing_start(definition, path_state, now, cold_start_of(entry)))
         number = entry.number if entry else 0
         planned = plan_of_files(
-            definition, read, listing.listed, now, dataflow=self.dataflow.name, number=number
+            definition, path_state, listing.listed, now, dataflow=self.dataflow.name, number=number
         )
         no_files = Waiting((), planned.skips, None, planned.warnings, listing.listed.calls)
         if not planned.slices:

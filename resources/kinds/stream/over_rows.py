@@ -91,8 +91,8 @@ class OverRows(SortedRows):
         assert totals is not None
         if before is not None:
             self.buffer.check_held(CARRY, before.epoch, before.rows, totals["old"])
-        waited = before.waiting if before else 0
-        emitted = decision.emitted + waited - totals["waits"]
+        waiting_before = before.waiting if before else 0
+        emitted = decision.emitted + waiting_before - totals["waits"]
         return decision._replace(emitted=emitted, carry=Carry(epoch.number, totals["rows"], totals["waits"]))
 
     def rows(self, epoch: Epoch, *, small: bool) -> DataFrame:

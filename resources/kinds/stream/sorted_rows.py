@@ -55,15 +55,15 @@ class SortedRows:
             R.is_late().alias(LATE),
             R.is_kept().alias(KEPT),
         )
-        read = drain_segments(epoch.before.segments, floor).read
-        whole = bool(read) and self.buffer.are_whole(read)
-        if read:
+        read_segments = drain_segments(epoch.before.segments, floor).read
+        whole = bool(read_segments) and self.buffer.are_whole(read_segments)
+        if read_segments:
             # Rows at or above the global watermark stay: if none is missing, they are counted without a read.
-            waited = self.buffer.rows(
-                epoch.spark, epoch.type_name, read, below=epoch.value if whole else None
+            buffered_rows = self.buffer.rows(
+                epoch.spark, epoch.type_name, read_segments, below=epoch.value if whole else None
             )
-            no, yes = F.lit(False).alias(LATE), F.lit(True).alias(KEPT)
-            judged = judged.unionAll(waited.select(EPOCH, R.TIME, no, yes))
+            false, true = F.lit(False).alias(LATE), F.lit(True).alias(KEPT)
+            judged = judged.unionAll(buffered_rows.select(EPOCH, R.TIME, false, true))
         is_kept, is_below = F.col(KEPT), R.leaves(floor)
         return count_decision(
             self.buffer, epoch, floor, judged, is_kept & is_below, is_kept & ~is_below, whole=whole
@@ -103,11 +103,11 @@ class SortedRows:
     def below(self, epoch: Epoch, bound: EventTime | None) -> DataFrame:
         """Return the rows of epoch and buffer below a bound (exclusive), with their event time in ticks."""
         rows = epoch.valid_rows.where(R.leaves(bound))
-        read = drain_segments(epoch.before.segments, bound).read
-        if not read:
+        read_segments = drain_segments(epoch.before.segments, bound).read
+        if not read_segments:
             return rows
-        waited = self.buffer.rows(epoch.spark, epoch.type_name, read, below=bound)
-        return rows.unionByName(waited.select(*epoch.own, R.TIME))
+        buffered_rows = self.buffer.rows(epoch.spark, epoch.type_name, read_segments, below=bound)
+        return rows.unionByName(buffered_rows.select(*epoch.own, R.TIME))
 
 
 def count_decision(
@@ -151,13 +151,13 @@ def count_decision(
         .collect()
     )
     own = next((row for row in counts if row[EPOCH] == epoch.number), None)
-    read = drain_segments(epoch.before.segments, floor).read
-    live, leaving = _live(buffer, epoch, read, counts, whole=whole)
-    segments = remaining_segments(epoch.before.segments, floor, live, _written(epoch, own))
+    read_segments = drain_segments(epoch.before.segments, floor).read
+    remaining, leaving = _remaining_rows(buffer, epoch, read_segments, counts, whole=whole)
+    segments = remaining_segments(epoch.before.segments, floor, remaining, _own_segment(epoch, own))
     return Decision(own["late"] if own else 0, leaving + (own["out"] if own else 0), segments)
 
 
-def _written(epoch: Epoch, row: Any) -> tuple[Segment, ...]:
+def _own_segment(epoch: Epoch, row: Any) -> tuple[Segment, ...]:
     """Return the segment of the epoch's own waiting rows; nothing if none waits."""
     if row is None or not row["stays"]:
         return ()
@@ -165,7 +165,7 @@ def _written(epoch: Epoch, row: Any) -> tuple[Segment, ...]:
     return (Segment(str(epoch.number), row["stays"], lowest, highest, row["stays"]),)
 
 
-def _live(
+def _remaining_rows(
     buffer: Buffer, epoch: Epoch, read: Sequence[Segment], counts: Sequence[Any], *, whole: bool
 ) -> tuple[Mapping[str, tuple[int, EventTime]], int]:
     """Return the rows that stay of each read segment, with their lowest time, and how many rows leave.
@@ -177,7 +177,7 @@ def _live(
             counts.
     """
     counts_by_segment = {str(row[EPOCH]): row for row in counts}
-    live: dict[str, tuple[int, EventTime]] = {}
+    remaining: dict[str, tuple[int, EventTime]] = {}
     leaving = 0
     for segment in read:
         row = counts_by_segment.get(segment.name)
@@ -188,8 +188,8 @@ def _live(
         buffer.check_held("buffer", segment.name, segment.rows, out + stays + above)
         leaving += out
         if row and stays:
-            live[segment.name] = (stays + above, event_time(row["lowest"], timed=epoch.timed))
+            remaining[segment.name] = (stays + above, event_time(row["lowest"], timed=epoch.timed))
         elif above:
             assert epoch.value is not None
-            live[segment.name] = (above, epoch.value)
-    return live, leaving
+            remaining[segment.name] = (above, epoch.value)
+    return remaining, leaving

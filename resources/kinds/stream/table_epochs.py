@@ -137,8 +137,8 @@ class EpochsOfVersions(Epochs):
         files, size = sum(version.files for version in appended), sum(version.bytes for version in appended)
         last = appended[-1] if appended else None
         # inputs of older versions have no id to compare
-        logged = None if last is None else (last.version, epoch_input.id and last.id, files, size)
-        if logged != (epoch_input.last, epoch_input.id, epoch_input.files, epoch_input.bytes):
+        logged_range = None if last is None else (last.version, epoch_input.id and last.id, files, size)
+        if logged_range != (epoch_input.last, epoch_input.id, epoch_input.files, epoch_input.bytes):
             raise self._source_error(
                 f"expected versions {epoch_input.first} to {epoch_input.last} of table {self.dataflow.source.label}, found others in its log",
                 "versions_gone",

@@ -116,12 +116,12 @@ class SessionRows(SortedRows):
         """Return the decision about the rows of an epoch and its buffer."""
         from pyspark.sql import functions as F
 
-        no, closes = F.lit(False), self._closes(epoch)
+        false, closes = F.lit(False), self._closes(epoch)
         in_sessions = self._in_sessions(epoch).select(
-            EPOCH, R.TIME, no.alias(LATE), closes.alias(_CLOSES), (~closes).alias(KEPT)
+            EPOCH, R.TIME, false.alias(LATE), closes.alias(_CLOSES), (~closes).alias(KEPT)
         )
         late = epoch.judged.where(R.is_late()).select(
-            F.lit(epoch.number).cast("long"), R.TIME, F.lit(True), no, no
+            F.lit(epoch.number).cast("long"), R.TIME, F.lit(True), false, false
         )
         return count_decision(
             self.buffer, epoch, epoch.value, in_sessions.unionAll(late), F.col(_CLOSES), F.col(KEPT)
@@ -168,10 +168,10 @@ class SessionRows(SortedRows):
         from pyspark.sql import functions as F
 
         rows = epoch.valid_rows.withColumn(EPOCH, F.lit(epoch.number).cast("long"))
-        read = drain_segments(epoch.before.segments, epoch.value).read
-        if read:
-            waited = self.buffer.rows(epoch.spark, epoch.type_name, read)
-            rows = rows.unionByName(waited.select(*epoch.own, R.TIME, EPOCH))
+        read_segments = drain_segments(epoch.before.segments, epoch.value).read
+        if read_segments:
+            buffered_rows = self.buffer.rows(epoch.spark, epoch.type_name, read_segments)
+            rows = rows.unionByName(buffered_rows.select(*epoch.own, R.TIME, EPOCH))
         groups = [F.col(quoted(name)) for name in self.aggregate.group_by]
         # Rows of one event time have no order. The frame of `max` holds them all: all get the same session start.
         by_time = Window.partitionBy(*groups).orderBy(R.TIME)
