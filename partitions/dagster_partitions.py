@@ -25,7 +25,7 @@ from dagster import (
 )
 
 from partitions.errors import ConfigurationError
-from partitions.window.cron import Cron
+from partitions.window.cron import CronWindows
 from partitions.window.dagster_units import MANY, MOST_KEYS
 from partitions.window.partition_ranges import END_TAG, START_TAG, PartitionRange
 from partitions.window.partitioning import MOST_PARTITIONS, Partitioning
@@ -134,7 +134,7 @@ class WindowPartitions(Partitioning):
         return StaticPartitionsDefinition(self.unit_keys) if self.units else None
 
 
-def _time_windows(cron: Cron) -> TimeWindowPartitionsDefinition:
+def _time_windows(cron: CronWindows) -> TimeWindowPartitionsDefinition:
     # Wall times: the zone of an aware one would be replaced, not converted.
     return TimeWindowPartitionsDefinition(
         start=cron.start,

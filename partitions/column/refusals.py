@@ -1,4 +1,4 @@
-"""Combinations with a column watermark that are refused beyond the table in ``partitions.supported``.
+"""Settings that a column watermark refuses, in addition to the table in ``partitions.supported``.
 
 See docs/reference/columns.md.
 """
@@ -14,13 +14,14 @@ from partitions.refusal import Refusal
 from partitions.sources.definition import SourceDefinition
 from partitions.target import Target
 
-_AGAIN = "load: merge_upsert, or merge_overwrite with replace_by_watermark: true"
+_LOADS_THAT_REPLACE = "load: merge_upsert, or merge_overwrite with replace_by_watermark: true"
 
 
 def refusals(
     source: SourceDefinition, watermark: ColumnWatermark, target: Target, on_bad_file: OnBadFile
 ) -> Iterator[Refusal]:
-    """Yield why the source cannot be read above these columns, or the target cannot load such rows."""
+    """Yield why the source cannot be read by these columns, or why the target cannot load the rows.
+    """
     yield from source.column_refusals()
     yield from source.parameter_refusals(watermark.columns, watermark.nulls)
     if on_bad_file == "quarantine":
@@ -36,15 +37,15 @@ def refusals(
             "a duration such as PT5M, or, for numbers, backward: {by: 1000} with target.merge_keys (only PostgreSQL shows its open transactions)",
         )
     if target.only_adds:
-        yield from _appended_twice(watermark)
+        yield from _append_refusals(watermark)
     yield from replacement_refusals(target, watermark.backward)
-    yield from _doubled(watermark, target)
+    yield from _reread_refusals(watermark, target)
 
 
 def replacement_refusals(target: Target, backward: LookBack | None) -> Iterator[Refusal]:
-    """Yield why a target cannot replace the rows of a look-back (docs/reference/loads.md).
+    """Yield the reasons why a target cannot replace the rows of a look-back (docs/reference/loads.md).
 
-    A look-back of no days counts as one.
+    A look-back of zero days still counts as a look-back. It is public for the conformance tests.
     """
     if not target.replace_by_watermark:
         return
@@ -58,8 +59,8 @@ def replacement_refusals(target: Target, backward: LookBack | None) -> Iterator[
         )
 
 
-def _doubled(watermark: ColumnWatermark, target: Target) -> Iterator[Refusal]:
-    """Yield settings that read rows again, where the load does not find them in the table by keys."""
+def _reread_refusals(watermark: ColumnWatermark, target: Target) -> Iterator[Refusal]:
+    """Yield settings that re-read rows although the load cannot match them by key."""
     if watermark.boundary == "inclusive" and not target.merge_keys:
         yield Refusal(
             ("watermark", "boundary"),
@@ -74,16 +75,17 @@ def _doubled(watermark: ColumnWatermark, target: Target) -> Iterator[Refusal]:
         )
 
 
-def _appended_twice(watermark: ColumnWatermark) -> Iterator[Refusal]:
+def _append_refusals(watermark: ColumnWatermark) -> Iterator[Refusal]:
+    """Yield settings with which append would add a row twice."""
     if watermark.looks_back:
         yield Refusal(
             ("watermark", "backward"),
             "a look-back beside load: append",
-            f"{_AGAIN} (append would add these rows a second time), or no look-back (`backward: {{}}` turns off the connection's)",
+            f"{_LOADS_THAT_REPLACE} (append would add these rows a second time), or no look-back (`backward: {{}}` turns off the connection's)",
         )
     if len(watermark.columns) > 1:
         yield Refusal(
             ("watermark", "columns"),
             ", ".join(watermark.columns),
-            f"one column beside load: append (a row whose values fall into two runs would be added twice), or {_AGAIN}",
+            f"one column beside load: append (a row whose values fall into two runs would be added twice), or {_LOADS_THAT_REPLACE}",
         )

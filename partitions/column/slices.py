@@ -25,16 +25,18 @@ class ColumnSlice:
     """The rows between bounds that one commit loads.
 
     Attributes:
-        before: the state below it.
-        ranges: by column, in the definition's order.
+        before: the state that it starts from.
+        ranges: the range of each column, in the definition's order.
         reads_nulls: whether it also reads rows with NULL in every column.
         replaces: whether it deletes the table's rows in the ranges, after a rewind.
-        version: version of the source; None if it has none.
-        cuts: ascending values within the range of the only column: each ends a part that a connection of
+        version: the source's version; None if it has none.
+        cuts: ascending values within the range of the only column. Each ends a part that a connection of
         its own may read.
-        source: a text that differs for another source of the same name; None: nothing tells them apart.
-        why: new rows above the state, or a chunk of a replay.
+        source: a text that differs for another source of the same name; None if nothing distinguishes
+        them.
+        why: ``run``, or ``replay`` for a chunk of a replay.
         saves: whether the state moves to its upper bounds; else it stays.
+        since: always None: a column watermark has no filtered cold start (:class:`partitions.plan.Slice`).
     """
 
     before: Watermark
@@ -52,8 +54,8 @@ class ColumnSlice:
     @property
     def rows(self) -> Predicate:
         """The rows that it reads."""
-        without = AllOf(tuple(Among(range_.column, (None,)) for range_ in self.ranges))
-        return AnyOf((*_parts(self.rows_with_value), without)) if self.reads_nulls else self.rows_with_value
+        null_rows = AllOf(tuple(Among(range_.column, (None,)) for range_ in self.ranges))
+        return AnyOf((*_alternatives(self.rows_with_value), null_rows)) if self.reads_nulls else self.rows_with_value
 
     @property
     def rows_with_value(self) -> Predicate:
@@ -64,9 +66,9 @@ class ColumnSlice:
 
     @property
     def rows_to_fetch(self) -> Predicate:
-        """The rows that it may read, as long as columns without a bound may reach any value."""
+        """A superset of ``rows``: also all rows with a value in a column that has no bound yet."""
         open_ = [HasValue(range_.column) for range_ in self.ranges if not range_.is_bounded]
-        return any_of(dict.fromkeys((*_parts(self.rows), *open_)))
+        return any_of(dict.fromkeys((*_alternatives(self.rows), *open_)))
 
     @property
     def lower(self) -> Watermark | None:
@@ -76,7 +78,7 @@ class ColumnSlice:
 
     @property
     def effective(self) -> Watermark:
-        """The lower bounds that it reads from; empty on a first run."""
+        """The same as ``lower``, but {} in place of None: what it reads from (TellsLowerBound)."""
         return self.lower or {}
 
     @property
@@ -102,7 +104,7 @@ class ColumnSlice:
 
     @property
     def keys(self) -> Collection[str]:
-        """A key that no other slice has."""
+        """One key, unique among the slices."""
         return [serialise(self.upper)]
 
     @property
@@ -111,11 +113,11 @@ class ColumnSlice:
         return {}
 
     def contains(self, _bad: BadPart) -> bool:
-        """Return False: no part of the source belongs to certain rows."""
+        """Return False: a bad part of the source cannot be traced to a range of rows."""
         return False
 
     def up_to(self, bad: BadPart) -> None:
-        """Return None: no part of it comes before a bad one."""
+        """Return None: a range cannot be shortened to end before a bad part."""
 
     def advance(self, before: Watermark) -> Watermark:
         """Return the state after it: each column at its upper bound or higher; unchanged if it saves nothing."""
@@ -144,7 +146,7 @@ class ColumnSlice:
 
     @property
     def words(self) -> str:
-        """The rows for people."""
+        """The rows in words."""
         ranges = [range_.words for range_ in self.ranges]
         columns = [range_.column for range_ in self.ranges]
         nulls = (
@@ -160,33 +162,36 @@ class ColumnSlice:
         return (self,)
 
 
-def _parts(predicate: Predicate) -> tuple[Predicate, ...]:
+def _alternatives(predicate: Predicate) -> tuple[Predicate, ...]:
     return predicate.parts if isinstance(predicate, AnyOf) else (predicate,)
 
 
 def cut_slice(
     whole: ColumnSlice, cuts: Sequence[Any], parts: int, *, inclusive: bool
 ) -> tuple[ColumnSlice, ...]:
-    """Cut a slice of one column at values.
+    """Split a slice of one column so that each result holds at most ``parts`` parts.
 
-    The rows at a value belong to the slice that ends with it, or to the next one if ``inclusive`` is
-    false.
+    Args:
+        whole: the slice. With several columns, it stays as it is.
+        cuts: ascending values; each ends a part. Those that end no result stay inside it as its ``cuts``.
+        parts: the most parts of a result.
+        inclusive: whether rows equal to a cut value go to the lower slice.
     """
     if len(whole.ranges) != 1 or not cuts:
         return (whole,)
     (range_,) = whole.ranges
     slices: list[ColumnSlice] = []
-    begins, before = range_, whole.before
+    remaining, before = range_, whole.before
     for first in range(0, len(cuts) + 1, parts):
         inside, end = tuple(cuts[first : first + parts - 1]), cuts[first + parts - 1 : first + parts]
-        ends = replace(begins, upper=end[0], upper_inclusive=inclusive) if end else begins
+        piece = replace(remaining, upper=end[0], upper_inclusive=inclusive) if end else remaining
         slices.append(
             replace(
-                whole, before=before, ranges=(ends,), cuts=inside, reads_nulls=whole.reads_nulls and not first
+                whole, before=before, ranges=(piece,), cuts=inside, reads_nulls=whole.reads_nulls and not first
             )
         )
         before = slices[-1].advance(before)
-        begins = replace(begins, lower=ends.upper, lower_inclusive=not inclusive)
+        remaining = replace(remaining, lower=piece.upper, lower_inclusive=not inclusive)
     return tuple(slices)
 
 
@@ -208,19 +213,19 @@ def limit_slices(
     return due, (Skip(range_.column, why),)
 
 
-def mark_replacing(slices: Sequence[ColumnSlice], until: ColumnState) -> tuple[ColumnSlice, ...]:
-    """Let only the slices below the old watermark replace rows, after a rewind.
+def mark_replacing(slices: Sequence[ColumnSlice], old_state: ColumnState) -> tuple[ColumnSlice, ...]:
+    """Mark as replacing only the slices that begin at or below the old watermark, after a rewind.
 
-    The table has no rows for the others.
+    The table holds no rows above it.
     """
-    return tuple(replace(slice_, replaces=_begins_below(slice_, until)) for slice_ in slices)
+    return tuple(replace(slice_, replaces=_begins_below(slice_, old_state)) for slice_ in slices)
 
 
-def _begins_below(slice_: ColumnSlice, until: ColumnState) -> bool:
+def _begins_below(slice_: ColumnSlice, old_state: ColumnState) -> bool:
     return any(
         range_.lower is None
         or (
-            (bound := until.bounds.get(range_.column)) is not None
+            (bound := old_state.bounds.get(range_.column)) is not None
             and compare_values(range_.lower, bound.value) <= 0
         )
         for range_ in slice_.ranges

@@ -1,6 +1,6 @@
 """Windows as a cron expression, if one gives exactly the same windows.
 
-Cron ticks at wall times. It gives the same windows if all start at the same wall time, on a day that every
+CronWindows ticks at wall times. It gives the same windows if all start at the same wall time, on a day that every
 month has, and if no change of the zone's offset skips or repeats that wall time. Windows that cron cannot
 express exactly get no expression (docs/explanation/adr/0009-cron-only-where-it-is-exact.md).
 """
@@ -28,7 +28,7 @@ _STEPS = {"hourly": timedelta(hours=1), "daily": timedelta(days=1), "weekly": ti
 
 
 @dataclass(frozen=True)
-class Cron:
+class CronWindows:
     """Windows as Dagster's time windows.
 
     Attributes:
@@ -49,7 +49,7 @@ class Cron:
     format: str
 
     @classmethod
-    def of(cls, watermark: WindowWatermark) -> Cron | None:
+    def of(cls, watermark: WindowWatermark) -> CronWindows | None:
         """Return the exact expression of a definition's windows; None if there is none."""
         grain, zone = watermark.window, _zone(watermark)
         if not isinstance(grain, str) or grain == "none" or watermark.time_entry is None or zone is None:

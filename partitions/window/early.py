@@ -11,7 +11,7 @@ from datetime import datetime
 from partitions.instants import HOUR, floor_minute, milliseconds
 from partitions.intervals import Interval, subtract, union
 from partitions.window.state import WindowState
-from partitions.window.work_outcomes import DeferredUnits
+from partitions.window.work_outcomes import WindowSpan
 
 AHEAD = HOUR
 """How far a high may lie above now, since the clocks of machines differ."""
@@ -44,12 +44,12 @@ def find_early_start(state: WindowState, now: datetime, history: Iterable[tuple[
     return next((at for at in times[:3] if at <= milliseconds(now)), 0)
 
 
-def loaded_early(state: WindowState, since: int | None) -> Iterator[DeferredUnits]:
+def loaded_early(state: WindowState, since: int | None) -> Iterator[WindowSpan]:
     """Yield the loaded windows beyond an instant; nothing if it is None."""
     if since is not None:
         for unit, intervals in state.loaded_after(since).items():
             for interval in intervals:
-                yield DeferredUnits(unit, interval[0], interval[1], state.grid_of(interval).text)
+                yield WindowSpan(unit, interval[0], interval[1], state.grid_of(interval).text)
 
 
 def still_to_come(state: WindowState, now: datetime) -> dict[Interval, list[str]]:

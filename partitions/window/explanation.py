@@ -23,16 +23,16 @@ _SHOWN = 200
 class Explanation:
     """Describes a workload in words."""
 
-    load: Workload
+    workload: Workload
 
     def why(self) -> str:
         """Return the plan in a sentence."""
-        if not self.load.units:
+        if not self.workload.units:
             return "the secondary input gives no unit, so nothing is planned"
-        counts = self.load.selector.counts.copy()
-        for group in self.load.due_groups:
-            counts[self.load.reason(group)] += group.size - len(group.bound.rest)
-            counts["rest"] += len(group.bound.rest)
+        counts = self.workload.selector.counts.copy()
+        for group in self.workload.due_groups:
+            counts[self.workload.reason(group)] += group.size - len(group.tied_windows.rest)
+            counts["rest"] += len(group.tied_windows.rest)
         counts = +counts
         if not counts:
             return self._why_idle()
@@ -40,36 +40,36 @@ class Explanation:
         reasons = ", ".join(f"{count:,} {reason}" for reason, count in counts.items())
         size = (
             ""
-            if self.load.windows is None
-            else f" of {pluralize(len(self.load.windows), 'window')} x {pluralize(len(self.load.units), 'unit')}"
+            if self.workload.windows is None
+            else f" of {pluralize(len(self.workload.windows), 'window')} x {pluralize(len(self.workload.units), 'unit')}"
         )
         remaining = (
-            total - len(self.load.selector.selected) - sum(group.size for group in self.load.taken_groups)
+            total - len(self.workload.selector.selected) - sum(group.size for group in self.workload.taken_groups)
         )
         waits = f"; {remaining:,} left for later runs ({self._cap})" if remaining else ""
         return f"{pluralize(total, 'work unit')}{size} due: {reasons}{waits}"
 
     @property
     def _cap(self) -> str:
-        most = self.load.definition.parallelism
-        if most is not None and len(self.load.selector.selected) == most:
+        most = self.workload.definition.parallelism
+        if most is not None and len(self.workload.selector.selected) == most:
             return f"parallelism {most}"
-        return f"max_slices {self.load.budget.slices} of {pluralize(self.load.budget.limit, 'work unit')}"
+        return f"max_slices {self.workload.budget.slices} of {pluralize(self.workload.budget.limit, 'work unit')}"
 
     def _why_idle(self) -> str:
-        if self.load.windows is not None and not len(self.load.windows):
-            time_range = self.load.definition.time_range
-            has_started = time_range.start(self.load.now) < min(
-                time_range.end(self.load.now), milliseconds(self.load.now)
+        if self.workload.windows is not None and not len(self.workload.windows):
+            time_range = self.workload.definition.time_range
+            has_started = time_range.start(self.workload.now) < min(
+                time_range.end(self.workload.now), milliseconds(self.workload.now)
             )
             why = "the first one has not ended" if has_started else "from lies at or after to"
             return f"there is no window yet: {why}"
-        requested_ranges = self.load.part.ranges if self.load.forced and self.load.part else None
-        windows = self.load.windows
+        requested_ranges = self.workload.part.ranges if self.workload.forced and self.workload.part else None
+        windows = self.workload.windows
         if requested_ranges and windows and not any(windows.touching(*range_) for range_ in requested_ranges):
             span = self._span(windows.starts[0], windows.ends[-1])
             return f"no window intersects the requested range: the windows cover {span}"
-        return f"no {'requested ' if self.load.part else ''}work unit is due"
+        return f"no {'requested ' if self.workload.part else ''}work unit is due"
 
     def skips(self) -> Iterator[Skip]:
         """Yield the skips with their reasons: the first of them, then a note that there are more."""
@@ -80,48 +80,48 @@ class Explanation:
 
     def _skips(self) -> Iterator[Skip]:
         """Yield future windows, removed units, work for later runs, and loaded windows."""
-        if self.load.windows is not None:
-            to = self.load.definition.time_range.end(self.load.now)
-            if to > milliseconds(self.load.now):
-                span = f"[{self._at(floor_minute(self.load.now))}, {self._at(to)})"
+        if self.workload.windows is not None:
+            to = self.workload.definition.time_range.end(self.workload.now)
+            if to > milliseconds(self.workload.now):
+                span = f"[{self._at(floor_minute(self.workload.now))}, {self._at(to)})"
                 yield Skip(span, "future: a window is planned once its time has come")
-        removed_units = set(self.load.state.units) - set(self.load.units) - {NO_UNIT}
+        removed_units = set(self.workload.state.units) - set(self.workload.units) - {NO_UNIT}
         yield from (
             Skip(describe_unit(unit), "gone: it is no longer a unit; the state keeps what was loaded")
             for unit in sorted(removed_units)
         )
         yield from self._deferred_skips()
-        if self.load.unit_due is not None:
-            yield from self._loaded_skips(self.load.unit_due)
+        if self.workload.unit_due is not None:
+            yield from self._loaded_skips(self.workload.unit_due)
 
     def _deferred_skips(self) -> Iterator[Skip]:
         """Yield due work that the plan leaves out: groups, waiting groups, and work units beyond the cap."""
-        for group in self.load.due_groups:
-            if group not in self.load.taken_groups:
+        for group in self.workload.due_groups:
+            if group not in self.workload.taken_groups:
                 yield Skip(
-                    self._label(group.bound.first, group.bound.after, self.load.units[group.place]),
+                    self._label(group.tied_windows.first, group.tied_windows.after, self.workload.units[group.unit_index]),
                     "left for a later run: these windows share old windows, so one commit must read them all",
                 )
-        for place, bound, missing in self.load.groups.waiting:
+        for unit_index, tied_windows, missing in self.workload.groups.waiting:
             missing_spans = ", ".join(self._span(*part) for part in missing)
             yield Skip(
-                self._label(bound.first, bound.after, self.load.units[place]),
+                self._label(tied_windows.first, tied_windows.after, self.workload.units[unit_index]),
                 f"waits for windows that cover {missing_spans}: the rows of the old windows stay until then",
             )
-        for first, after, (_, place) in self.load.selector.left_out:
-            label = self._label(first, after, self.load.units[place])
+        for first, after, (_, unit_index) in self.workload.selector.left_out:
+            label = self._label(first, after, self.workload.units[unit_index])
             yield Skip(label, f"left for a later run by {self._cap}")
 
     def _loaded_skips(self, unit_due: DueFinder) -> Iterator[Skip]:
         """Yield ranges of adjacent windows that are loaded and not due."""
-        job = self.load.cutoffs.job
+        job = self.workload.cutoffs.job
         since = (
             f", and end at or before the job's cutoff {self._at(job)}"
-            if job is not None and self.load.cutoffs.grace
+            if job is not None and self.workload.cutoffs.grace
             else ""
         )
-        for unit in self.load.units:
-            dues = self.load.due(unit)
+        for unit in self.workload.units:
+            dues = self.workload.due(unit)
             for loaded in unit_due.loaded_ranges(unit):
                 for first, after in _parts_not_due(loaded[0], loaded[1], dues):
                     yield Skip(
@@ -130,24 +130,24 @@ class Explanation:
 
     def warnings(self) -> Iterator[str]:
         """Yield warnings that do not stop the run."""
-        if self.load.definition.time_entry is None:
-            if self.load.definition.window != "none":
+        if self.workload.definition.time_entry is None:
+            if self.workload.definition.window != "none":
                 yield "window has no effect: without a datetime entry each run reads every unit as a whole"
             return
         yield from self._early_warnings()
         yield from self._old_window_warnings()
-        gaps, overlaps = self.load.definition.time_range.gaps_and_overlaps(self.load.now)
+        gaps, overlaps = self.workload.definition.time_range.gaps_and_overlaps(self.workload.now)
         for problem, ranges in (("leave a gap", gaps), ("overlap, and the earlier one counts", overlaps)):
             yield from (
                 f"the sub-ranges of window {problem}: {self._span(start, end)}" for start, end in ranges
             )
-        skipped = ((unit, range_) for unit, ranges in self.load.state.skipped.items() for range_ in ranges)
+        skipped = ((unit, range_) for unit, ranges in self.workload.state.skipped.items() for range_ in ranges)
         for unit, (start, end) in islice(skipped, _SHOWN):
             yield f"abstinence has left a gap unread: {self._span(start, end)}{_of_unit(unit)}"
 
     def _early_warnings(self) -> Iterator[str]:
         """Yield a warning for each stretch that was loaded before its end."""
-        units = still_to_come(self.load.state, self.load.now)
+        units = still_to_come(self.workload.state, self.workload.now)
         for (start, end), unit_names in islice(units.items(), _SHOWN):
             owner = _of_unit(unit_names[0]) if len(unit_names) == 1 else f" of {len(unit_names):,} units"
             yield (
@@ -157,27 +157,27 @@ class Explanation:
 
     def _old_window_warnings(self) -> Iterator[str]:
         """Yield warnings about old windows in the table, and what happens to them."""
-        count = sum(len(bound.old) for unit in self.load.units for bound in self.load.groups.bounds(unit))
+        count = sum(len(tied_windows.old) for unit in self.workload.units for tied_windows in self.workload.groups.tied_windows(unit))
         if count:
             yield (
                 f"{pluralize(count, 'window')} of a unit {'is' if count == 1 else 'are'} in the table as an earlier definition cut them. The commit that"
                 " reads a part of such a window again deletes all its rows, and reads all its time"
             )
-        for place, bound, missing in self.load.groups.waiting[:_SHOWN]:
+        for unit_index, tied_windows, missing in self.workload.groups.waiting[:_SHOWN]:
             missing_spans = ", ".join(self._span(*part) for part in missing)
             yield (
-                f"{self._label(bound.first, bound.after, self.load.units[place])} waits for windows that cover {missing_spans}: old windows loaded it, and no window"
+                f"{self._label(tied_windows.first, tied_windows.after, self.workload.units[unit_index])} waits for windows that cover {missing_spans}: old windows loaded it, and no window"
                 " covers it now. If none ever will, restore `from` or `to`, or reload the table"
                 " (state reset --replace)"
             )
 
     def _label(self, first: int, after: int, unit: str) -> str:
-        if self.load.windows is None:
+        if self.workload.windows is None:
             return describe_unit(unit)
-        return f"{self._span(self.load.windows.starts[first], self.load.windows.ends[after - 1])}{_of_unit(unit)}"
+        return f"{self._span(self.workload.windows.starts[first], self.workload.windows.ends[after - 1])}{_of_unit(unit)}"
 
     def _at(self, instant: int) -> str:
-        return as_datetime(instant, self.load.definition.zone).isoformat()
+        return as_datetime(instant, self.workload.definition.zone).isoformat()
 
     def _span(self, start: int, end: int) -> str:
         return f"[{self._at(start)}, {self._at(end)})"

@@ -18,7 +18,7 @@ from partitions.window.stale import recut_state
 from partitions.window.state import WindowState
 from partitions.window.window_intervals import WindowInterval
 from partitions.window.windows import Windows
-from partitions.window.work_outcomes import DeferredUnits, TimeBound
+from partitions.window.work_outcomes import WindowSpan, TimeBound
 
 __all__ = ["migrate_state"]
 
@@ -97,7 +97,7 @@ class _Migration:
         self.moved = {unit: ranges for unit in sorted(units) if (ranges := list(self._moved_stretches(unit)))}
         """What waits in windows that are cut no more, by unit."""
 
-    def reread_windows(self, unit: str) -> Iterator[DeferredUnits]:
+    def reread_windows(self, unit: str) -> Iterator[WindowSpan]:
         """Yield the windows of a unit that keep a high and must be read again from their start."""
         waiting = {
             index for start, end in self.moved.get(unit, ()) for index in self.windows.touching(start, end)
@@ -115,7 +115,7 @@ class _Migration:
             again += [index for index in range(first, after) if index in waiting]
         for first, after in consecutive(again, self.windows.stretch):
             grid = self.windows.stretches[self.windows.stretch(first)].grid
-            yield DeferredUnits(
+            yield WindowSpan(
                 unit, self.windows.starts[first], self.windows.ends[after - 1], grid.text, whole=True
             )
 

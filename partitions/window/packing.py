@@ -1,4 +1,7 @@
-"""Pack the work units of a plan into slices: shared, or on their own (docs/reference/windows.md)."""
+"""Pack the selected work units into slices; repeatedly failing ones get a slice each.
+
+See docs/reference/windows.md.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 
 from partitions.instants import milliseconds
-from partitions.window.bound_work_units import WorkUnitGroup, pack_groups
+from partitions.window.work_unit_groups import WorkUnitGroup, pack_groups
 from partitions.window.due_ranges import DueRange
 from partitions.window.slices import WindowSlice
 from partitions.window.work_unit import OldWindow, WorkUnit
@@ -19,109 +22,129 @@ class SlicePacker:
     """Packs the work units that a workload selects.
 
     Attributes:
-        load: the workload.
-        whole: whether a window is always read as a whole.
+        workload: the workload.
+        reads_whole_windows: whether a window is always read as a whole.
     """
 
-    load: Workload
-    whole: bool
+    workload: Workload
+    reads_whole_windows: bool
 
     def slices(self) -> Iterator[WindowSlice]:
         """Yield the slices in planning order.
 
-        Failed work units do not share slices with others; one that failed twice gets its own slice.
+        Failed work units share no slice with others, unless the plan would then exceed its budget of
+        slices. One that failed repeatedly gets its own slice in any case.
         """
-        definition = self.load.definition
+        definition = self.workload.definition
         name = definition.time_entry.name if definition.time_entry else "window"
-        now = milliseconds(self.load.now)
+        now = milliseconds(self.workload.now)
         blank = WindowSlice((), definition.zone, definition.default_grid.text, name, now)
-        deferred = tuple(self.load.deferred())
-        for number, portion in enumerate([*self._portions(), *self._group_portions()]):
+        deferred = tuple(self.workload.deferred())
+        for number, work_units in enumerate([*self._ungrouped_slices(), *self._group_slices()]):
             yield replace(
                 blank,
-                works=portion,
+                works=work_units,
                 deferred=() if number else deferred,
-                early=() if number else self.load.early,
-                old=tuple(self._replaced_windows(portion)),
+                early=() if number else self.workload.early,
+                old=tuple(self._replaced_windows(work_units)),
             )
 
-    def _portions(self) -> Iterator[tuple[WorkUnit, ...]]:
-        """Yield the work units of each slice that holds no group."""
-        budget = self.load.budget
-        # A commit with deletes deletes the rows of all its work units, so all of them must be read as a whole.
-        kinds: dict[tuple[bool, bool], list[WorkUnit]] = {
-            (a, b): [] for a in (False, True) for b in (False, True)
+    def _ungrouped_slices(self) -> Iterator[tuple[WorkUnit, ...]]:
+        """Yield one tuple of work units per slice, for work units outside groups."""
+        budget = self.workload.budget
+        # A slice whose commit deletes rows deletes those of all its work units. So units that only append must not be in it.
+        by_replacing_and_failed: dict[tuple[bool, bool], list[WorkUnit]] = {
+            (replaces, has_failed): [] for replaces in (False, True) for has_failed in (False, True)
         }
         alone: list[WorkUnit] = []
-        for index, place, due in self.load.selector.selected:
-            work = self._work_unit(index, self.load.units[place], due)
-            replaces = work.bound is not None or work.reason == "forced"
-            (alone if due.is_alone else kinds[replaces, due.failure is not None]).append(work)
-        portions = [part for works in kinds.values() for part in _rectangles(works, budget.limit)]
-        if len(portions) + len(alone) > budget.slices:
-            pairs = ([*kinds[replaces, False], *kinds[replaces, True]] for replaces in (False, True))
-            portions = [part for works in pairs for part in _dense(works, budget.limit)]
-        yield from portions
-        yield from ((work,) for work in alone)
+        for window_index, unit_index, due in self.workload.selector.selected:
+            work_unit = self._work_unit(window_index, self.workload.units[unit_index], due)
+            replaces = work_unit.group_start is not None or work_unit.reason == "forced"
+            if due.is_alone:
+                alone.append(work_unit)
+            else:
+                by_replacing_and_failed[replaces, due.failure is not None].append(work_unit)
+        slices = [
+            slice_
+            for work_units in by_replacing_and_failed.values()
+            for slice_ in _rectangles(work_units, budget.limit)
+        ]
+        if len(slices) + len(alone) > budget.slices:
+            by_replacing = (
+                [*by_replacing_and_failed[replaces, False], *by_replacing_and_failed[replaces, True]]
+                for replaces in (False, True)
+            )
+            slices = [slice_ for work_units in by_replacing for slice_ in _dense(work_units, budget.limit)]
+        yield from slices
+        yield from ((work_unit,) for work_unit in alone)
 
-    def _group_portions(self) -> Iterator[tuple[WorkUnit, ...]]:
-        for portion in pack_groups(self.load.taken_groups, self.load.budget.limit):
-            yield tuple(work for group in portion for work in self._group_work_units(group))
+    def _group_slices(self) -> Iterator[tuple[WorkUnit, ...]]:
+        """Yield one tuple of work units per slice, for groups."""
+        for groups in pack_groups(self.workload.taken_groups, self.workload.budget.limit):
+            yield tuple(work_unit for group in groups for work_unit in self._group_work_units(group))
 
     def _group_work_units(self, group: WorkUnitGroup) -> Iterator[WorkUnit]:
-        """Yield the work units of a group, each read as a whole and at least as far as before."""
-        unit, bound, reason = self.load.units[group.place], group.bound, self.load.reason(group)
-        windows = self.load.windows
+        """Yield the work units of a group, each read as a whole and at least up to its previous high."""
+        unit, reason = self.workload.units[group.unit_index], self.workload.reason(group)
+        tied_windows, windows = group.tied_windows, self.workload.windows
         if windows is None:
             return
-        name = windows.starts[bound.first]
-        for index in range(bound.first, bound.after):
+        group_start = windows.starts[tied_windows.first]
+        for index in range(tied_windows.first, tied_windows.after):
             start, end = windows[index]
-            end = max(end, self.load.state.high(unit, start) or end)
+            end = max(end, self.workload.state.high(unit, start) or end)
             is_open = index in windows.open
-            yield WorkUnit(start, end, unit, start, reason, is_open, windows.grid(index).text, name)
-        for start, end in bound.rest:
-            yield WorkUnit(start, end, unit, start, "rest", bound=name)
+            yield WorkUnit(start, end, unit, start, reason, is_open, windows.grid(index).text, group_start)
+        for start, end in tied_windows.rest:
+            yield WorkUnit(start, end, unit, start, "rest", group_start=group_start)
 
-    def _replaced_windows(self, works: Iterable[WorkUnit]) -> Iterator[OldWindow]:
+    def _replaced_windows(self, work_units: Iterable[WorkUnit]) -> Iterator[OldWindow]:
         """Yield the old windows that these work units replace."""
-        windows = self.load.windows
-        bound = dict.fromkeys((work.unit, work.bound) for work in works if work.bound is not None)
-        for unit, name in bound:
-            holding = (
-                self.load.groups.bound_of(unit, windows.index[name or 0]) if windows is not None else None
-            )
-            for start, _ in holding.old if holding else ():
-                yield OldWindow(unit, start, name)
+        windows = self.workload.windows
+        if windows is None:
+            return
+        group_starts = dict.fromkeys(
+            (work_unit.unit, work_unit.group_start)
+            for work_unit in work_units
+            if work_unit.group_start is not None
+        )
+        for unit, group_start in group_starts:
+            tied_windows = self.workload.groups.tied_windows_of(unit, windows.index[group_start])
+            for start, _ in tied_windows.old if tied_windows else ():
+                yield OldWindow(unit, start, group_start)
 
     def _work_unit(self, index: int, unit: str, due: DueRange) -> WorkUnit:
-        windows = self.load.windows
+        windows = self.workload.windows
         if windows is None:
             return WorkUnit(None, None, unit, None, due.reason)
         start, end = windows.starts[index], windows.ends[index]
-        lower, bound = start, self.load.groups.bound_of(unit, index)
-        if due.served and due.reason != "forced" and not self.whole and bound is None:
-            lower = min(self.load.cutoffs.lower(start, end if due.high is None else due.high), end)
-        is_open, name = index in windows.open, start if bound else None
-        return WorkUnit(start, end, unit, lower, due.reason, is_open, windows.grid(index).text, name)
+        lower, tied_windows = start, self.workload.groups.tied_windows_of(unit, index)
+        is_reread = due.served and due.reason != "forced"
+        if is_reread and not self.reads_whole_windows and tied_windows is None:
+            lower = min(self.workload.cutoffs.lower(start, end if due.high is None else due.high), end)
+        is_open, group_start = index in windows.open, start if tied_windows else None
+        return WorkUnit(start, end, unit, lower, due.reason, is_open, windows.grid(index).text, group_start)
 
 
-def _rectangles(works: Sequence[WorkUnit], limit: int) -> Iterator[tuple[WorkUnit, ...]]:
-    """Yield slices of whole rows, the units of one window, if a row fits; so a read is a rectangle."""
-    portion: list[WorkUnit] = []
-    for _, same in groupby(works, lambda work: work.start):
-        row = list(same)
-        if portion and len(portion) + len(row) > limit:
-            yield tuple(portion)
-            portion = []
-        portion += row
-        while len(portion) > limit:
-            yield tuple(portion[:limit])
-            portion = portion[limit:]
-    if portion:
-        yield tuple(portion)
+def _rectangles(work_units: Sequence[WorkUnit], limit: int) -> Iterator[tuple[WorkUnit, ...]]:
+    """Yield slices that keep all units of a window together where they fit.
+
+    One range of windows and one set of units then describe a read.
+    """
+    slice_: list[WorkUnit] = []
+    for _, same_start in groupby(work_units, lambda work_unit: work_unit.start):
+        units_of_window = list(same_start)
+        if slice_ and len(slice_) + len(units_of_window) > limit:
+            yield tuple(slice_)
+            slice_ = []
+        slice_ += units_of_window
+        while len(slice_) > limit:
+            yield tuple(slice_[:limit])
+            slice_ = slice_[limit:]
+    if slice_:
+        yield tuple(slice_)
 
 
-def _dense(works: Sequence[WorkUnit], limit: int) -> Iterator[tuple[WorkUnit, ...]]:
+def _dense(work_units: Sequence[WorkUnit], limit: int) -> Iterator[tuple[WorkUnit, ...]]:
     """Return as few slices as possible."""
-    return (tuple(works[first : first + limit]) for first in range(0, len(works), limit))
+    return (tuple(work_units[first : first + limit]) for first in range(0, len(work_units), limit))

@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import Literal, Self
 
 from partitions.errors import ConfigurationError
-from partitions.window.cron import Cron
+from partitions.window.cron import CronWindows
 from partitions.window.dagster_units import Buckets
 from partitions.window.definition import WindowWatermark
 from partitions.window.listed_units import ListedUnits
@@ -58,7 +58,7 @@ class Partitioning:
 
     name: str
     watermark: WindowWatermark
-    cron: Cron | None
+    cron: CronWindows | None
     timed: bool
     units: UnitDimension | None
 
@@ -66,7 +66,7 @@ class Partitioning:
     def of(cls, name: str, watermark: WindowWatermark) -> Self:
         """Choose the dimensions that are exact and that Dagster can handle. The clock does not matter."""
         timed = watermark.time_entry is not None and watermark.window != "none"
-        return cls(name, watermark, Cron.of(watermark), timed, _unit_dimension(watermark))
+        return cls(name, watermark, CronWindows.of(watermark), timed, _unit_dimension(watermark))
 
     def window_key(self, start: int) -> str:
         """Return the key of the window with this start, epoch milliseconds."""

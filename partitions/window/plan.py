@@ -25,8 +25,8 @@ def plan(
     *,
     dataflow: str,
     number: int,
-    whole: bool = False,
-    ranged: bool = True,
+    reads_whole_windows: bool = False,
+    reads_any_stretch: bool = True,
     request: Request = DUE,
     since: int | None = None,
 ) -> Plan[WindowSlice]:
@@ -35,12 +35,12 @@ def plan(
     Args:
         definition: the declared watermark.
         state: the committed state.
-        units: identities, in their order.
+        units: the units' identities, in their order.
         now: the clock of this run, aware.
-        dataflow: its name.
-        number: of the entry that holds ``state``; 0 without one.
-        whole: whether a window is always read as a whole.
-        ranged: whether the source can read any stretch of time, not only windows.
+        dataflow: the dataflow's name.
+        number: the number of the entry that holds ``state``; 0 if there is none.
+        reads_whole_windows: whether a window is always read as a whole.
+        reads_any_stretch: whether the source can read any stretch of time, not only windows.
         request: what the run is asked for.
         since: a clock running ahead loaded everything beyond this instant, epoch milliseconds; None: no
         clock did.
@@ -54,10 +54,10 @@ def plan(
     check_min_units(units, definition.min_units, dataflow)
     state = state.rebased(definition.default_grid)
     forced, part = isinstance(request, Forced), request.of if isinstance(request, Due | Forced) else None
-    load = Workload(definition, state, tuple(units), now, ranged, forced, part, since)
-    slices = tuple(SlicePacker(load, whole).slices())
+    workload = Workload(definition, state, tuple(units), now, reads_any_stretch, forced, part, since)
+    slices = tuple(SlicePacker(workload, reads_whole_windows).slices())
     if isinstance(request, Forced) and request.reason is not None:
         slices = tuple(replace(slice_, why="replay") for slice_ in slices)
-    explanation = Explanation(load)
+    explanation = Explanation(workload)
     skips, warnings = tuple(explanation.skips()), tuple(explanation.warnings())
     return Plan(dataflow, "window", number, now, explanation.why(), slices, skips, warnings)

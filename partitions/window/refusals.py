@@ -13,13 +13,13 @@ from partitions.refusal import Refusal
 from partitions.sources.definition import WHOLE_WINDOW, SourceDefinition, rows_identify_work_unit
 from partitions.target import Target
 from partitions.window.definition import WindowWatermark
-from partitions.window.folder_names import (
+from partitions.window.window_names import (
     ambiguous_bound,
     grains,
-    has_years_of_two_centuries,
+    exceeds_two_digit_years,
     inexpressible_end,
     inexpressible_start,
-    is_place_shared,
+    may_share_place,
 )
 
 _REPLACING = "load: merge_overwrite with replace_by_watermark: true, or merge_upsert"
@@ -92,7 +92,7 @@ def _place_refusals(source: SourceDefinition, watermark: WindowWatermark) -> Ite
     """Refuse placeholders that give two windows the same place: both would read it."""
     if watermark.time_entry is None or not source.placeholders & WHOLE_WINDOW:
         return
-    if source.window_placeholders and is_place_shared(source.window_placeholders, watermark):
+    if source.window_placeholders and may_share_place(source.window_placeholders, watermark):
         first = next(
             placeholder for placeholder in source.window_placeholders if placeholder.name in WHOLE_WINDOW
         )
@@ -111,7 +111,7 @@ def _century_refusals(source: SourceDefinition, watermark: WindowWatermark) -> I
         if watermark.time_entry is not None
         else None
     )
-    if short is not None and has_years_of_two_centuries(watermark):
+    if short is not None and exceeds_two_digit_years(watermark):
         yield Refusal(
             ("source", source.placeholder_location[0]),
             f"{short.text} beside windows before 1970 or after 2068, which two digits of a year do not tell",

@@ -16,7 +16,7 @@ from partitions.sentinels import Watermark
 from partitions.window.calendar_grid import Grid
 from partitions.window.extent import Extent
 from partitions.window.state import WindowState
-from partitions.window.work_outcomes import DeferredUnits, LoadedUnit, TimeBound
+from partitions.window.work_outcomes import WindowSpan, LoadedUnit, TimeBound
 from partitions.window.work_unit import FailedUnit, OldWindow, WorkUnit, commit_key, extents
 
 
@@ -26,16 +26,16 @@ class WindowSlice:
 
     Attributes:
         works: in planning order: windows ascending, units in their order.
-        zone: of texts for people.
-        grid: text of the grid that cuts most windows of the definition.
-        name: of the time dimension.
+        zone: the zone of texts for people.
+        grid: the text of the grid that cuts most windows of the definition.
+        name: the time dimension's name.
         at: the clock of the plan, epoch milliseconds.
         failed: work units that could not be read; the entry records them for another try.
         deferred: due work units that do not fit into the plan.
         early: windows that turn out to have been loaded before their end.
         old: windows as an earlier definition cut them, whose rows are deleted in the same commit.
-        version: of the source to read; None if it has none, or it is not fixed yet.
-        files: of each work unit that is a folder, by its key; None for other sources, or if they are not
+        version: the version of the source to read; None if it has none, or it is not fixed yet.
+        files: the files of each work unit that is a folder, by its key; None for other sources, or if they are not
         listed yet.
         makes_room: whether rows in the table are deleted, whatever the target's load is.
         why: the origin of the slice.
@@ -47,8 +47,8 @@ class WindowSlice:
     name: str = "window"
     at: int | None = None
     failed: tuple[FailedUnit, ...] = ()
-    deferred: tuple[DeferredUnits, ...] = ()
-    early: tuple[DeferredUnits, ...] = ()
+    deferred: tuple[WindowSpan, ...] = ()
+    early: tuple[WindowSpan, ...] = ()
     old: tuple[OldWindow, ...] = ()
     makes_room: bool = False
     version: int | str | None = None
@@ -103,11 +103,11 @@ class WindowSlice:
             .watermark()
         )
 
-    def _forced_again(self) -> Iterator[DeferredUnits]:
+    def _forced_again(self) -> Iterator[WindowSpan]:
         """Yield forced work units that could not be read; the next try is forced, too."""
         for work, _ in self.failed:
             if work.reason == "forced":
-                yield DeferredUnits(work.unit, work.start, work.end, work.grid, whole=True)
+                yield WindowSpan(work.unit, work.start, work.end, work.grid, whole=True)
 
     def describe(self) -> list[dict[str, Any]]:
         """Return the JSON form of the work units in a plan."""
@@ -130,11 +130,13 @@ class WindowSlice:
         Work units that must share a commit with one of them are left out, too.
         """
         failed_keys = {failure.work.key for failure in failed}
-        bound = {commit_key(failure.work): failure for failure in failed if failure.work.bound is not None}
+        failed_groups = {
+            commit_key(failure.work): failure for failure in failed if failure.work.group_start is not None
+        }
         more = [
             FailedUnit(work, f"is read in one commit with {first.work.label(self.zone)}: {first.error}")
             for work in self.works
-            if work.key not in failed_keys and (first := bound.get(commit_key(work)))
+            if work.key not in failed_keys and (first := failed_groups.get(commit_key(work)))
         ]
         failed_keys |= {failure.work.key for failure in more}
         works = tuple(work for work in self.works if work.key not in failed_keys)
@@ -142,8 +144,8 @@ class WindowSlice:
 
     def _with_own_old_windows(self) -> WindowSlice:
         """Return the slice with only the old windows that its work units read again."""
-        bound_units = {(work.unit, work.bound) for work in self.works if work.bound is not None}
-        return replace(self, old=tuple(old for old in self.old if (old.unit, old.bound) in bound_units))
+        groups = {(work.unit, work.group_start) for work in self.works if work.group_start is not None}
+        return replace(self, old=tuple(old for old in self.old if (old.unit, old.group_start) in groups))
 
     @property
     def source_files(self) -> list[SourceFile]:

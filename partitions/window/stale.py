@@ -2,8 +2,8 @@
 
 They matter if rows are known only by the start of their window: such a row does not tell which current
 window holds it. So a read that overlaps an old window deletes that whole window, and must read all of its
-time in the same commit. Windows that share an old one are *bound* to each other; its parts that no current
-window holds are read beside them. So no commit loses or doubles a row.
+time in the same commit. Windows that share an old one are *tied* to each other; the parts of it that no
+current window covers are read together with them. So no commit loses or doubles a row.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from partitions.window.window_intervals import WindowInterval
 from partitions.window.windows import Windows
 
 
-class BoundWindows(NamedTuple):
+class TiedWindows(NamedTuple):
     """Windows that must be read in one commit.
 
     Attributes:
         first: index of the first window.
         after: index after the last.
         old: the old windows that are deleted, ascending.
-        rest: their parts that no current window holds.
+        rest: the parts of old windows that no current window covers.
     """
 
     first: int
@@ -36,17 +36,17 @@ class BoundWindows(NamedTuple):
     rest: tuple[Interval, ...]
 
 
-def bind_windows(old: Sequence[Interval], windows: Windows) -> list[BoundWindows]:
+def tie_windows(old: Sequence[Interval], windows: Windows) -> list[TiedWindows]:
     """Return the groups of windows that share old windows.
 
     Args:
-        old: old windows of a unit, ascending.
+        old: the old windows of a unit, ascending.
         windows: all current windows.
 
     Returns:
         ascending; an old window that no window touches is in none.
     """
-    bound_groups: list[BoundWindows] = []
+    tied: list[TiedWindows] = []
     number = 0
     while number < len(old):
         begin, (lower, upper) = number, old[number]
@@ -66,27 +66,27 @@ def bind_windows(old: Sequence[Interval], windows: Windows) -> list[BoundWindows
         if touched:
             inside = [windows[index] for index in touched]
             rest = tuple(find_gaps(inside, lower, upper))
-            bound_groups.append(BoundWindows(touched.start, touched.stop, tuple(old[begin:number]), rest))
-    return bound_groups
+            tied.append(TiedWindows(touched.start, touched.stop, tuple(old[begin:number]), rest))
+    return tied
 
 
-def missing_stretches(bound: BoundWindows, windows: Windows) -> tuple[Interval, ...]:
-    """Return the stretches that windows must cover before a whole-window source can read a bound group.
+def missing_stretches(tied_windows: TiedWindows, windows: Windows) -> tuple[Interval, ...]:
+    """Return the stretches that windows must cover before a whole-window source can read tied ones.
 
     A remainder before the first window that is shorter than a window is none of them: another time zone
     reads the same days.
     """
-    first = windows.starts[bound.first]
-    grid = windows.stretches[windows.stretch(bound.first)].grid
-    return tuple(part for part in bound.rest if part[0] >= first or grid.end(part[0]) <= part[1])
+    first = windows.starts[tied_windows.first]
+    grid = windows.stretches[windows.stretch(tied_windows.first)].grid
+    return tuple(part for part in tied_windows.rest if part[0] >= first or grid.end(part[0]) <= part[1])
 
 
 def split_windows(intervals: Iterable[WindowInterval], grid: Grid) -> Iterator[tuple[int, int, Grid]]:
     """Yield every window of intervals, with its end so far and its grid.
 
     Args:
-        intervals: of one unit.
-        grid: of the intervals that name none.
+        intervals: one unit's intervals.
+        grid: the grid of intervals that carry none of their own.
     """
     for interval in intervals:
         own = Grid.parse(interval[2]) if len(interval) > 2 else grid
@@ -102,7 +102,7 @@ def recut_state(state: WindowState, before: WindowState | None, windows: Windows
 
     Args:
         state: the loaded windows; its default grid is the definition's.
-        before: the state of the table; None: ``state`` tells it all.
+        before: the state of the table; None: ``state`` describes the table, too.
         windows: all current windows.
         begin: the earliest start of a window; windows that end before it stay as they are.
     """
@@ -198,7 +198,7 @@ class _Recutter:
         return grid.grain != "none" and steps(grid, last[0]).is_start(last[1])
 
 
-def find_bound_windows(old: Sequence[BoundWindows], index: int) -> BoundWindows | None:
-    """Return the bound windows that include a window; None if there are none."""
-    place = bisect_left(old, index + 1, key=lambda bound: bound.first) - 1
-    return old[place] if place >= 0 and index < old[place].after else None
+def find_tied_windows(tied: Sequence[TiedWindows], index: int) -> TiedWindows | None:
+    """Return the tied windows that include a window; None if there are none."""
+    position = bisect_left(tied, index + 1, key=lambda tied_windows: tied_windows.first) - 1
+    return tied[position] if position >= 0 and index < tied[position].after else None

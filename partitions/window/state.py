@@ -16,7 +16,7 @@ from partitions.watermark import is_empty
 from partitions.window.calendar_grid import Grid, steps
 from partitions.window.state_changes import StateChanges
 from partitions.window.window_intervals import WindowInterval, WindowIntervals
-from partitions.window.work_outcomes import DeferredUnits, Failure, LoadedUnit, TimeBound
+from partitions.window.work_outcomes import WindowSpan, Failure, LoadedUnit, TimeBound
 
 _STORED_NAMES = {
     "skipped": "skipped",
@@ -177,10 +177,10 @@ class WindowState:
         self,
         loaded_units: Iterable[LoadedUnit],
         failed: Iterable[tuple[str, TimeBound, str]] = (),
-        deferred: Iterable[DeferredUnits] = (),
+        deferred: Iterable[WindowSpan] = (),
         *,
         at: int | None = None,
-        early: Iterable[DeferredUnits] = (),
+        early: Iterable[WindowSpan] = (),
         replaced: Iterable[tuple[str, int]] = (),
         rest: Iterable[tuple[str, int, int]] = (),
     ) -> WindowState:

@@ -8,7 +8,7 @@ from typing import Any
 from partitions.errors import shorten_to_line
 from partitions.window.calendar_grid import Grid
 from partitions.window.window_intervals import WindowIntervals
-from partitions.window.work_outcomes import DeferredUnits, Failure, LoadedUnit, TimeBound
+from partitions.window.work_outcomes import WindowSpan, Failure, LoadedUnit, TimeBound
 
 _MOST_LETTERS = 500
 """The most letters of an error that the state keeps, since every failed work unit has one."""
@@ -67,7 +67,7 @@ class StateChanges:
         self._retried |= failure.attempts > 1
         self._failed[unit] = {**self._failed.get(unit, {}), start: failure}
 
-    def record_deferred(self, units: DeferredUnits, at: int | None) -> None:
+    def record_deferred(self, units: WindowSpan, at: int | None) -> None:
         """Record due work that has to wait."""
         if units.start is not None and units.end is not None:
             self._intervals_of("whole" if units.whole else "left_out", units.unit).add(
@@ -90,7 +90,7 @@ class StateChanges:
             if self._has("stale", loaded.unit):
                 self._intervals_of("stale", loaded.unit).items.clear()  # all rows of the unit are deleted
             return
-        before = intervals.raise_end(loaded.start, loaded.end, loaded.grid)
+        before = intervals.raise_high(loaded.start, loaded.end, loaded.grid)
         self._record_read(loaded.unit, before, loaded.lower, loaded.end)
         if self._has("early", loaded.unit) and (before is None or before <= loaded.end):
             self._intervals_of("early", loaded.unit).drop(loaded.start)
@@ -100,7 +100,7 @@ class StateChanges:
         starts = [start for start in self._open.get(loaded.unit, ()) if start != loaded.start]
         self._open[loaded.unit] = sorted([*starts, loaded.start]) if loaded.open else starts
 
-    def add_early(self, deferred: Iterable[DeferredUnits]) -> None:
+    def add_early(self, deferred: Iterable[WindowSpan]) -> None:
         """Record windows that were loaded before their end."""
         for units in deferred:
             if units.start is not None and units.end is not None:

@@ -1,8 +1,8 @@
 """Intervals of a unit: each holds consecutive windows of one grid.
 
-A *window interval* is ``[start, end]``: the windows of a grid from ``start`` on, the last one up to
-``end``. So a complete unit has one, however many windows it has. An interval of another grid than the
-state's default carries that grid's text as its third member.
+A *window interval* ``[start, end]`` covers consecutive windows from ``start`` on. All are complete except
+perhaps the last, which is loaded up to ``end``. A fully loaded unit therefore needs only one interval. An
+interval of another grid than the state's default carries that grid's text as its third member.
 See docs/explanation/adr/0010-the-state-of-windows-is-intervals.md.
 """
 
@@ -20,7 +20,7 @@ WindowInterval = list[Any]
 
 
 class WindowIntervals:
-    """The intervals of one unit, ascending by start, under change.
+    """The mutable, sorted list of one unit's intervals.
 
     The interval lists that it starts with are never modified.
     """
@@ -30,27 +30,27 @@ class WindowIntervals:
 
         Args:
             intervals: ascending by start.
-            grid: of the intervals that name none.
+            grid: the grid of intervals that carry none of their own.
         """
         self.items = list(intervals)
         self._grid = grid
         # Intervals of one definition do not overlap, so only the nearest below can hold an instant. After a change of grids, or
         # if ``from`` moves, all must be searched.
-        self._apart = all(low[1] <= high[0] for low, high in pairwise(self.items))
+        self._is_disjoint = all(low[1] <= high[0] for low, high in pairwise(self.items))
 
     def grid(self, interval: WindowInterval) -> Grid:
         """Return the grid that cut an interval."""
         return Grid.parse(interval[2]) if len(interval) > 2 else self._grid
 
     def high(self, start: int) -> int | None:
-        """Return the end up to which the window with this start is loaded; None if it is unknown."""
+        """Return the end up to which the window with this start is loaded; None if it is not loaded."""
         return max((high for _, high in self._find_holders(start)), default=None)
 
-    def raise_end(self, start: int, end: int, grid: Grid) -> int | None:
-        """Record a window as loaded up to an end, and return its end before; a later end is kept.
+    def raise_high(self, start: int, end: int, grid: Grid) -> int | None:
+        """Record a window as loaded up to an end, unless it already reaches further.
 
         Returns:
-            the end up to which it was loaded before; None if it was not.
+            the end up to which it was loaded before; None if it was not loaded.
         """
         holders = list(self._find_holders(start))
         before = max((high for _, high in holders), default=None)
@@ -60,16 +60,16 @@ class WindowIntervals:
                 for index, high in holders
                 if self.items[index][1] == high and self.grid(self.items[index]) == grid
             )
-            if (grown := next(ends, None)) is None:
-                grown = self._insert([start, end] if grid == self._grid else [start, end, grid.text])
+            if (grown_index := next(ends, None)) is None:
+                grown_index = self._insert([start, end] if grid == self._grid else [start, end, grid.text])
             else:  # its last window has grown
-                self._set(grown, [self.items[grown][0], end, *self.items[grown][2:]])
-            self._join(grown)
+                self._replace_at(grown_index, [self.items[grown_index][0], end, *self.items[grown_index][2:]])
+            self._join(grown_index)
         return before
 
     def add(self, start: int, end: int, grid: Grid) -> None:
         """Add the windows of a grid from ``start`` to ``end``."""
-        for interval in [interval for interval in self.items if self._touches(interval, start, end, grid)]:
+        for interval in [interval for interval in self.items if self._can_merge(interval, start, end, grid)]:
             start, end = min(start, interval[0]), max(end, interval[1])
             self.items.remove(interval)
         self._insert([start, end] if grid == self._grid else [start, end, grid.text])
@@ -99,7 +99,7 @@ class WindowIntervals:
     def _find_holders(self, start: int) -> Iterator[tuple[int, int]]:
         """Yield the indexes of intervals that hold the window with this start, each with its loaded end."""
         below = bisect_right(self.items, start, key=_start)
-        for index in range(max(below - 1, 0) if self._apart else 0, below):
+        for index in range(max(below - 1, 0) if self._is_disjoint else 0, below):
             interval = self.items[index]
             if start < interval[1]:
                 windows = steps(self.grid(interval), interval[0])
@@ -107,26 +107,26 @@ class WindowIntervals:
                     yield index, min(windows.next(start), interval[1])
 
     def _join(self, index: int) -> None:
-        """Join an interval with those that it follows or that follow it."""
+        """Join an interval with its neighbours if the windows of both are consecutive."""
         interval = self.items[index]
-        for neighbour in self._followers(index, interval[1]):
-            if self._follows(interval, self.items[neighbour]):
+        for neighbour in self._candidates_after(index, interval[1]):
+            if self._is_followed_by(interval, self.items[neighbour]):
                 interval = [interval[0], self.items[neighbour][1], *interval[2:]]
                 self.items[index] = interval
                 del self.items[neighbour]
                 break
-        for neighbour in range(index - 1, index - 2 if self._apart else -1, -1):
-            if neighbour >= 0 and self._follows(self.items[neighbour], interval):
+        for neighbour in range(index - 1, index - 2 if self._is_disjoint else -1, -1):
+            if neighbour >= 0 and self._is_followed_by(self.items[neighbour], interval):
                 self.items[neighbour] = [self.items[neighbour][0], interval[1], *interval[2:]]
                 del self.items[index]
                 break
 
-    def _followers(self, index: int, end: int) -> range:
-        if self._apart:
+    def _candidates_after(self, index: int, end: int) -> range:
+        if self._is_disjoint:
             return range(index + 1, min(index + 2, len(self.items)))
         return range(bisect_left(self.items, end, key=_start), bisect_right(self.items, end, key=_start))
 
-    def _follows(self, interval: WindowInterval, candidate: WindowInterval) -> bool:
+    def _is_followed_by(self, interval: WindowInterval, candidate: WindowInterval) -> bool:
         return (
             interval[1] == candidate[0]
             and interval[2:] == candidate[2:]
@@ -134,7 +134,7 @@ class WindowIntervals:
             and steps(self.grid(interval), interval[0]).is_start(candidate[0])
         )
 
-    def _touches(self, interval: WindowInterval, start: int, end: int, grid: Grid) -> bool:
+    def _can_merge(self, interval: WindowInterval, start: int, end: int, grid: Grid) -> bool:
         if interval[0] > end or start > interval[1] or self.grid(interval) != grid:
             return False
         return steps(grid, min(interval[0], start)).is_start(max(interval[0], start))
@@ -142,13 +142,13 @@ class WindowIntervals:
     def _insert(self, interval: WindowInterval) -> int:
         index = bisect_left(self.items, interval[0], key=_start)
         self.items.insert(index, interval)
-        self._set(index, interval)
+        self._replace_at(index, interval)
         return index
 
-    def _set(self, index: int, interval: WindowInterval) -> None:
+    def _replace_at(self, index: int, interval: WindowInterval) -> None:
         self.items[index] = interval
         near = self.items[max(index - 1, 0) : index + 2]
-        self._apart = self._apart and all(low[1] <= high[0] for low, high in pairwise(near))
+        self._is_disjoint = self._is_disjoint and all(low[1] <= high[0] for low, high in pairwise(near))
 
 
 def _start(interval: WindowInterval) -> int:

@@ -53,7 +53,7 @@ class LoadedUnit(NamedTuple):
     grid: Grid
 
 
-class DeferredUnits(NamedTuple):
+class WindowSpan(NamedTuple):
     """Adjacent windows of a unit that were due and were not loaded.
 
     Attributes:

@@ -19,15 +19,15 @@ class WorkUnit(NamedTuple):
     """One window of one unit.
 
     Attributes:
-        start: of the window, epoch milliseconds; None without a time dimension.
-        end: of the window, exclusive.
-        unit: its identity.
+        start: the window's start, epoch milliseconds; None without a time dimension.
+        end: the window's end, exclusive.
+        unit: the unit's identity.
         lower: where the read starts; it ends with the window.
         reason: why it runs.
         open: whether the window is cut short by now.
-        grid: text of the grid that cuts the window.
-        bound: the same for all work units of a unit that must share a commit, since they share old
-        windows; None for all others.
+        grid: the text of the grid that cuts the window.
+        group_start: the start of the first window in the work unit's group, epoch milliseconds. The work
+        units of a group must share a commit, since they share old windows. None outside groups.
     """
 
     start: TimeBound
@@ -37,7 +37,7 @@ class WorkUnit(NamedTuple):
     reason: Reason
     open: bool = False
     grid: str = "none"
-    bound: TimeBound = None
+    group_start: TimeBound = None
 
     @property
     def key(self) -> tuple[TimeBound, str]:
@@ -84,14 +84,14 @@ class OldWindow(NamedTuple):
     """A window as an earlier definition cut it; its rows are deleted.
 
     Attributes:
-        unit: its identity.
-        start: of the window, epoch milliseconds.
-        bound: of the work units that read its range again.
+        unit: the unit's identity.
+        start: the window's start, epoch milliseconds.
+        group_start: the ``group_start`` of the work units that read its range again.
     """
 
     unit: str
     start: int
-    bound: TimeBound
+    group_start: TimeBound
 
 
 class FailedUnit(NamedTuple):
@@ -103,7 +103,9 @@ class FailedUnit(NamedTuple):
 
 def commit_key(work: WorkUnit) -> tuple[TimeBound, str, bool]:
     """Return a key that is equal for all work units that must share a commit."""
-    return (work.start, work.unit, False) if work.bound is None else (work.bound, work.unit, True)
+    return (
+        (work.start, work.unit, False) if work.group_start is None else (work.group_start, work.unit, True)
+    )
 
 
 def extents(works: Collection[WorkUnit]) -> tuple[Extent, ...]:

@@ -16,7 +16,7 @@ from functools import cached_property
 from partitions.instants import floor_minute, milliseconds
 from partitions.intervals import consecutive
 from partitions.request import WorkUnitSelection
-from partitions.window.bound_work_units import WorkUnitGroup, WorkUnitGroups, pack_groups, select_groups
+from partitions.window.work_unit_groups import WorkUnitGroup, WorkUnitGroups, pack_groups, select_groups
 from partitions.window.definition import WindowWatermark
 from partitions.window.due_ranges import DueFinder, DueRange, Reason
 from partitions.window.early import loaded_early
@@ -24,7 +24,7 @@ from partitions.window.fair_share import PlanBudget, UnitDueRange, UnitSelector
 from partitions.window.grace import Cutoffs, job_cutoff
 from partitions.window.state import WindowState
 from partitions.window.windows import Windows
-from partitions.window.work_outcomes import DeferredUnits
+from partitions.window.work_outcomes import WindowSpan
 
 
 @dataclass
@@ -34,9 +34,9 @@ class Workload:
     Attributes:
         definition: the declared watermark.
         state: the committed state, with the windows that turn out to have been loaded before their end.
-        units: identities, in their order.
+        units: the units' identities, in their order.
         now: the clock of this run, aware.
-        ranged: whether the source can read any stretch of time, not only windows.
+        reads_any_stretch: whether the source can read any stretch of time, not only windows.
         forced: whether the request ignores the cutoffs.
         part: the requested part; None: all due work.
         since: a clock running ahead loaded everything beyond this instant, epoch milliseconds; None: no
@@ -47,7 +47,7 @@ class Workload:
     state: WindowState
     units: tuple[str, ...]
     now: datetime
-    ranged: bool
+    reads_any_stretch: bool
     forced: bool
     part: WorkUnitSelection | None
     since: int | None
@@ -68,11 +68,11 @@ class Workload:
             DueFinder(self.state, self.windows, self.cutoffs) if self.windows is not None else None
         )
         windows = self.windows if self.windows is not None else Windows.of(())
-        self.groups = WorkUnitGroups(self.state, windows, self.units, self.ranged)
+        self.groups = WorkUnitGroups(self.state, windows, self.units, self.reads_any_stretch)
         self.due_groups = self._due_groups()
 
     def _select(self) -> None:
-        """Select groups first, then independent work units; groups that failed get the places that are left."""
+        """Select groups first, then independent work units; groups that failed get the remaining slots."""
         definition = self.definition
         limit = 1 if definition.pacing else definition.checkpoint.interval_windows
         whole = PlanBudget(definition.max_slices, limit, definition.parallelism)
@@ -91,19 +91,19 @@ class Workload:
         return self.groups.due(self.part.units if self.part else None, self._requested_indexes)
 
     def _offer_due_ranges(self) -> None:
-        for place, unit in enumerate(self.units):
+        for unit_index, unit in enumerate(self.units):
             if self.unit_due is not None and self.part is None:
                 dues, more = self.unit_due.due_and_count(self.selector.until, self.selector.most, unit)
                 self.selector.count_new(more)
             else:
                 dues = self.due(unit)
             for due in self.groups.ungrouped(unit, dues):
-                self.selector.offer(UnitDueRange(due, place))
+                self.selector.offer(UnitDueRange(due, unit_index))
 
     def _select_failed_groups(self, most: int) -> None:
-        """Select groups that failed for the remaining places.
+        """Select groups that failed for the remaining slots.
 
-        If no place remains, one such group is selected in every other run.
+        If no slot remains, one such group is selected in every other run.
         """
         failed = [group for group in self.due_groups if group.failure is not None]
         idle = not self.taken_groups and not self.selector.selected
@@ -148,15 +148,15 @@ class Workload:
             0, 1, "new", milliseconds(self.now) if since is None else since, unit in self.state.units
         )
 
-    def deferred(self) -> Iterator[DeferredUnits]:
+    def deferred(self) -> Iterator[WindowSpan]:
         """Yield due work beyond the cap that the next plan would not find again."""
-        for first, after, (due, place) in self.selector.left_out:
-            unit, forced = self.units[place], due.reason == "forced"
+        for first, after, (due, unit_index) in self.selector.left_out:
+            unit, forced = self.units[unit_index], due.reason == "forced"
             if self.windows is None:
-                yield DeferredUnits(unit, None, None, "none", forced)
+                yield WindowSpan(unit, None, None, "none", forced)
             else:
                 start, end = self.windows.starts[first], self.windows.ends[after - 1]
-                yield DeferredUnits(unit, start, end, self.windows.grid(first).text, forced)
+                yield WindowSpan(unit, start, end, self.windows.grid(first).text, forced)
 
 
 def _within(dues: Iterable[DueRange], chosen: Sequence[int]) -> Iterator[DueRange]:

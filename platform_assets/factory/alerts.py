@@ -29,7 +29,7 @@ from platform_assets.factory.alert_messages import alert_message
 from platform_assets.factory.sensors import Clock
 from platform_assets.project import Project
 from resources.alerts.last_loads import LastLoads
-from resources.alerts.scan import AlertEvaluator, AlertScan
+from resources.alerts.scan import AlertScanner, AlertScan
 from resources.dagster.run_history import SuccessfulRuns
 from resources.platform.platform import Platform
 
@@ -100,7 +100,7 @@ def alerts_sensor(project: Project, platform: Platform, clock: Clock = time.time
     if settings is None:
         return None
     conditions, flows = settings.on, sorted(project.dataflows.values(), key=lambda flow: flow.name)
-    evaluator, successful, loads = AlertEvaluator(), SuccessfulRuns(), LastLoads()
+    evaluator, successful, loads = AlertScanner(), SuccessfulRuns(), LastLoads()
     reports_failures = "failed" in conditions
 
     @sensor(

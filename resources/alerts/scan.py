@@ -121,7 +121,7 @@ class ScanResult:
     count: int
 
 
-class AlertEvaluator:
+class AlertScanner:
     """Judges dataflows one by one; one that does not answer does not keep the others waiting."""
 
     def __init__(self) -> None:

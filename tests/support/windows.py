@@ -38,5 +38,5 @@ def with_high(state: WindowState, unit: str, start: int, high: int) -> WindowSta
     if high <= start:
         return state
     intervals = WindowIntervals(state.units.get(unit, ()), state.grid)
-    intervals.raise_end(start, high, Grid("none"))
+    intervals.raise_high(start, high, Grid("none"))
     return replace(state, units={**state.units, unit: intervals.items})

@@ -71,8 +71,8 @@ class WindowPlanning(Planning[WindowSlice]):
             dataflow=self.dataflow.name,
             number=entry.number if entry else 0,
             # If only the window's start tells its rows, what is deleted is all of them.
-            whole=self.window_columns.tagged and deletes,
-            ranged=self.source.ranged,
+            reads_whole_windows=self.window_columns.tagged and deletes,
+            reads_any_stretch=self.source.reads_any_stretch,
             request=request,
             since=find_early_start(state, now, self._highs()),
         )

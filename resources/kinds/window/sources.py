@@ -18,7 +18,7 @@ from partitions.path.source import SourceFile
 from partitions.placeholders import Placeholder, Template, shared_name
 from partitions.plan import Skip
 from partitions.sources.rows import RowsSource
-from partitions.window.folder_names import is_of_later_window, place_name
+from partitions.window.window_names import belongs_to_later_window, place_name
 from partitions.window.slices import WindowSlice
 from partitions.window.units import unit_of
 from partitions.window.work_unit import WorkUnit, extents
@@ -52,7 +52,7 @@ class AskedWindows:
     def __init__(self, dataflow: Dataflow, source: RowSource) -> None:
         """Bind to a source of rows."""
         self._name, self._source, self._definition = dataflow.name, source, dataflow.source
-        self.ranged = dataflow.source.window_support.by_range or dataflow.window.time_entry is None
+        self.reads_any_stretch = dataflow.source.window_support.by_range or dataflow.window.time_entry is None
 
     @property
     def warnings(self) -> Sequence[str]:
@@ -129,7 +129,7 @@ class FolderWindows:
         """Bind to the files below the folder above the first placeholder."""
         self._source, self._definition = source, dataflow.files
         self._window, self._zone = dataflow.window, dataflow.window.zone
-        self.ranged = False
+        self.reads_any_stretch = False
 
     @property
     def warnings(self) -> Sequence[str]:
@@ -169,7 +169,7 @@ class FolderWindows:
         ]
 
     def _is_of_later_window(self, work: WorkUnit) -> bool:
-        return is_of_later_window(
+        return belongs_to_later_window(
             self._definition.folder_template, work.start or 0, work.end or 0, self._window
         )
 

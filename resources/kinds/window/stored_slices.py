@@ -8,7 +8,7 @@ from typing import Any
 from partitions.dataflow import Dataflow
 from partitions.window.definition import WindowWatermark
 from partitions.window.slices import WindowSlice, files_of
-from partitions.window.work_outcomes import DeferredUnits
+from partitions.window.work_outcomes import WindowSpan
 from partitions.window.work_unit import FailedUnit, OldWindow, WorkUnit
 from resources.kinds.contract.stored_slices import StoredSlices
 from resources.watermarks.entry import Intent
@@ -62,8 +62,8 @@ class StoredWindowSlices(StoredSlices[WindowSlice]):
             time.name if time else WindowSlice.name,
             stored.head["at"],
             failed=tuple(FailedUnit(work, error) for work, error in rows if error is not None),
-            deferred=tuple(DeferredUnits(*stored_units) for stored_units in stored.head["deferred"]),
-            early=tuple(DeferredUnits(*stored_units) for stored_units in stored.head["early"]),
+            deferred=tuple(WindowSpan(*stored_units) for stored_units in stored.head["deferred"]),
+            early=tuple(WindowSpan(*stored_units) for stored_units in stored.head["early"]),
             old=tuple(OldWindow(*stored_old) for stored_old in stored.head["old"]),
             makes_room=intent.replaces == "own",
             version=stored.head["read_from"],

@@ -26,7 +26,7 @@ from partitions.target import Target
 from partitions.unit_values import ValueType
 from partitions.window.definition import WindowWatermark
 from partitions.window.extent import Extent
-from partitions.window.folder_names import is_of_later_window, place_name
+from partitions.window.window_names import belongs_to_later_window, place_name
 from partitions.window.predicates import ExtentColumns, extents_predicate
 from partitions.window.refusals import refusals
 
@@ -294,7 +294,7 @@ def test_each_folder_is_of_one_window(where: tuple[tzinfo, datetime], grain: str
     read = Counter(
         place_name(template, start, end, zone, str)
         for start, end in all_windows
-        if not is_of_later_window(template, start, end, watermark)
+        if not belongs_to_later_window(template, start, end, watermark)
     )
     named = {place_name(template, start, end, zone, str) for start, end in all_windows}
     assert refused or read == Counter(named)
@@ -449,7 +449,7 @@ def test_a_folder_of_a_day_that_occurs_twice_is_read_once() -> None:
     read = Counter(
         place_name(template, *window, watermark.zone, str)
         for window in all_windows
-        if not is_of_later_window(template, *window, watermark)
+        if not belongs_to_later_window(template, *window, watermark)
     )
     assert len(read) < len(all_windows)
     assert set(read.values()) == {1}

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from partitions.dagster_partitions import WindowPartitions
 from partitions.errors import ConfigurationError
 from partitions.instants import milliseconds
-from partitions.window.cron import Cron
+from partitions.window.cron import CronWindows
 from partitions.window.definition import WindowWatermark
 from tests.support.windows import windowed
 
@@ -76,7 +76,7 @@ def starts(draw: st.DrawFn, grain: str) -> str:
 @given(data=st.data())
 def test_dagsters_windows_are_ours_in_each_zone_until_2035(grain: str, data: st.DataObject) -> None:
     watermark = windowed(data.draw(starts(grain)), window=grain, timezone=data.draw(st.sampled_from(zones())))
-    assume(Cron.of(watermark) is not None)
+    assume(CronWindows.of(watermark) is not None)
     theirs = takewhile(lambda window: window[0] < LAST, ticks(time_windows(watermark)))
     for window, own in zip(theirs, ours(watermark), strict=False):
         assert window == own
@@ -115,7 +115,7 @@ def test_windows_that_cron_does_not_give_have_dynamic_keys(start: str, window: A
     ],
 )
 def test_an_end_before_now_that_falls_inside_windows_has_dynamic_keys(to: str, window: str) -> None:
-    assert Cron.of(windowed("2020-01-01", to, window)) is None
+    assert CronWindows.of(windowed("2020-01-01", to, window)) is None
 
 
 @pytest.mark.parametrize(

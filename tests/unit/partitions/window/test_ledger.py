@@ -14,7 +14,7 @@ from partitions.window.calendar_grid import Grid
 from partitions.window.definition import WindowWatermark
 from partitions.window.ledger import ABSTINENT, GROWS, LEFT_OUT, NEVER, Gap, Ledger, UnitLedger, ledger
 from partitions.window.state import WindowState
-from partitions.window.work_outcomes import DeferredUnits, Failure, LoadedUnit
+from partitions.window.work_outcomes import WindowSpan, Failure, LoadedUnit
 
 A, B = '{"u":"a"}', '{"u":"b"}'
 DAILY = Grid("daily")
@@ -85,7 +85,7 @@ def test_a_window_that_goes_on_is_not_missing_although_nothing_of_it_is_loaded()
 
 def test_the_rest_of_a_window_that_the_cap_left_out_waits() -> None:
     state = loaded(0).after([LoadedUnit(day(1), day(1.5), day(1), A, True, DAILY)])
-    state = state.after([], [], [DeferredUnits(A, day(1), day(2), "daily UTC")])
+    state = state.after([], [], [WindowSpan(A, day(1), day(2), "daily UTC")])
     assert only(of(state, now=2)).gaps == [Gap(day(1.5), day(2), LEFT_OUT)]
 
 
@@ -168,7 +168,7 @@ failures = st.lists(
     st.tuples(st.sampled_from([A, B]), st.integers(0, 11).map(day), st.just("no")), max_size=4
 )
 lefts = st.lists(
-    st.builds(lambda at, whole: DeferredUnits(A, day(at), day(at + 2), "daily UTC", whole), st.integers(0, 9), st.booleans()), max_size=2
+    st.builds(lambda at, whole: WindowSpan(A, day(at), day(at + 2), "daily UTC", whole), st.integers(0, 9), st.booleans()), max_size=2
 )  # fmt: skip
 skips = st.dictionaries(
     st.sampled_from([A, B]),
@@ -184,7 +184,7 @@ skips = st.dictionaries(
 @settings(max_examples=200, deadline=None)
 @given(loads, failures, lefts, skips, st.integers(0, 11 * 24), st.booleans())
 def test_the_ledger_is_what_a_bitmap_of_hours_says(
-    done: list[LoadedUnit], failed: Any, left: list[DeferredUnits], skipped: Any, hours: int, partial: bool
+    done: list[LoadedUnit], failed: Any, left: list[WindowSpan], skipped: Any, hours: int, partial: bool
 ) -> None:
     made = WindowState(DAILY).after(done, failed, left)
     state = WindowState(made.grid, made.units, made.open, made.failed, skipped, made.left_out, made.whole)

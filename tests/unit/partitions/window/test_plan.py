@@ -229,7 +229,7 @@ def test_a_source_that_can_only_be_read_by_whole_windows_is() -> None:
     definition = _definition("2020-02-01", "-")
     state = _after(_plan(definition, WindowState(), "2020-02-01T06:00:00"), WindowState())
     now = datetime(2020, 2, 1, 9, tzinfo=UTC)
-    made = plan(definition, state, (NO_UNIT,), now, dataflow="flow", number=3, whole=True)
+    made = plan(definition, state, (NO_UNIT,), now, dataflow="flow", number=3, reads_whole_windows=True)
     assert _reads(_works(made)) == [("02-01T00:00", "02-01T09:00", "02-01T00:00", "new")]
     assert (made.state_number, made.kind, made.dataflow) == (3, "window", "flow")
 

@@ -11,7 +11,7 @@ from partitions.window.due_ranges import Reason
 from partitions.window.extent import Extent
 from partitions.window.slices import WindowSlice
 from partitions.window.state import WindowState
-from partitions.window.work_outcomes import DeferredUnits, Failure
+from partitions.window.work_outcomes import WindowSpan, Failure
 from partitions.window.work_unit import FailedUnit, WorkUnit, extents
 
 DAY = 86_400_000
@@ -124,7 +124,7 @@ def test_only_what_somebody_has_asked_for_replaces() -> None:
 
 @given(st.integers(1, 9))
 def test_halves_do_the_same_in_two_commits(count: int) -> None:
-    left = (DeferredUnits('{"id":"z"}', 0, DAY, "daily UTC"),)
+    left = (WindowSpan('{"id":"z"}', 0, DAY, "daily UTC"),)
     piece = WindowSlice(
         tuple(_work(day) for day in range(count)),
         UTC,

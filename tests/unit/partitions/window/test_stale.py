@@ -20,7 +20,7 @@ from partitions.window.definition import WindowWatermark
 from partitions.window.migration import migrate_state
 from partitions.window.plan import plan
 from partitions.window.slices import WindowSlice
-from partitions.window.stale import bind_windows, missing_stretches, split_windows
+from partitions.window.stale import tie_windows, missing_stretches, split_windows
 from partitions.window.state import WindowState
 from partitions.window.windows import Stretch, Windows
 from partitions.window.work_unit import FailedUnit
@@ -74,7 +74,7 @@ class Table:
 
     def plan(self, now: datetime, asked: Request = DUE) -> tuple[WindowSlice, ...]:
         return plan(
-            self.definition, self.state, (A, B), now, dataflow="flow", number=0, whole=not self.append, ranged=self.ranged,
+            self.definition, self.state, (A, B), now, dataflow="flow", number=0, reads_whole_windows=not self.append, reads_any_stretch=self.ranged,
             request=asked,
         ).slices  # fmt: skip
 
@@ -116,7 +116,7 @@ class Table:
         """A folder holds a whole window: where the first of those that are bound begins within an old one, it is taken to hold that one's rows."""
         held: dict[str, set[int]] = {A: set(), B: set()}
         for one in piece.old if not self.ranged else ():
-            first = -(-((one.bound or 0) - FIRST) // CELL)
+            first = -(-((one.group_start or 0) - FIRST) // CELL)
             held[one.unit] |= {cell for cell in self.rows.get((one.unit, one.start), ()) if cell < first}
         return held
 
@@ -160,7 +160,7 @@ class Table:
         old = sorted(
             (start, end) for start, end, _ in split_windows(self.state.stale.get(unit, ()), self.state.grid)
         )
-        found = () if self.ranged else bind_windows(old, windows)
+        found = () if self.ranged else tie_windows(old, windows)
         return {
             index for one in found for index in range(one.first, one.after) if missing_stretches(one, windows)
         }
@@ -242,14 +242,14 @@ def cut(start: str, end: str) -> Windows:
 
 def test_windows_that_share_an_old_one_are_bound_and_the_next_old_one_begins_anew() -> None:
     old = [(ms("2020-01-01"), ms("2020-02-01")), (ms("2020-02-01"), ms("2020-03-01"))]
-    found = bind_windows(old, cut("2020-01-01", "2020-03-01"))
+    found = tie_windows(old, cut("2020-01-01", "2020-03-01"))
     assert [one[:2] for one in found] == [(0, 31), (31, 60)]
     assert [one.rest for one in found] == [(), ()]
 
 
 def test_old_windows_that_lie_across_new_ones_bind_all_of_them() -> None:
     windows = cut("2020-01-01T06:00:00", "2020-01-05T06:00:00")
-    (one,) = bind_windows(days("2020-01-01", "2020-01-02", "2020-01-03"), windows)
+    (one,) = tie_windows(days("2020-01-01", "2020-01-02", "2020-01-03"), windows)
     assert (one.first, one.after, len(one.old)) == (0, 3, 3)
     assert one.rest == ((ms("2020-01-01"), ms("2020-01-01T06:00:00")),), (
         "what no window holds is read beside them"
@@ -258,7 +258,7 @@ def test_old_windows_that_lie_across_new_ones_bind_all_of_them() -> None:
 
 def test_an_old_window_that_no_window_touches_binds_nothing() -> None:
     windows = cut("2020-01-10", "2020-01-12")
-    assert bind_windows(days("2020-01-01", "2020-01-09", "2020-01-12"), windows) == []
+    assert tie_windows(days("2020-01-01", "2020-01-09", "2020-01-12"), windows) == []
 
 
 def test_a_month_makes_room_in_the_commit_of_its_days() -> None:
@@ -304,7 +304,7 @@ def test_groups_that_fail_leave_places_to_others_and_take_turns() -> None:
     tried = 0
     for day in range(8):
         for piece in table.plan(now + timedelta(days=day)):
-            bad = [FailedUnit(one, "no") for one in piece.works if one.bound is not None]
+            bad = [FailedUnit(one, "no") for one in piece.works if one.group_start is not None]
             tried += bool(bad)
             table.commit(piece.without(bad))
     assert tried >= 4
@@ -328,7 +328,7 @@ def test_a_folder_waits_for_the_windows_that_hold_the_rest_of_an_old_one() -> No
     table, now = Table(defined(partial=False, to="P0D"), ranged=False), now_at("2020-01-06T12:00:00")
     table.run(now)
     table.accept(defined(zone="+06:00", partial=False, to="P0D"), now)
-    made = plan(table.definition, table.state, (A,), now, dataflow="flow", number=0, whole=True, ranged=False)
+    made = plan(table.definition, table.state, (A,), now, dataflow="flow", number=0, reads_whole_windows=True, reads_any_stretch=False)
     assert made.slices == ()
     assert (
         "waits for windows that cover [2020-01-06T00:00:00+06:00, 2020-01-06T06:00:00+06:00)"
@@ -347,7 +347,7 @@ def test_back_before_anything_was_read_again_replaces_each_window_by_itself() ->
     table.accept(defined(), now)
     (piece,) = table.plan(now)
     starts = [ms(f"2020-01-0{day}") for day in range(1, 10)]
-    assert [(one.start, one.bound) for one in piece.works if one.unit == A] == [(one, one) for one in starts]
+    assert [(one.start, one.group_start) for one in piece.works if one.unit == A] == [(one, one) for one in starts]
     table.run(now)
     assert table.state.stale == {}
 

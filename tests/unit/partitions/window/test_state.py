@@ -11,7 +11,7 @@ from partitions.errors import CorruptWatermark, shorten_to_line
 from partitions.sentinels import deserialise, serialise
 from partitions.window.calendar_grid import Grid
 from partitions.window.state import WindowState
-from partitions.window.work_outcomes import DeferredUnits, Failure, LoadedUnit
+from partitions.window.work_outcomes import WindowSpan, Failure, LoadedUnit
 from tests.support.naive_windows import highs
 
 DAY = 86_400_000
@@ -41,7 +41,7 @@ loads = st.lists(
 changes = st.tuples(
     loads,
     st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 20).map(lambda day: day * DAY), st.just("no")), max_size=3),
-    st.lists(st.builds(lambda day, whole: DeferredUnits("a", day * DAY, (day + 2) * DAY, "daily UTC", whole), st.integers(0, 20), st.booleans()), max_size=3),
+    st.lists(st.builds(lambda day, whole: WindowSpan("a", day * DAY, (day + 2) * DAY, "daily UTC", whole), st.integers(0, 20), st.booleans()), max_size=3),
 )  # fmt: skip
 
 
@@ -152,7 +152,7 @@ def test_what_a_success_has_closed_is_no_longer_open() -> None:
 
 
 def test_what_the_cap_left_out_waits_until_it_is_loaded() -> None:
-    state = EMPTY.after([_done(0), _done(1), _done(2)], [], [DeferredUnits("a", 0, 3 * DAY, "daily UTC")])
+    state = EMPTY.after([_done(0), _done(1), _done(2)], [], [WindowSpan("a", 0, 3 * DAY, "daily UTC")])
     assert state.left_out == {"a": [[0, 3 * DAY]]}
     state = state.after([_done(1, lower=DAY + HOUR)])
     assert state.left_out == {"a": [[0, DAY], [2 * DAY, 3 * DAY]]}
@@ -161,8 +161,8 @@ def test_what_the_cap_left_out_waits_until_it_is_loaded() -> None:
 
 def test_without_time_a_unit_is_known_and_waits_since_it_was_left_out_first() -> None:
     done = LoadedUnit(None, None, None, "a", open=False, grid=NONE)
-    state = EMPTY.after([done], [], [DeferredUnits("b", None, None, "none")], at=7)
-    state = state.after([done], [], [DeferredUnits("b", None, None, "none")], at=9)
+    state = EMPTY.after([done], [], [WindowSpan("b", None, None, "none")], at=7)
+    state = state.after([done], [], [WindowSpan("b", None, None, "none")], at=9)
     assert (state.units, state.failed) == ({"a": []}, {"b": {None: Failure(0, None, 7)}})
     assert WindowState.of(deserialise(serialise(state.watermark()))) == state
 

@@ -20,7 +20,7 @@ def _runs(*runs: WindowInterval) -> WindowIntervals:
 def test_a_complete_unit_is_one_run_in_whatever_order_its_windows_were_loaded(order: list[int]) -> None:
     runs = _runs()
     for day in order:
-        assert runs.raise_end(day * DAY, (day + 1) * DAY, DAILY) is None
+        assert runs.raise_high(day * DAY, (day + 1) * DAY, DAILY) is None
     assert runs.items == [[0, 12 * DAY]]
 
 
@@ -28,7 +28,7 @@ def test_a_complete_unit_is_one_run_in_whatever_order_its_windows_were_loaded(or
 def test_overlapping_weeks_that_each_day_begins_are_seven_runs(order: list[int]) -> None:
     runs = WindowIntervals([], WEEKLY)
     for day in order:
-        runs.raise_end(day * DAY, (day + 7) * DAY, WEEKLY)
+        runs.raise_high(day * DAY, (day + 7) * DAY, WEEKLY)
     assert runs.items == [[day * DAY, (day + 21) * DAY] for day in range(7)]
 
 
@@ -51,38 +51,38 @@ def test_ranges_that_touch_or_overlap_are_one() -> None:
 
 def test_a_window_that_grows_stays_the_last_of_its_run() -> None:
     runs = _runs([0, DAY + 5])
-    assert runs.raise_end(DAY, DAY + 9, DAILY) == DAY + 5
-    assert runs.raise_end(DAY, DAY + 7, DAILY) == DAY + 9  # nothing falls
+    assert runs.raise_high(DAY, DAY + 9, DAILY) == DAY + 5
+    assert runs.raise_high(DAY, DAY + 7, DAILY) == DAY + 9  # nothing falls
     assert runs.items == [[0, DAY + 9]]
 
 
 def test_a_window_after_a_short_one_is_a_run_of_its_own_until_the_short_one_is_whole() -> None:
     runs = _runs([0, DAY + 5])
-    runs.raise_end(2 * DAY, 3 * DAY, DAILY)
+    runs.raise_high(2 * DAY, 3 * DAY, DAILY)
     assert runs.items == [[0, DAY + 5], [2 * DAY, 3 * DAY]]
-    runs.raise_end(DAY, 2 * DAY, DAILY)
+    runs.raise_high(DAY, 2 * DAY, DAILY)
     assert runs.items == [[0, 3 * DAY]]
 
 
 def test_a_window_that_begins_where_a_short_one_was_cut_is_no_part_of_its_run() -> None:
     runs = _runs([0, DAY + 5])
-    runs.raise_end(DAY + 5, 2 * DAY + 5, DAILY)
+    runs.raise_high(DAY + 5, 2 * DAY + 5, DAILY)
     assert runs.items == [[0, DAY + 5], [DAY + 5, 2 * DAY + 5]]
 
 
 def test_a_longer_window_is_known_beside_the_run_of_its_start() -> None:
     runs = _runs([0, 30 * DAY])
-    assert runs.raise_end(28 * DAY, 33 * DAY, WEEKLY) == 29 * DAY
+    assert runs.raise_high(28 * DAY, 33 * DAY, WEEKLY) == 29 * DAY
     assert runs.items == [[0, 30 * DAY], [28 * DAY, 33 * DAY, "weekly UTC"]]
     assert (runs.high(28 * DAY), runs.high(29 * DAY)) == (33 * DAY, 30 * DAY)
-    assert runs.raise_end(28 * DAY, 35 * DAY, WEEKLY) == 33 * DAY
+    assert runs.raise_high(28 * DAY, 35 * DAY, WEEKLY) == 33 * DAY
 
 
 def test_runs_that_were_there_before_stay_as_they_are() -> None:
     before: list[WindowInterval] = [[0, DAY + 5], [3 * DAY, 4 * DAY]]
     runs = WindowIntervals(before, DAILY)
-    runs.raise_end(DAY, 2 * DAY, DAILY)
-    runs.raise_end(2 * DAY, 3 * DAY, DAILY)
+    runs.raise_high(DAY, 2 * DAY, DAILY)
+    runs.raise_high(2 * DAY, 3 * DAY, DAILY)
     assert (runs.items, before) == ([[0, 4 * DAY]], [[0, DAY + 5], [3 * DAY, 4 * DAY]])
 
 
@@ -98,9 +98,9 @@ def test_a_dropped_window_leaves_those_around_it() -> None:
 def test_runs_cover_another_where_each_window_is_loaded(own: set[int], others: set[int]) -> None:
     runs, other = _runs(), _runs()
     for day in own:
-        runs.raise_end(day * DAY, (day + 1) * DAY, DAILY)
+        runs.raise_high(day * DAY, (day + 1) * DAY, DAILY)
     for day in others:
-        other.raise_end(day * DAY, (day + 1) * DAY, DAILY)
+        other.raise_high(day * DAY, (day + 1) * DAY, DAILY)
     assert all(runs.covers(run, DAILY) for run in other.items) == (others <= own)
 
 

@@ -59,7 +59,7 @@ def place_name(
     return template.filled(filled)
 
 
-def is_of_later_window(template: Template, start: int, end: int, watermark: WindowWatermark) -> bool:
+def belongs_to_later_window(template: Template, start: int, end: int, watermark: WindowWatermark) -> bool:
     """Return whether a later window has the same place.
 
     Such a place holds the rows of both passes of a repeated hour, and belongs to the second pass.
@@ -98,7 +98,7 @@ def grains(watermark: WindowWatermark) -> tuple[Grain, ...]:
     return (watermark.window,) if isinstance(watermark.window, str) else tuple(watermark.window)
 
 
-def is_place_shared(placeholders: Sequence[Placeholder], watermark: WindowWatermark) -> bool:
+def may_share_place(placeholders: Sequence[Placeholder], watermark: WindowWatermark) -> bool:
     """Return whether two windows have the same texts, apart from the two passes of a repeated hour.
 
     If the range never grows, its windows are compared one by one.
@@ -109,7 +109,7 @@ def is_place_shared(placeholders: Sequence[Placeholder], watermark: WindowWaterm
     return not _are_few_and_apart(placeholders, watermark)
 
 
-def has_years_of_two_centuries(watermark: WindowWatermark) -> bool:
+def exceeds_two_digit_years(watermark: WindowWatermark) -> bool:
     """Return whether windows may lie in years that two digits cannot tell apart."""
     range_ = watermark.time_range
     begins = None if range_.start_counts_from_now else range_.start(None)
