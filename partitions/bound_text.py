@@ -64,7 +64,7 @@ class BoundFormat:
                 return fitting[0]
             wall = ceil_local(max(self._repeated(wall)[1], wall + _INSTANT), self.finest)
 
-    def names(self, instant: datetime) -> bool:
+    def is_unambiguous(self, instant: datetime) -> bool:
         """Return whether the text of an aware instant means exactly that instant."""
         at = instant.astimezone(UTC)
         return self.below(instant).astimezone(UTC) == at == self.above(instant).astimezone(UTC)
@@ -73,11 +73,11 @@ class BoundFormat:
         """Return whether the text lacks a field."""
         return FIELDS.index(self.finest) < FIELDS.index(field)
 
-    def says(self, moment: datetime) -> bool:
+    def can_express(self, moment: datetime) -> bool:
         """Return whether the text loses no field of an aware moment in the zone.
 
         That also holds if a field is cut off but clocks skip every other local time with the same text.
-        The text may name a second moment, too.
+        The text may mean a second moment, too.
         """
         wall = _wall(moment, self.zone)
         floor = floor_local(wall, self.finest)

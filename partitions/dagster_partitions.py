@@ -141,8 +141,8 @@ def _time_windows(cron: CronWindows) -> TimeWindowPartitionsDefinition:
         end=cron.end,
         timezone=cron.zone,
         cron_schedule=cron.schedule,
-        fmt=cron.format,
-        end_offset=cron.offset,
+        fmt=cron.key_format,
+        end_offset=cron.end_offset,
     )
 
 

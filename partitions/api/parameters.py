@@ -182,7 +182,9 @@ class BoundFormatter:
     def begins_at(self, value: datetime) -> bool:
         """Return whether the parameter for a lower bound expresses an aware time exactly."""
         begin = _earlier(value.astimezone(self.zone), self._lower_margin)
-        return self._text.names(value) and self._begin(value).astimezone(UTC) == begin.astimezone(UTC)
+        return self._text.is_unambiguous(value) and self._begin(value).astimezone(UTC) == begin.astimezone(
+            UTC
+        )
 
     def _ends_at(self, bound: datetime) -> bool:
         """Return whether the text of an end is unambiguous; a day ends when the next one begins."""
@@ -190,7 +192,7 @@ class BoundFormatter:
         if text.says_offset or self.form == "date":
             return True
         end = self._end(bound)
-        return text.names(_with_clock_time(end, floor_local(end.replace(tzinfo=None), text.finest)))
+        return text.is_unambiguous(_with_clock_time(end, floor_local(end.replace(tzinfo=None), text.finest)))
 
     def lower(self, value: Any) -> str:
         """Return the parameter for a lower bound: it excludes no row at or above the bound.

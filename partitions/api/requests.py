@@ -159,7 +159,9 @@ def _placeholder_bound(source: ApiSource, name: str, ms: int, zone: tzinfo) -> d
     moment, words = as_datetime(ms, zone), bound_format(source.request_placeholders, name, zone)
     if source.window_column is not None:
         return words.below(moment) if name == "start" else words.above(moment)
-    if not (words.names(moment) or (source.window_support.named_by_start and words.says(moment))):
+    if not (
+        words.is_unambiguous(moment) or (source.window_support.named_by_start and words.can_express(moment))
+    ):
         raise PlanError(inexpressible_bound(name, moment))
     return moment
 

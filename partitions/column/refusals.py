@@ -20,8 +20,7 @@ _LOADS_THAT_REPLACE = "load: merge_upsert, or merge_overwrite with replace_by_wa
 def refusals(
     source: SourceDefinition, watermark: ColumnWatermark, target: Target, on_bad_file: OnBadFile
 ) -> Iterator[Refusal]:
-    """Yield why the source cannot be read by these columns, or why the target cannot load the rows.
-    """
+    """Yield why the source cannot be read by these columns, or why the target cannot load the rows."""
     yield from source.column_refusals()
     yield from source.parameter_refusals(watermark.columns, watermark.nulls)
     if on_bad_file == "quarantine":
@@ -45,7 +44,7 @@ def refusals(
 def replacement_refusals(target: Target, backward: LookBack | None) -> Iterator[Refusal]:
     """Yield the reasons why a target cannot replace the rows of a look-back (docs/reference/loads.md).
 
-    A look-back of zero days still counts as a look-back. It is public for the conformance tests.
+    A look-back of zero days still counts as a look-back. Public because a conformance test calls it.
     """
     if not target.replace_by_watermark:
         return

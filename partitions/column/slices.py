@@ -55,7 +55,11 @@ class ColumnSlice:
     def rows(self) -> Predicate:
         """The rows that it reads."""
         null_rows = AllOf(tuple(Among(range_.column, (None,)) for range_ in self.ranges))
-        return AnyOf((*_alternatives(self.rows_with_value), null_rows)) if self.reads_nulls else self.rows_with_value
+        return (
+            AnyOf((*_alternatives(self.rows_with_value), null_rows))
+            if self.reads_nulls
+            else self.rows_with_value
+        )
 
     @property
     def rows_with_value(self) -> Predicate:
@@ -187,7 +191,11 @@ def cut_slice(
         piece = replace(remaining, upper=end[0], upper_inclusive=inclusive) if end else remaining
         slices.append(
             replace(
-                whole, before=before, ranges=(piece,), cuts=inside, reads_nulls=whole.reads_nulls and not first
+                whole,
+                before=before,
+                ranges=(piece,),
+                cuts=inside,
+                reads_nulls=whole.reads_nulls and not first,
             )
         )
         before = slices[-1].advance(before)

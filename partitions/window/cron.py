@@ -1,8 +1,8 @@
 """Windows as a cron expression, if one gives exactly the same windows.
 
-CronWindows ticks at wall times. It gives the same windows if all start at the same wall time, on a day that every
-month has, and if no change of the zone's offset skips or repeats that wall time. Windows that cron cannot
-express exactly get no expression (docs/explanation/adr/0009-cron-only-where-it-is-exact.md).
+Cron ticks at wall times. It gives the same windows if all start at the same wall time (hourly windows: at
+the same minute), on a day that every month has, and if no change of the zone's offset skips or repeats that
+wall time. Windows that cron cannot express exactly get no expression (docs/explanation/adr/0009-cron-only-where-it-is-exact.md).
 """
 
 from __future__ import annotations
@@ -21,32 +21,32 @@ from partitions.window.definition import NOW, WindowWatermark
 _FIRST_YEAR = 1970
 """Dagster counts ticks from the Unix epoch."""
 
-_PROBE = datetime(
-    2026, 1, 15, 12, tzinfo=UTC
-)  # any noon: how far a text is before now is the same at all of them
+_PROBE = datetime(2026, 1, 15, 12, tzinfo=UTC)
+"""Any noon will do: the distance of a relative ``to`` from now is the same at each."""
+
 _STEPS = {"hourly": timedelta(hours=1), "daily": timedelta(days=1), "weekly": timedelta(days=7)}
 
 
 @dataclass(frozen=True)
 class CronWindows:
-    """Windows as Dagster's time windows.
+    """Windows in the form of Dagster's ``TimeWindowPartitionsDefinition``.
 
     Attributes:
         schedule: five fields; each tick starts a window.
-        zone: where the fields are wall times.
-        start: of the first window, wall time.
-        end: of the last window, wall time, rounded up to a whole window; None if there is no last one.
-        offset: the number of windows after the last one that has ended: 1 for the current window, negative
-        if ``to`` lies back.
-        format: of a window's start in its key.
+        zone: the zone of the fields' wall times.
+        start: the first window's start, wall time.
+        end: the last window's end, wall time, rounded up to a whole window; None if there is no last one.
+        end_offset: the number of windows after the last one that has ended: 1 for the current window,
+        negative if ``to`` lies before now.
+        key_format: the format of a window's start in its key.
     """
 
     schedule: str
     zone: str
     start: datetime
     end: datetime | None
-    offset: int
-    format: str
+    end_offset: int
+    key_format: str
 
     @classmethod
     def of(cls, watermark: WindowWatermark) -> CronWindows | None:
@@ -58,35 +58,36 @@ class CronWindows:
         if first_instant.floor is not None:
             return None
         start = _wall(first_instant.at(None), zone)
-        offset = _offset(watermark, grain, start)
-        if offset is None or not _has_cron_ticks(grain, start, zone):
+        end_offset = _end_offset(watermark, grain, start)
+        if end_offset is None or not _has_cron_ticks(grain, start, zone):
             return None
         return cls(
             _schedule(grain, start),
             zone,
             start,
             _end(watermark, grain, zone, start),
-            offset,
-            _format(grain, start),
+            end_offset,
+            _key_format(grain, start),
         )
 
     def key(self, start: int) -> str:
         """Return the key of the window with this start, epoch milliseconds."""
-        return as_datetime(start, zone_of(self.zone)).strftime(self.format)
+        return as_datetime(start, zone_of(self.zone)).strftime(self.key_format)
 
-    def instant(self, key: str) -> int:
+    def start_of(self, key: str) -> int:
         """Return the start of the window with a key, epoch milliseconds.
 
         Raises:
-            ConfigurationError: for a text of another form.
+            ConfigurationError: if the key is no time in this format, or clocks skip that time. A time
+            between two ticks passes, such as any day if windows are weekly.
         """
         try:
-            wall = datetime.strptime(key, self.format)  # noqa: DTZ007 - the zone is put in below
+            wall = datetime.strptime(key, self.key_format)  # noqa: DTZ007 - the zone is added below
         except ValueError:
             wall = None
         instant = None if wall is None else milliseconds(wall.replace(tzinfo=zone_of(self.zone)))
         if instant is None or self.key(instant) != key:
-            example = self.start.strftime(self.format)
+            example = self.start.strftime(self.key_format)
             raise ConfigurationError(
                 f"expected the start of a window, such as {example}, found the key {key!r}"
             )
@@ -96,7 +97,7 @@ class CronWindows:
 def _zone(watermark: WindowWatermark) -> str | None:
     """Return the zone of the ticks; None if it has no name, since Dagster knows zones by name only.
 
-    Hours are the same in every zone.
+    Hourly windows are counted in UTC whatever the zone.
     """
     if watermark.window == "hourly" or watermark.zone == UTC:
         return "UTC"
@@ -109,17 +110,20 @@ def _has_cron_ticks(grain: Grain, start: datetime, zone: str) -> bool:
         return False
     if grain in ("monthly", "yearly") and start.day > 28:
         return False
-    return not any(_lies_within(start, *shift) for shift in _offset_shifts(zone))
+    return not any(_lies_within(start, *gap) for gap in _utc_offset_gaps(zone))
 
 
 def _lies_within(start: datetime, first: datetime, after: datetime) -> bool:
-    """Return whether, on any day from the start on, its wall time lies between two wall times."""
+    """Return whether the start's time of day ever falls into [first, after), at or after the start.
+
+    The start and the range are wall times.
+    """
     reached = datetime.combine(first, start.time())
     return start < after and (first <= reached < after or reached + timedelta(days=1) < after)
 
 
 @lru_cache(maxsize=600)
-def _offset_shifts(zone: str) -> tuple[tuple[datetime, datetime], ...]:
+def _utc_offset_gaps(zone: str) -> tuple[tuple[datetime, datetime], ...]:
     """Return the stretches of wall time that offset changes skip or repeat; the end is exclusive."""
     shifts = []
     for change in offset_changes(zone_of(zone)):
@@ -128,15 +132,16 @@ def _offset_shifts(zone: str) -> tuple[tuple[datetime, datetime], ...]:
     return tuple(shifts)
 
 
-def _offset(watermark: WindowWatermark, grain: Grain, start: datetime) -> int | None:
-    """Return the number of windows after the last one that has ended; None if the time of day changes it."""
+def _end_offset(watermark: WindowWatermark, grain: Grain, start: datetime) -> int | None:
+    """Return the number of windows after the last that has ended; None if it depends on the time of day."""
     text = watermark.time_range.to if watermark.time_entry else NOW
     to = Instant.parse(text, watermark.zone)
     if text == NOW or to.floor is None:
         return int(watermark.partial)
     floor: Literal["day", "hour"] = "hour" if grain == "hourly" else "day"
-    own = "." not in text and to.floor == floor and (floor == "day" or watermark.zone == UTC)
-    if not own or grain not in ("hourly", "daily") or start.time().replace(hour=0) != time():
+    # Only a `to` that is floored to the same unit and in the same zone as the windows lies a fixed number of them before now, all day.
+    is_plain_floor = "." not in text and to.floor == floor and (floor == "day" or watermark.zone == UTC)
+    if not is_plain_floor or grain not in ("hourly", "daily") or start.time().replace(hour=0) != time():
         return None
     if floor == "day" and start.hour:
         return None
@@ -148,7 +153,7 @@ def _offset(watermark: WindowWatermark, grain: Grain, start: datetime) -> int | 
 def _end(watermark: WindowWatermark, grain: Grain, zone: str, start: datetime) -> datetime | None:
     """Return the end of the last window up to a constant ``to``; None if ``to`` moves.
 
-    A window that ``to`` cuts short counts as whole if it is loaded.
+    With ``partial``, a last window that ``to`` cuts short counts as whole.
     """
     to = Instant.parse(watermark.time_range.to if watermark.time_entry else NOW, watermark.zone)
     if to.floor is not None:
@@ -160,7 +165,7 @@ def _end(watermark: WindowWatermark, grain: Grain, zone: str, start: datetime) -
 
 
 def _count_whole_windows(grain: Grain, start: datetime, to: datetime) -> int:
-    """Return the number of whole windows before an instant."""
+    """Return the number of whole windows up to a wall time."""
     if grain in _STEPS:
         return (to - start) // _STEPS[grain]
     months = (to.year - start.year) * 12 + to.month - start.month
@@ -190,7 +195,7 @@ def _schedule(grain: Grain, start: datetime) -> str:
             return f"{at} * * *"
 
 
-def _format(grain: Grain, start: datetime) -> str:
+def _key_format(grain: Grain, start: datetime) -> str:
     if grain == "hourly":
         return "%Y-%m-%dT%H:%MZ"
     return "%Y-%m-%d" if start.time() == time() else "%Y-%m-%dT%H:%M"

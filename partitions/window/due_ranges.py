@@ -35,7 +35,7 @@ class DueRange(NamedTuple):
         reason: why they are due.
         high: their high, if it differs from their end; None for fully loaded windows and for those without
         a high.
-        served: whether they have a usable high.
+        served: whether they have a high.
         failure: of the last try, if it failed; such a window is a range of its own.
     """
 
@@ -170,7 +170,7 @@ class DueFinder:
         return bisect_right(self.windows.ends, self.cutoffs.job)
 
     def _new_or_failed(self, first: int, after: int, tried: Sequence[int]) -> list[DueRange]:
-        """Return the ranges of windows without a usable high; windows that failed are separate ranges."""
+        """Return the ranges of windows without a high; windows that failed are separate ranges."""
         dues, reached = list[DueRange](), first
         for index in tried[bisect_left(tried, first) : bisect_left(tried, after)]:
             if reached < index:

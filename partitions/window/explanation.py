@@ -44,7 +44,9 @@ class Explanation:
             else f" of {pluralize(len(self.workload.windows), 'window')} x {pluralize(len(self.workload.units), 'unit')}"
         )
         remaining = (
-            total - len(self.workload.selector.selected) - sum(group.size for group in self.workload.taken_groups)
+            total
+            - len(self.workload.selector.selected)
+            - sum(group.size for group in self.workload.taken_groups)
         )
         waits = f"; {remaining:,} left for later runs ({self._cap})" if remaining else ""
         return f"{pluralize(total, 'work unit')}{size} due: {reasons}{waits}"
@@ -99,7 +101,11 @@ class Explanation:
         for group in self.workload.due_groups:
             if group not in self.workload.taken_groups:
                 yield Skip(
-                    self._label(group.tied_windows.first, group.tied_windows.after, self.workload.units[group.unit_index]),
+                    self._label(
+                        group.tied_windows.first,
+                        group.tied_windows.after,
+                        self.workload.units[group.unit_index],
+                    ),
                     "left for a later run: these windows share old windows, so one commit must read them all",
                 )
         for unit_index, tied_windows, missing in self.workload.groups.waiting:
@@ -141,7 +147,9 @@ class Explanation:
             yield from (
                 f"the sub-ranges of window {problem}: {self._span(start, end)}" for start, end in ranges
             )
-        skipped = ((unit, range_) for unit, ranges in self.workload.state.skipped.items() for range_ in ranges)
+        skipped = (
+            (unit, range_) for unit, ranges in self.workload.state.skipped.items() for range_ in ranges
+        )
         for unit, (start, end) in islice(skipped, _SHOWN):
             yield f"abstinence has left a gap unread: {self._span(start, end)}{_of_unit(unit)}"
 
@@ -157,7 +165,11 @@ class Explanation:
 
     def _old_window_warnings(self) -> Iterator[str]:
         """Yield warnings about old windows in the table, and what happens to them."""
-        count = sum(len(tied_windows.old) for unit in self.workload.units for tied_windows in self.workload.groups.tied_windows(unit))
+        count = sum(
+            len(tied_windows.old)
+            for unit in self.workload.units
+            for tied_windows in self.workload.groups.tied_windows(unit)
+        )
         if count:
             yield (
                 f"{pluralize(count, 'window')} of a unit {'is' if count == 1 else 'are'} in the table as an earlier definition cut them. The commit that"

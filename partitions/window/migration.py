@@ -18,7 +18,7 @@ from partitions.window.stale import recut_state
 from partitions.window.state import WindowState
 from partitions.window.window_intervals import WindowInterval
 from partitions.window.windows import Windows
-from partitions.window.work_outcomes import WindowSpan, TimeBound
+from partitions.window.work_outcomes import TimeBound, WindowSpan
 
 __all__ = ["migrate_state"]
 

@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 
 from partitions.instants import milliseconds
-from partitions.window.work_unit_groups import WorkUnitGroup, pack_groups
 from partitions.window.due_ranges import DueRange
 from partitions.window.slices import WindowSlice
 from partitions.window.work_unit import OldWindow, WorkUnit
+from partitions.window.work_unit_groups import WorkUnitGroup, pack_groups
 from partitions.window.workload import Workload
 
 

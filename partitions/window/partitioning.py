@@ -48,9 +48,9 @@ class Partitioning:
     """The partition keys of one dataflow.
 
     Attributes:
-        name: of the dataflow.
-        watermark: its definition.
-        cron: its windows, if Dagster can compute them.
+        name: the dataflow's name.
+        watermark: the watermark's definition.
+        cron: the windows, if Dagster can compute them; else None.
         timed: whether windows are a dimension.
         units: how units are a dimension: static keys, dynamic keys or buckets; None: only the ledger shows
         them.
@@ -78,7 +78,7 @@ class Partitioning:
         Raises:
             ConfigurationError: for a text that is no such key.
         """
-        return self.cron.instant(key) if self.cron else instant_of_key(key, self._zone)
+        return self.cron.start_of(key) if self.cron else instant_of_key(key, self._zone)
 
     def unit_key(self, identity: str) -> str:
         """Return the key of a unit, or of its bucket.

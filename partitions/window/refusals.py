@@ -15,8 +15,8 @@ from partitions.target import Target
 from partitions.window.definition import WindowWatermark
 from partitions.window.window_names import (
     ambiguous_bound,
-    grains,
     exceeds_two_digit_years,
+    grains,
     inexpressible_end,
     inexpressible_start,
     may_share_place,

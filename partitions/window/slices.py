@@ -16,7 +16,7 @@ from partitions.sentinels import Watermark
 from partitions.window.calendar_grid import Grid
 from partitions.window.extent import Extent
 from partitions.window.state import WindowState
-from partitions.window.work_outcomes import WindowSpan, LoadedUnit, TimeBound
+from partitions.window.work_outcomes import LoadedUnit, TimeBound, WindowSpan
 from partitions.window.work_unit import FailedUnit, OldWindow, WorkUnit, commit_key, extents
 
 

@@ -1,7 +1,7 @@
 """The state of a window watermark: the loaded windows of each unit (docs/explanation/watermarks.md).
 
-Loaded, left-out and requested windows are intervals (``partitions.window.window_intervals``). A complete
-unit has one, however many windows it has.
+Loaded, left-out and requested windows are intervals (``partitions.window.window_intervals``). A fully
+loaded unit needs only one.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from partitions.watermark import is_empty
 from partitions.window.calendar_grid import Grid, steps
 from partitions.window.state_changes import StateChanges
 from partitions.window.window_intervals import WindowInterval, WindowIntervals
-from partitions.window.work_outcomes import WindowSpan, Failure, LoadedUnit, TimeBound
+from partitions.window.work_outcomes import Failure, LoadedUnit, TimeBound, WindowSpan
 
 _STORED_NAMES = {
     "skipped": "skipped",
@@ -30,22 +30,22 @@ _STORED_NAMES = {
 
 @dataclass(frozen=True)
 class WindowState:
-    """The committed state. No high ever falls.
+    """The committed state; highs never decrease.
 
     Attributes:
-        grid: of all intervals that name no grid.
+        grid: the grid of all intervals that carry none of their own.
         units: intervals of loaded windows by unit, ascending by start.
         open: by unit, the starts of windows that were still growing at their last load.
         failed: failures of work units that wait for another try, by unit and start.
-        skipped: stretches that abstinence has left unread, ``[start, end]``, by unit.
+        skipped: by unit, stretches ``[start, end]`` that abstinence has left unread.
         left_out: intervals of loaded windows that were due again, but did not fit under the cap on work units.
         whole: intervals of windows that must still be read again from their starts.
         stale: intervals of windows as an earlier definition cut them, whose rows are still in the table. A
         read that overlaps one deletes it.
         early: intervals of windows that a clock running ahead loaded before their end. They are read again
         once they are over.
-        retried: whether the last commit took on work units that had failed before. If there is only one
-        place, others go next.
+        retried: whether the last commit retried failed work units. With room for a single work unit, the
+        next commit then takes one that has not failed.
     """
 
     grid: Grid = field(default_factory=lambda: Grid("none"))
@@ -61,7 +61,7 @@ class WindowState:
 
     @classmethod
     def of(cls, watermark: Mapping[str, Any] | None) -> WindowState:
-        """Parse the form of :meth:`watermark`; an empty one is the state of a new source.
+        """Parse what :meth:`watermark` returns; an empty watermark is a source that was never read.
 
         Raises:
             CorruptWatermark: for an object of another form.
@@ -92,9 +92,9 @@ class WindowState:
 
     @staticmethod
     def holds_nothing(watermark: Mapping[str, Any]) -> bool:
-        """Return whether a watermark counts nothing as loaded although it is not empty.
+        """Return whether a watermark holds nothing but old windows, as after a reset.
 
-        After a reset it keeps only the old windows that the table may still hold.
+        The table may still hold their rows.
         """
         return set(watermark) == {"grid", "units", "stale"} and watermark["units"] == {}
 
@@ -115,7 +115,7 @@ class WindowState:
 
     @property
     def highest(self) -> int | None:
-        """Return the highest usable high of all units, epoch milliseconds; None if there is none."""
+        """Return the highest high of all units, epoch milliseconds; None if nothing is loaded."""
         return highest_of({"units": self.units})
 
     def grid_of(self, interval: WindowInterval) -> Grid:
@@ -123,11 +123,11 @@ class WindowState:
         return Grid.parse(interval[2]) if len(interval) > 2 else self.grid
 
     def high(self, unit: str, start: int) -> int | None:
-        """Return the high of the window with this start; None if it has no usable one."""
+        """Return the high of the window with this start; None if the window is not loaded."""
         return WindowIntervals(self.units.get(unit, ()), self.grid).high(start)
 
     def rebased(self, grid: Grid) -> WindowState:
-        """Return the state with another default grid; intervals of the old grid then name it."""
+        """Return the state with another default grid; intervals of the old grid then carry its text."""
         if grid == self.grid:
             return self
         old, new = self.grid.text, grid.text
@@ -156,12 +156,12 @@ class WindowState:
         )
 
     def loaded_after(self, instant: int) -> dict[str, list[WindowInterval]]:
-        """Return the intervals of loaded windows that end after an instant, by unit."""
-        late_of: dict[str, list[WindowInterval]] = {}
+        """Return, by unit, the loaded intervals from the window that holds an instant on."""
+        remaining_of: dict[str, list[WindowInterval]] = {}
         for unit, intervals in self.units.items():
-            late = [interval for interval in intervals if interval[1] > instant]
-            if late:
-                late_of[unit] = [
+            remaining = [interval for interval in intervals if interval[1] > instant]
+            if remaining:
+                remaining_of[unit] = [
                     [
                         max(
                             interval[0],
@@ -169,9 +169,9 @@ class WindowState:
                         ),
                         *interval[1:],
                     ]
-                    for interval in late
+                    for interval in remaining
                 ]
-        return late_of
+        return remaining_of
 
     def after(
         self,
@@ -194,7 +194,8 @@ class WindowState:
             at: the time of the run, epoch milliseconds.
             early: windows that turn out to have been loaded before their end.
             replaced: old windows whose rows were deleted, by unit and start.
-            rest: their parts that no current window holds, which were read again: unit, start and end.
+            rest: unit, start and end of the parts of replaced windows that no current window covers. They
+            were read again and stay old.
         """
         changes = StateChanges(vars(self))
         changes.add_early(early)
@@ -210,7 +211,7 @@ class WindowState:
         return replace(self, **changes.fields())
 
     def covers(self, earlier: WindowState) -> bool:
-        """Return whether no high falls from ``other`` to this state."""
+        """Return whether no window's high is lower than in an earlier state."""
         return all(self._covers(earlier, unit, intervals) for unit, intervals in earlier.units.items())
 
     def _covers(self, earlier: WindowState, unit: str, intervals: list[WindowInterval]) -> bool:
@@ -222,18 +223,20 @@ class WindowState:
 
 
 def highest_of(watermark: Mapping[str, Any]) -> int | None:
-    """Return the highest usable high of a state in its stored form; None if there is none."""
+    """Return the highest high of a state in its stored form; None if nothing is loaded."""
     units: Mapping[str, list[WindowInterval]] = watermark.get("units") or {}
     return max((interval[1] for intervals in units.values() for interval in intervals), default=None)
 
 
 def _check(intervals: list[WindowInterval]) -> None:
-    below = None
+    previous_start = None
     for interval in intervals:
         start, end, *grid = interval
-        if below is not None and start < below:
-            raise ValueError(f"expected intervals ascending by start, found {interval!r} above {below}")
-        below = start
+        if previous_start is not None and start < previous_start:
+            raise ValueError(
+                f"expected intervals ascending by start, found {interval!r} above {previous_start}"
+            )
+        previous_start = start
         if type(interval) is not list or type(start) is not int or type(end) is not int or start >= end:
             raise ValueError(f"expected [start, high] with start below high, found {interval!r}")
         if grid:

@@ -8,7 +8,7 @@ from typing import Any
 from partitions.errors import shorten_to_line
 from partitions.window.calendar_grid import Grid
 from partitions.window.window_intervals import WindowIntervals
-from partitions.window.work_outcomes import WindowSpan, Failure, LoadedUnit, TimeBound
+from partitions.window.work_outcomes import Failure, LoadedUnit, TimeBound, WindowSpan
 
 _MOST_LETTERS = 500
 """The most letters of an error that the state keeps, since every failed work unit has one."""

@@ -1,4 +1,4 @@
-"""Names of places by a window's start or end; no two windows may read the same place.
+"""Folder names and texts made from a window's start or end, and checks that they are unique and exact.
 
 See docs/reference/windows.md, Local times.
 """
@@ -27,7 +27,7 @@ _FINEST: dict[Grain, Field] = {
 """The finest date field that windows of a grain differ in."""
 
 _LONGEST_REPEAT = 24
-"""The most hours by which the clocks of a zone were ever put back: where the date line moved."""
+"""The largest jump back of any zone's clocks, in hours (a move across the date line)."""
 
 _FIRST_OF_TWO_DIGITS, _AFTER_TWO_DIGITS = (
     milliseconds(datetime(year, 1, 1, tzinfo=UTC)) for year in (1970, 2069)
@@ -39,35 +39,35 @@ _FAR = datetime(HORIZON, 1, 1, tzinfo=UTC)
 
 
 def place_name(
-    template: Template, start: int, end: int, zone: tzinfo, of_unit: Callable[[Placeholder], str]
+    template: Template, start: int, end: int, zone: tzinfo, unit_text: Callable[[Placeholder], str]
 ) -> str:
     """Return the name of a window's place, such as a folder.
 
     Args:
-        template: with its placeholders.
-        start: of the window, epoch milliseconds.
-        end: of the window, epoch milliseconds.
-        zone: of the written times.
-        of_unit: returns the text of a unit's value.
+        template: the name with its placeholders.
+        start: the window's start, epoch milliseconds.
+        end: the window's end, epoch milliseconds.
+        zone: the zone of the written times.
+        unit_text: returns the text of a unit's value.
     """
 
     def filled(placeholder: Placeholder) -> str:
         if placeholder.unit is not None:
-            return of_unit(placeholder)
+            return unit_text(placeholder)
         return format_moment(placeholder, as_datetime(start if placeholder.name == "start" else end, zone))
 
     return template.filled(filled)
 
 
 def belongs_to_later_window(template: Template, start: int, end: int, watermark: WindowWatermark) -> bool:
-    """Return whether a later window has the same place.
+    """Return whether this window's place, such as a folder, belongs to a later window.
 
-    Such a place holds the rows of both passes of a repeated hour, and belongs to the second pass.
+    A place with the rows of both passes of a repeated hour belongs to the second pass.
 
     Args:
-        template: of places.
-        start: of the window, epoch milliseconds.
-        end: of the window as it is planned, epoch milliseconds.
+        template: the template of places.
+        start: the window's start, epoch milliseconds.
+        end: the window's end as planned, epoch milliseconds.
         watermark: cuts the windows.
     """
     if "hourly" not in grains(watermark):
@@ -99,18 +99,19 @@ def grains(watermark: WindowWatermark) -> tuple[Grain, ...]:
 
 
 def may_share_place(placeholders: Sequence[Placeholder], watermark: WindowWatermark) -> bool:
-    """Return whether two windows have the same texts, apart from the two passes of a repeated hour.
+    """Return whether two windows may get the same name; the two passes of a repeated hour do not count.
 
-    If the range never grows, its windows are compared one by one.
+    Up to 10,000 windows of a range that never grows are compared one by one. True if neither this nor the
+    date fields can exclude it.
     """
     fields = [_FINEST[grain] for grain in grains(watermark) if grain in _FINEST]
     if all(forms_reach(placeholders, field) for field in fields):
         return False
-    return not _are_few_and_apart(placeholders, watermark)
+    return not _all_names_differ(placeholders, watermark)
 
 
 def exceeds_two_digit_years(watermark: WindowWatermark) -> bool:
-    """Return whether windows may lie in years that two digits cannot tell apart."""
+    """Return whether a fixed bound lies outside 1970 to 2068, the years that two digits tell apart."""
     range_ = watermark.time_range
     begins = None if range_.start_counts_from_now else range_.start(None)
     ends = None if range_.to_floor is not None else range_.end(None)
@@ -119,12 +120,12 @@ def exceeds_two_digit_years(watermark: WindowWatermark) -> bool:
     )
 
 
-def _are_few_and_apart(placeholders: Sequence[Placeholder], watermark: WindowWatermark) -> bool:
+def _all_names_differ(placeholders: Sequence[Placeholder], watermark: WindowWatermark) -> bool:
     if watermark.time_range.to_floor is not None:
         return False
     try:
         windows = watermark.windows(None, clipped=False)
-    except ConfigurationError:  # a text counts from now
+    except ConfigurationError:  # `from` or `to` is relative to now
         return False
     if len(windows) > _MOST_COMPARED:
         return False
@@ -136,44 +137,46 @@ def _are_few_and_apart(placeholders: Sequence[Placeholder], watermark: WindowWat
     return len(texts) == len(windows)
 
 
-def inexpressible_start(watermark: WindowWatermark, wording: BoundFormat) -> datetime | None:
-    """Return the start of a window that a text cannot express; None if there is none.
+def inexpressible_start(watermark: WindowWatermark, format_: BoundFormat) -> datetime | None:
+    """Return a window start that the text format cannot express; None if it can express all.
 
     An example is half past one after a clock change of half an hour, in a text without minutes.
     """
     for stretch in _stretches(watermark):
         changes = [milliseconds(change.at) for change in offset_changes(watermark.zone)]
         # The first two windows, and the first one after each clock change: all others start with the same fields as one of them.
-        after = [stretch.start + 1, *(at for at in changes if stretch.start < at < stretch.end)]
-        bounds = {stretch.start, *(_first_bound(stretch, at) for at in after)}
+        probes = [stretch.start + 1, *(at for at in changes if stretch.start < at < stretch.end)]
+        bounds = {stretch.start, *(_first_bound(stretch, at) for at in probes)}
         starts = (as_datetime(bound, watermark.zone) for bound in sorted(bounds) if bound <= stretch.end)
-        if (unsaid := next((start for start in starts if not wording.says(start)), None)) is not None:
-            return unsaid
+        if (
+            inexpressible := next((start for start in starts if not format_.can_express(start)), None)
+        ) is not None:
+            return inexpressible
     return None
 
 
-def inexpressible_end(watermark: WindowWatermark, wording: BoundFormat) -> datetime | None:
-    """Return the constant end of a last, short window, if a text cannot express it; else None."""
+def inexpressible_end(watermark: WindowWatermark, format_: BoundFormat) -> datetime | None:
+    """Return the fixed end of a partial last window that the format cannot express; None otherwise."""
     if not watermark.partial or watermark.time_range.to_floor is not None:
         return None
     ends = (stretch.end for stretch in _stretches(watermark))
-    return next((end for ms in ends if not wording.says(end := as_datetime(ms, watermark.zone))), None)
+    return next((end for ms in ends if not format_.can_express(end := as_datetime(ms, watermark.zone))), None)
 
 
-def ambiguous_bound(watermark: WindowWatermark, wording: BoundFormat, *, whole: bool) -> datetime | None:
-    """Return a bound of a read whose local time a clock repeats, so it means two instants; else None.
+def ambiguous_bound(watermark: WindowWatermark, format_: BoundFormat, *, whole: bool) -> datetime | None:
+    """Return a read's bound in a repeated hour, which would mean two instants; None if there is none.
 
     Args:
         watermark: cuts the windows.
-        wording: of its bounds.
+        format_: the format of its bounds.
         whole: whether only whole windows are read; else an open window may end at any minute.
     """
-    zone, bounds = wording.zone, list[datetime]()
-    if wording.says_offset:
+    zone, bounds = format_.zone, list[datetime]()
+    if format_.says_offset:
         return None
     floor = watermark.time_range.to_floor
     grows = (
-        watermark.partial and not whole and floor in ("hour", "minute") and not wording.is_coarser_than(floor)
+        watermark.partial and not whole and floor in ("hour", "minute") and not format_.is_coarser_than(floor)
     )
     for stretch in _stretches(watermark):
         for repeat in repeated_times(zone):
@@ -182,7 +185,7 @@ def ambiguous_bound(watermark: WindowWatermark, wording: BoundFormat, *, whole: 
             if stretch.start <= bound <= stretch.end and first <= bound < after:
                 bounds.append(as_datetime(bound, watermark.zone))
                 break
-    return next((bound for bound in bounds if not wording.names(bound)), None)
+    return next((bound for bound in bounds if not format_.is_unambiguous(bound)), None)
 
 
 def _stretches(watermark: WindowWatermark) -> Sequence[Stretch]:

@@ -37,12 +37,12 @@ class LoadedUnit(NamedTuple):
     """A work unit that was read and written.
 
     Attributes:
-        start: of its window; None without a time dimension.
-        end: of its window as planned, which is its high now.
+        start: the window's start; None without a time dimension.
+        end: the window's end as planned, which is its high now.
         lower: where the read started.
-        unit: its identity.
+        unit: the unit's identity.
         open: whether the window is cut short by now.
-        grid: cuts the window.
+        grid: the grid that cuts the window.
     """
 
     start: TimeBound
@@ -54,13 +54,13 @@ class LoadedUnit(NamedTuple):
 
 
 class WindowSpan(NamedTuple):
-    """Adjacent windows of a unit that were due and were not loaded.
+    """Adjacent windows of a unit: deferred ones, or ones that were loaded before their end.
 
     Attributes:
-        unit: its identity.
-        start: of the first; None without a time dimension.
-        end: of the last.
-        grid: text of the grid that cuts them.
+        unit: the unit's identity.
+        start: the first window's start; None without a time dimension.
+        end: the last window's end.
+        grid: the text of the grid that cuts them.
         whole: whether they must be read again from their starts.
     """
 

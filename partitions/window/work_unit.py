@@ -103,9 +103,7 @@ class FailedUnit(NamedTuple):
 
 def commit_key(work: WorkUnit) -> tuple[TimeBound, str, bool]:
     """Return a key that is equal for all work units that must share a commit."""
-    return (
-        (work.start, work.unit, False) if work.group_start is None else (work.group_start, work.unit, True)
-    )
+    return (work.start, work.unit, False) if work.group_start is None else (work.group_start, work.unit, True)
 
 
 def extents(works: Collection[WorkUnit]) -> tuple[Extent, ...]:

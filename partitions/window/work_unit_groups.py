@@ -11,10 +11,10 @@ from partitions.intervals import Interval
 from partitions.window.due_ranges import DueRange
 from partitions.window.stale import (
     TiedWindows,
-    tie_windows,
     find_tied_windows,
     missing_stretches,
     split_windows,
+    tie_windows,
 )
 from partitions.window.state import WindowState
 from partitions.window.windows import Windows
@@ -104,9 +104,13 @@ class WorkUnitGroups:
                 if not is_group(tied_windows) or not _is_requested(tied_windows, chosen):
                     continue
                 if tied_windows.rest and not self.reads_any_stretch:
-                    self.waiting.append((unit_index, tied_windows, missing_stretches(tied_windows, self.windows)))
+                    self.waiting.append(
+                        (unit_index, tied_windows, missing_stretches(tied_windows, self.windows))
+                    )
                 else:
-                    due_groups.append(WorkUnitGroup(unit_index, tied_windows, self._failure(unit, tied_windows)))
+                    due_groups.append(
+                        WorkUnitGroup(unit_index, tied_windows, self._failure(unit, tied_windows))
+                    )
         return sorted(due_groups, key=_priority)
 
     def ungrouped(self, unit: str, dues: Sequence[DueRange]) -> list[DueRange]:

@@ -16,7 +16,6 @@ from functools import cached_property
 from partitions.instants import floor_minute, milliseconds
 from partitions.intervals import consecutive
 from partitions.request import WorkUnitSelection
-from partitions.window.work_unit_groups import WorkUnitGroup, WorkUnitGroups, pack_groups, select_groups
 from partitions.window.definition import WindowWatermark
 from partitions.window.due_ranges import DueFinder, DueRange, Reason
 from partitions.window.early import loaded_early
@@ -25,6 +24,7 @@ from partitions.window.grace import Cutoffs, job_cutoff
 from partitions.window.state import WindowState
 from partitions.window.windows import Windows
 from partitions.window.work_outcomes import WindowSpan
+from partitions.window.work_unit_groups import WorkUnitGroup, WorkUnitGroups, pack_groups, select_groups
 
 
 @dataclass

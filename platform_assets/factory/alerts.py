@@ -29,7 +29,7 @@ from platform_assets.factory.alert_messages import alert_message
 from platform_assets.factory.sensors import Clock
 from platform_assets.project import Project
 from resources.alerts.last_loads import LastLoads
-from resources.alerts.scan import AlertScanner, AlertScan
+from resources.alerts.scan import AlertScan, AlertScanner
 from resources.dagster.run_history import SuccessfulRuns
 from resources.platform.platform import Platform
 
@@ -100,7 +100,7 @@ def alerts_sensor(project: Project, platform: Platform, clock: Clock = time.time
     if settings is None:
         return None
     conditions, flows = settings.on, sorted(project.dataflows.values(), key=lambda flow: flow.name)
-    evaluator, successful, loads = AlertScanner(), SuccessfulRuns(), LastLoads()
+    scanner, successful, loads = AlertScanner(), SuccessfulRuns(), LastLoads()
     reports_failures = "failed" in conditions
 
     @sensor(
@@ -114,8 +114,8 @@ def alerts_sensor(project: Project, platform: Platform, clock: Clock = time.time
         now = datetime.fromtimestamp(seconds, UTC)
         if reports_failures:
             successful.drop_changed(context.instance, project.dataflows)
-        scan = AlertScan(platform, conditions, context.instance, now, successful, loads)
-        result = evaluator.run(scan, flows, cursor.resume, context.log.warning)
+        evaluation = AlertScan(platform, conditions, context.instance, now, successful, loads)
+        result = scanner.scan(evaluation, flows, cursor.resume, context.log.warning)
         # A file with errors has no definition to evaluate further.
         broken = [
             broken_file_alert(name, list(map(str, file_errors)))
@@ -132,7 +132,7 @@ def alerts_sensor(project: Project, platform: Platform, clock: Clock = time.time
         if problem:
             lines.append(problem)
             context.log.warning(problem)
-        new_cursor = AlertCursor(states, result.resume, delivery)
+        new_cursor = AlertCursor(states, result.next_dataflow, delivery)
         return SensorResult(skip_reason=SkipReason("; ".join(lines)), cursor=new_cursor.write())
 
     return tick

@@ -1,4 +1,7 @@
-"""One scan of a project's dataflows for alerts, each dataflow in its own thread."""
+"""One scan of a project's dataflows for alerts, one after the other.
+
+Each is judged in a thread that the scan can abandon.
+"""
 
 from __future__ import annotations
 
@@ -34,25 +37,25 @@ from resources.watermarks.entry import Entry
 if TYPE_CHECKING:
     from dagster import DagsterInstance
 
-_BUDGET, _PATIENCE = 25.0, 15.0
-"""Seconds of a scan, and of one dataflow that does not answer; the next scan resumes where this one stopped. Dagster ends a tick after 60."""
+_SCAN_SECONDS, _DATAFLOW_SECONDS = 25.0, 15.0
+"""A scan starts no dataflow after the first, and gives up waiting for one after the second. The next scan resumes where this one stopped. Dagster ends a tick after 60."""
 
 
 @dataclass(frozen=True)
 class AlertScan:
-    """One scan at one time.
+    """The conditions of one scan, evaluated at one moment.
 
     Attributes:
         opener: opens logs and ledgers.
-        on: the conditions that alerts are sent for.
-        instance: Dagster's, which knows runs that died.
-        now: of the scan.
-        successful: results of earlier scans about Dagster's runs.
-        loads: results of earlier scans about loads.
+        conditions: the conditions that alerts are sent for.
+        instance: the Dagster instance; it knows of runs that died.
+        now: the scan's moment.
+        successful: what earlier scans found out about Dagster's runs.
+        loads: what earlier scans found out about loads.
     """
 
     opener: Opener
-    on: Sequence[Condition]
+    conditions: Sequence[Condition]
     instance: DagsterInstance
     now: datetime
     successful: SuccessfulRuns = field(default_factory=SuccessfulRuns)
@@ -66,33 +69,33 @@ class AlertScan:
         """
         entry = self.opener.log.newest(dataflow.name)
         rules: Mapping[Condition, Callable[[Dataflow, Entry | None], Alert | None]] = {
-            "failed": self._failed,
-            "late": self._late,
-            "gaps": self._gaps,
-            "stale": self._stale,
+            "failed": self._failure_alert,
+            "late": self._late_files_alert,
+            "gaps": self._gaps_alert,
+            "stale": self._freshness_alert,
         }
-        for condition in self.on:
+        for condition in self.conditions:
             alert = rules[condition](dataflow, entry)
             if alert is not None:
                 yield alert
 
-    def _failed(self, dataflow: Dataflow, entry: Entry | None) -> Alert | None:
+    def _failure_alert(self, dataflow: Dataflow, entry: Entry | None) -> Alert | None:
         history = RunHistory(self.opener.log, self.instance, self.successful)
         attempt = history.last_ended(dataflow.name, entry)
         return failure_alert(dataflow, _ended_run(attempt) if attempt else None)
 
-    def _late(self, dataflow: Dataflow, entry: Entry | None) -> Alert | None:
+    def _late_files_alert(self, dataflow: Dataflow, entry: Entry | None) -> Alert | None:
         if not has_late_files(dataflow):
             return None
         late = unhandled(self.opener.log, dataflow, entry, self.now)
         return late_files_alert(dataflow, late.count, late.first(MOST_NAMED))
 
-    def _gaps(self, dataflow: Dataflow, entry: Entry | None) -> Alert | None:
+    def _gaps_alert(self, dataflow: Dataflow, entry: Entry | None) -> Alert | None:
         if entry is None or not has_ledger(dataflow):
             return None
         return gaps_alert(dataflow, unit_ledger(self.opener, dataflow, self.now))
 
-    def _stale(self, dataflow: Dataflow, _: Entry | None) -> Alert | None:
+    def _freshness_alert(self, dataflow: Dataflow, _: Entry | None) -> Alert | None:
         if dataflow.freshness is None:
             return None
         return freshness_alert(dataflow, self.loads.time(self.opener.log, dataflow.name), self.now)
@@ -106,57 +109,66 @@ def _ended_run(attempt: Attempt) -> EndedRun:
 
 @dataclass(frozen=True)
 class ScanResult:
-    """The findings of a scan within its time.
+    """What a scan found before its time was up.
 
     Attributes:
-        alerts: of the judged dataflows.
-        judged: their names. A dataflow that could not be judged now keeps its alerts.
-        resume: the dataflow that the next scan starts with; "" is the first.
+        alerts: the alerts of the judged dataflows.
+        judged: the names of the dataflows that could be judged; alerts of the others stay as they are.
+        next_dataflow: the name of the dataflow to start with next time; "" for the first.
         count: the number of dataflows that were looked at.
     """
 
     alerts: Sequence[Alert]
     judged: frozenset[str]
-    resume: str
+    next_dataflow: str
     count: int
 
 
 class AlertScanner:
-    """Judges dataflows one by one; one that does not answer does not keep the others waiting."""
+    """Judges dataflows one by one; one that does not answer delays the others by 15 seconds at most."""
 
     def __init__(self) -> None:
-        self._waiting: dict[str, Future[list[Alert]]] = {}
+        self._unanswered: dict[str, Future[list[Alert]]] = {}
 
-    def run(
-        self, scan: AlertScan, dataflows: Sequence[Dataflow], resume: str, warn: Callable[[str], None]
+    def scan(
+        self,
+        evaluation: AlertScan,
+        dataflows: Sequence[Dataflow],
+        first_dataflow: str,
+        warn: Callable[[str], None],
     ) -> ScanResult:
-        """Judge dataflows until the time of a scan is over.
+        """Judge dataflows until the scan's time is up.
 
         Args:
-            scan: decides on the alerts.
-            dataflows: ordered by name.
-            resume: the name to start with.
-            warn: called with each dataflow that could not be judged, and why.
+            evaluation: returns the alerts of a dataflow.
+            dataflows: the dataflows, ordered by name.
+            first_dataflow: the name to start with; the dataflows before it are not judged.
+            warn: called with a message for each dataflow whose evaluation raised an unexpected error. A
+            dataflow that raised a StrandlineError, or does not answer, has no message.
         """
         began, alerts, judged = time.monotonic(), list[Alert](), set[str]()
-        remaining = [flow for flow in dataflows if flow.name >= resume]
+        remaining = [flow for flow in dataflows if flow.name >= first_dataflow]
         count = 0
-        while remaining and time.monotonic() - began < _BUDGET:
+        while remaining and time.monotonic() - began < _SCAN_SECONDS:
             flow, count = remaining.pop(0), count + 1
-            of_flow = self._judge(scan, flow, warn)
-            if of_flow is not None:
-                alerts += of_flow
+            flow_alerts = self._judge(evaluation, flow, warn)
+            if flow_alerts is not None:
+                alerts += flow_alerts
                 judged.add(flow.name)
         return ScanResult(alerts, frozenset(judged), remaining[0].name if remaining else "", count)
 
-    def _judge(self, scan: AlertScan, dataflow: Dataflow, warn: Callable[[str], None]) -> list[Alert] | None:
+    def _judge(
+        self, evaluation: AlertScan, dataflow: Dataflow, warn: Callable[[str], None]
+    ) -> list[Alert] | None:
         """Return the alerts of a dataflow; None if it cannot be judged now."""
-        if (before := self._waiting.get(dataflow.name)) is not None and not before.done():
+        if (before := self._unanswered.get(dataflow.name)) is not None and not before.done():
             return None
-        answer = in_background(lambda: list(scan.alerts(dataflow)), f"strandline-alerts-{dataflow.name}")
-        wait([answer], _PATIENCE)
+        answer = in_background(
+            lambda: list(evaluation.alerts(dataflow)), f"strandline-alerts-{dataflow.name}"
+        )
+        wait([answer], _DATAFLOW_SECONDS)
         if not answer.done():
-            self._waiting[dataflow.name] = answer
+            self._unanswered[dataflow.name] = answer
             return None
         try:
             return answer.result()

@@ -18,9 +18,9 @@ from partitions.path.source import SourceFile
 from partitions.placeholders import Placeholder, Template, shared_name
 from partitions.plan import Skip
 from partitions.sources.rows import RowsSource
-from partitions.window.window_names import belongs_to_later_window, place_name
 from partitions.window.slices import WindowSlice
 from partitions.window.units import unit_of
+from partitions.window.window_names import belongs_to_later_window, place_name
 from partitions.window.work_unit import WorkUnit, extents
 from resources.kinds.window.columns import WindowColumns
 from resources.kinds.window.failures import bad_units

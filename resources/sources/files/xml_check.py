@@ -90,7 +90,7 @@ class XmlRule:
         return self._any_text(self._schema, _column, self._is_converted_text, counts=False)
 
     def misread_texts(self) -> dict[str, Column]:
-        """Return the texts of a row without the format that options name, by their column's dotted name."""
+        """Return, by a column's dotted name, the texts of a row that do not match the format in the options."""
         from pyspark.sql import functions as F
 
         columns: dict[str, Column] = {}

@@ -97,7 +97,7 @@ class Relation:
         )
         if has_window_column:
             wording_ = replace(wording_, says_offset=False)
-        elif not wording_.names(bound) and extent is not _SAMPLE:
+        elif not wording_.is_unambiguous(bound) and extent is not _SAMPLE:
             raise PlanError(inexpressible_bound(placeholder.name, bound))
         moment = bound
         if has_window_column:

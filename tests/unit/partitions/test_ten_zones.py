@@ -26,9 +26,9 @@ from partitions.target import Target
 from partitions.unit_values import ValueType
 from partitions.window.definition import WindowWatermark
 from partitions.window.extent import Extent
-from partitions.window.window_names import belongs_to_later_window, place_name
 from partitions.window.predicates import ExtentColumns, extents_predicate
 from partitions.window.refusals import refusals
+from partitions.window.window_names import belongs_to_later_window, place_name
 
 ZONES = (
     "America/New_York",

@@ -66,7 +66,7 @@ class XmlFiles(FormatReader):
 
     def scan_key(self, path: str) -> str:
         """Return the key that separates scans: files with texts that need a conversion get their own."""
-        return "converted" if path in self._check.converted else ""
+        return "converted" if path in self._check.converted_paths else ""
 
     def scan_rows(
         self,
@@ -80,7 +80,7 @@ class XmlFiles(FormatReader):
         """Scan files; as texts that are converted if they have values that Spark's reader does not take."""
         from pyspark.sql import functions as F
 
-        if not any(file.path in self._check.converted for file in files):
+        if not any(file.path in self._check.converted_paths for file in files):
             return self.scan(spark, files, schema, scanner, **changes)
         rows = self.scan(spark, files, with_texts(schema), scanner, **changes)
         null = TextOptions.of(self.source.options).null

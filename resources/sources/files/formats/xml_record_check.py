@@ -1,6 +1,7 @@
 """Check XML files before they are loaded.
 
-Spark finds the files with an inexact text; these are parsed again to find the records.
+Spark finds the files with a text that its column's type cannot hold exactly; these are parsed again to
+locate the bad records.
 """
 
 from __future__ import annotations
@@ -38,36 +39,37 @@ if TYPE_CHECKING:
 
 
 class XmlCheck:
-    """A check of XML files before they are loaded.
+    """Finds the bad records of XML files, and the files that must be read as text.
 
     Attributes:
-        converted: the files with texts that Spark's reader does not take as they stand.
+        converted_paths: the paths of files that must be read as text first, since Spark's reader would
+        alter a value.
     """
 
     def __init__(self, form: FormatReader, documents: DocumentCache, options: XmlOptions) -> None:
-        """Store the parts; check nothing.
+        """Store the collaborators.
 
         Args:
             form: the format's reader.
             documents: the parsed documents.
-            options: of the source.
+            options: the source's options.
         """
         self._form, self._documents, self._options = form, documents, options
-        self.converted: set[str] = set()
+        self.converted_paths: set[str] = set()
 
     def check(self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema) -> CheckedFiles:
-        """Judge the files with an inexact text, a broken end, or unknown names.
+        """Check all files; return those that cannot be loaded exactly, with their first bad records.
 
-        Files without records give a warning.
+        Warns of files without records.
         """
         self._documents.forget_others(files)
         documents_by_path = {file.path: self._documents.document(file) for file in files}
         strays = {
-            name: self._options.name_rules.strays(document.names, pinned.struct)
-            for name, document in documents_by_path.items()
+            path: self._options.name_rules.strays(document.names, pinned.struct)
+            for path, document in documents_by_path.items()
         }
-        is_checked = self._form.dataflow.unknown_fields != "ignore"
-        paths_with_nils = {name for name, stray in strays.items() if stray.nils and is_checked}
+        rejects_unknown_fields = self._form.dataflow.unknown_fields != "ignore"
+        paths_with_nils = {path for path, stray in strays.items() if stray.nils and rejects_unknown_fields}
         records: list[tuple[str, BadRecord]] = []
         counts: dict[str, int] = {}
         files_without_records: list[SourceFile] = []
@@ -80,11 +82,11 @@ class XmlCheck:
                 *self._options.names,
                 self._form.own_options,
                 takes_nil=not paths_with_nils,
-                must_know_some=not is_checked and not self._form.rules.rescues,
+                must_know_some=not rejects_unknown_fields and not self._form.rules.rescues,
             )
             verdicts = self._spark_verdicts(spark, group, schema, rule, spellings, pinned)
-            self.converted -= {file.path for file in group}
-            self.converted |= {name for name, row in verdicts.items() if row["is_converted"]}
+            self.converted_paths -= {file.path for file in group}
+            self.converted_paths |= {path for path, row in verdicts.items() if row["is_converted"]}
             files_without_records += [file for file in group if file.path not in verdicts]
             for file in group:
                 verdict, xml_error = verdicts.get(file.path), documents_by_path[file.path].error
@@ -97,29 +99,29 @@ class XmlCheck:
                 records += [(file.path, record) for record in bad_records]
                 counts |= {file.path: count} if count else {}
         self._documents.note_missing_tag(files_without_records)
-        lacking = {
-            name: UnknownFields(stray.names)
-            for name, stray in strays.items()
-            if stray.names and is_checked and documents_by_path[name].error is None
+        unknown_fields = {
+            path: UnknownFields(stray.names)
+            for path, stray in strays.items()
+            if stray.names and rejects_unknown_fields and documents_by_path[path].error is None
         }
-        names = {
-            path: (document.names, strays[path].names if is_checked else ())
+        names_by_path = {
+            path: (document.names, strays[path].names if rejects_unknown_fields else ())
             for path, document in documents_by_path.items()
         }
-        bad_files = self._find_case_conflicts(names, pinned)
-        return CheckedFiles(bad_files, sort_by_file(records, files), counts, unknown=lacking)
+        bad_files = self._find_case_conflicts(names_by_path, pinned)
+        return CheckedFiles(bad_files, sort_by_file(records, files), counts, unknown=unknown_fields)
 
     def _find_case_conflicts(
-        self, names: Mapping[str, tuple[Any, Sequence[str]]], pinned: PinnedSchema
+        self, names_by_path: Mapping[str, tuple[Any, Sequence[str]]], pinned: PinnedSchema
     ) -> dict[str, BadFile]:
-        """Return the files with two names that differ in case only, by path.
+        """Return, by path, an error for each file with two names that differ only in case.
 
         Args:
-            names: by path, the names in the elements of a file, and its unknown fields.
+            names_by_path: the names in the elements of each file, and its unknown fields.
             pinned: the schema.
         """
         bad_files: dict[str, BadFile] = {}
-        for path, (element_names, unknown) in names.items():
+        for path, (element_names, unknown) in names_by_path.items():
             spellings = find_case_conflict(
                 pinned.struct, unknown
             ) or self._options.name_rules.find_case_conflict(element_names, pinned.struct)
@@ -143,9 +145,10 @@ class XmlCheck:
         Args:
             spark: a session.
             files: the files of one scan.
-            schema: of their records.
-            rule: of the records.
-            spellings: the folders' spelling of columns that folders also name.
+            schema: the schema of their records.
+            rule: what a valid record looks like.
+            spellings: by column, its spelling in the folder name (for columns that are also partition
+            folders).
             pinned: the schema.
         """
         from pyspark.sql import functions as F
@@ -155,7 +158,7 @@ class XmlCheck:
         path = self._form.scanner.path_of(files)
         is_bad = F.bool_or(rule.is_bad() | F.col(quoted(CORRUPT)).isNotNull()).alias("is_bad")
         is_converted = F.bool_or(rule.is_converted()).alias("is_converted")
-        # Spark refuses to read corrupt records alone.
+        # Not used: Spark refuses a query that reads only the corrupt-record column, so read one more.
         record_count = F.count(quoted(schema.fieldNames()[0])).alias("some")
         contradicting_texts = [
             F.first(
@@ -163,8 +166,8 @@ class XmlCheck:
                     rule.texts(name), folder_column(path, spellings[name]), pinned.struct[name].dataType
                 ),
                 ignorenulls=True,
-            ).alias(f"other{place}")
-            for place, name in enumerate(spellings)
+            ).alias(f"conflict{index}")
+            for index, name in enumerate(spellings)
         ]
         judged = rows.groupBy(path.alias("path")).agg(
             is_bad, is_converted, record_count, *contradicting_texts
@@ -184,7 +187,7 @@ class XmlCheck:
         return F.try_element_at(F.filter(texts, contradicts_folder), F.lit(1))
 
     def _judge(self, spark: SparkSession, file: SourceFile, rule: XmlRule) -> tuple[list[BadRecord], int]:
-        """Return the first bad records of a file, and their number."""
+        """Return a file's first bad records, and how many bad ones it has."""
         misread, number, count = self._misread_texts(spark, file, rule), 0, 0
         first: list[BadRecord] = []
         try:
@@ -205,7 +208,7 @@ class XmlCheck:
     def _misread_texts(
         self, spark: SparkSession, file: SourceFile, rule: XmlRule
     ) -> Mapping[str, Collection[str]]:
-        """Return the texts of a file without the format that options name, by column.
+        """Return, by column, the texts of a file that do not match the format set in the options.
 
         Columns are named with dots.
         """
@@ -217,17 +220,17 @@ class XmlCheck:
         options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT}
         rows = self._form.scan(spark, [file], rule.as_texts().add(CORRUPT, "string"), **options)
         misread_columns = [
-            F.array_distinct(F.flatten(F.collect_list(column))).alias(f"c{place}")
-            for place, column in enumerate(texts.values())
+            F.array_distinct(F.flatten(F.collect_list(column))).alias(f"c{index}")
+            for index, column in enumerate(texts.values())
         ]
         (row,) = rows.agg(*misread_columns).collect()
-        return {name: frozenset(row[place]) for place, name in enumerate(texts)}
+        return {name: frozenset(row[index]) for index, name in enumerate(texts)}
 
 
 def _find_folder_conflict(path: str, verdict: Row, spellings: Mapping[str, str]) -> list[BadRecord]:
     """Return the first value of a file that contradicts the folder, as a bad record."""
-    for place, name in enumerate(spellings):
-        if (value := verdict[f"other{place}"]) is not None:
+    for index, name in enumerate(spellings):
+        if (value := verdict[f"conflict{index}"]) is not None:
             fault = folder_conflict_fault(name, spellings[name], path, value)
             return [BadRecord.of(fault)]
     return []

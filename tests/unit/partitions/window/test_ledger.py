@@ -14,7 +14,7 @@ from partitions.window.calendar_grid import Grid
 from partitions.window.definition import WindowWatermark
 from partitions.window.ledger import ABSTINENT, GROWS, LEFT_OUT, NEVER, Gap, Ledger, UnitLedger, ledger
 from partitions.window.state import WindowState
-from partitions.window.work_outcomes import WindowSpan, Failure, LoadedUnit
+from partitions.window.work_outcomes import Failure, LoadedUnit, WindowSpan
 
 A, B = '{"u":"a"}', '{"u":"b"}'
 DAILY = Grid("daily")

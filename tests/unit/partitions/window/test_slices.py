@@ -11,7 +11,7 @@ from partitions.window.due_ranges import Reason
 from partitions.window.extent import Extent
 from partitions.window.slices import WindowSlice
 from partitions.window.state import WindowState
-from partitions.window.work_outcomes import WindowSpan, Failure
+from partitions.window.work_outcomes import Failure, WindowSpan
 from partitions.window.work_unit import FailedUnit, WorkUnit, extents
 
 DAY = 86_400_000

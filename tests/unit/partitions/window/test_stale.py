@@ -20,7 +20,7 @@ from partitions.window.definition import WindowWatermark
 from partitions.window.migration import migrate_state
 from partitions.window.plan import plan
 from partitions.window.slices import WindowSlice
-from partitions.window.stale import tie_windows, missing_stretches, split_windows
+from partitions.window.stale import missing_stretches, split_windows, tie_windows
 from partitions.window.state import WindowState
 from partitions.window.windows import Stretch, Windows
 from partitions.window.work_unit import FailedUnit
@@ -328,7 +328,16 @@ def test_a_folder_waits_for_the_windows_that_hold_the_rest_of_an_old_one() -> No
     table, now = Table(defined(partial=False, to="P0D"), ranged=False), now_at("2020-01-06T12:00:00")
     table.run(now)
     table.accept(defined(zone="+06:00", partial=False, to="P0D"), now)
-    made = plan(table.definition, table.state, (A,), now, dataflow="flow", number=0, reads_whole_windows=True, reads_any_stretch=False)
+    made = plan(
+        table.definition,
+        table.state,
+        (A,),
+        now,
+        dataflow="flow",
+        number=0,
+        reads_whole_windows=True,
+        reads_any_stretch=False,
+    )
     assert made.slices == ()
     assert (
         "waits for windows that cover [2020-01-06T00:00:00+06:00, 2020-01-06T06:00:00+06:00)"
@@ -347,7 +356,9 @@ def test_back_before_anything_was_read_again_replaces_each_window_by_itself() ->
     table.accept(defined(), now)
     (piece,) = table.plan(now)
     starts = [ms(f"2020-01-0{day}") for day in range(1, 10)]
-    assert [(one.start, one.group_start) for one in piece.works if one.unit == A] == [(one, one) for one in starts]
+    assert [(one.start, one.group_start) for one in piece.works if one.unit == A] == [
+        (one, one) for one in starts
+    ]
     table.run(now)
     assert table.state.stale == {}
 

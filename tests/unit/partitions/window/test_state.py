@@ -11,7 +11,7 @@ from partitions.errors import CorruptWatermark, shorten_to_line
 from partitions.sentinels import deserialise, serialise
 from partitions.window.calendar_grid import Grid
 from partitions.window.state import WindowState
-from partitions.window.work_outcomes import WindowSpan, Failure, LoadedUnit
+from partitions.window.work_outcomes import Failure, LoadedUnit, WindowSpan
 from tests.support.naive_windows import highs
 
 DAY = 86_400_000

@@ -352,7 +352,7 @@ def test_a_dataflow_whose_look_hangs_keeps_no_other_waiting_and_stays_as_it_was(
         return answer(scan, dataflow)
 
     monkeypatch.setattr(AlertScan, "alerts", found)
-    monkeypatch.setattr("resources.alerts.scan._PATIENCE", 0.2)
+    monkeypatch.setattr("resources.alerts.scan._DATAFLOW_SECONDS", 0.2)
     watch.run(StrandlineError("the source is away"), "zebra")
     assert watch.tick().startswith("3 dataflows checked: 1 began")
     assert [alert["dataflow"] for alert in receiver.taken[0]["began"]] == ["zebra"]
