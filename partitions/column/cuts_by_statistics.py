@@ -20,7 +20,7 @@ class Histogram:
 
     Attributes:
         bounds: ascending values; about as many rows lie between each two.
-        rows: number of rows between two bounds, more than 0.
+        rows: the number of rows between two bounds, more than 0.
     """
 
     bounds: Sequence[Any]
@@ -32,9 +32,9 @@ class Histogram:
         The rest after the last value may be larger than a part: it includes rows above all bounds.
 
         Args:
-            lower: value, exclusive; None: no lower bound.
-            upper: value, exclusive; None: no upper bound.
-            rows: number of rows of a part.
+            lower: the lower bound, exclusive; None: no lower bound.
+            upper: the upper bound, exclusive; None: no upper bound.
+            rows: the number of rows of a part.
         """
         passed, last = 0.0, lower
         for low, high in pairwise(self.bounds):

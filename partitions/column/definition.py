@@ -55,7 +55,7 @@ class ColumnWatermark(Model):
         every run, ``skip`` never, ``fail`` stops the run if there are any.
         boundary: ``inclusive`` reads rows at the stored value again, for columns whose ties may be
         committed later.
-        timezone: zone of days, and of columns without a zone.
+        timezone: the zone of days, and of columns without a zone.
         on_set_back: whether a run stops if the source is another one, or ends below the watermark.
         checkpoint: the size of a slice.
         max_slices: the most slices of one run.

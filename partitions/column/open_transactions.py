@@ -26,10 +26,11 @@ class OpenTransaction:
     """An open transaction of a database.
 
     Attributes:
-        id: identity of its session; no other transaction gets it while the server runs.
-        number: its number once it has written, which it keeps when it is prepared; None: it has none yet.
+        id: the identity of its session; no other transaction gets it while the server runs.
+        number: its number once it has written, which it keeps when it is prepared; None if it has none
+        yet.
         prepared: whether its session is done with it, and it waits for COMMIT PREPARED.
-        words: its owner, for people.
+        words: the transaction's owner, in words.
     """
 
     id: str
@@ -43,10 +44,10 @@ class WritingTransactions:
     """The open transactions at one moment that may write rows of a source.
 
     Attributes:
-        server: start time of the server: ids start again with it.
+        server: the server's start time; ids start again with it.
         writing: transactions with a write lock on a table of the source, or on a sequence of its column.
         hidden: other transactions whose start this user may not see.
-        oldest: start of the oldest other transaction, aware; None: there is none.
+        oldest: the start of the oldest other transaction, aware; None if there is none.
         oldest_words: the owner of the oldest one, for people.
     """
 
@@ -91,7 +92,7 @@ class TransactionsUnknown:
     """The reason why a source does not show its open transactions.
 
     Attributes:
-        why: in words.
+        why: the reason in words.
         always: whether no source of its kind shows them; if false, a user would expect it to.
     """
 

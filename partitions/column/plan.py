@@ -127,10 +127,10 @@ def plan(
         ranges: from :func:`ranges_to_read`.
         observed: the observation of the source.
         now: the clock, aware.
-        dataflow: its name.
-        number: number of the state's entry; 0 without one.
+        dataflow: the dataflow's name.
+        number: the number of the state's entry; 0 if there is none.
         cuts: ends of parts within the range of the only column: ascending, inclusive.
-        parts: parts of a slice, each of which a connection of its own may read.
+        parts: the most parts of a slice, each of which a connection of its own may read.
         replace_until: the state before a rewind, up to which the table's rows are replaced; None: there
         was no rewind.
     """

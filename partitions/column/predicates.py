@@ -20,7 +20,7 @@ class ColumnRange:
     """The values of one column that a slice reads.
 
     Attributes:
-        column: name.
+        column: the column's name.
         lower: None: from the lowest value on.
         upper: None: no bound is known before the read.
     """

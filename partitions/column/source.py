@@ -17,23 +17,23 @@ class SourceObservation:
 
     Attributes:
         now: the source's clock, aware.
-        kinds: value type of each watermark column.
+        kinds: the value type of each watermark column.
         maxima: the highest value of a column, if the source knows it without a scan: from an index, or
         statistics. None: the column has no value. A missing column is unknown.
-        nulls: number of rows with NULL in every watermark column; None if the source does not know it
+        nulls: the number of rows with NULL in every watermark column; None if the source does not know it
         without a scan.
-        version: version of the source, if it has versions; else None.
+        version: the source's version; None if it has none.
         highest_sendable: for a source that receives upper bounds: returns the highest bound at or below a
         value that it can receive. Rows at such a bound are not read. None: any bound is possible, and rows
         at it are read.
-        snapshot: for a source where only a read tells its rows: its outside.
+        snapshot: the snapshot of a source whose rows only a read can tell.
         refused_columns: existing columns that cannot have a watermark, each with its type and the reason,
         in words.
-        columns: names of all columns, for messages; empty if the source names only some.
+        columns: the names of all columns, for messages; empty if the source names only some.
         source: a text, as JSON, that differs for another source of the same name; None: nothing tells them
         apart.
         settled: up to this time no open transaction can still write, if one began before ``now``.
-        waits: by column, the open transactions that its rows wait for, in words.
+        waits: for each column, the open transactions that its rows wait for, in words.
         warnings: what the user should know about open transactions.
     """
 

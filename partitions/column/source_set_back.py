@@ -24,10 +24,10 @@ def check_identity(
     """Raise NeedsDecision if the source is not the one that the watermark's rows came from.
 
     Args:
-        dataflow: its name.
-        source: for people.
-        before: identity of the source at the last read, as JSON; None: unknown, or accepted.
-        now: its identity now.
+        dataflow: the dataflow's name.
+        source: the source in words.
+        before: the source's identity at the last read, as JSON; None if it is unknown or was accepted.
+        now: the source's identity now.
         state: the state before the run.
     """
     if before is None or now is None or not state.bounds:
@@ -53,8 +53,8 @@ def check_highest(
     """Raise NeedsDecision if all known maxima lie below the range of the run, so that rows are missing.
 
     Args:
-        dataflow: its name.
-        source: for people.
+        dataflow: the dataflow's name.
+        source: the source in words.
         ranges: the ranges of the run: a look-back may lose rows.
         observed: the observation of the source.
         state: the state before the run.
@@ -73,8 +73,8 @@ def source_behind_error(
     """Return the error for a source whose rows end below the watermark.
 
     Args:
-        dataflow: its name.
-        source: for people.
+        dataflow: the dataflow's name.
+        source: the source in words.
         state: the state before the run.
         highest: the highest value of each column, None for a column without values; None: unknown.
     """

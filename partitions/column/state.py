@@ -24,7 +24,7 @@ class ReadBound:
     """How far a column is read.
 
     Attributes:
-        value: of the column's type.
+        value: the highest value that was read, of the column's type.
         inclusive: whether rows at the value itself are read.
     """
 
@@ -46,7 +46,7 @@ class ColumnState:
     """How far all columns are read.
 
     Attributes:
-        bounds: by column; a column without a value has none.
+        bounds: the bound of each column; a column without a value has none.
     """
 
     bounds: Mapping[str, ReadBound] = field(default_factory=dict)
@@ -157,7 +157,7 @@ def next_state(stored: Watermark, highest: Mapping[str, Any]) -> Watermark | Non
 
     Args:
         stored: the watermark before.
-        highest: by column; a column without values is missing, or None.
+        highest: the highest value of each column; a column without values is missing, or None.
 
     Raises:
         ConfigurationError: values of a column have no common order.

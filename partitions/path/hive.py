@@ -15,7 +15,7 @@ def partition_values(path: str, columns: Collection[str] | None = None) -> dict[
 
     Args:
         path: a relative path or a URI.
-        columns: names to read; ``None`` reads all, an empty list none.
+        columns: the names to read; ``None`` reads all, an empty list none.
 
     Returns:
         the values as text; columns that the path lacks are left out.

@@ -54,7 +54,7 @@ class NamingReport:
     """A report on whether a sample of paths sorts by time.
 
     Attributes:
-        sample: number of paths in the sample.
+        sample: the number of paths in the sample.
         findings: one sentence each; empty if nothing speaks against the order.
     """
 

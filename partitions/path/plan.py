@@ -59,8 +59,8 @@ def plan(
         state: the committed state.
         listed: the files above ``listing_start(definition, state, now)``.
         now: the clock of this run, aware.
-        dataflow: its name.
-        number: number of the entry that holds ``state``; 0 without one.
+        dataflow: the dataflow's name.
+        number: the number of the entry that holds ``state``; 0 if there is none.
         pending: files that wait beside the watermark.
         request: the work that the run is asked for.
 

@@ -36,7 +36,7 @@ class Quarantine:
     """All quarantined files of a dataflow that are not loaded yet.
 
     Attributes:
-        files: in order of arrival.
+        files: the files in order of arrival.
     """
 
     files: tuple[QuarantinedFile, ...] = ()

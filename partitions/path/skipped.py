@@ -33,8 +33,8 @@ class SkippedNames:
 
     Attributes:
         why: the reason and the remedy, for people.
-        names: relative to the source's root, sorted, at most 1,000.
-        count: number of all such names.
+        names: the names relative to the source's root, sorted, at most 1,000.
+        count: the number of all such names.
         all_shown: whether the warning lists every name, since no pattern finds them.
     """
 

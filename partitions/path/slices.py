@@ -26,8 +26,8 @@ class PathSlice:
     """The files of one commit.
 
     Attributes:
-        files: in pair order.
-        before: the state below it.
+        files: the files in pair order.
+        before: the state that it starts from.
         after: the state after it; equal to ``before`` for late, released and replayed files.
         closing: the clock, if it may close partitions.
         why: the reason for loading the files.

@@ -17,7 +17,7 @@ class SourceFile:
         path: relative to the source's root.
         size: bytes.
         version: changes with the file: the etag, or the modification time in nanoseconds.
-        modified: time of the last modification, epoch milliseconds by the store's clock.
+        modified: the time of the last modification, epoch milliseconds by the store's clock.
     """
 
     path: str
@@ -36,7 +36,7 @@ class ListedFiles:
     """The result of a listing above a position.
 
     Attributes:
-        files: in pair order, without duplicates.
+        files: the files in pair order, without duplicates.
         root_files: whether there are files at the root.
         calls: LIST calls, or opened folders of a local folder.
         skipped: other names above the position that are no files of the source.

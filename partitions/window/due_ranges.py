@@ -30,13 +30,13 @@ class DueRange(NamedTuple):
     """Adjacent windows of one unit that are due for the same reason.
 
     Attributes:
-        first: index of the first.
-        after: index after the last.
+        first: the first window's index.
+        after: the index after the last window.
         reason: why they are due.
         high: their high, if it differs from their end; None for fully loaded windows and for those without
         a high.
         served: whether they have a high.
-        failure: of the last try, if it failed; such a window is a range of its own.
+        failure: the failure of the last try, if it failed; such a window is a range of its own.
     """
 
     first: int
@@ -59,7 +59,7 @@ class DueFinder:
     Attributes:
         state: the committed state; its default grid is the definition's.
         windows: all windows of the plan.
-        cutoffs: of the plan.
+        cutoffs: the plan's cutoffs.
     """
 
     state: WindowState
@@ -81,16 +81,16 @@ class DueFinder:
         dues = self._due_from(unit, self.loaded_ranges(unit), 0, tried, self._marks(unit, tried))
         return [due._replace(failure=failed.get(due.first)) for due in dues] if failed else dues
 
-    def due_and_count(self, until: int, most: int, unit: str) -> tuple[list[DueRange], int]:
+    def due_and_count(self, until: int, max_new: int, unit: str) -> tuple[list[DueRange], int]:
         """Return the due ranges of a unit, and the number of further new windows.
 
-        A plan visits every interval of every unit, and most of them only here; so new windows that the
-        plan has no place for are only counted.
+        A plan visits every interval of every unit, and most of them only here. So new windows beyond what
+        the plan can load are only counted.
 
         Args:
             until: new windows from this index on are counted.
-            most: new windows beyond this number are counted.
-            unit: its identity.
+            max_new: new windows beyond this number are counted.
+            unit: the unit's identity.
         """
         state = self.state
         if any(
@@ -111,9 +111,9 @@ class DueFinder:
                     return self.of(unit), 0
                 return dues + self._due_from(unit, loaded, reached), more
             if reached < first:
-                if reached < until and most > 0:
+                if reached < until and max_new > 0:
                     dues.append(DueRange(reached, first, "new"))
-                    most -= first - reached
+                    max_new -= first - reached
                 else:
                     more += first - reached
             if after > again:

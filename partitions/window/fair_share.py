@@ -4,7 +4,7 @@ New windows go first, by window; then those with the lowest high. So a backlog d
 ordered by window alone, windows that grace reads again would fill every run, and nothing new would ever be
 read.
 
-Failed work units have their own order, the oldest try first. They get at most half of the places while
+Failed work units have their own order, the oldest try first. They get at most half of the slots while
 anything else is due: units that always fail have the oldest windows, and would sooner or later fill every
 plan.
 
@@ -27,34 +27,34 @@ from partitions.window.due_ranges import DueRange, Reason
 AnyT = TypeVar("AnyT")
 
 
-def places_for_failed(failed_count: int, other_count: int, most: int, *, turn: bool = True) -> int:
-    """Return the number of places for failed work: half if not all fit, more if other work leaves some.
+def slots_for_failed(failed_count: int, other_count: int, slots: int, *, turn: bool = True) -> int:
+    """Return the number of slots for failed work: half if not all fit, more if other work leaves some.
 
     Args:
         failed_count: the number of failed items that are due.
         other_count: the number of other due items.
-        most: the number of places.
-        turn: whether a single place goes to failed work.
+        slots: the number of slots for all work.
+        turn: whether a single slot goes to failed work.
     """
-    half = most // 2 or int(turn)
-    return min(failed_count, max(half, most - other_count))
+    half = slots // 2 or int(turn)
+    return min(failed_count, max(half, slots - other_count))
 
 
-def share_places(healthy: Sequence[AnyT], failed: Sequence[AnyT], most: int) -> list[AnyT]:
-    """Share places among failed items and all others, each in its order."""
-    places = places_for_failed(len(failed), len(healthy), most)
-    return [*healthy[: most - places], *failed[:places]]
+def share_slots(healthy: Sequence[AnyT], failed: Sequence[AnyT], slots: int) -> list[AnyT]:
+    """Share slots among failed items and all others, each in its order."""
+    failed_slots = slots_for_failed(len(failed), len(healthy), slots)
+    return [*healthy[: slots - failed_slots], *failed[:failed_slots]]
 
 
 class UnitDueRange(NamedTuple):
-    """A due range of one unit, with the unit's place in the order of units."""
+    """A due range of one unit, with the unit's index in the order of units."""
 
     due: DueRange
-    place: int
+    unit_index: int
 
 
 Candidate = tuple[int, int, DueRange]
-"""A work unit: the index of its window, the place of its unit, and its due range."""
+"""A work unit: the index of its window, the index of its unit, and its due range."""
 
 
 @dataclass(frozen=True)
@@ -72,22 +72,22 @@ class PlanBudget:
     parallelism: int | None = None
 
     @property
-    def most(self) -> int:
+    def max_work_units(self) -> int:
         """Return the most work units of the plan."""
-        most = self.slices * self.limit
-        return most if self.parallelism is None else min(most, self.parallelism)
+        in_slices = self.slices * self.limit
+        return in_slices if self.parallelism is None else min(in_slices, self.parallelism)
 
     def remaining(self, slices: int, work_units: int) -> PlanBudget:
         """Return the remaining budget after some slices and work units."""
-        most = None if self.parallelism is None else max(self.parallelism - work_units, 0)
-        return replace(self, slices=max(self.slices - slices, 0), parallelism=most)
+        parallelism = None if self.parallelism is None else max(self.parallelism - work_units, 0)
+        return replace(self, slices=max(self.slices - slices, 0), parallelism=parallelism)
 
-    def places_for(self, alone: int, other_count: int) -> tuple[int, int]:
+    def slots_for(self, alone: int, other_count: int) -> tuple[int, int]:
         """Return how many work units with their own slice, and how many others, fit.
 
         Neither starves if possible.
         """
-        alone, other_count = min(alone, self.most), min(other_count, self.most)
+        alone, other_count = min(alone, self.max_work_units), min(other_count, self.max_work_units)
         needed = -(-other_count // self.limit)
         if needed + alone <= self.slices:
             return alone, other_count
@@ -104,17 +104,17 @@ class UnitSelector:
 
         Args:
             budget: limits the selection.
-            ends: of all windows.
-            now: of the plan, epoch milliseconds.
-            turn: whether a single place goes to failed work.
+            ends: the ends of all windows, epoch milliseconds.
+            now: the plan's clock, epoch milliseconds.
+            turn: whether a single slot goes to failed work.
         """
-        self.most = budget.most
+        self.max_work_units = budget.max_work_units
         self._budget = budget
         self._ends = ends
         self._now = now
         self._turn = turn
         self.counts: Counter[Reason] = Counter()
-        self._fresh = _EarliestWorkUnits(budget.most)
+        self._fresh = _EarliestWorkUnits(budget.max_work_units)
         self._served: list[UnitDueRange] = []
         self._failed: list[tuple[int, Candidate]] = []
 
@@ -129,7 +129,7 @@ class UnitSelector:
         due = part.due
         self.counts[due.reason] += due.after - due.first
         if due.failure is not None:
-            self._failed.append((due.failure.at or 0, (due.first, part.place, due)))
+            self._failed.append((due.failure.at or 0, (due.first, part.unit_index, due)))
         elif due.served:
             self._served.append(part)
         else:
@@ -145,17 +145,17 @@ class UnitSelector:
         """Return the selected work units in planning order: windows ascending outside, units inside."""
         total = self.counts.total()
         other_count = total - len(self._failed)
-        tried = self._failed_in_order(crowded=total > self.most)
-        tried = tried[: places_for_failed(len(tried), other_count, self.most, turn=self._turn)]
+        tried = self._failed_in_order(crowded=total > self.max_work_units)
+        tried = tried[: slots_for_failed(len(tried), other_count, self.max_work_units, turn=self._turn)]
         alone = sum(candidate[2].is_alone for candidate in tried)
-        places = list(self._budget.places_for(alone, other_count + len(tried) - alone))
+        slots = list(self._budget.slots_for(alone, other_count + len(tried) - alone))
         chosen: list[Candidate] = []
         for candidate in chain(tried, self._candidates()):
-            if len(chosen) == self.most or not any(places):
+            if len(chosen) == self.max_work_units or not any(slots):
                 break
             shares_slice = not candidate[2].is_alone
-            if places[shares_slice]:
-                places[shares_slice] -= 1
+            if slots[shares_slice]:
+                slots[shares_slice] -= 1
                 chosen.append(candidate)
         return sorted(chosen, key=lambda candidate: candidate[:2])
 
@@ -171,33 +171,33 @@ class UnitSelector:
     def left_out(self) -> list[tuple[int, int, UnitDueRange]]:
         """Return the ranges of windows with a high that are not selected and have no failure on record."""
         selected: dict[int, list[int]] = defaultdict(list)
-        for index, place, _ in self.selected:
-            selected[place].append(index)
+        for index, unit_index, _ in self.selected:
+            selected[unit_index].append(index)
         return [
             (first, after, part)
             for part in self._served
-            for first, after in _parts_not_selected(part.due, selected[part.place])
+            for first, after in _parts_not_selected(part.due, selected[part.unit_index])
         ]
 
     def _candidates(self) -> Iterator[Candidate]:
         """Yield all other candidates: new windows first, then by lowest high."""
         yield from in_planning_order(self._fresh.parts)
         oldest = heapq.merge(*(self._by_high(part) for part in self._served))
-        yield from ((index, place, due) for _, index, place, due in oldest)
+        yield from ((index, unit_index, due) for _, index, unit_index, due in oldest)
 
     def _by_high(self, part: UnitDueRange) -> Iterator[tuple[int, int, int, DueRange]]:
         due = part.due
         for index in range(due.first, due.after):
-            yield self._ends[index] if due.high is None else due.high, index, part.place, due
+            yield self._ends[index] if due.high is None else due.high, index, part.unit_index, due
 
 
 class _EarliestWorkUnits:
     """Keeps the earliest work units of the offered ranges: at least as many as the plan can take."""
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, max_work_units: int) -> None:
         self.parts: list[UnitDueRange] = []
-        self._most = most
-        self._count, self._limit = 0, 2 * most
+        self._max_work_units = max_work_units
+        self._count, self._limit = 0, 2 * max_work_units
         self.after: int | None = None
         """No window from this index on is among them; None: there is no such limit yet."""
 
@@ -222,21 +222,21 @@ class _EarliestWorkUnits:
         for number, edge in enumerate(edges):
             active += begins[edge] - ends[edge]
             width = edges[number + 1] - edge if number + 1 < len(edges) else 0
-            if active and work_units + active * width >= self._most:
-                self.after = edge + -(-(self._most - work_units) // active)
+            if active and work_units + active * width >= self._max_work_units:
+                self.after = edge + -(-(self._max_work_units - work_units) // active)
                 break
             work_units += active * width
         self.parts = [
             self._clip(part) for part in self.parts if self.after is None or part.due.first < self.after
         ]
         self._count = sum(due.after - due.first for due, _ in self.parts)
-        self._limit = 2 * max(self._most, self._count)
+        self._limit = 2 * max(self._max_work_units, self._count)
 
     def _clip(self, part: UnitDueRange) -> UnitDueRange:
-        due, place = part
+        due, unit_index = part
         if self.after is None or due.after <= self.after:
             return part
-        return UnitDueRange(due._replace(after=self.after), place)
+        return UnitDueRange(due._replace(after=self.after), unit_index)
 
 
 def in_planning_order(parts: Iterable[UnitDueRange]) -> Iterator[Candidate]:
@@ -251,9 +251,9 @@ def in_planning_order(parts: Iterable[UnitDueRange]) -> Iterator[Candidate]:
         if not active:
             index = waiting[-1]
         if waiting and waiting[-1] == index:
-            active = sorted([*active, *begins[waiting.pop()]], key=lambda part: part.place)
-        for due, place in active:
-            yield index, place, due
+            active = sorted([*active, *begins[waiting.pop()]], key=lambda part: part.unit_index)
+        for due, unit_index in active:
+            yield index, unit_index, due
         index += 1
         active = [part for part in active if part.due.after > index]
 

@@ -40,10 +40,10 @@ class UnitLedger:
     """The ledger of one unit.
 
     Attributes:
-        unit: its identity.
+        unit: the unit's identity.
         is_removed: whether it is no longer a unit; then nothing of it is missing.
-        covered: ascending, without overlaps.
-        gaps: ascending.
+        covered: the covered stretches, ascending, without overlaps.
+        gaps: the gaps, ascending.
         overlaps: stretches that windows of two grids have covered.
         complete_up_to: the end of the coverage without a gap from the first window on; None if there is no
         window yet.
@@ -73,8 +73,8 @@ class Ledger:
     """The ledger of one dataflow.
 
     Attributes:
-        zone: of texts.
-        units: current units in their order, then removed ones.
+        zone: the zone of texts.
+        units: the current units in their order, then removed ones.
     """
 
     dataflow: str
@@ -116,9 +116,9 @@ def ledger(
     Args:
         definition: the declared watermark; without a datetime entry nothing can be missing.
         state: the committed state.
-        units: identities of all current units.
+        units: the identities of all current units.
         now: the clock, aware.
-        dataflow: its name.
+        dataflow: the dataflow's name.
     """
     windows = definition.windows(now) if definition.time_entry else Windows.of(())
     current_units = set(units)

@@ -28,11 +28,11 @@ def unit_value(
     """Return a unit's value, which is equal for all its spellings.
 
     Args:
-        identity: of the unit.
+        identity: the unit's identity.
         kinds: the types of the columns with its values, by name. A value of any other name keeps its own
         type.
         texts: functions that return the text by which a value is requested, such as the name of a folder.
-        zone: of times without one.
+        zone: the zone of times without one.
     """
     parts: list[tuple[str, Hashable, str | None]] = []
     for name, value in sorted(unit_of(identity).items()):
@@ -56,8 +56,8 @@ def state_identities(
     A unit has the identity that the state knows; else its first listed one.
 
     Args:
-        units: identities, as they are listed.
-        state_units: identities of the state.
+        units: the units' identities, as they are listed.
+        state_units: the identities of units in the state.
         value: returns the value of an identity.
     """
     of_state = {value(unit): unit for unit in state_units}
@@ -98,8 +98,8 @@ class ListedUnits:
     """Units as a user lists them, which a state may spell differently.
 
     Attributes:
-        units: distinct identities.
-        zone: of times without one.
+        units: the units' identities, distinct.
+        zone: the zone of times without one.
     """
 
     units: tuple[str, ...]

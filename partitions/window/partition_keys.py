@@ -59,7 +59,7 @@ class UnitBuckets:
 
     Attributes:
         count: the number of all buckets.
-        keys: of the selected buckets.
+        keys: the keys of the selected buckets.
     """
 
     count: int

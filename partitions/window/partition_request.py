@@ -22,8 +22,8 @@ def request_of_keys(
     """Return the request that a run's partition keys stand for.
 
     Args:
-        partitions: of the dataflow.
-        keys: in any order, as a run has them.
+        partitions: the dataflow's partition keys.
+        keys: the run's keys, in any order.
         windows: all windows at the instant of the run; None if there is no time dimension.
         forced: whether the request ignores the cutoffs.
 

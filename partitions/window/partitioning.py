@@ -104,7 +104,7 @@ class Partitioning:
         *,
         known_windows: Sequence[str] = (),
         known_units: Sequence[str] = (),
-        most: int = MOST_PARTITIONS,
+        max_partitions: int = MOST_PARTITIONS,
     ) -> list[PartitionRange]:
         """Return due work units as few ranges, oldest first: adjacent windows x adjacent units, all due.
 
@@ -116,12 +116,12 @@ class Partitioning:
             windows: all windows; None if there is no time dimension.
             known_windows: dynamic keys of windows, in Dagster's order.
             known_units: dynamic keys of units, in Dagster's order.
-            most: the most partitions of one range.
+            max_partitions: the most partitions of one range.
         """
         if not self.timed and self.units is None:
             return [PartitionRange(None, None)] * any(True for _ in works)
         rows, columns = self._rows(windows, known_windows), self._columns(known_units)
-        corners = rectangle_cover(((work.start, work.unit) for work in works), rows, columns, most)
+        corners = rectangle_cover(((work.start, work.unit) for work in works), rows, columns, max_partitions)
         return [
             PartitionRange(key_of_both(unit, window), key_of_both(last_unit, last_window))
             for (window, unit), (last_window, last_unit) in corners
@@ -132,7 +132,7 @@ class Partitioning:
             return NO_DIMENSION
         if self.cron is None or windows is None:
             return Axis.of(known_keys, self.window_key)
-        return Axis(windows.index.get, lambda place: self.window_key(windows.starts[place]))
+        return Axis(windows.index.get, lambda index: self.window_key(windows.starts[index]))
 
     def _columns(self, known_keys: Sequence[str]) -> Axis:
         if self.units is None:

@@ -37,7 +37,7 @@ class ExtentColumns:
         kinds: the types of all columns that can be compared.
         window: the column with the row's time; None if there is none.
         units: the names of a unit's values, with the columns that hold them.
-        zone: of local times and days.
+        zone: the zone of local times and days.
         elsewhere: the bounds that the query itself applies: ``start``, ``end``, ``unit.NAME``.
     """
 
@@ -116,7 +116,7 @@ def tagged_rows_predicate(
     Units with the same windows share a clause.
 
     Args:
-        keys: unit and start of each window, epoch milliseconds; a start of None means all rows of the
+        keys: the unit and start of each window, epoch milliseconds; a start of None means all rows of the
         unit.
         start_column: the column with the start of a row's window, an instant.
         unit_column: the column with the identity of a row's unit.

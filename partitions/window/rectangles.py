@@ -17,22 +17,22 @@ class Axis(NamedTuple):
     """One dimension as whole numbers.
 
     Attributes:
-        place: returns the place of a start or a unit; None if it has no key yet.
-        key: returns the key of a place.
+        index_of: returns the index of a start or a unit; None if it has no key yet.
+        key: returns the key at an index.
     """
 
-    place: Callable[[Any], int | None]
+    index_of: Callable[[Any], int | None]
     key: Callable[[int], str | None]
 
     @classmethod
     def of(cls, keys: Sequence[str], key: Callable[[Any], str]) -> Axis:
         """Return the axis of keys in their order."""
-        places: Mapping[str, int] = {name: place for place, name in enumerate(keys)}
+        indexes: Mapping[str, int] = {name: index for index, name in enumerate(keys)}
         # Each window is looked up once for each unit, and each unit once for each window.
-        return cls(cache(lambda value: places.get(key(value))), lambda place: keys[place])
+        return cls(cache(lambda value: indexes.get(key(value))), lambda index: keys[index])
 
 
-NO_DIMENSION = Axis(lambda value: 0, lambda place: None)
+NO_DIMENSION = Axis(lambda value: 0, lambda index: None)
 """The axis of a dimension that does not exist."""
 
 
@@ -60,10 +60,10 @@ def cover_cells(cells: Iterable[Cell]) -> list[Rectangle]:
     return sorted(by_row if len(by_row) <= len(by_column) else by_column)
 
 
-def cut_rectangle(whole: Rectangle, most: int) -> Iterator[Rectangle]:
-    """Cut a rectangle into parts of at most ``most`` cells, and into whole rows if one fits."""
-    wide = min(most, whole.last_column - whole.first_column + 1)
-    for row in range(whole.first_row, whole.last_row + 1, high := max(1, most // wide)):
+def cut_rectangle(whole: Rectangle, max_cells: int) -> Iterator[Rectangle]:
+    """Cut a rectangle into parts of at most ``max_cells`` cells, and into whole rows if one fits."""
+    wide = min(max_cells, whole.last_column - whole.first_column + 1)
+    for row in range(whole.first_row, whole.last_row + 1, high := max(1, max_cells // wide)):
         for column in range(whole.first_column, whole.last_column + 1, wide):
             last = min(row + high - 1, whole.last_row), min(column + wide - 1, whole.last_column)
             yield Rectangle(row, last[0], column, last[1])
@@ -89,19 +89,19 @@ Corner = tuple[str | None, str | None]
 
 
 def rectangle_cover(
-    cells: Iterable[tuple[Any, Any]], rows: Axis, columns: Axis, most: int
+    cells: Iterable[tuple[Any, Any]], rows: Axis, columns: Axis, max_cells: int
 ) -> Iterator[tuple[Corner, Corner]]:
     """Yield the first and the last corner of rectangles that cover exactly these cells.
 
     Args:
-        cells: cells without a place are left out.
-        rows: the places of the first members.
-        columns: the places of the second members.
-        most: the most cells of one rectangle.
+        cells: cells without an index are left out.
+        rows: the axis of the first members.
+        columns: the axis of the second members.
+        max_cells: the most cells of one rectangle.
     """
-    places = ((rows.place(row), columns.place(column)) for row, column in cells)
-    whole = cover_cells((row, column) for row, column in places if row is not None and column is not None)
-    for rectangle in (part for large in whole for part in cut_rectangle(large, most)):
+    indexes = ((rows.index_of(row), columns.index_of(column)) for row, column in cells)
+    whole = cover_cells((row, column) for row, column in indexes if row is not None and column is not None)
+    for rectangle in (part for large in whole for part in cut_rectangle(large, max_cells)):
         yield (
             (rows.key(rectangle.first_row), columns.key(rectangle.first_column)),
             (rows.key(rectangle.last_row), columns.key(rectangle.last_column)),

@@ -29,12 +29,12 @@ class Observation(NamedTuple):
 
     Attributes:
         at: the run's clock, epoch milliseconds.
-        unit: its identity.
-        start: of its window.
-        end: of its window.
+        unit: the unit's identity.
+        start: the window's start, epoch milliseconds; None without a time dimension.
+        end: the window's end, exclusive, epoch milliseconds.
         lower: where the read started.
         rows: the number of written rows.
-        digest: of their values.
+        digest: the digest of their values.
     """
 
     at: int
@@ -157,9 +157,9 @@ def simulate(observations: Iterable[Observation], graces: Sequence[int], *, data
     """Simulate graces on observed reads.
 
     Args:
-        observations: in any order.
-        graces: milliseconds.
-        dataflow: its name.
+        observations: the observed reads, in any order.
+        graces: the graces to simulate, milliseconds.
+        dataflow: the dataflow's name.
     """
     reads = sorted(observations, key=lambda observation: observation.at)
     reads_by_unit: dict[tuple[TimeBound, str], dict[int, Observation]] = {}

@@ -25,7 +25,7 @@ class WindowSlice:
     """Work units that share one read, one delete and one commit.
 
     Attributes:
-        works: in planning order: windows ascending, units in their order.
+        works: the work units in planning order: windows ascending, units in their order.
         zone: the zone of texts for people.
         grid: the text of the grid that cuts most windows of the definition.
         name: the time dimension's name.

@@ -21,7 +21,7 @@ class StateChanges:
         """Start without a change.
 
         Args:
-            fields: of the state, by their names.
+            fields: the state's fields, by their names.
         """
         self._old = fields
         self._intervals: dict[str, dict[str, WindowIntervals]] = {

@@ -32,8 +32,8 @@ class TimeRange:
     """The start and end of the time dimension, and how it is cut.
 
     Attributes:
-        from_: text of an instant.
-        to: text of an instant; it may be ``-``.
+        from_: the text of an instant.
+        to: the text of an instant; it may be ``-``.
         window: the grain, or several over sub-ranges.
         timezone: the zone of texts without one, of day floors and of calendar steps.
         partial: whether the short last window is kept.

@@ -42,9 +42,9 @@ class Windows:
     """All windows of a definition at one instant, ascending.
 
     Attributes:
-        stretches: ascending, without overlaps; ``bounds`` has the windows of each.
-        starts: of all windows.
-        ends: of all windows, as they are planned.
+        stretches: the stretches, ascending, without overlaps; ``bounds`` has the windows of each.
+        starts: the starts of all windows.
+        ends: the ends of all windows, as they are planned.
         bounds: for each stretch, the index of its first window and the index after its last.
         cut: the indexes of windows that are shorter than in their grid, with the end that the grid gives
         them.

@@ -48,7 +48,7 @@ class WorkUnitGroups:
     Attributes:
         state: the committed state.
         windows: all windows of the plan.
-        units: identities, in the order of the definition.
+        units: the units' identities, in the order of the definition.
         reads_any_stretch: whether the source can read any stretch of time; else it reads whole windows
         only.
         waiting: groups that wait for future windows: the unit's index, the tied windows, and the

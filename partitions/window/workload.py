@@ -75,15 +75,15 @@ class Workload:
         """Select groups first, then independent work units; groups that failed get the remaining slots."""
         definition = self.definition
         limit = 1 if definition.pacing else definition.checkpoint.interval_windows
-        whole = PlanBudget(definition.max_slices, limit, definition.parallelism)
+        budget = PlanBudget(definition.max_slices, limit, definition.parallelism)
         healthy = [group for group in self.due_groups if group.failure is None]
-        self.taken_groups = select_groups(healthy, whole.most, at_least_one=True)
+        self.taken_groups = select_groups(healthy, budget.max_work_units, at_least_one=True)
         used = sum(group.size for group in self.taken_groups)
-        self.budget = whole.remaining(len(list(pack_groups(self.taken_groups, limit))), used)
+        self.budget = budget.remaining(len(list(pack_groups(self.taken_groups, limit))), used)
         ends = self.windows.ends if self.windows is not None else ()
         self.selector = UnitSelector(self.budget, ends, milliseconds(self.now), turn=not self.state.retried)
         self._offer_due_ranges()
-        self._select_failed_groups(whole.most - used)
+        self._select_failed_groups(budget.max_work_units - used)
 
     def _due_groups(self) -> list[WorkUnitGroup]:
         if self.windows is None or not self.state.stale:
@@ -93,21 +93,23 @@ class Workload:
     def _offer_due_ranges(self) -> None:
         for unit_index, unit in enumerate(self.units):
             if self.unit_due is not None and self.part is None:
-                dues, more = self.unit_due.due_and_count(self.selector.until, self.selector.most, unit)
+                dues, more = self.unit_due.due_and_count(
+                    self.selector.until, self.selector.max_work_units, unit
+                )
                 self.selector.count_new(more)
             else:
                 dues = self.due(unit)
             for due in self.groups.ungrouped(unit, dues):
                 self.selector.offer(UnitDueRange(due, unit_index))
 
-    def _select_failed_groups(self, most: int) -> None:
+    def _select_failed_groups(self, slots: int) -> None:
         """Select groups that failed for the remaining slots.
 
         If no slot remains, one such group is selected in every other run.
         """
         failed = [group for group in self.due_groups if group.failure is not None]
         idle = not self.taken_groups and not self.selector.selected
-        remaining = most - len(self.selector.selected)
+        remaining = slots - len(self.selector.selected)
         self.taken_groups += select_groups(failed, remaining, at_least_one=idle or not self.state.retried)
 
     def reason(self, group: WorkUnitGroup) -> Reason:

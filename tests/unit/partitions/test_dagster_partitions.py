@@ -353,7 +353,7 @@ class TestRanges:
 
     def test_a_backlog_that_is_too_large_for_a_run_is_several_ranges_the_oldest_first(self) -> None:
         due = [work(day(number), unit) for number in range(8) for unit in _UNITS]
-        assert _SOME.ranges(due, _SOME.watermark.windows(NOW), most=15) == [
+        assert _SOME.ranges(due, _SOME.watermark.windows(NOW), max_partitions=15) == [
             PartitionRange("a|2020-01-01", "d|2020-01-03"),
             PartitionRange("a|2020-01-04", "d|2020-01-06"),
             PartitionRange("a|2020-01-07", "d|2020-01-08"),

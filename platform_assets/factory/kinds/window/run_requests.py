@@ -29,7 +29,7 @@ from partitions.dagster_partitions import PartitionRange, WindowPartitions
 from partitions.dataflow import Dataflow
 from partitions.instants import milliseconds
 from partitions.plan import Plan, format_duration, pluralize
-from partitions.window.fair_share import share_places
+from partitions.window.fair_share import share_slots
 from partitions.window.slices import WindowSlice
 from partitions.window.state import WindowState
 from partitions.window.wake_rule import select_waking_work
@@ -110,7 +110,7 @@ def due_runs(
         )
 
     return DueRuns(
-        plan, works, new_keys, share_places(ranges(failed=False), ranges(failed=True), _MOST_RUNS), entry
+        plan, works, new_keys, share_slots(ranges(failed=False), ranges(failed=True), _MOST_RUNS), entry
     )
 
 

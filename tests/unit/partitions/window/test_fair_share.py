@@ -10,7 +10,7 @@ from partitions.window.fair_share import (
     UnitDueRange,
     UnitSelector,
     in_planning_order,
-    share_places,
+    share_slots,
 )
 
 ENDS = range(1, 41)
@@ -44,7 +44,9 @@ def test_new_work_goes_by_window_then_by_lowest_high(parts: list[UnitDueRange], 
     assert [(due.served, index, place) for index, place, due in selector.selected] == sorted(
         wanted, key=lambda one: one[1:]
     )
-    left = {(index, part.place) for first, after, part in selector.left_out for index in range(first, after)}
+    left = {
+        (index, part.unit_index) for first, after, part in selector.left_out for index in range(first, after)
+    }
     assert left == {one[1:] for one in sorted(every)[most:] if one[0]}
     assert sum(selector.counts.values()) == len(every)
 
@@ -71,7 +73,7 @@ def test_planning_order_is_windows_outside_and_units_inside(parts: list[UnitDueR
 def test_work_units_that_failed_have_a_slice_each_and_never_all_of_them(
     budget: PlanBudget, failed: int, others: int, rooms: tuple[int, int]
 ) -> None:
-    assert budget.places_for(failed, others) == rooms
+    assert budget.slots_for(failed, others) == rooms
 
 
 @pytest.mark.parametrize(
@@ -81,7 +83,7 @@ def test_work_units_that_failed_have_a_slice_each_and_never_all_of_them(
 def test_a_plan_holds_as_many_work_units_as_slices_and_parallelism_allow(
     budget: PlanBudget, most: int
 ) -> None:
-    assert budget.most == most
+    assert budget.max_work_units == most
 
 
 @pytest.mark.parametrize(
@@ -96,4 +98,4 @@ def test_a_plan_holds_as_many_work_units_as_slices_and_parallelism_allow(
     ],
 )
 def test_failed_work_has_half_of_the_places(others: str, failed: str, most: int, wanted: str) -> None:
-    assert "".join(share_places(others, failed, most)) == wanted
+    assert "".join(share_slots(others, failed, most)) == wanted
