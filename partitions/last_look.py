@@ -16,13 +16,13 @@ from partitions.unit_values import ValueType
 
 @dataclass(frozen=True)
 class SourceSnapshot:
-    """The outside of a source at one time.
+    """What a source shows of its contents at one time, without a read of rows.
 
     Attributes:
         contents: a text that changes whenever the source's contents change.
-        newest: time of the source's last change, epoch milliseconds.
+        newest: the time of the source's last change, epoch milliseconds.
         settled: up to this time rows could be read then, epoch milliseconds.
-        kinds: value types of the watermark's columns.
+        kinds: the value types of the watermark's columns.
     """
 
     contents: str

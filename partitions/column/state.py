@@ -24,7 +24,7 @@ class ReadBound:
     """How far a column is read.
 
     Attributes:
-        value: the highest value that was read, of the column's type.
+        value: the value up to which it is read, of the column's type.
         inclusive: whether rows at the value itself are read.
     """
 
