@@ -94,7 +94,8 @@ class DueFinder:
         """
         state = self.state
         if any(
-            unit in part for part in (state.failed, state.left_out, state.whole, state.stale, state.early)
+            unit in part
+            for part in (state.failed, state.over_cap, state.reread_whole, state.old, state.early)
         ):
             return self.of(unit), 0
         intervals: Sequence[WindowInterval] = self.state.units.get(unit, ())
@@ -229,23 +230,23 @@ class DueFinder:
 
         If two marks overlap, the latter of that list counts. Failed windows are ranges of their own.
         """
-        left_out: list[MarkedRange] = [
-            (*range_, "grace") for range_ in self._windows.matching_windows(self.state.left_out.get(unit, ()))
+        over_cap: list[MarkedRange] = [
+            (*range_, "grace") for range_ in self._windows.matching_windows(self.state.over_cap.get(unit, ()))
         ]
         again = [
-            *self._windows.matching_windows(self.state.whole.get(unit, ())),
+            *self._windows.matching_windows(self.state.reread_whole.get(unit, ())),
             *self._early_windows_over(self.state.early.get(unit, ())),
         ]
         whole: list[MarkedRange] = [(*range_, "forced") for range_ in union(sorted(again))]
         failed_marks: list[MarkedRange] = [(index, index + 1, "failed") for index in failed]
-        if not (left_out or whole or failed_marks):
+        if not (over_cap or whole or failed_marks):
             return []
         forced_failures: list[MarkedRange] = [
             (*mark[:2], "forced")
             for mark in failed_marks
             if any(start <= mark[0] < end for start, end, _ in whole)
         ]
-        return overlay_marks(overlay_marks(overlay_marks(left_out, failed_marks), whole), forced_failures)
+        return overlay_marks(overlay_marks(overlay_marks(over_cap, failed_marks), whole), forced_failures)
 
     def _early_windows_over(self, intervals: Iterable[WindowInterval]) -> Iterator[tuple[int, int]]:
         """Yield the windows of early intervals that are over now.

@@ -114,7 +114,7 @@ class Explanation:
                 self._label(tied_windows.first, tied_windows.after, self.workload.units[unit_index]),
                 f"waits for windows that cover {missing_spans}: the rows of the old windows stay until then",
             )
-        for first, after, (_, unit_index) in self.workload.selector.left_out:
+        for first, after, (_, unit_index) in self.workload.selector.over_cap:
             label = self._label(first, after, self.workload.units[unit_index])
             yield Skip(label, f"left for a later run by {self._cap}")
 

@@ -168,7 +168,7 @@ class UnitSelector:
         ]
 
     @cached_property
-    def left_out(self) -> list[tuple[int, int, UnitDueRange]]:
+    def over_cap(self) -> list[tuple[int, int, UnitDueRange]]:
         """Return the ranges of windows with a high that are not selected and have no failure on record."""
         selected: dict[int, list[int]] = defaultdict(list)
         for index, unit_index, _ in self.selected:

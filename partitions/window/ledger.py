@@ -196,12 +196,12 @@ class _LedgerBuilder:
         marks: list[tuple[int, int, str]] = [
             (*self.windows[index], GROWS) for index in sorted(self.windows.open)
         ]
-        deferred = [*self.state.left_out.get(unit, ()), *self.state.whole.get(unit, ())]
+        deferred = [*self.state.over_cap.get(unit, ()), *self.state.reread_whole.get(unit, ())]
         for layer in (
             [
                 (*interval, OLD)
                 for interval in union(
-                    sorted((interval[0], interval[1]) for interval in self.state.stale.get(unit, ()))
+                    sorted((interval[0], interval[1]) for interval in self.state.old.get(unit, ()))
                 )
             ],
             [(*interval, EARLY) for interval in self._early(unit)],

@@ -14,7 +14,7 @@ from partitions.intervals import consecutive, subtract, union
 from partitions.window.definition import WindowWatermark
 from partitions.window.due_ranges import DueFinder
 from partitions.window.grace import Cutoffs
-from partitions.window.stale import recut_state
+from partitions.window.old_windows import recut_state
 from partitions.window.state import WindowState
 from partitions.window.window_intervals import WindowInterval
 from partitions.window.windows import Windows
@@ -42,9 +42,9 @@ def migrate_state(
     before. The rows of all other windows are old, and are deleted when their time is read again.
 
     Args:
-        state: under the definition before.
+        state: the state under the definition before.
         definition: the new definition.
-        now: aware.
+        now: the clock, aware.
         tagged: whether rows carry nothing but the start of their window.
         before: the newest state, whose rows are in the table; None if only ``state`` tells them.
 
@@ -52,7 +52,7 @@ def migrate_state(
         ConfigurationError: if loaded rows have no window at all, and the new definition has windows.
     """
     if not tagged:
-        state = replace(state, stale={})
+        state = replace(state, old={})
     if definition.time_entry is None:
         return _without_windows(state, before) if tagged else state
     state = state.rebased(definition.default_grid)
@@ -72,9 +72,9 @@ def migrate_state(
 
 def _without_windows(state: WindowState, before: WindowState | None) -> WindowState:
     """Return the state for a definition without windows: each read of a unit deletes all its rows."""
-    stale = recut_state(state, before, Windows.of(()), 0).stale
+    old = recut_state(state, before, Windows.of(()), 0).old
     remaining = WindowState(state.grid) if any(state.units.values()) else state
-    return replace(remaining, stale=stale)
+    return replace(remaining, old=old)
 
 
 def _check_timed(*states: WindowState | None) -> None:
@@ -92,7 +92,7 @@ class _Migration:
 
     def __post_init__(self) -> None:
         self._unit_due = DueFinder(self.state, self.windows, Cutoffs(None, 0, 0))
-        parts = ("failed", "open", "left_out", "whole", "early")
+        parts = ("failed", "open", "over_cap", "reread_whole", "early")
         units = {unit for part in parts for unit in getattr(self.state, part)}
         self.moved = {unit: ranges for unit in sorted(units) if (ranges := list(self._moved_stretches(unit)))}
         """What waits in windows that are cut no more, by unit."""
@@ -116,7 +116,7 @@ class _Migration:
         for first, after in consecutive(again, self.windows.stretch):
             grid = self.windows.stretches[self.windows.stretch(first)].grid
             yield WindowSpan(
-                unit, self.windows.starts[first], self.windows.ends[after - 1], grid.text, whole=True
+                unit, self.windows.starts[first], self.windows.ends[after - 1], grid.text, reread_whole=True
             )
 
     def newly_open_starts(self, unit: str) -> list[int]:
@@ -167,15 +167,15 @@ class _Migration:
             self.state,
             failed={unit: of_unit for unit, of_unit in failed.items() if of_unit},
             open={unit: starts for unit, starts in opened.items() if starts},
-            left_out=keep_staying(self.state.left_out),
-            whole=keep_staying(self.state.whole),
+            over_cap=keep_staying(self.state.over_cap),
+            reread_whole=keep_staying(self.state.reread_whole),
             early=keep_staying(self.state.early),
         )
 
     def _moved_stretches(self, unit: str) -> Iterator[tuple[int, int]]:
         starts: Iterable[TimeBound] = (*self.state.failed.get(unit, ()), *self.state.open.get(unit, ()))
         yield from ((start or 0, (start or 0) + 1) for start in starts if self._lies_inside_window(start))
-        parts = (self.state.left_out, self.state.whole, self.state.early)
+        parts = (self.state.over_cap, self.state.reread_whole, self.state.early)
         intervals = (interval for part in parts for interval in part.get(unit, ()))
         yield from (
             (interval[0], interval[1]) for interval in intervals if not self._is_cut_as_before(interval)

@@ -107,7 +107,7 @@ class WindowSlice:
         """Yield forced work units that could not be read; the next try is forced, too."""
         for work, _ in self.failed:
             if work.reason == "forced":
-                yield WindowSpan(work.unit, work.start, work.end, work.grid, whole=True)
+                yield WindowSpan(work.unit, work.start, work.end, work.grid, reread_whole=True)
 
     def describe(self) -> list[dict[str, Any]]:
         """Return the JSON form of the work units in a plan."""

@@ -20,9 +20,9 @@ from partitions.window.work_outcomes import Failure, LoadedUnit, TimeBound, Wind
 
 _STORED_NAMES = {
     "skipped": "skipped",
-    "left_out": "left",
-    "whole": "whole",
-    "stale": "stale",
+    "over_cap": "left",
+    "reread_whole": "whole",
+    "old": "stale",
     "early": "early",
 }
 """The stored names of fields that are left out if they are empty."""
@@ -38,9 +38,9 @@ class WindowState:
         open: by unit, the starts of windows that were still growing at their last load.
         failed: failures of work units that wait for another try, by unit and start.
         skipped: by unit, stretches ``[start, end]`` that abstinence has left unread.
-        left_out: intervals of loaded windows that were due again, but did not fit under the cap on work units.
-        whole: intervals of windows that must still be read again from their starts.
-        stale: intervals of windows as an earlier definition cut them, whose rows are still in the table. A
+        over_cap: intervals of loaded windows that were due again, but did not fit under the cap on work units.
+        reread_whole: intervals of windows that must still be read again from their starts.
+        old: intervals of windows as an earlier definition cut them, whose rows are still in the table. A
         read that overlaps one deletes it.
         early: intervals of windows that a clock running ahead loaded before their end. They are read again
         once they are over.
@@ -53,9 +53,9 @@ class WindowState:
     open: Mapping[str, list[int]] = field(default_factory=dict)
     failed: Mapping[str, Mapping[TimeBound, Failure]] = field(default_factory=dict)
     skipped: Mapping[str, list[list[int]]] = field(default_factory=dict)
-    left_out: Mapping[str, list[WindowInterval]] = field(default_factory=dict)
-    whole: Mapping[str, list[WindowInterval]] = field(default_factory=dict)
-    stale: Mapping[str, list[WindowInterval]] = field(default_factory=dict)
+    over_cap: Mapping[str, list[WindowInterval]] = field(default_factory=dict)
+    reread_whole: Mapping[str, list[WindowInterval]] = field(default_factory=dict)
+    old: Mapping[str, list[WindowInterval]] = field(default_factory=dict)
     early: Mapping[str, list[WindowInterval]] = field(default_factory=dict)
     retried: bool = False
 
@@ -80,7 +80,7 @@ class WindowState:
                 **{name: watermark.get(stored, {}) for name, stored in _STORED_NAMES.items()},
                 retried=bool(watermark.get("retried")),
             )
-            for name in ("units", "left_out", "whole", "stale", "early"):
+            for name in ("units", "over_cap", "reread_whole", "old", "early"):
                 for intervals in getattr(state, name).values():
                     _check(intervals)
         except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
@@ -100,7 +100,7 @@ class WindowState:
 
     def watermark(self) -> Watermark:
         """Return the state as JSON data; ``{}`` if nothing is known of any unit."""
-        if not self.units and not self.failed and not self.stale:
+        if not self.units and not self.failed and not self.old:
             return {}
         stored: Watermark = {"grid": self.grid.text, "units": dict(self.units)}
         if self.failed:
@@ -130,15 +130,15 @@ class WindowState:
         """Return the state with another default grid; intervals of the old grid then carry its text."""
         if grid == self.grid:
             return self
-        old, new = self.grid.text, grid.text
+        old_text, new_text = self.grid.text, grid.text
 
         def changed(of_units: Mapping[str, list[WindowInterval]]) -> dict[str, list[WindowInterval]]:
             return {
                 unit: [
-                    [*interval, old]
+                    [*interval, old_text]
                     if len(interval) == 2
                     else interval[:2]
-                    if interval[2] == new
+                    if interval[2] == new_text
                     else interval
                     for interval in intervals
                 ]
@@ -149,9 +149,9 @@ class WindowState:
             self,
             grid=grid,
             units=changed(self.units),
-            left_out=changed(self.left_out),
-            whole=changed(self.whole),
-            stale=changed(self.stale),
+            over_cap=changed(self.over_cap),
+            reread_whole=changed(self.reread_whole),
+            old=changed(self.old),
             early=changed(self.early),
         )
 
@@ -201,7 +201,7 @@ class WindowState:
         changes.add_early(early)
         changes.drop_replaced(replaced)
         for unit, lower, upper in rest:
-            changes.add_stale(unit, lower, upper)
+            changes.add_old(unit, lower, upper)
         for loaded in loaded_units:
             changes.record_success(loaded)
         for unit, start, error in failed:

@@ -26,9 +26,9 @@ class StateChanges:
         self._old = fields
         self._intervals: dict[str, dict[str, WindowIntervals]] = {
             "units": {},
-            "left_out": {},
-            "whole": {},
-            "stale": {},
+            "over_cap": {},
+            "reread_whole": {},
+            "old": {},
             "early": {},
         }
         self._open: dict[str, list[int]] = dict(fields["open"])
@@ -47,9 +47,9 @@ class StateChanges:
             "open": _without_empty(self._open),
             "failed": _without_empty(self._failed),
             "skipped": _without_empty(self._skipped),
-            "left_out": _without_empty(intervals["left_out"]),
-            "whole": _without_empty(intervals["whole"]),
-            "stale": _without_empty(intervals["stale"]),
+            "over_cap": _without_empty(intervals["over_cap"]),
+            "reread_whole": _without_empty(intervals["reread_whole"]),
+            "old": _without_empty(intervals["old"]),
             "early": _without_empty(intervals["early"]),
             "retried": self._retried,
         }
@@ -70,7 +70,7 @@ class StateChanges:
     def record_deferred(self, units: WindowSpan, at: int | None) -> None:
         """Record due work that has to wait."""
         if units.start is not None and units.end is not None:
-            self._intervals_of("whole" if units.whole else "left_out", units.unit).add(
+            self._intervals_of("reread_whole" if units.reread_whole else "over_cap", units.unit).add(
                 units.start, units.end, Grid.parse(units.grid)
             )
         elif self._failure(units.unit, None) is None:
@@ -87,14 +87,14 @@ class StateChanges:
             }
         intervals = self._intervals_of("units", loaded.unit)
         if loaded.start is None or loaded.end is None or loaded.lower is None:
-            if self._has("stale", loaded.unit):
-                self._intervals_of("stale", loaded.unit).items.clear()  # all rows of the unit are deleted
+            if self._has("old", loaded.unit):
+                self._intervals_of("old", loaded.unit).items.clear()  # all rows of the unit are deleted
             return
         before = intervals.raise_high(loaded.start, loaded.end, loaded.grid)
         self._record_read(loaded.unit, before, loaded.lower, loaded.end)
         if self._has("early", loaded.unit) and (before is None or before <= loaded.end):
             self._intervals_of("early", loaded.unit).drop(loaded.start)
-        for name in ("left_out", "whole"):
+        for name in ("over_cap", "reread_whole"):
             if self._has(name, loaded.unit):
                 self._intervals_of(name, loaded.unit).drop(loaded.start)
         starts = [start for start in self._open.get(loaded.unit, ()) if start != loaded.start]
@@ -109,11 +109,11 @@ class StateChanges:
     def drop_replaced(self, old: Iterable[tuple[str, int]]) -> None:
         """Drop old windows whose rows were deleted."""
         for unit, start in old:
-            self._intervals_of("stale", unit).drop(start)
+            self._intervals_of("old", unit).drop(start)
 
-    def add_stale(self, unit: str, start: int, end: int) -> None:
+    def add_old(self, unit: str, start: int, end: int) -> None:
         """Record rows that no current window holds."""
-        self._intervals_of("stale", unit).add(start, end, Grid("none"))
+        self._intervals_of("old", unit).add(start, end, Grid("none"))
 
     def _has(self, name: str, unit: str) -> bool:
         return unit in self._intervals[name] or unit in self._old[name]

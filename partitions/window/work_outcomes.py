@@ -61,11 +61,11 @@ class WindowSpan(NamedTuple):
         start: the first window's start; None without a time dimension.
         end: the last window's end.
         grid: the text of the grid that cuts them.
-        whole: whether they must be read again from their starts.
+        reread_whole: whether they must be read again from their starts.
     """
 
     unit: str
     start: TimeBound
     end: TimeBound
     grid: str
-    whole: bool = False
+    reread_whole: bool = False

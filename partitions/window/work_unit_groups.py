@@ -1,4 +1,4 @@
-"""Work units that must share a commit, since they share old windows (``partitions.window.stale``)."""
+"""Work units that must share a commit, since they share old windows (``partitions.window.old_windows``)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from partitions.intervals import Interval
 from partitions.window.due_ranges import DueRange
-from partitions.window.stale import (
+from partitions.window.old_windows import (
     TiedWindows,
     find_tied_windows,
     missing_stretches,
@@ -64,7 +64,7 @@ class WorkUnitGroups:
 
     def tied_windows(self, unit: str) -> list[TiedWindows]:
         """Return the tied windows of a unit; the result is cached, since most units have the same ones."""
-        intervals = self.state.stale.get(unit)
+        intervals = self.state.old.get(unit)
         if not intervals:
             return []
         key = repr(intervals)
@@ -83,7 +83,7 @@ class WorkUnitGroups:
 
         A single window that overlaps an old one is returned, too (:func:`is_group`).
         """
-        return find_tied_windows(self.tied_windows(unit), index) if unit in self.state.stale else None
+        return find_tied_windows(self.tied_windows(unit), index) if unit in self.state.old else None
 
     def due(self, units: Container[str] | None, chosen: Sequence[int] | None) -> list[WorkUnitGroup]:
         """Return all groups that can be read now; keep those that must wait in ``waiting``.
@@ -98,7 +98,7 @@ class WorkUnitGroups:
         self.waiting.clear()
         due_groups = []
         for unit_index, unit in enumerate(self.units):
-            if unit not in self.state.stale or (units is not None and unit not in units):
+            if unit not in self.state.old or (units is not None and unit not in units):
                 continue
             for tied_windows in self.tied_windows(unit):
                 if not is_group(tied_windows) or not _is_requested(tied_windows, chosen):
@@ -115,7 +115,7 @@ class WorkUnitGroups:
 
     def ungrouped(self, unit: str, dues: Sequence[DueRange]) -> list[DueRange]:
         """Return the due ranges of a unit that belong to no group."""
-        if unit not in self.state.stale:
+        if unit not in self.state.old:
             return list(dues)
         grouped = [tied_windows for tied_windows in self.tied_windows(unit) if is_group(tied_windows)]
         return [part for due in dues for part in _cut_out(due, grouped)]

@@ -86,7 +86,7 @@ class Workload:
         self._select_failed_groups(budget.max_work_units - used)
 
     def _due_groups(self) -> list[WorkUnitGroup]:
-        if self.windows is None or not self.state.stale:
+        if self.windows is None or not self.state.old:
             return []
         return self.groups.due(self.part.units if self.part else None, self._requested_indexes)
 
@@ -152,7 +152,7 @@ class Workload:
 
     def deferred(self) -> Iterator[WindowSpan]:
         """Yield due work beyond the cap that the next plan would not find again."""
-        for first, after, (due, unit_index) in self.selector.left_out:
+        for first, after, (due, unit_index) in self.selector.over_cap:
             unit, forced = self.units[unit_index], due.reason == "forced"
             if self.windows is None:
                 yield WindowSpan(unit, None, None, "none", forced)

@@ -73,7 +73,7 @@ class WindowRules(StateRules):
             work
             for slice_ in slices
             for work in slice_.works
-            if _touches(work, state.units.get(work.unit)) or _touches(work, state.stale.get(work.unit))
+            if _touches(work, state.units.get(work.unit)) or _touches(work, state.old.get(work.unit))
         ]
         return len(again), "work unit"
 

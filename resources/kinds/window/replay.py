@@ -56,7 +56,7 @@ class WindowReplay(ReplayKind):
         """Check the range; for a promote, also that the table holds no windows of an earlier cut."""
         requested_windows(self.dataflow, self.options, self.now)
         newest, name = self.newest, self.dataflow.name
-        if self.options.is_isolated and newest is not None and WindowState.of(newest.state()).stale:
+        if self.options.is_isolated and newest is not None and WindowState.of(newest.state()).old:
             raise ConfigurationError(
                 f"dataflow {name}: expected windows as they are cut now, found rows of windows that were cut otherwise in {self.dataflow.table}: a promote"
                 " would leave them. Replay in place, without --into: that deletes them"

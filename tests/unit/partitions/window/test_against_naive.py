@@ -166,8 +166,8 @@ def test_every_run_reads_what_the_rule_says(runs: list[dict[str, Any]]) -> None:
         naive.run(cut, due, wanted, run["fails"], run["asked"] is not None, now)
         assert highs(state) == naive.highs
         assert all(state.high(unit, start) == high for (start, unit), high in naive.highs.items())
-        assert keys(state, state.left_out) == naive.skipped
-        assert keys(state, state.whole) == naive.whole
+        assert keys(state, state.over_cap) == naive.skipped
+        assert keys(state, state.reread_whole) == naive.whole
         assert {(start, unit) for unit, of_unit in state.failed.items() for start in of_unit} == {
             *naive.failed
         }

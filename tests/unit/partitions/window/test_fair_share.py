@@ -45,7 +45,7 @@ def test_new_work_goes_by_window_then_by_lowest_high(parts: list[UnitDueRange], 
         wanted, key=lambda one: one[1:]
     )
     left = {
-        (index, part.unit_index) for first, after, part in selector.left_out for index in range(first, after)
+        (index, part.unit_index) for first, after, part in selector.over_cap for index in range(first, after)
     }
     assert left == {one[1:] for one in sorted(every)[most:] if one[0]}
     assert sum(selector.counts.values()) == len(every)

@@ -187,7 +187,9 @@ def test_the_ledger_is_what_a_bitmap_of_hours_says(
     done: list[LoadedUnit], failed: Any, left: list[WindowSpan], skipped: Any, hours: int, partial: bool
 ) -> None:
     made = WindowState(DAILY).after(done, failed, left)
-    state = WindowState(made.grid, made.units, made.open, made.failed, skipped, made.left_out, made.whole)
+    state = WindowState(
+        made.grid, made.units, made.open, made.failed, skipped, made.over_cap, made.reread_whole
+    )
     windows = list(definition(partial=partial).windows(datetime.fromtimestamp(day(hours / 24) / 1000, UTC)))
     for one in of(state, hours / 24, (A, B), partial=partial).units:
         now = day(hours / 24)  # nothing above it is there yet, whatever was loaded
@@ -214,7 +216,9 @@ def _why(state: WindowState, windows: Sequence[tuple[int, int]], unit: str, at: 
     window = next((start, end) for start, end in windows if start <= at < end)
     if failure := state.failed.get(unit, {}).get(window[0]):
         return f"failed {'once' if failure.attempts == 1 else f'{failure.attempts} times'}: no"
-    if any(run[0] <= at < run[1] for runs in (state.left_out, state.whole) for run in runs.get(unit, ())):
+    if any(
+        run[0] <= at < run[1] for runs in (state.over_cap, state.reread_whole) for run in runs.get(unit, ())
+    ):
         return LEFT_OUT
     if at in unread:
         return ABSTINENT

@@ -56,14 +56,14 @@ def test_a_day_that_failed_within_a_month_has_the_month_read_anew() -> None:
     assert list(state.failed[A]) == [day("01-15")]
 
     carried = migrate_state(state, monthly, NOW)
-    assert (carried.failed, carried.whole) == ({}, {A: [[day("01-01"), day("02-01")]]})
+    assert (carried.failed, carried.reread_whole) == ({}, {A: [[day("01-01"), day("02-01")]]})
     after, works = run(monthly, carried, NOW)
     assert [(one.unit, one.start, one.lower, one.reason) for one in works] == [
         (A, day("01-01"), day("01-01"), "forced"),
         (A, day("03-01"), day("03-01"), "new"),
         (B, day("03-01"), day("03-01"), "new"),
     ]
-    assert after.whole == {}
+    assert after.reread_whole == {}
 
 
 def test_days_that_were_never_loaded_within_a_month_have_it_read_anew() -> None:
@@ -72,7 +72,7 @@ def test_days_that_were_never_loaded_within_a_month_have_it_read_anew() -> None:
     asked = Forced(WorkUnitSelection(((day("03-05"), day("03-06")),)))
     state, _ = run(daily, state, NOW, asked=asked)
     carried = migrate_state(state, monthly, NOW)
-    assert carried.whole == {unit: [[day("01-01"), day("02-01")]] for unit in (A, B)}
+    assert carried.reread_whole == {unit: [[day("01-01"), day("02-01")]] for unit in (A, B)}
 
 
 def test_a_state_whose_windows_are_all_there_is_taken_over_as_it_is() -> None:
@@ -99,13 +99,13 @@ def test_a_week_that_days_follow_for_good_is_complete_with_its_own_days() -> Non
     state, _ = run(defined("daily"), WindowState(), now)
     once_weekly = defined({"weekly": ["2020-01-01", "2020-01-03"], "daily": ["2020-01-03", "-"]})
     carried = migrate_state(state, once_weekly, now)
-    assert (carried.open, carried.whole) == ({}, {})
+    assert (carried.open, carried.reread_whole) == ({}, {})
     assert run(once_weekly, carried, now)[1] == []
 
 
 def test_what_is_complete_in_smaller_windows_is_not_read_anew() -> None:
     state, _ = run(defined("daily"), WindowState(), NOW)
-    assert migrate_state(state, defined("monthly"), NOW).whole == {}
+    assert migrate_state(state, defined("monthly"), NOW).reread_whole == {}
 
 
 definitions = st.builds(

@@ -145,7 +145,7 @@ def test_a_cap_takes_what_was_never_loaded_first_and_keeps_what_it_leaves_out() 
         == "3 work units of 3 windows x 1 unit due: 2 grace, 1 new; 1 left for later runs (parallelism 2)"
     )
     state = _after(made, state)
-    assert state.left_out == {NO_UNIT: [[1580601600000, 1580688000000]]}
+    assert state.over_cap == {NO_UNIT: [[1580601600000, 1580688000000]]}
     later = _plan(
         _definition("2020-02-01", parallelism=2), state, "2020-02-04"
     )  # by the cutoffs nothing is due
@@ -176,7 +176,7 @@ def test_nothing_that_a_cap_leaves_out_is_forgotten(limits: dict[str, Any]) -> N
         state = _after(_plan(definition, state, f"2020-01-0{day}", units=units), state)
     for _ in range(9):
         state = _after(_plan(definition, state, "2020-01-06", units=units), state)
-    assert sum(1 for runs in state.left_out.values() for _ in runs) == 0
+    assert sum(1 for runs in state.over_cap.values() for _ in runs) == 0
 
 
 def test_what_fails_again_and_again_leaves_room_for_others_and_gets_some() -> None:

@@ -107,14 +107,14 @@ def test_a_unit_that_could_not_be_read_is_recorded_as_failed_in_the_same_entry()
     assert found.works == (_work(0),)
     state = WindowState.of(found.advance({}))
     assert state.failed == {'{"id":"b"}': {0: Failure(1, "no such table", 7)}}
-    assert (state.units, state.whole) == ({'{"id":"a"}': [[0, DAY]]}, {})
+    assert (state.units, state.reread_whole) == ({'{"id":"a"}': [[0, DAY]]}, {})
 
 
 def test_what_was_asked_for_and_failed_is_asked_for_still() -> None:
     asked = _work(0, reason="forced")
     piece = WindowSlice((asked,), UTC, grid="daily UTC").without([FailedUnit(asked, "no")])
     state = WindowState.of(piece.advance(_state(_work(0)).watermark()))
-    assert (state.units, state.whole) == ({'{"id":"a"}': [[0, DAY]]}, {'{"id":"a"}': [[0, DAY]]})
+    assert (state.units, state.reread_whole) == ({'{"id":"a"}': [[0, DAY]]}, {'{"id":"a"}': [[0, DAY]]})
 
 
 def test_only_what_somebody_has_asked_for_replaces() -> None:

@@ -54,7 +54,9 @@ def test_a_state_survives_its_text(change: tuple[Any, Any, Any]) -> None:
     state = _after(change)
     found = WindowState.of(deserialise(serialise(state.watermark())))
     assert found == (
-        state if state.units or state.failed else WindowState(left_out=found.left_out, whole=found.whole)
+        state
+        if state.units or state.failed
+        else WindowState(over_cap=found.over_cap, reread_whole=found.reread_whole)
     )
 
 
@@ -153,10 +155,10 @@ def test_what_a_success_has_closed_is_no_longer_open() -> None:
 
 def test_what_the_cap_left_out_waits_until_it_is_loaded() -> None:
     state = EMPTY.after([_done(0), _done(1), _done(2)], [], [WindowSpan("a", 0, 3 * DAY, "daily UTC")])
-    assert state.left_out == {"a": [[0, 3 * DAY]]}
+    assert state.over_cap == {"a": [[0, 3 * DAY]]}
     state = state.after([_done(1, lower=DAY + HOUR)])
-    assert state.left_out == {"a": [[0, DAY], [2 * DAY, 3 * DAY]]}
-    assert state.after([_done(0), _done(2)]).left_out == {}
+    assert state.over_cap == {"a": [[0, DAY], [2 * DAY, 3 * DAY]]}
+    assert state.after([_done(0), _done(2)]).over_cap == {}
 
 
 def test_without_time_a_unit_is_known_and_waits_since_it_was_left_out_first() -> None:

@@ -62,7 +62,7 @@ def test_what_a_cap_left_out_wakes_runs_until_it_is_read_once_its_grace_is_over(
     definition, state = _definition(grace="P2D", parallelism=3), WindowState()
     for day in ("2020-01-02", "2020-01-03"):
         state = _run(definition, state, day)
-    assert len(state.left_out) == 3
+    assert len(state.over_cap) == 3
     assert _asked(definition, state, "2020-01-03T01:00:00") == ()  # the next run reads it anyway
     state = _run(definition, state, "2020-01-04")
     runs = 0

@@ -108,16 +108,16 @@ def recut_state(state: WindowState, before: WindowState | None, windows: Windows
     """
     recutter = _Recutter(state.grid, windows, begin, {})
     table_state = before.rebased(state.grid) if before is not None else WindowState(state.grid)
-    parts = (state.units, state.stale, table_state.units, table_state.stale)
+    parts = (state.units, state.old, table_state.units, table_state.old)
     units: dict[str, list[WindowInterval]] = {}
-    stale: dict[str, list[WindowInterval]] = {}
+    old_of: dict[str, list[WindowInterval]] = {}
     for unit in dict.fromkeys(name for part in parts for name in part):
         loaded, old = recutter.recut_unit(*(part.get(unit, []) for part in parts))
         if loaded:
             units[unit] = loaded
         if old:
-            stale[unit] = old
-    return replace(state, units=units, stale=stale)
+            old_of[unit] = old
+    return replace(state, units=units, old=old_of)
 
 
 @dataclass(frozen=True)
@@ -130,17 +130,17 @@ class _Recutter:
     def recut_unit(
         self,
         loaded: list[WindowInterval],
-        stale: list[WindowInterval],
+        old: list[WindowInterval],
         loaded_before: list[WindowInterval],
-        stale_before: list[WindowInterval],
+        old_before: list[WindowInterval],
     ) -> tuple[list[WindowInterval], list[WindowInterval]]:
         """Return a unit's intervals that stay loaded, and its old ones.
 
         The result is cached, since most units have the same intervals.
         """
-        key = repr((loaded, stale, loaded_before, stale_before))
+        key = repr((loaded, old, loaded_before, old_before))
         if key not in self.cache:
-            self.cache[key] = self._recut(loaded, [*stale, *loaded_before, *stale_before])
+            self.cache[key] = self._recut(loaded, [*old, *loaded_before, *old_before])
         return self.cache[key]
 
     def _recut(

@@ -18,9 +18,9 @@ from partitions.sentinels import deserialise, serialise
 from partitions.window.calendar_grid import Grid
 from partitions.window.definition import WindowWatermark
 from partitions.window.migration import migrate_state
+from partitions.window.old_windows import missing_stretches, split_windows, tie_windows
 from partitions.window.plan import plan
 from partitions.window.slices import WindowSlice
-from partitions.window.stale import missing_stretches, split_windows, tie_windows
 from partitions.window.state import WindowState
 from partitions.window.windows import Stretch, Windows
 from partitions.window.work_unit import FailedUnit
@@ -137,7 +137,7 @@ class Table:
             raise AssertionError("it never comes to rest")
         known = {
             (unit, start)
-            for part in (self.state.units, self.state.stale)
+            for part in (self.state.units, self.state.old)
             for unit, runs in part.items()
             for start, *_ in split_windows(runs, self.state.grid)
         }
@@ -158,7 +158,7 @@ class Table:
     def _waiting(self, unit: str, windows: Windows) -> set[int]:
         """Windows that are bound to what a folder cannot give."""
         old = sorted(
-            (start, end) for start, end, _ in split_windows(self.state.stale.get(unit, ()), self.state.grid)
+            (start, end) for start, end, _ in split_windows(self.state.old.get(unit, ()), self.state.grid)
         )
         found = () if self.ranged else tie_windows(old, windows)
         return {
@@ -265,7 +265,7 @@ def test_a_month_makes_room_in_the_commit_of_its_days() -> None:
     table, now = Table(defined("monthly")), now_at("2020-02-10")
     table.run(now)
     table.accept(defined("daily", "2020-01-30"), now)
-    assert (table.state.units, table.state.stale[A]) == (
+    assert (table.state.units, table.state.old[A]) == (
         {},
         [[ms("2020-01-01"), ms("2020-02-10"), "monthly UTC"]],
     )
@@ -280,7 +280,7 @@ def test_a_month_makes_room_in_the_commit_of_its_days() -> None:
         (unit, ms(start)) for unit in (A, B) for start in ("2020-01-01", "2020-02-01")
     ]
     table.run(now)
-    assert table.state.stale[A] == [[ms("2020-01-01"), ms("2020-01-30"), "none"]], "which stays as it is"
+    assert table.state.old[A] == [[ms("2020-01-01"), ms("2020-01-30"), "none"]], "which stays as it is"
     assert table.state.units[A] == [[ms("2020-01-30"), ms("2020-02-10")]]
 
 
@@ -294,7 +294,7 @@ def test_one_that_cannot_be_read_leaves_all_that_are_bound_to_it_as_they_are() -
     assert len(table.state.failed[A]) == 31
     assert "is read in one commit with [2020-01-17" in (table.state.failed[A][ms("2020-01-02")].error or "")
     table.run(now + timedelta(hours=1))
-    assert (table.state.failed, table.state.stale) == ({}, {})
+    assert (table.state.failed, table.state.old) == ({}, {})
 
 
 def test_groups_that_fail_leave_places_to_others_and_take_turns() -> None:
@@ -360,7 +360,7 @@ def test_back_before_anything_was_read_again_replaces_each_window_by_itself() ->
         (one, one) for one in starts
     ]
     table.run(now)
-    assert table.state.stale == {}
+    assert table.state.old == {}
 
 
 def test_a_rewind_over_the_change_replaces_what_was_read_since() -> None:
@@ -386,9 +386,9 @@ def test_rows_without_a_window_cannot_be_told_apart_by_windows() -> None:
     table, now = Table(defined()), now_at("2020-01-03")
     table.run(now)
     table.accept(timeless, now)
-    assert (table.state.units, set(table.state.stale)) == ({}, {A, B})
+    assert (table.state.units, set(table.state.old)) == ({}, {A, B})
     (piece,) = table.plan(now)
-    assert WindowState.of(piece.advance(table.state.watermark())).stale == {}
+    assert WindowState.of(piece.advance(table.state.watermark())).old == {}
 
 
 def test_a_reset_to_no_time_and_back_keeps_windows_of_the_table() -> None:
