@@ -70,7 +70,7 @@ def ranges_to_read(
 
 
 def _check_settle(definition: ColumnWatermark, observed: SourceObservation) -> None:
-    """Raise PlanError for a settle time beside numbers alone.
+    """Raise PlanError for a settle time if all columns are numbers.
 
     Numbers have no age, so rows that are committed late would be lost.
     """

@@ -85,7 +85,7 @@ def _random_names(keys: Sequence[FileKey]) -> Iterable[str]:
         starts_by_partition.setdefault(key.partition, set()).add(
             "" if sorts_by_time(key.name) else _text_before_time(key.name)
         )
-    # Names that all begin alike sort by what follows; beside others they sort by how they begin.
+    # Names that all begin alike sort by what follows; together with others they sort by how they begin.
     alike = {
         partition
         for partition, starts in starts_by_partition.items()

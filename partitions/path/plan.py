@@ -23,7 +23,7 @@ from partitions.request import DUE, Due, Forced, LateOnly, Request
 
 @dataclass(frozen=True)
 class PendingFiles:
-    """Files that wait beside the watermark, and an operator's decisions on the files above it.
+    """Files that do not move the watermark, and an operator's decisions on the files above it.
 
     Attributes:
         late: files at or below the watermark that were never loaded.
@@ -61,7 +61,7 @@ def plan(
         now: the clock of this run, aware.
         dataflow: the dataflow's name.
         number: the number of the entry that holds ``state``; 0 if there is none.
-        pending: files that wait beside the watermark.
+        pending: late and released files, which do not move the watermark.
         request: the work that the run is asked for.
 
     Raises:
@@ -73,7 +73,7 @@ def plan(
     files, skips = split_settled(definition, fresh, now)
     # A file that settles must not be late by then because its partition was closed.
     closing = None if skips else now
-    # What lies beside the watermark has no order that others would have to wait for.
+    # Late and released files have no order that others would have to wait for.
     late, young = split_settled_each(definition, pending.late, now)
     released, younger = split_settled_each(definition, pending.released, now)
     warnings = _warnings(definition, state, listed, files, pending, now)

@@ -53,7 +53,7 @@ class PathSlice:
 
     @property
     def lower(self) -> Watermark | None:
-        """The state before, exclusive; None on a first run, and beside the watermark."""
+        """The state before, exclusive; None on a first run, and for files that do not move the watermark."""
         unbounded = self.why != "run" or all(value is None for value in self.before.values())
         return None if unbounded else self.before
 
@@ -91,9 +91,9 @@ class PathSlice:
         return self.after
 
     def describe(self) -> list[dict[str, Any]]:
-        """Return its files in order, with the reason if they lie beside the watermark."""
-        beside = {} if self.why == "run" else {"reason": self.why}
-        return [{"files": [file.path for file in self.files], **beside}]
+        """Return its files in order, with the reason if they do not move the watermark."""
+        reason = {} if self.why == "run" else {"reason": self.why}
+        return [{"files": [file.path for file in self.files], **reason}]
 
     def take(self, count: int) -> PathSlice:
         """Return the slice of the first ``count`` files.
@@ -122,7 +122,7 @@ class PathSlice:
         return replace(self, files=remaining, quarantined=tuple(quarantined))
 
     def leaving(self, paths: Collection[str]) -> PathSlice | None:
-        """Return the same slice beside the watermark without some files; None if nothing remains."""
+        """Return the same slice without some of its late or released files; None if nothing remains."""
         files = tuple(file for file in self.files if file.path not in paths)
         return replace(self, files=files) if files or self.quarantined else None
 

@@ -12,7 +12,7 @@ from partitions.window.state import WindowState
 
 
 def job_cutoff(state: WindowState, grace: int, now: int) -> int | None:
-    """Return the cutoff of the whole job: its highest usable high less the grace; None without a high.
+    """Return the cutoff of the whole job: its highest high less the grace; None without a high.
 
     Highs above now count as now.
     """
@@ -35,8 +35,8 @@ class Cutoffs:
 
     Attributes:
         job: the job's cutoff; None if nothing is loaded.
-        grace: milliseconds.
-        abstinent: milliseconds.
+        grace: the grace, milliseconds.
+        abstinent: the abstinence, milliseconds.
     """
 
     job: int | None

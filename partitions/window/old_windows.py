@@ -24,8 +24,8 @@ class TiedWindows(NamedTuple):
     """Windows that must be read in one commit.
 
     Attributes:
-        first: index of the first window.
-        after: index after the last.
+        first: the first window's index.
+        after: the index after the last window.
         old: the old windows that are deleted, ascending.
         rest: the parts of old windows that no current window covers.
     """
@@ -44,7 +44,7 @@ def tie_windows(old: Sequence[Interval], windows: Windows) -> list[TiedWindows]:
         windows: all current windows.
 
     Returns:
-        ascending; an old window that no window touches is in none.
+        the groups, ascending; an old window that no window touches is in none.
     """
     tied: list[TiedWindows] = []
     number = 0
