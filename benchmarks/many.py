@@ -24,7 +24,7 @@ from platform_assets.factory.alerts import alerts_sensor
 from platform_assets.factory.jobs import dataflow_job
 from platform_assets.factory.kinds.path.late import late_sensor
 from platform_assets.factory.kinds.path.new_files_sensor import files_sensor
-from platform_assets.factory.sensor_groups import GROUP_SIZE, MOST_SINGLE, group_sensors
+from platform_assets.factory.sensor_groups import GROUP_SIZE, MAX_SINGLE, group_sensors
 from platform_assets.platform import build_platform
 from platform_assets.project import load_project
 from resources.spark.connect_server import free_port
@@ -93,7 +93,7 @@ def _stored_by_a_day() -> int:
     """
     with tempfile.TemporaryDirectory() as folder:
         project_folder, clock = project(Path(folder)), [time.time()]
-        _many(project_folder, MOST_SINGLE + 1)
+        _many(project_folder, MAX_SINGLE + 1)
         with DagsterInstance.from_config(str(dagster_home(project_folder, {}))) as instance:
             groups = [_Group(instance, sensor) for sensor in _first_groups(project_folder, lambda: clock[0])]
             for group in groups:

@@ -26,14 +26,14 @@ from dagster import (
 
 from partitions.errors import ConfigurationError
 from partitions.window.cron import CronWindows
-from partitions.window.dagster_units import MANY, MOST_KEYS
+from partitions.window.dagster_units import MANY, MAX_KEYS
 from partitions.window.partition_ranges import END_TAG, START_TAG, PartitionRange
-from partitions.window.partitioning import MOST_PARTITIONS, Partitioning
+from partitions.window.partitioning import MAX_PARTITIONS, Partitioning
 from partitions.window.windows import Windows
 
 __all__ = [
     "END_TAG",
-    "MOST_PARTITIONS",
+    "MAX_PARTITIONS",
     "NEW_KEYS",
     "START_TAG",
     "UNIT",
@@ -117,9 +117,9 @@ class WindowPartitions(Partitioning):
         return requests
 
     def _check_bearable(self, units: Sequence[str]) -> None:
-        if len(units) > MOST_KEYS:
+        if len(units) > MAX_KEYS:
             raise ConfigurationError(
-                f"dataflow {self.name}: expected at most {MOST_KEYS:,} units to be partitions, found {len(units):,}."
+                f"dataflow {self.name}: expected at most {MAX_KEYS:,} units to be partitions, found {len(units):,}."
                 f" {MANY}"
             )
 

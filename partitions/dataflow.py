@@ -65,7 +65,7 @@ class Freshness(Model):
     warn: Duration | None = None
 
 
-MOST_BAD_RECORDS = 100_000
+MAX_BAD_RECORDS = 100_000
 """The most records that a slice may set aside: this process holds them in memory."""
 
 
@@ -107,7 +107,7 @@ class Dataflow(Model):
     on_bad_file: OnBadFile = "stop"
     unknown_fields: Literal["check", "ignore"] = "check"
     show_bad_records: Flag | None = None
-    max_bad_records: Annotated[int, Field(ge=0, le=MOST_BAD_RECORDS, strict=True)] = 0
+    max_bad_records: Annotated[int, Field(ge=0, le=MAX_BAD_RECORDS, strict=True)] = 0
     transform: FunctionName | None = None
     sql: Annotated[str, Field(min_length=1)] | None = None
     inputs: dict[str, TableName] = Field(default_factory=dict)

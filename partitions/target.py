@@ -40,7 +40,7 @@ ICEBERG_COLUMNS = (
 """Metadata columns that every Iceberg table offers beside its own columns."""
 
 
-_MOST_CLUSTERED = 4
+_MAX_CLUSTERED = 4
 
 
 def _in_lower_case(text: Any) -> Any:
@@ -186,9 +186,9 @@ class Target(Model):
                 f"{columns} beside partition_by: {', '.join(self.partition_by)}",
                 "one of the two (a Delta table that is clustered has no partitions)",
             )
-        if len(self.cluster_by) > _MOST_CLUSTERED:
+        if len(self.cluster_by) > _MAX_CLUSTERED:
             yield Refusal(
-                key, f"{len(self.cluster_by)} columns", f"at most {_MOST_CLUSTERED}, which is Delta's limit"
+                key, f"{len(self.cluster_by)} columns", f"at most {_MAX_CLUSTERED}, which is Delta's limit"
             )
 
     def _history_refusals(self) -> Iterator[Refusal]:

@@ -31,7 +31,7 @@ _COLUMN_DESCRIPTIONS = {
 }
 """Descriptions of the columns that Strandline adds to each row."""
 
-_MOST_ROWS = 2**31
+_MAX_ROWS = 2**31
 """Dagster shows no larger row count."""
 
 
@@ -92,7 +92,7 @@ def _dagster_table_metadata(
     if not outcome.committed or outcome.newest is None:
         return metadata
     rows = outcome.newest.total_rows
-    if rows < _MOST_ROWS and not dataflow.target.shared:  # others load rows of a shared table, too
+    if rows < _MAX_ROWS and not dataflow.target.shared:  # others load rows of a shared table, too
         metadata["dagster/row_count"] = rows
     if size is not None:
         metadata["dagster/size_bytes"] = size

@@ -34,7 +34,7 @@ class Step(StrEnum):
     FORGOTTEN = "forgotten"
 
 
-_MOST_EPOCHS = 100
+_MAX_EPOCHS = 100
 """The most epochs, or batches, in the JSON form: the last ones."""
 
 _STATUS_BY_EXIT: dict[int, Status] = {3: "held", 4: "blocked"}
@@ -179,7 +179,7 @@ class Outcome:
     def stream(self) -> dict[str, Any] | None:
         """Return the counts of a stream's rows, in total and by epoch; None for other kinds."""
         if self.batches is not None:
-            batches = [batch.as_json() for batch in self.batches[-_MOST_EPOCHS:]]
+            batches = [batch.as_json() for batch in self.batches[-_MAX_EPOCHS:]]
             return {"engine": "structured_streaming", "batches": batches}
         if self.kind != "stream":
             return None
@@ -189,7 +189,7 @@ class Outcome:
             for name in ("rows_in", "emitted", "late", "quarantined")
         }
         buffered = StreamState.of(self.after).buffered
-        return {"engine": "splits", **sums, "buffered": buffered, "epochs": epochs[-_MOST_EPOCHS:]}
+        return {"engine": "splits", **sums, "buffered": buffered, "epochs": epochs[-_MAX_EPOCHS:]}
 
     @property
     def rows_add_up(self) -> bool:

@@ -24,7 +24,7 @@ LINKS_ONLY = ("CHANGELOG.md", "CONTRIBUTING.md")
 EASIEST_HARD_SCORE = 55.0
 """A page needs at least this Flesch reading ease."""
 
-MOST_WORDS, MOST_COMMAS = 25, 2
+MAX_WORDS, MAX_COMMAS = 25, 2
 """A sentence has at most so many words and commas."""
 
 _FENCE = re.compile(r"^ *(```|~~~)")
@@ -53,7 +53,7 @@ class Sentence:
     @property
     def is_too_long(self) -> bool:
         """Whether the sentence has too many words or commas."""
-        return self.words > MOST_WORDS or self.commas > MOST_COMMAS
+        return self.words > MAX_WORDS or self.commas > MAX_COMMAS
 
 
 def pages() -> list[Path]:

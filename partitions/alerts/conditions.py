@@ -18,7 +18,7 @@ from partitions.window.work_unit import describe_unit
 
 _BAD_STATUSES = ("failed", "blocked", "died")
 
-MOST_NAMED = 3
+MAX_NAMED = 3
 """The most late files that an alert names."""
 
 
@@ -69,8 +69,8 @@ def late_files_alert(dataflow: Dataflow, count: int, names: Sequence[str]) -> Al
     """
     if not count:
         return None
-    such_as = "such as " if count > MOST_NAMED else ""
-    files = f"{pluralize(count, 'late file')}, {such_as}{', '.join(names[:MOST_NAMED])}"
+    such_as = "such as " if count > MAX_NAMED else ""
+    files = f"{pluralize(count, 'late file')}, {such_as}{', '.join(names[:MAX_NAMED])}"
     text = f"{files}: {LATE_POLICIES[dataflow.late_files]}\n  strandline late {dataflow.name}"
     return Alert(dataflow.name, "late", text)
 

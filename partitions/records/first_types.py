@@ -19,12 +19,12 @@ from partitions.json_faults import explain_json_error
 from partitions.json_types import json_type
 from partitions.plan import pluralize
 from partitions.records.forms import NO_TYPE, TextOptions
-from partitions.records.json_decoding import MOST_LEVELS, is_deeper
+from partitions.records.json_decoding import MAX_LEVELS, is_deeper
 from partitions.records.judge import fault_of_text
 
 _TEXT_TYPES = ("integer", "long", "double", "boolean", "date", "timestamp")
 _READING = TextOptions(inferred=True)
-_MOST_DIGITS = 38
+_MAX_DIGITS = 38
 _LONG = range(-(2**63), 2**63)
 _LONGEST_NUMBER, _LONGEST_NAME = 1000, 50_000
 """The longest number, in digits, and name, in letters, that Spark's JSON parser accepts."""
@@ -77,7 +77,7 @@ def type_of_texts(texts: Iterable[str]) -> str:
     )
     if data_type in (None, "double"):
         digits = max(map(_digits, values))
-        if digits <= _MOST_DIGITS:
+        if digits <= _MAX_DIGITS:
             return f"decimal({digits},0)"
     return data_type or "string"
 
@@ -85,7 +85,7 @@ def type_of_texts(texts: Iterable[str]) -> str:
 def _digits(text: str) -> int:
     bare = text.removeprefix("-")
     is_whole = bare.isascii() and bare.isdigit() and (bare == "0" or not bare.startswith("0"))
-    return len(bare) if is_whole else _MOST_DIGITS + 1
+    return len(bare) if is_whole else _MAX_DIGITS + 1
 
 
 def types_of_csv(text: str, separator: str) -> FirstTypes:
@@ -192,11 +192,11 @@ def _parse_json(text: str, where: str) -> Any:
             object_pairs_hook=_object,
         )
     except RecursionError:
-        raise UnclearColumns(f"{where} is nested more than {MOST_LEVELS} levels deep") from None
+        raise UnclearColumns(f"{where} is nested more than {MAX_LEVELS} levels deep") from None
     except ValueError as error:
         raise UnclearColumns(f"{where} is not complete JSON: {explain_json_error(error)}") from None
-    if is_deeper(value, MOST_LEVELS):
-        raise UnclearColumns(f"{where} is nested more than {MOST_LEVELS} levels deep")
+    if is_deeper(value, MAX_LEVELS):
+        raise UnclearColumns(f"{where} is nested more than {MAX_LEVELS} levels deep")
     return value
 
 
@@ -226,7 +226,7 @@ def _type_of(value: Any) -> Any:
                 )
             if digits < 19 or (digits == 19 and int(value) in _LONG):
                 return "long"
-            return f"decimal({digits},0)" if digits <= _MOST_DIGITS else "double"
+            return f"decimal({digits},0)" if digits <= _MAX_DIGITS else "double"
         case _Fraction():
             return "double"
         case str():
@@ -266,7 +266,7 @@ def _type_digits(data_type: Any) -> int:
         return 0
     if data_type.startswith("decimal"):
         return int(data_type[len("decimal(") :].partition(",")[0])
-    return {"long": 20, "double": _MOST_DIGITS}.get(data_type, 0)
+    return {"long": 20, "double": _MAX_DIGITS}.get(data_type, 0)
 
 
 def _columns_of_struct(merged: Any, nothing: str) -> FirstTypes:

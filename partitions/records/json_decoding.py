@@ -16,7 +16,7 @@ BLANK = " \t\r\n"
 BESIDE_BRACKETS = r'"[^"\\]*+(?:\\[\s\S][^"\\]*+)*+"|[^\[\]{}"]++|"'
 """Pattern: the text between the brackets of objects and arrays, including quoted texts that hold brackets."""
 
-MOST_LEVELS = 30
+MAX_LEVELS = 30
 """Nesting levels that a record may have where types are inferred: Spark Connect sends no type of more than 33."""
 
 _BESIDE_BRACKETS = re.compile(BESIDE_BRACKETS)
@@ -148,11 +148,11 @@ class Spellings:
         """Add a record's names; return whether its schema can be inferred together with the earlier records.
 
         It cannot if an object has a name twice, if two names at the same place differ in case only, or if
-        objects and arrays nest deeper than ``MOST_LEVELS``. Text that is not JSON has no names.
+        objects and arrays nest deeper than ``MAX_LEVELS``. Text that is not JSON has no names.
         """
         try:
             value, _ = DECODER.raw_decode(text, value_start(text))
-            if is_deeper(value, MOST_LEVELS) or _has_doubled_name(value):
+            if is_deeper(value, MAX_LEVELS) or _has_doubled_name(value):
                 return False
         except ValueError:
             return True

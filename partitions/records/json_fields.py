@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from partitions.records.json_decoding import MOST_LEVELS, Members
+from partitions.records.json_decoding import MAX_LEVELS, Members
 from partitions.records.judge import Fault
 
 HALF_LETTER = re.compile("[\ud800-\udfff]")
@@ -113,7 +113,7 @@ def names_fault(value: Members, above: str) -> Fault | None:
 def depth_fault(field: str) -> Fault:
     """Return the fault of a record with a new field that nests too deeply for its type to be inferred."""
     return Fault(
-        f"field {field}: expected objects and arrays at most {MOST_LEVELS} levels deep where types are inferred, found more: declare source.schema,"
+        f"field {field}: expected objects and arrays at most {MAX_LEVELS} levels deep where types are inferred, found more: declare source.schema,"
         " with the field that holds them as string or variant"
     )
 

@@ -19,7 +19,7 @@ from partitions.records.forms import DECIMAL, INTEGER_BITS, NO_TYPE, WHOLE_BITS,
 from partitions.records.json_decoding import (
     BLANK,
     DECODER,
-    MOST_LEVELS,
+    MAX_LEVELS,
     Members,
     Number,
     is_deeper,
@@ -146,7 +146,7 @@ class JsonRule:
             )
         except RecursionError:
             return _TOO_DEEP
-        if fault is None and unknown and not self.pattern.takes_unknown and is_deeper(value, MOST_LEVELS):
+        if fault is None and unknown and not self.pattern.takes_unknown and is_deeper(value, MAX_LEVELS):
             fault = depth_fault(unknown[0])
         if fault is None and self.required_names and value and not self._has_known_name(value):
             fault = no_known_field_fault(

@@ -15,7 +15,7 @@ from partitions.spelling import first_few
 _SQL_NAMES = {"byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint"}
 """Spark's DDL type names, where they differ from its JSON type names."""
 
-_MOST_NAMES = 5
+_MAX_NAMES = 5
 """The number of names that a fault lists at most."""
 
 _DATE = re.compile(r"(\d{4})-(\d{2})-(\d{2})", re.ASCII)
@@ -47,7 +47,7 @@ class Fault(NamedTuple):
 def no_known_field_fault(expected: Sequence[str], names: Sequence[str]) -> Fault:
     """Return the fault of a record that has none of the schema's fields."""
     return Fault(
-        f"expected fields of the schema ({first_few(expected, _MOST_NAMES)}), found only {first_few(list(dict.fromkeys(names)), _MOST_NAMES)}"
+        f"expected fields of the schema ({first_few(expected, _MAX_NAMES)}), found only {first_few(list(dict.fromkeys(names)), _MAX_NAMES)}"
     )
 
 

@@ -16,7 +16,7 @@ from partitions.errors import ConfigurationError
 from partitions.replay.bounds import ReplayBound, typed_bounds
 from partitions.watermark import compare_values
 
-MOST_CHUNKS = 100_000
+MAX_CHUNKS = 100_000
 """The most chunks of one replay: each is a commit, which takes some tenths of a second at least."""
 
 
@@ -72,7 +72,7 @@ def chunks(column: str, start: Any, end: Any, interval: Mapping[str, Any] | None
     Raises:
         ConfigurationError: for bounds as in :func:`typed_bounds`, for an unknown unit, more or fewer than
         one, an amount that is no whole number above 0, a step of dates, calendar units of numbers, and
-        more than ``MOST_CHUNKS`` chunks.
+        more than ``MAX_CHUNKS`` chunks.
     """
     unit, amount = _single_unit(interval) if interval is not None else (None, 0)
     lower, upper = typed_bounds(start, end, with_time=unit in _BELOW_A_DAY)
@@ -81,10 +81,10 @@ def chunks(column: str, start: Any, end: Any, interval: Mapping[str, Any] | None
     if isinstance(lower, int) is not (unit == _STEP):
         expected = "numbers for start and end, or calendar units," if unit == _STEP else f"{_STEP!r}"
         raise ConfigurationError(f"expected {expected} for chunks of {start} to {end}, found {unit!r}")
-    edges = (lower, *islice(_boundaries(lower, upper, unit, amount), MOST_CHUNKS), upper)
-    if len(edges) - 1 > MOST_CHUNKS:
+    edges = (lower, *islice(_boundaries(lower, upper, unit, amount), MAX_CHUNKS), upper)
+    if len(edges) - 1 > MAX_CHUNKS:
         raise ConfigurationError(
-            f"expected at most {MOST_CHUNKS:,} chunks, found more for {amount} {unit} of {start} to {end}: take longer ones"
+            f"expected at most {MAX_CHUNKS:,} chunks, found more for {amount} {unit} of {start} to {end}: take longer ones"
         )
     return tuple(Chunk(column, lower_edge, upper_edge) for lower_edge, upper_edge in pairwise(edges))
 

@@ -16,7 +16,7 @@ from partitions.predicate import Among, Between, Predicate, any_of
 from partitions.window.state import WindowState
 from partitions.window.work_unit import WorkUnit
 
-_MOST_RANGES = 100
+_MAX_RANGES = 100
 """The most ranges of one condition; files of shorter ranges are named one by one."""
 
 
@@ -47,7 +47,7 @@ def rows_of_files(column: str, paths: Collection[str], other_paths: Collection[s
     """
     ordered, apart = sorted(paths), sorted({*other_paths} - {*paths})
     runs = [list(run) for _, run in groupby(ordered, key=partial(bisect_left, apart))]
-    wide = sorted((run for run in runs if len(run) > 1), key=len, reverse=True)[:_MOST_RANGES]
+    wide = sorted((run for run in runs if len(run) > 1), key=len, reverse=True)[:_MAX_RANGES]
     ranged = {path for run in wide for path in run}
     named = tuple(path for path in ordered if path not in ranged)
     ranges = [Between(column, run[0], run[-1], upper_inclusive=True) for run in sorted(wide)]

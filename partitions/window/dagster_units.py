@@ -11,7 +11,7 @@ from pydantic import Field
 
 from partitions.model import Model
 
-MOST_KEYS = 10_000
+MAX_KEYS = 10_000
 """The most keys of one dimension that Dagster and its UI can handle."""
 
 MANY = (
@@ -24,7 +24,7 @@ MANY = (
 class Buckets(Model):
     """A fixed number of buckets for units; a hash of a unit's identity selects its bucket."""
 
-    buckets: Annotated[int, Field(ge=1, le=MOST_KEYS, strict=True)]
+    buckets: Annotated[int, Field(ge=1, le=MAX_KEYS, strict=True)]
 
 
 DagsterUnits = Literal["auto", "partitions", "ledger"] | Buckets

@@ -21,7 +21,7 @@ from partitions.instants import Instant, zone_of
 from partitions.json_faults import explain_json_error
 from partitions.model import Duration, Flag, Model
 from partitions.window.calendar_grid import GRAINS, Grain, Grid
-from partitions.window.dagster_units import MANY, MOST_KEYS, DagsterUnits
+from partitions.window.dagster_units import MANY, MAX_KEYS, DagsterUnits
 from partitions.window.extent import Unit
 from partitions.window.secondary_input import SecondaryInput
 from partitions.window.time_range import Composite, TimeRange
@@ -230,9 +230,9 @@ class WindowWatermark(Model):
             raise ValueError("dagster_units: expected a unit entry or a secondary_input to show, found none")
         if self.dagster_units == "partitions":
             count = len(self.unit_entry.units) if self.unit_entry else 0
-            if count > MOST_KEYS:
+            if count > MAX_KEYS:
                 raise ValueError(
-                    f"dagster_units: expected at most {MOST_KEYS:,} units to be partitions, found {count:,}."
+                    f"dagster_units: expected at most {MAX_KEYS:,} units to be partitions, found {count:,}."
                     f" {MANY}"
                 )
         return self

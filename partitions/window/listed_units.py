@@ -75,7 +75,7 @@ def may_have_equal_units(units: Sequence[str], state_units: Collection[str], zon
     Cheap. If it returns False, the column types need not be looked up.
     """
     new_units = [unit for unit in units if unit not in state_units]
-    if not new_units and len(units) > _MOST_COMPARED:
+    if not new_units and len(units) > _MAX_COMPARED:
         return False
     loose_values = {loose_spelling(unit, zone) for unit in units}
     if len(loose_values) < len(units):
@@ -84,7 +84,7 @@ def may_have_equal_units(units: Sequence[str], state_units: Collection[str], zon
     return any(loose_spelling(unit, zone) in loose_values for unit in other_state_units)
 
 
-_MOST_COMPARED = 10_000
+_MAX_COMPARED = 10_000
 """The most units, all in the state already, that are compared with each other: a source with more lists each only once."""
 
 

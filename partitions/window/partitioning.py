@@ -37,7 +37,7 @@ from partitions.window.work_unit import WorkUnit
 _FEW = 100
 """The most listed units that are partitions by default."""
 
-MOST_PARTITIONS = 500
+MAX_PARTITIONS = 500
 """The most partitions of one run: Dagster stores four events for each of them, two of these before the run starts."""
 
 UnitDimension = Literal["static", "dynamic", "buckets"]
@@ -104,7 +104,7 @@ class Partitioning:
         *,
         known_windows: Sequence[str] = (),
         known_units: Sequence[str] = (),
-        max_partitions: int = MOST_PARTITIONS,
+        max_partitions: int = MAX_PARTITIONS,
     ) -> list[PartitionRange]:
         """Return due work units as few ranges, oldest first: adjacent windows x adjacent units, all due.
 

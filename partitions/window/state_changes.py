@@ -10,7 +10,7 @@ from partitions.window.calendar_grid import Grid
 from partitions.window.window_intervals import WindowIntervals
 from partitions.window.work_outcomes import Failure, LoadedUnit, TimeBound, WindowSpan
 
-_MOST_LETTERS = 500
+_MAX_LETTERS = 500
 """The most letters of an error that the state keeps, since every failed work unit has one."""
 
 
@@ -58,7 +58,7 @@ class StateChanges:
         """Record a failed try."""
         before = self._failure(unit, start)
         attempts = (before.attempts if before else 0) + 1
-        self._set_failure(unit, start, Failure(attempts, shorten_to_line(error, _MOST_LETTERS), at))
+        self._set_failure(unit, start, Failure(attempts, shorten_to_line(error, _MAX_LETTERS), at))
 
     def _failure(self, unit: str, start: TimeBound) -> Failure | None:
         return self._failed.get(unit, {}).get(start)

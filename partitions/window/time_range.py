@@ -18,7 +18,7 @@ from partitions.window.windows import Stretch, Windows
 Composite = dict[Grain, tuple[str, str]]
 """Grains and their sub-ranges, from and to."""
 
-MOST_WINDOWS = 1_000_000
+MAX_WINDOWS = 1_000_000
 """More windows than any dataflow needs; a definition with more is a mistake, such as hours since the year 1."""
 
 _RECENT = 2020
@@ -90,9 +90,9 @@ class TimeRange:
         limit = floor_minute(now) if clipped and now is not None else None
         end = end if limit is None else min(end, limit)
         stretches = self._stretches(start, end, now)
-        if sum(map(_count, stretches)) > MOST_WINDOWS:
+        if sum(map(_count, stretches)) > MAX_WINDOWS:
             raise ConfigurationError(
-                f"definition.range: expected at most {MOST_WINDOWS:,} windows, found more from {self.from_!r} on"
+                f"definition.range: expected at most {MAX_WINDOWS:,} windows, found more from {self.from_!r} on"
             )
         return Windows.of(stretches, partial=self.partial)
 

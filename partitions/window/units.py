@@ -21,7 +21,7 @@ from partitions.sentinels import canonical, parse_canonical
 from partitions.window.extent import Unit
 from partitions.window.secondary_input import SecondaryInput
 
-MOST_UNITS = 100_000
+MAX_UNITS = 100_000
 """The most distinct units of a definition."""
 
 NO_UNIT = canonical({})
@@ -124,7 +124,7 @@ def list_units(
 
     Raises:
         PlanError: if a secondary input cannot be read (that is no empty list), or has more than
-        :data:`MOST_UNITS` units.
+        :data:`MAX_UNITS` units.
     """
     if listed_units is not None:
         return distinct_identities(listed_units)
@@ -142,9 +142,9 @@ def _collect_identities(units: Iterable[Unit]) -> tuple[str, ...]:
     identities: dict[str, None] = {}
     for unit in units:
         identities[identity(unit)] = None
-        if len(identities) > MOST_UNITS:
+        if len(identities) > MAX_UNITS:
             raise PlanError(
-                f"secondary_input: expected at most {MOST_UNITS} units, found more, so nothing is planned: narrow them by filters, or in the query",
+                f"secondary_input: expected at most {MAX_UNITS} units, found more, so nothing is planned: narrow them by filters, or in the query",
                 code="secondary_input",
             )
     return tuple(identities)

@@ -34,7 +34,7 @@ _FIRST_OF_TWO_DIGITS, _AFTER_TWO_DIGITS = (
 )
 """All parsers read a two-digit year as one of 1970 to 2068, in any zone."""
 
-_MOST_COMPARED = 10_000
+_MAX_COMPARED = 10_000
 _FAR = datetime(HORIZON, 1, 1, tzinfo=UTC)
 
 
@@ -127,7 +127,7 @@ def _all_names_differ(placeholders: Sequence[Placeholder], watermark: WindowWate
         windows = watermark.windows(None, clipped=False)
     except ConfigurationError:  # `from` or `to` is relative to now
         return False
-    if len(windows) > _MOST_COMPARED:
+    if len(windows) > _MAX_COMPARED:
         return False
     template = Template(tuple(placeholders))
     texts = {

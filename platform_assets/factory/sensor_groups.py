@@ -31,7 +31,7 @@ from partitions.plan import pluralize
 from platform_assets.factory.in_flight import RunRecords, records_in_flight
 from platform_assets.factory.sensors import DataflowSensor
 
-MOST_SINGLE, GROUP_SIZE = 100, 50
+MAX_SINGLE, GROUP_SIZE = 100, 50
 """The most dataflows with a sensor of their own, and the most dataflows in a group."""
 
 _BUDGET = 30.0
@@ -50,7 +50,7 @@ def group_sensors(sensors: Iterable[SensorDefinition]) -> list[SensorDefinition]
     """Return the sensors, or, above a hundred dataflows, groups of sensors that do the same."""
     all_sensors = list(sensors)
     dataflow_sensors = [sensor for sensor in all_sensors if isinstance(sensor, DataflowSensor)]
-    if len({sensor.dataflow for sensor in dataflow_sensors}) <= MOST_SINGLE:
+    if len({sensor.dataflow for sensor in dataflow_sensors}) <= MAX_SINGLE:
         return all_sensors
     by_name: dict[str, list[DataflowSensor]] = defaultdict(list)
     for sensor in sorted(dataflow_sensors, key=lambda sensor: sensor.dataflow):

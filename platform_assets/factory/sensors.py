@@ -55,7 +55,7 @@ from resources.watermarks.log import WatermarkLog
 Clock = Callable[[], float]
 """A function that returns epoch seconds."""
 
-_MOST_ENTRIES = 100
+_MAX_ENTRIES = 100
 """The most entries to read in search of the newest entry with progress; from tick to tick only new entries are read."""
 
 
@@ -319,7 +319,7 @@ def _newest_progress(log: WatermarkLog, dataflow: str, cursor: SensorCursor, wor
         return ""
     if entry.why not in work.no_progress:
         return entry.id
-    for older in log.history(dataflow, _MOST_ENTRIES):
+    for older in log.history(dataflow, _MAX_ENTRIES):
         if older.number <= cursor.entry_number:
             break
         if older.why not in work.no_progress:

@@ -30,7 +30,7 @@ CHANGES_TAG = "strandline/upstream"
 _ATTEMPT_TAG = "strandline/upstream_attempt"
 """The tag of the same runs; its value identifies the tick that requested them."""
 
-_MOST_ENTRIES = 100
+_MAX_ENTRIES = 100
 """The most entries to read when searching for the newest one that loaded something."""
 
 _RUNS = 50
@@ -131,7 +131,7 @@ class _UpstreamTables:
 def _newest_load(log: WatermarkLog, maker: str, newest: Entry) -> str | None:
     if _has_loaded(newest):
         return newest.id
-    return next((entry.id for entry in log.history(maker, _MOST_ENTRIES) if _has_loaded(entry)), None)
+    return next((entry.id for entry in log.history(maker, _MAX_ENTRIES) if _has_loaded(entry)), None)
 
 
 def _has_loaded(entry: Entry) -> bool:
@@ -152,7 +152,7 @@ def _have_been_read(instance: DagsterInstance, log: WatermarkLog, dataflow: Data
     newest = runs[0].tags.get(_ATTEMPT_TAG)
     failed = {run.run_id for run in runs if run.tags.get(_ATTEMPT_TAG) == newest and not run.is_success}
     if failed:
-        failed -= {entry.run_id for entry in log.history(dataflow.name, _MOST_ENTRIES) if entry.why in LOADS}
+        failed -= {entry.run_id for entry in log.history(dataflow.name, _MAX_ENTRIES) if entry.why in LOADS}
     return not failed
 
 

@@ -20,7 +20,7 @@ _PARAMETER = re.compile(
 )
 _NOT_DISPLAYED = "a secret in plain text"
 _EXPECTED = "{env: NAME}, a variable of the environment"
-_MOST_CHARACTERS = 60
+_MAX_CHARACTERS = 60
 
 
 def is_secret(key: Key) -> bool:
@@ -91,7 +91,7 @@ def _is_reference(document: YamlDocument, key: Key) -> bool:
 def _text(value: str) -> str:
     if _has_secret_in_url(value):
         return "a URL with a secret in it"
-    cut = value if len(value) <= _MOST_CHARACTERS else value[: _MOST_CHARACTERS - 1] + "…"
+    cut = value if len(value) <= _MAX_CHARACTERS else value[: _MAX_CHARACTERS - 1] + "…"
     plain = re.fullmatch(r"([^\W\d]|[./~*%])[^\s,'\"]*", cut) is not None
     return cut if plain and cut not in ("true", "false", "null") else f"'{cut}'"
 

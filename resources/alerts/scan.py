@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from partitions.alerts.alert import Alert, Condition
 from partitions.alerts.conditions import (
-    MOST_NAMED,
+    MAX_NAMED,
     EndedRun,
     failure_alert,
     freshness_alert,
@@ -88,7 +88,7 @@ class AlertScan:
         if not has_late_files(dataflow):
             return None
         late = unhandled(self.opener.log, dataflow, entry, self.now)
-        return late_files_alert(dataflow, late.count, late.first(MOST_NAMED))
+        return late_files_alert(dataflow, late.count, late.first(MAX_NAMED))
 
     def _gaps_alert(self, dataflow: Dataflow, entry: Entry | None) -> Alert | None:
         if entry is None or not has_ledger(dataflow):

@@ -22,7 +22,7 @@ from resources.watermarks.log import WatermarkLog
 _ATTEMPT, _SAID = "attempt", "said"
 _BAD = ("failed", "blocked")
 _UNDECIDED = ("held", "skipped")
-_MOST_SAID = 200
+_MAX_SAID = 200
 
 _SAMPLE = re.compile(r"'[^']*'|(?<![\w:.,-])\d[\d,]*(?![\w:.-])")
 """The parts of a warning that change from run to run: counts and examples."""
@@ -91,7 +91,7 @@ def repeated_warnings(log: WatermarkLog, dataflow: str, warnings: Sequence[str])
         )
         new = [warning for warning in dict.fromkeys(map(_kind, warnings)) if warning not in given_before]
         if new:
-            log.put_note(dataflow, _SAID, {"warnings": [*given_before, *new][-_MOST_SAID:]})
+            log.put_note(dataflow, _SAID, {"warnings": [*given_before, *new][-_MAX_SAID:]})
     except StrandlineError:
         return frozenset()
     return frozenset(warning for warning in warnings if _kind(warning) not in new)

@@ -20,7 +20,7 @@ REPLAYING = "replaying"
 _TABLE_CHANGES = ("reset", "adopt", "accept", "import")
 """After these an entry before tells nothing of the table's rows."""
 
-_MOST_ENTRIES = 1_000_000
+_MAX_ENTRIES = 1_000_000
 """All that the log has."""
 
 
@@ -69,7 +69,7 @@ def forget_in_place(log: WatermarkLog, dataflow: str, words: str) -> None:
 
 def entries_of(log: WatermarkLog, replay: ReplayInPlace) -> Iterator[Entry]:
     """Yield the entries of a replay that still describe the table, newest first."""
-    for entry in log.history(replay.dataflow, _MOST_ENTRIES):
+    for entry in log.history(replay.dataflow, _MAX_ENTRIES):
         if entry.number <= replay.number or entry.why in _TABLE_CHANGES:
             return
         if entry.reason == replay.asked and entry.why != "abandon":

@@ -31,7 +31,7 @@ FILE_COLUMN = "_strandline_file"
 
 _SLICE_PREFIX = "_strandline_"
 """Prefix of the slice's column aliases, which no table column has, so that each name is unambiguous."""
-_MOST_BROADCAST = 100_000
+_MAX_BROADCAST = 100_000
 """Largest number of rows whose keys are broadcast; above it Spark chooses the join."""
 
 
@@ -254,7 +254,7 @@ class _SliceColumns:
         """Rows as the right side of a join with the table; broadcast if there are few."""
         from pyspark.sql import functions as F
 
-        return F.broadcast(self.rows) if self.count <= _MOST_BROADCAST else self.rows
+        return F.broadcast(self.rows) if self.count <= _MAX_BROADCAST else self.rows
 
     def column(self, name: str) -> Column:
         """Return the column that the slice calls ``name``."""

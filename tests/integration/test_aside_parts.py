@@ -137,7 +137,7 @@ def test_a_released_file_is_left_to_the_next_run_once(
 def test_swapped_ranges_of_paths_leave_other_files_between_them(
     tmp_path: Path, engine: SparkEngine, target: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(files, "_MOST_NAMED", 1)
+    monkeypatch.setattr(files, "_MAX_NAMED", 1)
     feed = changed_files(tmp_path, engine, **target)
     put(feed, 3, 30)
     put(feed, 3, 31)

@@ -157,14 +157,14 @@ def test_partitions_are_replaced_with_any_letters(spark: SparkSession, lake: Del
 
 def test_more_rows_than_are_copied_here_are_replaced_by_delta(lake: DeltaLake) -> None:
     lake.append(1, (1,), (2,))
-    lake.patch.setattr(own_change, "MOST_REWRITTEN_BYTES", 0)
+    lake.patch.setattr(own_change, "MAX_REWRITTEN_BYTES", 0)
     lake.replace(2, Between("id", 2, 3), (2,))
     assert (lake.writers[-1], lake.ids) == ("Delta", [1, 2])
 
 
 def test_keys_in_more_files_than_are_looked_through_here_are_merged_by_delta(lake: DeltaLake) -> None:
     lake.append(1, (1, "a"), (2, "b"), columns=PAIRS)
-    lake.patch.setattr(own_keys, "_MOST_FILES", 0)
+    lake.patch.setattr(own_keys, "_MAX_FILES", 0)
     lake.load(2, UPSERT, (2, "e"), columns=PAIRS)
     assert (lake.writers[-1], lake.rows()) == ("Delta", [(1, "a"), (2, "e")])
 

@@ -148,7 +148,7 @@ class TestAnApi:
     def test_more_units_than_the_most_are_refused_while_they_come(
         self, of_api: Callable[..., Feed], server: Api, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("partitions.window.units.MOST_UNITS", 4)
+        monkeypatch.setattr("partitions.window.units.MAX_UNITS", 4)
         server.rows = [{"u": number} for number in range(5)]
         assert "expected at most 4 units, found more" in refusal(of_api())
 

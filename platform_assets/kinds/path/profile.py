@@ -26,7 +26,7 @@ _OF_A_STORE = Budget(pages=2, seconds=5.0)
 _OF_A_FOLDER = Budget(pages=200, seconds=1.0)
 _OF_A_RUN = Budget(seconds=60.0)
 
-_MOST_PATHS = 1000
+_MAX_PATHS = 1000
 """The most open partitions of a watermark that is shown as it is stored."""
 
 
@@ -48,7 +48,7 @@ class PathProfile(KindProfile, FindsLateFiles, ListsNewFiles):
         if "path" in watermark:
             return self.watermark_in_words(watermark)
         paths = watermark.get("paths")
-        if not isinstance(paths, dict) or len(paths) <= _MOST_PATHS:
+        if not isinstance(paths, dict) or len(paths) <= _MAX_PATHS:
             return entry.watermark
         return f"{pluralize(len(paths), 'open partition')} (state show --full shows them)"
 

@@ -29,7 +29,7 @@ from resources.outcome import Outcome
 from resources.platform.platform import Platform
 from resources.watermarks.entry import Entry
 
-_MOST_SPLITS, _SLOWEST, _LINES = 1000, 100, 20
+_MAX_SPLITS, _SLOWEST, _LINES = 1000, 100, 20
 
 
 class StreamProfile(KindProfile):
@@ -77,7 +77,7 @@ class StreamProfile(KindProfile):
         lowest = min((segment.lowest for segment in state.segments), default=None)
         return {
             **short_watermark(state.watermark()),
-            "splits": splits if full or len(splits) <= _MOST_SPLITS else None,
+            "splits": splits if full or len(splits) <= _MAX_SPLITS else None,
             "totals": {"splits": len(splits), "idle": idle_splits, "waiting": len(awaited)},
             "buffer": {
                 "rows": state.buffered,

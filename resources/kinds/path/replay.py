@@ -44,7 +44,7 @@ from resources.watermarks.quarantine_list import read_quarantine
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-_MOST_NAMED = 100
+_MAX_NAMED = 100
 """Files of one condition that are named."""
 
 
@@ -148,7 +148,7 @@ class FileReplay(ReplayKind):
         some milliseconds.
         """
         live = self.platform.table(self.dataflow)
-        if len(swapped) <= _MOST_NAMED or not live.exists():
+        if len(swapped) <= _MAX_NAMED or not live.exists():
             return Among(SOURCE_FILE, tuple(sorted(swapped)))
         within = Between(SOURCE_FILE, min(swapped), max(swapped), upper_inclusive=True)
         live_rows = live.contents.read(rows.sparkSession, live.contents.newest_version(), within).where(

@@ -68,7 +68,7 @@ from resources.watermarks.log import WatermarkLog
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-_MOST_ENTRIES = 1_000_000
+_MAX_ENTRIES = 1_000_000
 """All that the log has."""
 
 
@@ -199,7 +199,7 @@ def promoted_entry(log: WatermarkLog, isolated: IsolatedReplay, newest: Entry | 
 def _since(log: WatermarkLog, isolated: IsolatedReplay) -> list[Entry]:
     """Return the live entries since a replay began, newest first."""
     entries = []
-    for entry in log.history(isolated.dataflow, _MOST_ENTRIES):
+    for entry in log.history(isolated.dataflow, _MAX_ENTRIES):
         if entry.number <= isolated.number:
             break
         entries.append(entry)

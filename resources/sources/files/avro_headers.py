@@ -20,7 +20,7 @@ _HEAD = 64 * 1024
 _MAGIC, _SYNC = b"Obj\x01", 16
 _CODECS = ("null", "deflate", "snappy", "bzip2", "xz", "zstandard")
 
-_MOST_HEADERS = 10_000
+_MAX_HEADERS = 10_000
 """Headers in the cache."""
 
 
@@ -131,7 +131,7 @@ class AvroHeaders:
 
     def _header(self, file: SourceFile) -> AvroHeader:
         if file not in self._headers:
-            if len(self._headers) >= _MOST_HEADERS:
+            if len(self._headers) >= _MAX_HEADERS:
                 del self._headers[next(iter(self._headers))]
             self._headers[file] = read_header(self._place, file)
         return self._headers[file]

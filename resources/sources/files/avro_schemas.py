@@ -14,7 +14,7 @@ from partitions.records.conversions import (
 )
 from partitions.records.forms import Type
 from resources.sources.files.footers import (
-    MOST_DIGITS,
+    MAX_DIGITS,
     FieldPath,
     dotted_name,
     find_doubled_name,
@@ -58,10 +58,10 @@ def _unreadable(
         named_types[avro_type["name"]] = avro_type
     if avro_type.get("logicalType") == "duration":
         yield dotted_name(path), "duration"
-    elif avro_type.get("logicalType") == "decimal" and avro_type.get("precision", 0) > MOST_DIGITS:
+    elif avro_type.get("logicalType") == "decimal" and avro_type.get("precision", 0) > MAX_DIGITS:
         yield (
             dotted_name(path),
-            f"a decimal of {avro_type['precision']} digits, which is more than {MOST_DIGITS}",
+            f"a decimal of {avro_type['precision']} digits, which is more than {MAX_DIGITS}",
         )
     elif avro_type["type"] in ("record", "error"):
         if avro_type["name"] in enclosing:

@@ -10,7 +10,7 @@ from partitions.errors import BadFile
 from partitions.path.source import SourceFile
 from partitions.records.judge import Fault
 
-MOST_NAMED_RECORDS = 3
+MAX_NAMED_RECORDS = 3
 """Bad records of a file that its error names at most."""
 
 

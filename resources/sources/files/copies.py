@@ -28,7 +28,7 @@ REWRITTEN_ENDING = ".json"
 
 _LINE = re.compile(rb"([^\r\n]*+)(\r\n|\r|\n|\Z)")
 _BLOCK = 1024 * 1024
-_MOST_MARKS = 16
+_MAX_MARKS = 16
 _AT_ONCE = 8
 
 
@@ -145,7 +145,7 @@ class FileCopies:
 
         Empty if searching for them is not faster.
         """
-        is_fast = self._codec == "utf-8" and len(texts) <= _MOST_MARKS
+        is_fast = self._codec == "utf-8" and len(texts) <= _MAX_MARKS
         return [text.encode() for text in texts] if is_fast else ()
 
     @property

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column
     from pyspark.sql.types import DataType
 
-_MOST_DIGITS = 38
+_MAX_DIGITS = 38
 _GROUPED = r"^[^0-9]*+(?:[0-9]++|[0-9]{1,3}(?:[^0-9][0-9]{2,3})*[^0-9][0-9]{3})(?:[^0-9][0-9]*+)?+(?![\s\S])"
 """An optional sign, digits that may be grouped, and an optional fraction."""
 
@@ -178,4 +178,4 @@ def _widen_decimals(json_type: Type) -> Type:
     if match is None:
         return json_type
     integer_digits = int(match[1]) - int(match[2])
-    return f"decimal({_MOST_DIGITS},{_MOST_DIGITS - integer_digits})"
+    return f"decimal({_MAX_DIGITS},{_MAX_DIGITS - integer_digits})"

@@ -9,7 +9,7 @@ from partitions.dataflow import Dataflow
 from partitions.errors import BadFile, SchemaError
 from partitions.schema_policy import may_take_columns
 from partitions.spelling import first_few
-from resources.sources.files.checked import MOST_NAMED_RECORDS, BadRecord
+from resources.sources.files.checked import MAX_NAMED_RECORDS, BadRecord
 
 BAD_RECORD = "bad_record"
 """The code of a file with a bad record."""
@@ -34,7 +34,7 @@ BAD_ENCODING = "bad_encoding"
 _LONGEST_RECORD = 200
 
 
-_MOST_NAMES = 10
+_MAX_NAMES = 10
 
 
 def type_mismatch_error(
@@ -82,14 +82,12 @@ def bad_records_error(
         remedy: the advice.
     """
     total = total or (f"{len(records)} bad records in all" if len(records) > 1 else None)
-    descriptions = [describe_record(record, show=show) for record in records[:MOST_NAMED_RECORDS]]
-    hints = dict.fromkeys(f" ({record.hint})" for record in records[:MOST_NAMED_RECORDS] if record.hint)
+    descriptions = [describe_record(record, show=show) for record in records[:MAX_NAMED_RECORDS]]
+    hints = dict.fromkeys(f" ({record.hint})" for record in records[:MAX_NAMED_RECORDS] if record.hint)
     why = "; ".join([*descriptions, *([total] if total else [])]) + "".join(hints)
     record_word = "the record" if len(records) == 1 else "them"
     hint = "" if show else f" (show_bad_records: true shows {record_word})"
-    also_bad = (
-        f" Bad records are also in {first_few(other_paths, MOST_NAMED_RECORDS)}." if other_paths else ""
-    )
+    also_bad = f" Bad records are also in {first_few(other_paths, MAX_NAMED_RECORDS)}." if other_paths else ""
     return BadFile(
         f"file {path}, {why}{hint}. Nothing of the file was loaded: {remedy}; the watermark stays below it{'.' + also_bad if also_bad else ''}",
         path=path,
@@ -239,16 +237,16 @@ def bad_header_error(
     missing = [name for name in expected if name not in found_names]
     new = [name for name in found_names if name not in expected]
     differs = [
-        *([f"without {first_few(missing, _MOST_NAMES)}"] if missing else []),
-        *([f"{first_few(new, _MOST_NAMES)} not in the schema"] if new else []),
+        *([f"without {first_few(missing, _MAX_NAMES)}"] if missing else []),
+        *([f"{first_few(new, _MAX_NAMES)} not in the schema"] if new else []),
     ]
     misread = _describe_doubled_names(found_names) or _describe_other_separator(expected, found_names)
     header = (
-        f"the header {first_few(expected, _MOST_NAMES, ',')}"
+        f"the header {first_few(expected, _MAX_NAMES, ',')}"
         if expected
         else "a header that names each column once"
     )
-    why = f"expected {header}, found {first_few(found_names, _MOST_NAMES, ',')} ({misread or '; '.join(differs) or 'another order'})"
+    why = f"expected {header}, found {first_few(found_names, _MAX_NAMES, ',')} ({misread or '; '.join(differs) or 'another order'})"
     merge = (
         "take columns that come and go with `schema_mode: merge` below `target` (docs/reference/schemas.md), "
         if may_merge and differs and not misread
@@ -268,7 +266,7 @@ def _describe_doubled_names(names: Sequence[str]) -> str | None:
     folded = [name.casefold() for name in names]
     repeated = dict.fromkeys(name for name, fold in zip(names, folded, strict=True) if folded.count(fold) > 1)
     return (
-        f"{first_few(list(repeated), _MOST_NAMES)}: a column is named twice; give each another name"
+        f"{first_few(list(repeated), _MAX_NAMES)}: a column is named twice; give each another name"
         if repeated
         else None
     )
@@ -325,7 +323,7 @@ def unknown_field_error(
         "take new fields with `schema_mode: merge` below `target`, or " if may_take_columns(dataflow) else ""
     )
     where = f"line {line}: " if line else ""
-    why = f"{where}expected the fields of the {_schema_word(is_declared)}, found {first_few(names, _MOST_NAMES)} beside them"
+    why = f"{where}expected the fields of the {_schema_word(is_declared)}, found {first_few(names, _MAX_NAMES)} beside them"
     return BadFile(
         f"file {path}, {why}. schema_mode: strict accepts no new field, so nothing of the file was loaded; the watermark stays below it. Fix"
         f" the file; or in dataflows/{name}.yaml {merge}leave them out with"
@@ -356,7 +354,7 @@ def no_known_columns_error(
         is_declared: whether the definition declares the schema.
     """
     where = f"{place}: " if place else ""
-    why = f"{where}expected columns of the {_schema_word(is_declared)} ({first_few(expected, _MOST_NAMES)}), found only {first_few(names, _MOST_NAMES)}{hint}"
+    why = f"{where}expected columns of the {_schema_word(is_declared)} ({first_few(expected, _MAX_NAMES)}), found only {first_few(names, _MAX_NAMES)}{hint}"
     return BadFile(
         f"file {path}, {why}. Nothing of the file was loaded: fix or remove it, or load files with such columns by a dataflow of their own; the"
         " watermark stays below it",

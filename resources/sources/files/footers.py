@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 FieldPath = tuple[str, ...]
 """The path of a field: its own name after those above it, as spelled; ``ITEM``, ``KEY`` and ``VALUE`` in arrays and maps."""
 
-MOST_DIGITS = 38
+MAX_DIGITS = 38
 """Digits of a decimal that a table can hold."""
 
 _EPOCH = date(1970, 1, 1).toordinal()
@@ -209,7 +209,7 @@ def _own_type(metadata: pq.FileMetaData, number: int) -> Type | None:
         return UUID
     is_decimal = "DECIMAL" in (logical, leaf.converted_type)
     if is_decimal and leaf.physical_type == "BYTE_ARRAY" and leaf.precision <= _DIGITS_OF_LONG:
-        return f"decimal({MOST_DIGITS},{leaf.scale})"  # Spark's vectorized reader takes no shorter one
+        return f"decimal({MAX_DIGITS},{leaf.scale})"  # Spark's vectorized reader takes no shorter one
     if logical == "DATE":
         return None if _lie_within(_bounds(metadata, number), 1) else "date(any)"
     if logical == "TIMESTAMP" and leaf.physical_type == "INT64":
@@ -251,8 +251,8 @@ def _unreadable(path: FieldPath, arrow_type: pa.DataType, own: Type | None) -> s
 
     if pa.types.is_float16(arrow_type):
         return "float16"
-    if pa.types.is_decimal(arrow_type) and arrow_type.precision > MOST_DIGITS:
-        return f"decimal({arrow_type.precision},{arrow_type.scale}), which has more than {MOST_DIGITS} digits"
+    if pa.types.is_decimal(arrow_type) and arrow_type.precision > MAX_DIGITS:
+        return f"decimal({arrow_type.precision},{arrow_type.scale}), which has more than {MAX_DIGITS} digits"
     if path[-1] == KEY and (pa.types.is_time(arrow_type) or own == UUID):
         return f"{arrow_type} as the key of a map"
     if pa.types.is_struct(arrow_type) and not arrow_type.num_fields:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _TYPES = ("integer", "long", "double", "boolean", "date", "timestamp")
 """Candidate types of texts, in the order in which they are tried; longer whole numbers become a decimal."""
 
-_MOST_DIGITS = 38
+_MAX_DIGITS = 38
 _WHOLE = r"^[-+]?+[0-9]++(?![\s\S])"
 _WHOLE_ALONE = r"^-?+(?:0|[1-9][0-9]*+)(?![\s\S])"
 
@@ -51,7 +51,7 @@ def types_of_texts(
 
     text = F.col("text")
     length = F.when(text.rlike(whole_pattern), F.length(F.replace(text, F.lit("-")))).otherwise(
-        F.lit(_MOST_DIGITS + 1)
+        F.lit(_MAX_DIGITS + 1)
     )
     if not texts:
         return []
@@ -97,6 +97,6 @@ def _has_type(text: Column, data_type: str, options: Mapping[str, str], reading:
 def _type_of(answer: Mapping[str, Any], types: Sequence[str]) -> str:
     fitting = next((data_type for data_type in types if answer.get(data_type)), None)
     digits = answer.get("digits")
-    if fitting in (None, "double") and types and digits is not None and digits <= _MOST_DIGITS:
+    if fitting in (None, "double") and types and digits is not None and digits <= _MAX_DIGITS:
         return f"decimal({digits},0)"
     return fitting or "string"

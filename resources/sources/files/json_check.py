@@ -17,10 +17,10 @@ from partitions.records.json_decoding import BESIDE_BRACKETS, MemberOrder
 from partitions.records.json_lines import JsonRule, JudgedRecord, Verdict
 from partitions.records.json_pattern import begins_with_one_of
 from partitions.records.judge import Fault
-from resources.sources.files.checked import MOST_NAMED_RECORDS, BadRecord, CheckedFiles, UnknownFields
+from resources.sources.files.checked import MAX_NAMED_RECORDS, BadRecord, CheckedFiles, UnknownFields
 from resources.sources.files.failures import bad_document_error
 from resources.sources.files.lines import LineNumbers
-from resources.sources.files.text_lines import MOST_AT_ONCE, TEXT
+from resources.sources.files.text_lines import MAX_AT_ONCE, TEXT
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -120,7 +120,7 @@ def check_lines(
         undecodable: returns the error for a file with bytes that are no text.
         judges: of values that the pattern does not cover.
     """
-    judged, is_cut = _JudgedLines(most_of_file=max(most + 1, MOST_NAMED_RECORDS)), False
+    judged, is_cut = _JudgedLines(most_of_file=max(most + 1, MAX_NAMED_RECORDS)), False
     for line in _rejected_lines(rows, path, rule, names, judges):
         if line.text is None:
             if line.path not in judged.bad_files and (bad_file := undecodable(line.path)) is not None:
@@ -130,7 +130,7 @@ def check_lines(
         if verdict.fault is None and line.misread is not None:
             verdict = Verdict(line.misread)
         judged.note(line.path, line.text, verdict)
-        if is_cut := judged.counts.total() > max(most, MOST_AT_ONCE) and len(judged.bad) == len(files):
+        if is_cut := judged.counts.total() > max(most, MAX_AT_ONCE) and len(judged.bad) == len(files):
             break
     return judged.to_result(files, numbers, is_cut=is_cut)
 
@@ -280,8 +280,8 @@ def _rejected_lines(
     rejected = rows.where(~accepted).select(
         path.alias("path"), text.alias(TEXT), *[value.alias(name) for name, value in misread_in.items()]
     )
-    first = rejected.limit(MOST_AT_ONCE + 1).collect()
-    rows_to_judge = first if len(first) <= MOST_AT_ONCE else rejected.toLocalIterator()
+    first = rejected.limit(MAX_AT_ONCE + 1).collect()
+    rows_to_judge = first if len(first) <= MAX_AT_ONCE else rejected.toLocalIterator()
     return (_rejected_line(row.asDict(), judges) for row in rows_to_judge)
 
 

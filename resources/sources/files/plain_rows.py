@@ -25,7 +25,7 @@ from resources.sources.files.workbook import read_content, read_sheet
 
 Row = Mapping[str, Any]
 
-MOST_BYTES = 64 * 2**20
+MAX_BYTES = 64 * 2**20
 """The stored size of all files together: each call reads all of them."""
 
 
@@ -48,9 +48,9 @@ def plain_rows(
         SourceError: a file cannot be read or holds no records, or the files exceed 64 MiB.
     """
     paths, size = [file.path for file in files], sum(file.size for file in files)
-    if size > MOST_BYTES:
+    if size > MAX_BYTES:
         raise SourceError(
-            f"{root}: expected files of at most {MOST_BYTES // 2**20} MiB together, found {size // 2**20} MiB. Load them by a dataflow, and name its table"
+            f"{root}: expected files of at most {MAX_BYTES // 2**20} MiB together, found {size // 2**20} MiB. Load them by a dataflow, and name its table"
         )
     folders = [name for name in partition_columns(paths) if name in columns]
     reader = _READERS[source.format]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from partitions.errors import BadFile
 from partitions.path.source import SourceFile
 from partitions.plan import pluralize
-from resources.sources.files.checked import MOST_NAMED_RECORDS
+from resources.sources.files.checked import MAX_NAMED_RECORDS
 from resources.sources.files.failures import bad_document_error
 from resources.sources.files.paths import SOURCE_FILE
 from resources.sql import any_of, quoted
@@ -53,7 +53,7 @@ def missing_value_errors(
         reasons = [
             f"record {row[_RECORD] + 1}: expected a value of"
             f" {', '.join(name for place, name in enumerate(required) if row[_LACKS.format(place)])}, which source.schema declares NOT NULL, found none"
-            for row in rows.where(is_short).limit(MOST_NAMED_RECORDS).collect()
+            for row in rows.where(is_short).limit(MAX_NAMED_RECORDS).collect()
         ]
         if numbers[file.path] > 1:
             reasons.append(f"{pluralize(numbers[file.path], 'such record')} in all")

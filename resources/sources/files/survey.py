@@ -46,13 +46,13 @@ from resources.sources.files.workbook import find_sheets
 _HEAD = 256 * 1024
 """Decompressed bytes of the first file that are inspected."""
 
-_MOST_INSPECTED = 20
+_MAX_INSPECTED = 20
 """Files of a dataset that are tried until one can be read."""
 
 _FEWEST_LINES = 2
 """Lines of a CSV file: a header and a record."""
 
-_MOST_NAMED = 5
+_MAX_NAMED = 5
 """Files that a message names."""
 
 _BEGINNINGS: Mapping[str, tuple[bytes, ...]] = {
@@ -192,8 +192,8 @@ def survey(place: Place) -> Survey:
 def _describe_loose_files(paths: Sequence[str]) -> Iterator[str]:
     """Yield a line that names the files beside the folders of datasets, if there are any."""
     if paths:
-        names = ", ".join(f"'{quote_name(path)[1:-1]}'" for path in paths[:_MOST_NAMED])
-        suffix = f" and {len(paths) - _MOST_NAMED:,} more" if len(paths) > _MOST_NAMED else ""
+        names = ", ".join(f"'{quote_name(path)[1:-1]}'" for path in paths[:_MAX_NAMED])
+        suffix = f" and {len(paths) - _MAX_NAMED:,} more" if len(paths) > _MAX_NAMED else ""
         yield (
             f"passed over {names}{suffix}: these files lie beside the folders of datasets and belong to none of them. Move files of one kind into a folder"
             " of their own, and run init for it"
@@ -244,7 +244,7 @@ def _find_readable(
     If no file is readable, return what the first one that is not empty shows.
     """
     beginnings, unread = list[_Beginning](), list[UnreadableFile]()
-    for path, file in islice(files.items(), _MOST_INSPECTED):
+    for path, file in islice(files.items(), _MAX_INSPECTED):
         beginning = _inspect(place, form, file.path, is_json=is_json)
         if beginning.fault is None:
             return beginning, unread

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 TEXT = "value"
 """The column with the text of a line."""
 
-MOST_AT_ONCE = 10_000
+MAX_AT_ONCE = 10_000
 """Lines that are collected at once; more are streamed."""
 
 

@@ -14,7 +14,7 @@ from partitions.window.extent import Extent
 from partitions.window.predicates import ExtentColumns, extents_predicate
 from resources.sources.source import PARTS
 
-MOST_STEPS = 1_000
+MAX_STEPS = 1_000
 """The most steps of the walk along an index that looks for parts."""
 
 

@@ -27,7 +27,7 @@ from resources.sources.jdbc.failures import is_time_limit, source_error
 from resources.sources.jdbc.index_cuts import WALKED_ROWS, cut_along_index
 from resources.sources.jdbc.loading import JdbcLoader
 from resources.sources.jdbc.observing import observe_columns
-from resources.sources.jdbc.parallel_reads import MOST_STEPS, parallel_parts
+from resources.sources.jdbc.parallel_reads import MAX_STEPS, parallel_parts
 from resources.sources.jdbc.questions import Questions
 from resources.sources.jdbc.row_queries import RowQueries
 from resources.sources.jdbc.undecodable import find_undecodable, is_undecodable, undecodable_text
@@ -131,7 +131,7 @@ class JdbcRows(PinsColumns):
             return []
         columns = ExtentColumns(kinds(schema), column, self._source.unit_columns, self._zone)
         return parallel_parts(
-            extents, column, columns, lambda window: self.cuts(window, self._part_rows, MOST_STEPS)
+            extents, column, columns, lambda window: self.cuts(window, self._part_rows, MAX_STEPS)
         )
 
     def numbered(self, spark: SparkSession, extents: Sequence[Extent], pinned: str) -> DataFrame:

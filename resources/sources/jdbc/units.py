@@ -14,7 +14,7 @@ from partitions.unit_values import fit_value
 from partitions.window.extent import Extent
 from resources.connections.jdbc import JdbcConnection
 from resources.sources.jdbc.client import client
-from resources.tables.contract.commits import MOST_ROWS
+from resources.tables.contract.commits import MAX_ROWS
 
 _SECONDS = 20.0
 """The query's time limit: a sensor's tick runs it, too."""
@@ -43,10 +43,10 @@ def distinct_rows(
             if source.query is not None
             else ".".join(map(dialect.name, source.table_parts))
         )
-        query = f"SELECT DISTINCT {names} FROM {rows} ORDER BY {order} LIMIT {MOST_ROWS + 1}"  # noqa: S608 - names are quoted, the query is the user's
+        query = f"SELECT DISTINCT {names} FROM {rows} ORDER BY {order} LIMIT {MAX_ROWS + 1}"  # noqa: S608 - names are quoted, the query is the user's
         rows_ = database.ask(query)
-    if len(rows_) > MOST_ROWS:
-        raise SourceError(f"{source.label}: expected at most {MOST_ROWS} different rows, found more")
+    if len(rows_) > MAX_ROWS:
+        raise SourceError(f"{source.label}: expected at most {MAX_ROWS} different rows, found more")
     return [dict(zip(columns, row, strict=True)) for row in rows_]
 
 

@@ -15,7 +15,7 @@ from resources.sources.python.values import of_arrow, of_python, own_array
 if TYPE_CHECKING:
     import pyarrow as pa
 
-MOST_ROWS = 1_000
+MAX_ROWS = 1_000
 """Dict rows of one batch: a look that ends at the first row asks for no more of those that are yielded one by one."""
 
 _DECIMALS = (38, 18)
@@ -48,7 +48,7 @@ def raw_batches(yielded: Any) -> Iterator[Raw]:
         is_row = isinstance(batch, Mapping)
         if is_row:
             rows.append(dict(batch))  # a function may fill the same object again for its next row
-        if rows and (not is_row or len(rows) == MOST_ROWS):
+        if rows and (not is_row or len(rows) == MAX_ROWS):
             yield rows
             rows = []
         if is_row:
@@ -292,8 +292,8 @@ def _rows(yielded: Any) -> list[Mapping[str, Any]]:
 
 
 def _split_rows(rows: Sequence[Mapping[str, Any]]) -> Iterator[Raw]:
-    for first in range(0, len(rows), MOST_ROWS):
-        yield rows[first : first + MOST_ROWS]
+    for first in range(0, len(rows), MAX_ROWS):
+        yield rows[first : first + MAX_ROWS]
 
 
 def _inferred(batch: Raw) -> pa.Table:

@@ -8,7 +8,7 @@ Version = int | str
 """A format's name for a state of the table. Outside of its package only equality has a meaning."""
 
 
-MOST_ROWS = 1_000_000
+MAX_ROWS = 1_000_000
 """Longest list of units, in distinct rows. A longer one comes from a column that is no id."""
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from partitions.predicate import EVERYTHING, Predicate
-from resources.tables.contract.commits import MOST_ROWS, Version
+from resources.tables.contract.commits import MAX_ROWS, Version
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -62,7 +62,7 @@ class TableContents(Protocol):
         """Return the distinct texts of a column; none if there is no such column. Reads the column's data."""
         ...
 
-    def distinct_rows(self, columns: Sequence[str], most: int = MOST_ROWS) -> Iterator[dict[str, Any]]:
+    def distinct_rows(self, columns: Sequence[str], most: int = MAX_ROWS) -> Iterator[dict[str, Any]]:
         """Return the distinct rows of the newest version, sorted by the columns, NULLs first.
 
         Types are kept: whole numbers are int, text is str, instants are aware and in UTC, times without

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructField
 
 
-_MOST_COLUMNS = 32
+_MAX_COLUMNS = 32
 """Number of columns with statistics, Delta's default; each field of a struct counts."""
 
 
@@ -35,7 +35,7 @@ def delta_statistics(footer: FileMetaData, columns: Sequence[StructField]) -> st
         footer: footer of the file, which may have other columns, in any order.
         columns: columns of the table, without partition columns.
     """
-    leaves = islice(_leaf_columns([(field.name, field.dataType) for field in columns]), _MOST_COLUMNS)
+    leaves = islice(_leaf_columns([(field.name, field.dataType) for field in columns]), _MAX_COLUMNS)
     numbers = _column_numbers(footer)
     has_bounds = not has_legacy_calendar(footer)
     lower: dict[str, Any] = {}

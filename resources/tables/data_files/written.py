@@ -47,7 +47,7 @@ _S3_OPTIONS = {
 """S3 has no rename: the committer completes all uploads when the job succeeds."""
 
 
-MOST_REWRITTEN_BYTES = 64 * 2**20
+MAX_REWRITTEN_BYTES = 64 * 2**20
 """Most bytes of files that a commit rewrites in part without a check whether they hold rows to delete."""
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from partitions.errors import SourceError, TargetError
 from partitions.predicate import EVERYTHING, Predicate, all_of
 from partitions.target import DATAFLOW_COLUMN
-from resources.tables.contract.commits import MOST_ROWS, Version
+from resources.tables.contract.commits import MAX_ROWS, Version
 from resources.tables.contract.contents import TableContents
 from resources.tables.contract.spans import FileSpan, TellsSpans
 from resources.tables.delta.file_reads import read_files
@@ -34,7 +34,7 @@ from resources.tables.delta.share import DeltaShare
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_MOST_TEXTS = 100_000_000
+_MAX_TEXTS = 100_000_000
 """Limit on the distinct texts of a column: more than any dataflow has loaded files."""
 
 
@@ -101,13 +101,13 @@ class DeltaContents(TableContents, TellsSpans):
         if column not in self.columns() or self.share.is_of_others:
             return set()
         if self.share.rows == EVERYTHING:
-            distinct = self.distinct_rows([column], _MOST_TEXTS)
+            distinct = self.distinct_rows([column], _MAX_TEXTS)
         else:
-            texts_and_dataflows = self.distinct_rows([column, DATAFLOW_COLUMN], _MOST_TEXTS)
+            texts_and_dataflows = self.distinct_rows([column, DATAFLOW_COLUMN], _MAX_TEXTS)
             distinct = (row for row in texts_and_dataflows if row[DATAFLOW_COLUMN] == self.share.dataflow)
         return {row[column] for row in distinct if row[column] is not None}
 
-    def distinct_rows(self, columns: Sequence[str], most: int = MOST_ROWS) -> Iterator[dict[str, Any]]:
+    def distinct_rows(self, columns: Sequence[str], most: int = MAX_ROWS) -> Iterator[dict[str, Any]]:
         """Return the distinct rows of columns."""
         return distinct_rows(self.log, columns, most)
 

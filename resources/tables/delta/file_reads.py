@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-_MOST_FILES = 32
+_MAX_FILES = 32
 """Above it Spark checks files in a job of its own, and Delta's overhead matters less."""
-_MOST_PARTITIONS, _MOST_GROUPS = 4, 32
+_MAX_PARTITIONS, _MAX_GROUPS = 4, 32
 """Limits on combinations of partition values, each of which is a separate read; the second applies if all files are read."""
 _FEATURES = frozenset({"timestampNtz"})
 PLAIN_PATH = re.compile(r"(?!/)(?:[A-Za-z0-9_.=/+~-])+")
@@ -103,7 +103,7 @@ def read_named_files(
         for path, values in files.items()
     ]
     if not partition_values or not _can_be_read(
-        partition_values, partition_columns, schema, len(partition_values), _MOST_GROUPS
+        partition_values, partition_columns, schema, len(partition_values), _MAX_GROUPS
     ):
         return None
     return _read_frame(log, spark, partition_values, partition_columns, schema, file_column)
@@ -149,8 +149,8 @@ def _can_be_read(
     files: Sequence[Mapping[str, Any]],
     partition_columns: Sequence[str],
     schema: StructType,
-    most_files: int = _MOST_FILES,
-    most_partitions: int = _MOST_PARTITIONS,
+    most_files: int = _MAX_FILES,
+    most_partitions: int = _MAX_PARTITIONS,
 ) -> bool:
     return (
         len(files) <= most_files

@@ -42,7 +42,7 @@ Path = tuple[str, ...]
 _FLOATS = ("float", "double")
 _TIMES = ("timestamp", "timestamp_ntz")
 _SKIPPING = "spark.databricks.delta.stats.skipping"
-_MOST_ATTEMPTS = 20
+_MAX_ATTEMPTS = 20
 """Number of attempts while other writers take the next version."""
 
 
@@ -146,7 +146,7 @@ def write_exact_statistics(log: DeltaLog, paths: Sequence[str]) -> int:
     Raises:
         TargetError: its log cannot be written.
     """
-    for _ in range(_MOST_ATTEMPTS):
+    for _ in range(_MAX_ATTEMPTS):
         table = log.table()
         if table is None:
             return 0
@@ -165,7 +165,7 @@ def write_exact_statistics(log: DeltaLog, paths: Sequence[str]) -> int:
         else:
             return len(actions)
     raise TargetError(
-        f"table {log.place}: other writers committed first {_MOST_ATTEMPTS} times in a row. No row was changed. Run again"
+        f"table {log.place}: other writers committed first {_MAX_ATTEMPTS} times in a row. No row was changed. Run again"
     )
 
 

@@ -18,7 +18,7 @@ from resources.dialects.predicates import predicate_sql
 from resources.dialects.spark import SPARK
 from resources.sql import quoted
 from resources.tables.contract.conflict_retries import NeedsEngine
-from resources.tables.data_files.written import MOST_REWRITTEN_BYTES, DataFile
+from resources.tables.data_files.written import MAX_REWRITTEN_BYTES, DataFile
 from resources.tables.delta.log import DeltaLog
 from resources.tables.delta.own_limits import can_remove, extents_of, has_same_columns, unmet_demand
 
@@ -187,9 +187,9 @@ def find_removals(table: DeltaTable, load: Load) -> Removals:
         raise NeedsEngine(
             "files of a partitioned table are rewritten in part"
         )  # files do not contain partition values
-    if sum(file["size_bytes"] for file in removals.partial_files) > MOST_REWRITTEN_BYTES:
+    if sum(file["size_bytes"] for file in removals.partial_files) > MAX_REWRITTEN_BYTES:
         # For large files Delta first finds those with rows to delete.
-        raise NeedsEngine(f"more than {MOST_REWRITTEN_BYTES // 2**20} MiB of files may be rewritten")
+        raise NeedsEngine(f"more than {MAX_REWRITTEN_BYTES // 2**20} MiB of files may be rewritten")
     if any(file["num_records"] is None or not can_remove(file["path"]) for file in removals.all_files):
         raise NeedsEngine(
             "a removed file has no row count in the log, or a path that deltalake spells otherwise"

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
-_MOST_FILES = 100
+_MAX_FILES = 100
 """Most files of a table whose keys we look up: Spark checks the existence of each, which Delta's own writer need not."""
 
 
@@ -132,8 +132,8 @@ def _files(table: DeltaTable, place: Place) -> dict[str, Mapping[str, Any]]:
     import pyarrow as pa
 
     actions = pa.table(table.get_add_actions(flatten=True))
-    if actions.num_rows > _MOST_FILES:
-        raise NeedsEngine(f"the table has more than {_MOST_FILES} files to search for keys")
+    if actions.num_rows > _MAX_FILES:
+        raise NeedsEngine(f"the table has more than {_MAX_FILES} files to search for keys")
     files = actions.select(["path", "size_bytes", "num_records"]).to_pylist()
     by_name = {file_name(file["path"]): file for file in files}
     all_usable = all(

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from partitions.predicate import EVERYTHING, Among, Predicate
 from partitions.target import DATAFLOW_COLUMN
-from resources.tables.contract.commits import MOST_ROWS
+from resources.tables.contract.commits import MAX_ROWS
 from resources.tables.delta.log import DeltaLog
 from resources.tables.delta.rows import distinct_rows
 
@@ -41,7 +41,7 @@ class DeltaShare:
         """Return whether every row is this dataflow's."""
         return DATAFLOW_COLUMN in self.columns and all(
             row[DATAFLOW_COLUMN] == self.dataflow
-            for row in distinct_rows(self.log, [DATAFLOW_COLUMN], MOST_ROWS)
+            for row in distinct_rows(self.log, [DATAFLOW_COLUMN], MAX_ROWS)
         )
 
     @property

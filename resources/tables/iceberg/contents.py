@@ -16,7 +16,7 @@ from partitions.errors import SourceError, TargetError
 from partitions.predicate import EVERYTHING, Predicate, all_of
 from partitions.target import COMMIT_COLUMN, DATAFLOW_COLUMN
 from resources.connections.places import Place
-from resources.tables.contract.commits import MOST_ROWS, Version
+from resources.tables.contract.commits import MAX_ROWS, Version
 from resources.tables.contract.contents import TableContents, TellsNextColumns
 from resources.tables.contract.spans import FileSpan, TellsSpans
 from resources.tables.iceberg.catalog import Catalog
@@ -36,7 +36,7 @@ from resources.tables.iceberg.share import IcebergShare
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_MOST_TEXTS = 100_000_000
+_MAX_TEXTS = 100_000_000
 """Limit on the distinct texts of a column: more than any dataflow has loaded files."""
 
 
@@ -120,13 +120,13 @@ class IcebergContents(TableContents, TellsSpans, TellsNextColumns):
             return set()
         distinct: Iterator[dict[str, Any]]
         if self.share.dataflow is None or self.share.rows(self.catalog.newest()) == EVERYTHING:
-            distinct = self.distinct_rows([column], _MOST_TEXTS)
+            distinct = self.distinct_rows([column], _MAX_TEXTS)
         else:
-            texts_and_dataflows = self.distinct_rows([column, DATAFLOW_COLUMN], _MOST_TEXTS)
+            texts_and_dataflows = self.distinct_rows([column, DATAFLOW_COLUMN], _MAX_TEXTS)
             distinct = (row for row in texts_and_dataflows if row[DATAFLOW_COLUMN] == self.share.dataflow)
         return {row[column] for row in distinct if row[column] is not None}
 
-    def distinct_rows(self, columns: Sequence[str], most: int = MOST_ROWS) -> Iterator[dict[str, Any]]:
+    def distinct_rows(self, columns: Sequence[str], most: int = MAX_ROWS) -> Iterator[dict[str, Any]]:
         """Return the distinct rows of columns."""
         return distinct_rows(open_source_metadata(self.place, self.catalog), columns, most)
 

@@ -18,7 +18,7 @@ MAIN = "main"
 _GZIP = b"\x1f\x8b"
 """First bytes of a gzipped file."""
 
-_MOST_VERSIONS = 100
+_MAX_VERSIONS = 100
 """Metadata files in a table's log, Iceberg's default."""
 
 _SPARK_TYPES = {
@@ -198,7 +198,7 @@ def next_version(base: Metadata, changes: Mapping[str, Any]) -> dict[str, Any]:
     raw = base.raw
     log_entry = {"timestamp-ms": raw["last-updated-ms"], "metadata-file": base.location}
     log = [*(raw.get("metadata-log") or []), log_entry]
-    log_length = int(base.properties.get("write.metadata.previous-versions-max", _MOST_VERSIONS))
+    log_length = int(base.properties.get("write.metadata.previous-versions-max", _MAX_VERSIONS))
     return {
         **raw,
         "last-updated-ms": next_timestamp(base),

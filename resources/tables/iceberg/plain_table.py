@@ -41,7 +41,7 @@ _KNOWN_PROPERTIES = frozenset(
     }
 )
 """Properties that our own commit honours."""
-_MOST_MANIFESTS = 100
+_MAX_MANIFESTS = 100
 """Number of manifests at which a commit merges them, Iceberg's default. Spark's commit does it."""
 _FIELD_ID = b"PARQUET:field_id"
 
@@ -175,7 +175,7 @@ class PlainTable:
         properties = self.metadata.properties
         if properties.get("commit.manifest-merge.enabled", "true").lower() != "true":
             return True
-        merge_threshold = int(properties.get("commit.manifest.min-count-to-merge", _MOST_MANIFESTS))
+        merge_threshold = int(properties.get("commit.manifest.min-count-to-merge", _MAX_MANIFESTS))
         return len(self.manifests) + 1 < merge_threshold
 
 

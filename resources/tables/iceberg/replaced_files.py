@@ -16,7 +16,7 @@ from resources.connections.places import Place
 from resources.tables.contract.conflict_retries import NeedsEngine
 from resources.tables.data_files.footers import file_footer
 from resources.tables.data_files.reading import files_reader, is_spark_readable
-from resources.tables.data_files.written import MOST_REWRITTEN_BYTES
+from resources.tables.data_files.written import MAX_REWRITTEN_BYTES
 from resources.tables.iceberg.catalog import key_below
 from resources.tables.iceberg.metadata import spark_schema
 from resources.tables.iceberg.plain_table import PlainTable
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from pyiceberg.types import NestedField
     from pyspark.sql import DataFrame, SparkSession
 
-_MOST_FILES = 1000
+_MAX_FILES = 1000
 """Most files of a table whose manifests are read here; above it Spark reads them in parallel."""
-_MOST_REWRITTEN_FILES = 100
+_MAX_REWRITTEN_FILES = 100
 """Most files whose footers are read here."""
 
 
@@ -84,8 +84,8 @@ def check_readable_without_spark(table: PlainTable) -> None:
     if any(manifest.content != ManifestContent.DATA for manifest in table.manifests):
         raise NeedsEngine("the table has deletes beside its files")
     counts = ((manifest.added_files_count, manifest.existing_files_count) for manifest in table.manifests)
-    if sum((added or 0) + (existing or 0) for added, existing in counts) > _MOST_FILES:
-        raise NeedsEngine(f"the table has more than {_MOST_FILES} files")
+    if sum((added or 0) + (existing or 0) for added, existing in counts) > _MAX_FILES:
+        raise NeedsEngine(f"the table has more than {_MAX_FILES} files")
 
 
 def find_replaced_files(table: PlainTable, load: Replace, place: Place) -> ReplacedFiles:
@@ -99,7 +99,7 @@ def find_replaced_files(table: PlainTable, load: Replace, place: Place) -> Repla
     Raises:
         NeedsEngine: Spark must find the rows.
     """
-    return _find_files(table, _ComparedColumns(load, table.schema).match, place, MOST_REWRITTEN_BYTES)
+    return _find_files(table, _ComparedColumns(load, table.schema).match, place, MAX_REWRITTEN_BYTES)
 
 
 def find_named_files(table: PlainTable, names: Collection[str], place: Place) -> ReplacedFiles:
@@ -114,8 +114,8 @@ def find_named_files(table: PlainTable, names: Collection[str], place: Place) ->
         NeedsEngine: Spark must read them, as Iceberg does.
         ValueError: the table lacks some of them.
     """
-    if len(names) > _MOST_REWRITTEN_FILES:
-        raise NeedsEngine(f"rows change in more than {_MOST_REWRITTEN_FILES} files")
+    if len(names) > _MAX_REWRITTEN_FILES:
+        raise NeedsEngine(f"rows change in more than {_MAX_REWRITTEN_FILES} files")
     replaced = _find_files(
         table, lambda file: FileMatch.UNKNOWN if file.file_path in names else FileMatch.NONE, place
     )

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
-_MOST_ATTEMPTS = 100
+_MAX_ATTEMPTS = 100
 """Number of attempts while other writers take the next number."""
 
 
@@ -189,7 +189,7 @@ class ParquetCommit:
         Raises:
             RowsRefused, TargetError: as :meth:`write`.
         """
-        for _ in range(_MOST_ATTEMPTS):
+        for _ in range(_MAX_ATTEMPTS):
             newest = self.log.snapshot()
             if self._is_taken(newest):
                 self._drop_staged(change)
@@ -216,7 +216,7 @@ class ParquetCommit:
             time.sleep(random.uniform(0, 0.1))  # noqa: S311 - keeps two writers out of step
         self._drop_staged(change)
         raise TargetError(
-            f"table {self._place}: other writers committed first {_MOST_ATTEMPTS} times in a row. Nothing is lost: run again"
+            f"table {self._place}: other writers committed first {_MAX_ATTEMPTS} times in a row. Nothing is lost: run again"
         )
 
     def _is_taken(self, snapshot: TableSnapshot | None) -> bool:

@@ -14,7 +14,7 @@ from partitions.errors import SourceError, TargetError
 from partitions.file_statistics import FileMatch, match_statistics
 from partitions.predicate import EVERYTHING, Predicate
 from resources.sql import quoted
-from resources.tables.contract.commits import MOST_ROWS, Version
+from resources.tables.contract.commits import MAX_ROWS, Version
 from resources.tables.contract.contents import TableContents
 from resources.tables.data_files.reading import files_reader
 from resources.tables.parquet.columns import column_types, spark_schema
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_MOST_TEXTS = 100_000_000
+_MAX_TEXTS = 100_000_000
 _ATTEMPTS = 3
 """Number of attempts while another process moves files."""
 
@@ -90,11 +90,11 @@ class ParquetContents(TableContents):
         if column not in self.columns():
             return set()
         distinct = self._query(
-            lambda version_rows: version_rows.distinct([column], _MOST_TEXTS), existing_only=True
+            lambda version_rows: version_rows.distinct([column], _MAX_TEXTS), existing_only=True
         )
         return {row[column] for row in distinct if row[column] is not None}
 
-    def distinct_rows(self, columns: Sequence[str], most: int = MOST_ROWS) -> Iterator[dict[str, Any]]:
+    def distinct_rows(self, columns: Sequence[str], most: int = MAX_ROWS) -> Iterator[dict[str, Any]]:
         """Return the distinct rows of columns."""
         return self._query(lambda version_rows: version_rows.distinct(columns, most))
 

@@ -18,7 +18,7 @@ from resources.watermarks.blobs import Blobs, open_blobs
 
 FOLDER = "_strandline"
 _LIST = re.compile(r"(\d{20})\.json")
-_MOST_READERS = 16
+_MAX_READERS = 16
 _REMEDY = "Restore it; or delete the table's folder _strandline and reload the table: `strandline state reset NAME --replace`"
 
 
@@ -72,7 +72,7 @@ class CommitLog:
         """Return several lists; see :meth:`read`."""
         if self.place.local is not None or len(versions) < 2:
             return [self.read(version) for version in versions]
-        with ThreadPoolExecutor(_MOST_READERS) as pool:
+        with ThreadPoolExecutor(_MAX_READERS) as pool:
             return list(pool.map(self.read, versions))
 
     def snapshot(self, version: int | None = None) -> TableSnapshot | None:

@@ -15,10 +15,10 @@ from partitions.errors import StrandlineError, TargetError
 from resources.connections.places import Place
 from resources.listing.failures import store_failures
 
-_MOST_MOVERS = 16
+_MAX_MOVERS = 16
 _LINK_ERRORS = (errno.EXDEV, errno.EPERM, errno.ENOTSUP)
 """Errors of file systems without hard links, or across disks."""
-_MOST_COPIED_BYTES = 5 * 2**30
+_MAX_COPIED_BYTES = 5 * 2**30
 """Largest object in bytes that S3 copies in one request."""
 
 
@@ -74,7 +74,7 @@ class TableFiles:
             for source, target in moves.items():
                 self._move(source, target)
             return
-        with ThreadPoolExecutor(_MOST_MOVERS) as pool:
+        with ThreadPoolExecutor(_MAX_MOVERS) as pool:
             list(pool.map(self._move, moves, moves.values()))
 
     def delete(self, keys: Sequence[str]) -> None:
@@ -106,7 +106,7 @@ class TableFiles:
         store = self.parent.store
         with suppress(FileNotFoundError):
             size = store.head(source)["size"]
-            if size > _MOST_COPIED_BYTES:
+            if size > _MAX_COPIED_BYTES:
                 store.put(target, store.get(source))
             else:
                 store.copy(source, target)

@@ -44,7 +44,7 @@ from resources.kinds.window.opening import open_windows, units_of, windows_of
 from resources.platform.platform import Platform
 from resources.watermarks.entry import Entry
 
-_MOST_RUNS = 10
+_MAX_RUNS = 10
 """The most runs that one tick requests; the rest follows when these are over."""
 
 
@@ -110,7 +110,7 @@ def due_runs(
         )
 
     return DueRuns(
-        plan, works, new_keys, share_slots(ranges(failed=False), ranges(failed=True), _MOST_RUNS), entry
+        plan, works, new_keys, share_slots(ranges(failed=False), ranges(failed=True), _MAX_RUNS), entry
     )
 
 

@@ -39,7 +39,7 @@ from resources.sources.files.lines import (
 )
 from resources.sources.files.paths import folder_column
 from resources.sources.files.pinned import PinnedSchema
-from resources.sources.files.text_lines import MOST_AT_ONCE, TEXT, lines_of
+from resources.sources.files.text_lines import MAX_AT_ONCE, TEXT, lines_of
 from resources.sources.files.text_values import parse_text
 from resources.sql import quoted
 
@@ -120,9 +120,9 @@ class CsvCheck:
             *[faulty_text.alias(f"c{number}") for number, (*_, faulty_text) in enumerate(value_faults)],
         )
         spellings = folder_fields(files[0].path, pinned)
-        first_lines = rejected.limit(MOST_AT_ONCE + 1).collect()
+        first_lines = rejected.limit(MAX_AT_ONCE + 1).collect()
         lines = _RejectedLines(rule)
-        for row in first_lines if len(first_lines) <= MOST_AT_ONCE else rejected.toLocalIterator():
+        for row in first_lines if len(first_lines) <= MAX_AT_ONCE else rejected.toLocalIterator():
             faults = (
                 misread_fault(*rule.fields[place], value)
                 if is_custom

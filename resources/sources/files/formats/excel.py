@@ -27,7 +27,7 @@ from resources.sources.files.cells import (
     describe_cell,
     is_blank,
 )
-from resources.sources.files.checked import MOST_NAMED_RECORDS, BadRecord, CheckedFiles
+from resources.sources.files.checked import MAX_NAMED_RECORDS, BadRecord, CheckedFiles
 from resources.sources.files.failures import bad_records_error, no_known_columns_error, unknown_field_error
 from resources.sources.files.folder_conflicts import folder_conflict_fault, folder_fields
 from resources.sources.files.formats.excel_inferring import ExcelColumns
@@ -255,7 +255,7 @@ class _SheetRows:
         ]
         bad_in_order = [bad[row] for row in sorted(bad)]
         self.bad = _BadRecords(
-            [*self.bad.named, *bad_in_order][:MOST_NAMED_RECORDS], self.bad.total + len(bad)
+            [*self.bad.named, *bad_in_order][:MAX_NAMED_RECORDS], self.bad.total + len(bad)
         )
         return pa.RecordBatch.from_arrays(arrays, schema=schema)
 

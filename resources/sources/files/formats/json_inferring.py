@@ -13,7 +13,7 @@ from partitions.empty_texts import with_empty_texts
 from partitions.errors import BadFile
 from partitions.path.source import SourceFile
 from partitions.records.first_types import UnclearColumns, types_of_document, types_of_lines
-from partitions.records.json_decoding import MOST_LEVELS, Spellings, depth_of, find_case_conflict_in_records
+from partitions.records.json_decoding import MAX_LEVELS, Spellings, depth_of, find_case_conflict_in_records
 from partitions.records.json_lines import JsonRule
 from partitions.schema_merging import new_fields
 from partitions.schema_policy import defers_types
@@ -200,7 +200,7 @@ class JsonColumns(FileColumns):
             text = F.col(TEXT)
             record = F.try_parse_json(F.ltrim(text, F.lit("\ufeff")))
             inspected_texts = reduce(lambda rows, more: rows.union(more), texts).withColumn(
-                "is_deep", is_deeper(text, MOST_LEVELS)
+                "is_deep", is_deeper(text, MAX_LEVELS)
             )
             (row,) = inspected_texts.agg(
                 F.collect_set(F.when(F.col("is_deep"), F.col("path"))).alias("deep"),
@@ -218,14 +218,14 @@ class JsonColumns(FileColumns):
             (
                 (number, levels)
                 for number, line in enumerate(lines, 1)
-                if (levels := depth_of(line)) > MOST_LEVELS
+                if (levels := depth_of(line)) > MAX_LEVELS
             ),
-            (1, MOST_LEVELS + 1),
+            (1, MAX_LEVELS + 1),
         )
         where = "" if self._form.READS_DOCUMENTS else f"line {number}: "
         return bad_document_error(
             path,
-            f"{where}expected objects and arrays at most {MOST_LEVELS} levels deep where types are inferred, found {levels}:"
+            f"{where}expected objects and arrays at most {MAX_LEVELS} levels deep where types are inferred, found {levels}:"
             " declare source.schema, with the field that holds them as string or variant",
         )
 

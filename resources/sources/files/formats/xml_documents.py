@@ -10,7 +10,7 @@ from resources.sources.files.checked import BadRecord
 from resources.sources.files.elements import BrokenXmlError, ParsedDocument, parse_document, read_names_before
 from resources.sources.files.formats.xml_options import XmlOptions
 
-_MOST_NAMES = 10
+_MAX_NAMES = 10
 
 
 class DocumentCache:
@@ -46,8 +46,8 @@ class DocumentCache:
         """Warn about files without a record: Spark reports no error for a wrong ``rowTag``."""
         tag = self._options.row_tag
         names_by_path: dict[str, list[str]] = {}
-        for file in files if len(self._remarks) < _MOST_NAMES else ():
-            names = read_names_before(self._place, file.path, tag, _MOST_NAMES) if file.size else None
+        for file in files if len(self._remarks) < _MAX_NAMES else ():
+            names = read_names_before(self._place, file.path, tag, _MAX_NAMES) if file.size else None
             if names and len(names) > 1:  # a root alone is an empty document
                 names_by_path[file.path] = names
         for path, names in list(names_by_path.items())[:1]:

@@ -13,7 +13,7 @@ from partitions.errors import BadFile
 from partitions.path.source import SourceFile
 from partitions.records.forms import TextOptions
 from resources.sources.files.checked import (
-    MOST_NAMED_RECORDS,
+    MAX_NAMED_RECORDS,
     BadRecord,
     CheckedFiles,
     UnknownFields,
@@ -198,11 +198,11 @@ class XmlCheck:
                 if fault is not None:
                     line, why = fault
                     count += 1
-                    if count <= MOST_NAMED_RECORDS:
+                    if count <= MAX_NAMED_RECORDS:
                         record = BadRecord.of(why, _element_text(element), line, where=f"record {number}: ")
                         first.append(record)
         except BrokenXmlError as broken:
-            return [*first[: MOST_NAMED_RECORDS - 1], broken_record(broken)], count + 1
+            return [*first[: MAX_NAMED_RECORDS - 1], broken_record(broken)], count + 1
         return first, count
 
     def _misread_texts(

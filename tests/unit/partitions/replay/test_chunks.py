@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from partitions.errors import ConfigurationError
 from partitions.replay.bounds import ReplayBound
-from partitions.replay.chunks import MOST_CHUNKS, Chunk, chunk_column, chunks, chunks_above
+from partitions.replay.chunks import MAX_CHUNKS, Chunk, chunk_column, chunks, chunks_above
 from partitions.replay.every import fitted_chunks, parse_interval
 from partitions.unit_values import ValueType
 
@@ -97,7 +97,7 @@ def _covers(planned: tuple[Chunk, ...], start: Any, end: Any) -> None:
 @pytest.mark.parametrize(
     ("start", "end", "interval"),
     [
-        (0, MOST_CHUNKS + 1, {"step": 1}),
+        (0, MAX_CHUNKS + 1, {"step": 1}),
         (0, 10**30, {"step": 1}),
         ("0001-01-01", "9999-12-31", {"minutes": 1}),
     ],
@@ -105,7 +105,7 @@ def _covers(planned: tuple[Chunk, ...], start: Any, end: Any) -> None:
 def test_too_many_chunks_are_refused_before_made(start: Any, end: Any, interval: dict[str, int]) -> None:
     with pytest.raises(ConfigurationError, match="at most 100,000 chunks"):
         chunks("id", start, end, interval)
-    assert len(chunks("id", 0, MOST_CHUNKS, {"step": 1})) == MOST_CHUNKS
+    assert len(chunks("id", 0, MAX_CHUNKS, {"step": 1})) == MAX_CHUNKS
 
 
 @pytest.mark.parametrize(

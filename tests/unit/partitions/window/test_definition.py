@@ -10,7 +10,7 @@ from partitions.errors import ConfigurationError
 from partitions.instants import DAY, milliseconds
 from partitions.window.calendar_grid import Grid
 from partitions.window.definition import WindowWatermark
-from partitions.window.time_range import MOST_WINDOWS
+from partitions.window.time_range import MAX_WINDOWS
 from partitions.window.units import list_units
 from partitions.window.windows import Stretch
 
@@ -179,10 +179,10 @@ def test_the_grid_of_a_definition_is_that_of_its_last_range() -> None:
 
 
 def test_more_windows_than_anybody_has_are_a_mistake() -> None:
-    with pytest.raises(ConfigurationError, match=f"{MOST_WINDOWS:,}"):
+    with pytest.raises(ConfigurationError, match=f"{MAX_WINDOWS:,}"):
         _ranged("0002-01-01", "-", window="hourly").windows(NOW)
     composite = {"hourly": ["0002-01-01", "2020-01-01"], "daily": ["2020-01-01", "-"]}
-    with pytest.raises(ConfigurationError, match=f"{MOST_WINDOWS:,}"):
+    with pytest.raises(ConfigurationError, match=f"{MAX_WINDOWS:,}"):
         _ranged("0002-01-01", "-", window=composite).windows(NOW)
 
 
