@@ -184,7 +184,7 @@ class Plan(Generic[SliceT]):
     """The answer to "what would the next run do, and why?".
 
     Attributes:
-        dataflow: its name.
+        dataflow: the dataflow's name.
         kind: ``path``, ``column``, ``window`` or ``stream``.
         state_number: number of the entry that the plan starts from; 0 without one.
         now: the instant that the plan was made for, aware.

@@ -49,8 +49,8 @@ class Between:
 
     Attributes:
         column: name.
-        lower: of the column's type; None: unbounded.
-        upper: of the column's type; None: unbounded.
+        lower: a value of the column's type; None: unbounded.
+        upper: a value of the column's type; None: unbounded.
         lower_inclusive: whether the lower bound itself matches.
         upper_inclusive: whether the upper bound itself matches.
     """

@@ -39,7 +39,7 @@ def fit_value(value: Any, value_type: ValueType, zone: tzinfo) -> Any:
     """Return a unit's value in its column's type; None stays None.
 
     Args:
-        value: of any type that a watermark can store.
+        value: a value of any type that a watermark can store.
         value_type: type of the column's values.
         zone: zone for times without one, on either side.
 

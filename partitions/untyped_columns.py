@@ -13,7 +13,7 @@ def without_values(schema: Schema, valued: Schema) -> Schema:
     """Return a schema in which the fields without a value in any record have no type, at any depth.
 
     Args:
-        schema: of all fields.
+        schema: the schema of all fields.
         valued: the same schema without the fields that have no value.
     """
     types = {field["name"]: field["type"] for field in valued["fields"]}

@@ -15,7 +15,7 @@ def in_words(kind: str | None, watermark: Mapping[str, Any] | None) -> str:
     """Return a watermark in a few words, from its JSON form or from its values.
 
     Args:
-        kind: of the entry that holds it; None without one.
+        kind: the kind of the entry that holds it; None without one.
         watermark: None or empty if nothing is loaded.
     """
     return PROFILES[kind].watermark_in_words(watermark) if kind and watermark else "none"

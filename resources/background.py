@@ -17,7 +17,7 @@ def in_background(work: Callable[[], T], name: str) -> Future[T]:
 
     Args:
         work: runs in the thread.
-        name: of the thread.
+        name: the thread's name.
     """
     answer: Future[T] = Future()
 

@@ -53,7 +53,7 @@ class Committed:
         slice: the loaded slice.
         stats: counts of the write by part.
         changed: the error of a file that changed during the read; the slice is committed all the same.
-        bytes: of the source, as listed.
+        bytes: the source's bytes, as listed.
         seconds: from the check of the files to the entry.
     """
 

@@ -67,7 +67,7 @@ class Staging:
         Args:
             lake: where its table lies.
             table: its target, ``<layer>/<name>``.
-            dataflow: its name.
+            dataflow: the dataflow's name.
         """
         return cls(lake.child(f"{FOLDER}/{table}/{dataflow}"))
 
@@ -102,7 +102,7 @@ class Staging:
 
         Args:
             name: relative to the folder, without an ending.
-            schema: of all batches.
+            schema: the schema of all batches.
 
         Raises:
             SourceError: if the lake cannot be written.
@@ -199,7 +199,7 @@ class StagedLines(_Writer):
 
     Attributes:
         files: the finished files; all of them once it is closed.
-        count: of the lines.
+        count: the number of lines.
     """
 
     def __init__(self, folder: Place, name: str) -> None:
@@ -251,7 +251,7 @@ class StagedBatches(_Writer):
 
     Attributes:
         files: the file once it is closed; it exists even without rows.
-        count: of the rows.
+        count: the number of rows.
     """
 
     def __init__(self, folder: Place, name: str, schema: pa.Schema) -> None:

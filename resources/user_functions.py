@@ -34,8 +34,8 @@ class UserCode:
     """The code and the settings of a source that is a user function.
 
     Attributes:
-        folder: of the project, in which its module may lie.
-        settings: of its connection, including secrets; never shown.
+        folder: the project's folder, in which its module may lie.
+        settings: the settings of its connection, including secrets; never shown.
     """
 
     folder: Path
@@ -59,9 +59,9 @@ def user_function(key: str, name: str, folder: Path) -> Callable[..., Any]:
     Modules of the checkout and installed ones come before those of the project's folder.
 
     Args:
-        key: of the definition.
+        key: the definition's key.
         name: ``package.module:name``.
-        folder: of the project.
+        folder: the project's folder.
 
     Raises:
         ConfigurationError: if there is no such module or function, or the module cannot be imported.
@@ -94,7 +94,7 @@ def ship_modules(folder: Path) -> None:
     The workers cannot import them. It covers modules that are imported by now.
 
     Args:
-        folder: of the project.
+        folder: the project's folder.
     """
     from pyspark import cloudpickle
 

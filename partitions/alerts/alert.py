@@ -15,7 +15,7 @@ class Alert:
     """A problem of a dataflow that needs people.
 
     Attributes:
-        dataflow: its name.
+        dataflow: the dataflow's name.
         condition: the kind of problem.
         text: for people: since when, what happened, and what to do.
     """

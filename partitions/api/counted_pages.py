@@ -21,7 +21,7 @@ class VisitedPage(NamedTuple):
 
     Attributes:
         position: by which it was requested.
-        number: of the page, from 1.
+        number: the page's number, from 1.
         page: its contents.
         before: the contents of the previous page.
     """

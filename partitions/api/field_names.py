@@ -71,7 +71,7 @@ class FieldNames:
         """Return whether certainly all names are the schema's, in the same spelling.
 
         Args:
-            schema: of a record. The contents of a column without fields of its own are no fields.
+            schema: a record's schema. The contents of a column without fields of its own are no fields.
         """
         return self._is_complete and _are_all_in(self._names, schema)
 

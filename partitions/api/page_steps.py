@@ -15,7 +15,7 @@ class NextPage(NamedTuple):
     """Request a page whose records count.
 
     Attributes:
-        position: of the page.
+        position: the page's position.
         is_repeat: whether the position is the same as before, which may return other records, as a scroll
         does.
     """
@@ -28,7 +28,7 @@ class Probe(NamedTuple):
     """Request a page only to inspect it: its records do not count, and it need not exist.
 
     Attributes:
-        position: of the page.
+        position: the page's position.
         decide: returns the next step, given the page.
     """
 

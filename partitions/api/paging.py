@@ -25,7 +25,7 @@ class PagingError(ValueError):
 
     Attributes:
         remedy: what to do.
-        code: of the resulting error.
+        code: the code of the resulting error.
     """
 
     code = "source_paging"

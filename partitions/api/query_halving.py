@@ -67,7 +67,7 @@ class Query:
 
         Args:
             value: from :func:`partitions.api.values.to_column_value`; None also for an incomparable value.
-            zone: of times and days without zone.
+            zone: the zone of times and days without zone.
         """
         if value is None or isinstance(value, str):
             return self.above is None
@@ -83,7 +83,7 @@ class Query:
 
         Args:
             source: the definition of the source.
-            zone: of the definition.
+            zone: the definition's zone.
             lowest: the lowest value of the range's column in the received records; it replaces a missing
             lower bound.
             highest: the highest value; it replaces a missing upper bound.

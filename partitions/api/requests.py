@@ -75,7 +75,7 @@ def requests_above(
     Args:
         source: the definition of the source.
         ranges: one per column.
-        zone: of times without zone.
+        zone: the zone of times without zone.
 
     Returns:
         requests with their ranges; None stands for all ranges.
@@ -103,7 +103,7 @@ def request_for(source: ApiSource, extent: Extent, zone: tzinfo, kind: ValueType
     Args:
         source: the definition of the source.
         extent: the range and its only unit.
-        zone: of the definition, used for placeholders.
+        zone: the definition's zone, used for placeholders.
         kind: the data type of the window column; None: there is none, or it is unknown.
 
     Raises:

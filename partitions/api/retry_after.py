@@ -27,8 +27,8 @@ def requested_pause(status: int, headers: Mapping[str, str], now: datetime) -> f
     unless requests remain: some APIs send it in each answer, and a 403 then means missing permissions.
 
     Args:
-        status: of the answer.
-        headers: of the answer, in any case.
+        status: the answer's status.
+        headers: the answer's headers, in any case.
         now: by this machine's clock; dates are compared with the server's own clock if the answer has its
         time.
     """

@@ -26,8 +26,8 @@ class PageWalk:
     """The state of a walk through the pages of one request.
 
     Attributes:
-        position: of the current page; None after the last.
-        number: of the current page, from 1.
+        position: the position of the current page; None after the last.
+        number: the number of the current page, from 1.
         is_promised: whether a cursor, link or flag of the previous page leads to it, so that it must
         exist.
         is_probe: whether the page is only inspected to prove an end: its records do not count, and it need

@@ -93,7 +93,7 @@ def types_of_csv(text: str, separator: str) -> FirstTypes:
 
     Args:
         text: whole lines, the header first.
-        separator: of the values.
+        separator: the values' separator.
 
     Raises:
         UnclearColumns: there is no header, or its names do not tell the columns apart.

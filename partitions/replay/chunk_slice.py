@@ -22,11 +22,11 @@ def chunk_slice(
     """Return the slice of a chunk; None if all of it is left to the next run.
 
     Args:
-        target: of the load.
-        columns: of the watermark.
-        state: of the newest entry.
+        target: the load's target.
+        columns: the watermark's columns.
+        state: the state of the newest entry.
         request: the chunk, and its effect on state and table.
-        version: of the source.
+        version: the source's version.
     """
     range_ = request.chunk.range
     if request.leaves_above and adds_above(target, columns, state):

@@ -42,7 +42,7 @@ def rows_of_files(column: str, paths: Collection[str], other_paths: Collection[s
 
     Args:
         column: holds the path of each row's file.
-        paths: of the files.
+        paths: the files' paths.
         other_paths: other paths that rows may hold, at least those between the first and the last of the files.
     """
     ordered, apart = sorted(paths), sorted({*other_paths} - {*paths})

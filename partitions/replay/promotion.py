@@ -20,7 +20,7 @@ class LoadedEntry:
     """The bounds of what an entry of the live dataflow has read.
 
     Attributes:
-        number: of the entry.
+        number: the entry's number.
         lower: None: no lower bound.
         upper: None: no bound is known.
     """
@@ -47,7 +47,7 @@ def promoted_rows(
 
     Args:
         range_: the replayed range.
-        columns: of the watermark.
+        columns: the watermark's columns.
         start_state: the live state when the replay started.
         now: the live state.
         keeps_boundary: whether runs read the stored value itself again, so a row with it may have been
@@ -81,7 +81,7 @@ def swaps_nothing(
 
     Args:
         range_: the replayed range.
-        columns: of the watermark.
+        columns: the watermark's columns.
         start_state: the live state when the replay started.
         now: the live state.
         leaves_above: as in :func:`promoted_rows`.
@@ -101,9 +101,9 @@ def loaded_again(
     Such rows lie at or below the live state when the replay started.
 
     Args:
-        entries: of the live dataflow since then; one without rows may have deleted some.
+        entries: the entries of the live dataflow since then; one without rows may have deleted some.
         range_: the replayed range.
-        columns: of the watermark.
+        columns: the watermark's columns.
         start_state: the live state then.
     """
     for entry in entries:

@@ -43,7 +43,7 @@ class ColumnType:
     Attributes:
         data_type: in Spark's JSON form of a schema; for an array the type of its elements.
         form: how the database sends the values. Elements of arrays are always texts.
-        dimensions: of an array; 0 for any other column.
+        dimensions: the dimensions of an array; 0 for any other column.
         fixed_scale: whether the database keeps a decimal's digits after the point within ``data_type``.
         is_time_of_day: whether its text is a time without a date.
         problem: why no run can read it, in words; None if runs can.
@@ -126,8 +126,8 @@ def postgresql_type(name: str, precision: int | None = None, scale: int | None =
 
     Args:
         name: the type in ``pg_type``; for a domain its base type.
-        precision: of ``numeric``; the length of ``bit``; None if the type does not declare it.
-        scale: of ``numeric``.
+        precision: the precision of ``numeric``; the length of ``bit``; None if the type does not declare it.
+        scale: the scale of ``numeric``.
     """
     if name == "numeric":
         column_type = decimal_type(precision, scale or 0)
@@ -185,7 +185,7 @@ def mariadb_type(name: str, length: int, scale: int, *, unsigned: bool, binary: 
     Args:
         name: the type in the protocol, in lower case.
         length: the most letters of a displayed value; the bits of ``bit``.
-        scale: of ``newdecimal``.
+        scale: the scale of ``newdecimal``.
         unsigned: whether it has no sign.
         binary: whether its texts are bytes.
     """
@@ -227,7 +227,7 @@ def readable_types(columns: Sequence[DescribedColumn], label: str) -> Mapping[st
     """Return the type of each column, by its name.
 
     Args:
-        columns: of a table or query, in their order.
+        columns: the columns of a table or query, in their order.
         label: the table or query, for the error.
 
     Raises:

@@ -23,7 +23,7 @@ class FilesSource(SourceDefinition):
         path: a folder (relative paths start at the project folder) or an object store's
         ``s3://bucket/prefix``.
         schema_: Spark DDL; without it the schema is inferred once from a bounded sample and pinned.
-        options: of the format (``partitions.sources.formats``), or of Spark's reader.
+        options: the options of the format (``partitions.sources.formats``), or of Spark's reader.
         extensions: case-sensitive endings; by default the format's own, for text formats also with .gz,
         .bz2 and .zst.
         missing: what a missing or empty folder of a window means, if ``path`` has placeholders.

@@ -23,7 +23,7 @@ class BatchSlice:
         batches: their numbers, ascending; only the last one has rows in the outbox. Empty for input that
         Spark has not read yet.
         after: the state after them.
-        bytes: of their files; None if unknown.
+        bytes: the size of their files in bytes; None if unknown.
     """
 
     batches: tuple[int, ...]

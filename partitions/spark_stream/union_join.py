@@ -54,8 +54,8 @@ def joined_names(
     Args:
         left_columns: columns of the first source.
         right_columns: columns of the second.
-        join: of the sources.
-        name: of the second source.
+        join: how the sources are joined.
+        name: the name of the second source.
 
     Raises:
         ValueError: if a new name exists already.

@@ -27,9 +27,9 @@ def check_buffer(
     """Raise StrandlineError, code ``buffer_full``, if too many rows would wait after an epoch.
 
     Args:
-        dataflow: its name.
-        epoch: its number.
-        operators: of the dataflow.
+        dataflow: the dataflow's name.
+        epoch: the epoch's number.
+        operators: the dataflow's operators.
         after: the state after the epoch.
         waiting: the number of rows that would wait.
         count_for_splits: counts the waiting rows at or above the global watermark; the others wait for the

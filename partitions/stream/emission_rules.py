@@ -58,7 +58,7 @@ def leaves_over_window(place: Ticks, rows: Ticks, ahead: int) -> Condition:
     """Return whether a row leaves an over-window: it has all rows that its values look ahead to.
 
     Args:
-        place: of the row in its partition, from 1.
+        place: the row's number in its partition, from 1.
         rows: the number of rows of the partition below the global watermark.
         ahead: the number of rows that the values look ahead.
     """
@@ -69,7 +69,7 @@ def is_carried(place: Ticks, already_left: Ticks, rows: Ticks, ahead: int, behin
     """Return whether a row of an over-window is kept for the values of later rows.
 
     Args:
-        place: of the row in its partition, from 1.
+        place: the row's number in its partition, from 1.
         already_left: the number of rows of the partition that left before.
         rows: the number of rows of the partition below the global watermark.
         ahead: the number of rows that the values look ahead.

@@ -25,9 +25,9 @@ class VersionChunk:
     """The rows of one version of a table, which belong to one epoch.
 
     Attributes:
-        version: of the table.
+        version: the table's version.
         files: the number of files that it adds.
-        bytes: of these.
+        bytes: the size of these files in bytes.
         id: differs from the id of any other version with this number.
         whole: whether it stands for all rows of the table at that version.
     """
@@ -49,8 +49,8 @@ class Versions:
         last: version, inclusive.
         whole: whether the first is read with all rows before it.
         files: the number of files to read.
-        bytes: of these.
-        id: of the last version; differs from any other version with its number.
+        bytes: the size of these files in bytes.
+        id: the id of the last version; differs from any other version with its number.
         since: the version before the first; None: there is none.
         since_id: the id of ``since``.
     """
@@ -278,7 +278,7 @@ def cut_versions(
     Versions without files join the epoch before, or the first one.
 
     Args:
-        limits: of an epoch.
+        limits: the limits of an epoch.
         table: its id.
         chunks: oldest first, including those without files.
         since: the version that was read last, and its id; None: none was.
@@ -323,7 +323,7 @@ def cut_files(
     none runs ahead only because its folder comes first.
 
     Args:
-        limits: of an epoch.
+        limits: the limits of an epoch.
         before: the path watermark below them.
         files: in pair order.
         split: the columns that tell a row's split.

@@ -32,8 +32,8 @@ def late_rows_error(
     """Return the error for late rows that the policy refuses.
 
     Args:
-        dataflow: its name.
-        epoch: its number.
+        dataflow: the dataflow's name.
+        epoch: the epoch's number.
         late: the number of late rows.
         of_splits: the splits with the most late rows, and the number of each.
     """

@@ -83,7 +83,7 @@ class Aggregate(Model):
     It has ``window_start`` and ``window_end``; a session ends at its last row plus the gap.
 
     Attributes:
-        window: of event time.
+        window: the window of event time.
         group_by: columns.
         aggregates: Spark SQL aggregates by the name of their column.
     """
@@ -108,9 +108,9 @@ class OverColumn(Model):
 
     Attributes:
         fn: numbering goes by order, ranks by event time.
-        column: of lag, lead, max and sum.
-        offset: of lag and lead, in rows.
-        frame: of max and sum: the first and the last row, relative to this one.
+        column: the column of lag, lead, max and sum.
+        offset: the offset of lag and lead, in rows.
+        frame: the frame of max and sum: the first and the last row, relative to this one.
     """
 
     fn: Function
@@ -275,7 +275,7 @@ def splits_refusals(operators: Sequence[Operator], timeout: timedelta | int) -> 
 
     Args:
         operators: as declared.
-        timeout: of the watermark; lengths of windows are of the same type.
+        timeout: the watermark's timeout; lengths of windows are of the same type.
     """
     declared_types = ", ".join(operator.type for operator in operators)
     unsupported = [

@@ -21,8 +21,8 @@ class OverCall:
 
     Attributes:
         fn: numbering goes by order, ranks by event time.
-        column: of lag, lead, max and sum.
-        offset: of lag and lead, in rows.
+        column: the column of lag, lead, max and sum.
+        offset: the offset of lag and lead, in rows.
         frame: of max and sum: first and last row, relative to this one; NULLs are ignored, and an empty
         frame gives NULL.
     """

@@ -32,14 +32,14 @@ def plan(
     """Return the plan of the next epochs.
 
     Args:
-        definition: of the watermark.
+        definition: the watermark's definition.
         state: after the newest entry.
-        inputs: of epochs, above the state's position: all there is.
+        inputs: the inputs of epochs, above the state's position: all there is.
         now: the clock, aware.
-        dataflow: its name.
-        number: of the newest entry; 0 without one.
+        dataflow: the dataflow's name.
+        number: the number of the newest entry; 0 without one.
         held_back: input that waits, and why.
-        operators: of the stream.
+        operators: the stream's operators.
     """
     without = _without_input(definition, state, inputs, held_back, operators, now)
     # A decision lets waiting rows out only after the present input: otherwise the rows of that input would be late.

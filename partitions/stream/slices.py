@@ -21,7 +21,7 @@ class Tally(NamedTuple):
     """The counts of an epoch's rows: ``rows_in`` plus those buffered before equal the sum of the others.
 
     Attributes:
-        rows_in: of its input.
+        rows_in: the number of rows of its input.
         emitted: into the sorted table, also from the buffer.
         late: below their split's watermark.
         quarantined: without an event time or split, or too far ahead.
@@ -43,9 +43,9 @@ class EpochJudgement:
         before: the state that it builds on.
         after: the state after it.
         bounds: the watermark that judges the first chunk of each split that has rows, by its name.
-        timeout: of the definition then, as :func:`partitions.stream.ticks.span_ticks`.
+        timeout: the timeout of the definition then, as :func:`partitions.stream.ticks.span_ticks`.
         latest: the latest accepted event time, in ticks; None: any is.
-        tally: of its rows.
+        tally: the counts of its rows.
     """
 
     before: StreamState
@@ -61,7 +61,7 @@ class EpochSlice:
     """One epoch.
 
     Attributes:
-        number: of its entry.
+        number: the number of its entry.
         before: the short watermark before it.
         input: read by it.
         counts: whether it reads all present input; one that leaves some makes no split idle.

@@ -36,7 +36,7 @@ class Segment:
     """Rows of the buffer that one epoch wrote; they are never rewritten.
 
     Attributes:
-        name: of the segment: the number of the epoch that wrote it.
+        name: the segment's name: the number of the epoch that wrote it.
         rows: the number of its rows that are still buffered: at or above the global watermark.
         lowest: a lower bound of the event times of these rows.
         highest: event time of these rows; the segment is deleted when the global watermark is above it.
@@ -88,7 +88,7 @@ class StreamState:
     Attributes:
         splits: by name.
         value: the global watermark; None: undefined.
-        segments: of the buffer, oldest first.
+        segments: the buffer's segments, oldest first.
         epoch: number of the newest epoch's entry; 0 before the first.
         position: up to where the source was read, in the source's terms; empty before the first epoch.
         emptied: names of the segments that the newest epoch has read for the last time; the next one
@@ -97,7 +97,7 @@ class StreamState:
         quarantined: the number of quarantined rows since the start.
         drained: the global watermark of the newest epoch, up to which rows have left and windows are
         closed; ``value`` rises between epochs when a split is removed.
-        carry: of an over-window; None: nothing yet.
+        carry: the carry of an over-window; None: nothing yet.
         flush: rows that a decision lets out once all present input is read; None: none.
         heard_at: the run's clock at the newest epoch with input, aware; None: unknown, in states of older
         versions.

@@ -22,7 +22,7 @@ class Hop:
     They are aligned to UTC midnight, whole numbers to 0.
 
     Attributes:
-        size: of a window.
+        size: a window's size.
         slide: from one start to the next, at most the size.
     """
 

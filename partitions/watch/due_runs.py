@@ -14,7 +14,7 @@ class Finding:
     """The result of one check of a dataflow.
 
     Attributes:
-        time: of the check.
+        time: the check's time.
         work: identifies the work to run; "" if there is none.
         progress: identifies the newest entry if it made progress with the work; "" if it made none.
         upstream: identifies the newest loads of upstream dataflows before the check; "" if there are none

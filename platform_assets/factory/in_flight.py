@@ -85,7 +85,7 @@ def find_run_in_flight(
     Args:
         instance: the Dagster instance with the runs.
         log: the log with the leases.
-        dataflow: its name.
+        dataflow: the dataflow's name.
         now: epoch seconds.
         records: runs of the dataflow, and maybe of others; None queries Dagster.
         observed: the lease at the last tick; without it no lease counts as dead.

@@ -228,7 +228,7 @@ class DataflowSensor(SensorDefinition):
 
     Attributes:
         shell: its name, without the dataflow's, and its interval.
-        dataflow: its name.
+        dataflow: the dataflow's name.
         watched: the dataflows whose runs in flight an evaluation needs.
         evaluate: one evaluation.
     """

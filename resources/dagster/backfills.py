@@ -41,7 +41,7 @@ def backfill_of(
         platform: the resources.
         dataflow: has the partitions.
         part: their windows and units.
-        keys: of the partitions.
+        keys: the partitions' keys.
         run: over these partitions.
         now: the clock, aware.
     """

@@ -115,7 +115,7 @@ class TableIOManager(IOManager):
             options: how runs behave.
             describe: returns the metadata of a materialisation.
             describe_chunks: returns the metadata of chunks while a backfill works.
-            partitions: of partitioned dataflows, by name.
+            partitions: the partitions of partitioned dataflows, by name.
         """
         self._platform = platform
         self._options = options

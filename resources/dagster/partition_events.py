@@ -36,10 +36,10 @@ class PartitionEvents:
 
     Attributes:
         platform: the resources.
-        partitions: of the dataflow; None if it has none.
-        context: of the step.
+        partitions: the dataflow's partitions; None if it has none.
+        context: the step's context.
         dataflow: loaded by the run.
-        outcome: of the run.
+        outcome: the run's outcome.
         keys: the requested partitions; None if the run is not over partitions.
     """
 

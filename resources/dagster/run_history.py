@@ -82,7 +82,7 @@ class RunHistory:
         """Return the newest attempt of these sources; None if there was none.
 
         Args:
-            dataflow: its name.
+            dataflow: the dataflow's name.
             entry: its newest entry.
         """
         noted = last_attempt(self._log, dataflow)
@@ -96,7 +96,7 @@ class RunHistory:
         """Return the newest attempt that is over; one in flight does not tell whether the dataflow fails.
 
         Args:
-            dataflow: its name.
+            dataflow: the dataflow's name.
             entry: its newest entry.
         """
         noted = last_attempt(self._log, dataflow)
@@ -135,7 +135,7 @@ class RunHistory:
         None if it succeeded, or has a note, which says more.
 
         Args:
-            dataflow: its name.
+            dataflow: the dataflow's name.
             noted: the attempt of its note.
             ended: whether only runs count that are over.
         """

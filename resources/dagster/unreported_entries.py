@@ -50,8 +50,8 @@ def find_unreported(
     Args:
         instance: has the runs.
         log: has their entries.
-        dataflow: its name.
-        run_id: of the calling run, whose own entries are ignored.
+        dataflow: the dataflow's name.
+        run_id: the id of the calling run, whose own entries are ignored.
         up_to: the newest entry when that run started.
     """
     filters = RunsFilter(tags={DATAFLOW_TAG: dataflow}, statuses=_STATUSES)

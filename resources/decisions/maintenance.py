@@ -40,7 +40,7 @@ class MaintenanceReport:
     """The result of a dataflow's maintenance.
 
     Attributes:
-        dataflow: its name.
+        dataflow: the dataflow's name.
         results: the result of each task.
         skipped: by task, why it was skipped.
         entry: the entry that records it; None if nothing was done.

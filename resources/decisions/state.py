@@ -41,7 +41,7 @@ def accept(reason: str, below: Below | None = None) -> DraftBuilder:
     """Keep the watermark under the definition as it is now.
 
     Args:
-        reason: of the operator.
+        reason: the operator's reason.
         below: what files of another root are that lie at or below the watermark, and that no entry knows; None: late, if others are known.
 
     Raises:

@@ -149,7 +149,7 @@ class Dialect(SqlSyntax):
         for a value; or the database itself refuses them with a note (``ColumnType.note``).
 
         Args:
-            column: its name.
+            column: the column's name.
             type_: its type in Spark.
             keys: columns that identify a row in such a note.
         """

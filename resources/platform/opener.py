@@ -52,8 +52,8 @@ class Opener(Stores):
         """Return the dataflow's kind of watermark, bound to its source.
 
         Args:
-            dataflow: its definition.
-            staging: of the run that reads; None if no rows are read.
+            dataflow: the dataflow's definition.
+            staging: the staging of the run that reads; None if no rows are read.
         """
         return self.registered(dataflow).open(self, dataflow, staging)
 
@@ -80,7 +80,7 @@ class Opener(Stores):
         """Return the plan of the next run. Starts no Spark, changes nothing.
 
         Args:
-            dataflow: its definition.
+            dataflow: the dataflow's definition.
             now: the clock, aware.
             kind: the dataflow's kind, if it is bound already; None: :meth:`kind`.
 

@@ -50,8 +50,8 @@ class Stores:
         source_of: returns a dataflow's source: the root of its files, the table, the database, the API or
         the user's code. Called on demand, since a secret may be unset.
         history: how much of each log is retained.
-        folder: of the project; relative paths start there.
-        lineage: of the project's dataflows: the tables of asset names.
+        folder: the project's folder; relative paths start there.
+        lineage: the lineage of the project's dataflows: the tables of asset names.
         loads: all dataflows that this process loads; Spark is started with the jars of all of them.
         sensor_interval: between two ticks of a sensor; None: each sensor has its own.
     """

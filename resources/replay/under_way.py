@@ -28,7 +28,7 @@ class ReplayInPlace(StoredRecord):
     """A replay into the dataflow's own table that is in progress.
 
     Attributes:
-        dataflow: its name.
+        dataflow: the dataflow's name.
         asked: the requested options as text, or the chosen partitions and their backfill.
         range: lower (inclusive) and upper (exclusive) bound, sentinel JSON text; a column's bounds have
             its type.

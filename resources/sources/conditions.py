@@ -27,11 +27,11 @@ def table_rows(
     """Return the predicate of exactly the rows of these extents.
 
     Args:
-        extents: of one read; without extents no row matches.
-        schema: of the table.
+        extents: the extents of one read; without extents no row matches.
+        schema: the table's schema.
         window: the column with a row's time; None if the definition has no time dimension.
         units: by the name of a unit's value, the table's column.
-        zone: of local times and days.
+        zone: the zone of local times and days.
 
     Raises:
         ConfigurationError: a column is missing or cannot be compared, or cannot hold a unit's value.

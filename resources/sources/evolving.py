@@ -34,8 +34,8 @@ def evolution_of(
     """Return the change of a pinned schema that an incoming schema requires.
 
     Args:
-        mode: of the target.
-        dataflow: its name.
+        mode: the target's schema mode.
+        dataflow: the dataflow's name.
         pinned: the schema.
         incoming: the source's schema.
         where: the file or source, for errors.

@@ -30,7 +30,7 @@ def open_source(
     """Return the source of a dataflow; nothing is opened before its first use.
 
     Args:
-        dataflow: its definition.
+        dataflow: the dataflow's definition.
         source_place: the root of its files, the place of its table, its database, its API, or code of the
         user.
         staging: where rows are staged that only this process can fetch.

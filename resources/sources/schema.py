@@ -234,7 +234,7 @@ def strict(frame: DataFrame, schema: StructType, names: Sequence[str] | None = N
     Args:
         frame: the rows.
         schema: the resulting columns.
-        names: of the frame's columns; None: Spark is asked.
+        names: the names of the frame's columns; None: Spark is asked.
     """
     from pyspark.sql import functions as F
 

@@ -85,7 +85,7 @@ class ReadsAbove(Protocol):
         """Return the source's clock and what it knows of some columns without a scan, as of one moment.
 
         Args:
-            columns: of the watermark.
+            columns: the watermark's columns.
             now: the run's clock, for a source without its own.
 
         Raises:
@@ -134,8 +134,8 @@ class TellsCuts(Protocol):
         Each is the last value of its part; empty if only a scan could find them.
 
         Args:
-            range_: of one column.
-            rows: of a part.
+            range_: the range of one column.
+            rows: the number of rows of a part.
             most: the most cuts.
         """
         ...
@@ -166,7 +166,7 @@ class TellsWriters(Protocol):
         """Return the transactions that are open now and may write rows; or why they are unknown.
 
         Args:
-            columns: of the watermark; a sequence may number them.
+            columns: the watermark's columns; a sequence may number them.
 
         Raises:
             SourceError: the source refuses, or does not answer.
@@ -286,7 +286,7 @@ class HasVersions(Protocol):
 
         Args:
             spark: a session.
-            error: of the write of its rows.
+            error: the error of the write of its rows.
         """
         ...
 

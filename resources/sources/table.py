@@ -51,9 +51,9 @@ class TableRows(PinsColumns):
         """Configure the source; nothing is opened yet.
 
         Args:
-            table: of the lake.
-            source: its definition.
-            zone: of the definition, used for times and dates without zone.
+            table: a table of the lake.
+            source: the source's definition.
+            zone: the definition's zone, used for times and dates without zone.
             schema_mode: what happens if columns differ from the pinned ones.
             may_merge: whether the definition can accept new columns, by ``schema_mode: merge``.
         """
@@ -84,7 +84,7 @@ class TableRows(PinsColumns):
 
         Args:
             spark: a session.
-            extents: of one slice; no extent means no row.
+            extents: the extents of one slice; no extent means no row.
             pinned: the result of :meth:`pin`.
 
         Raises:

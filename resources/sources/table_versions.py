@@ -34,8 +34,8 @@ class TableVersions:
         """Configure the source; nothing is opened yet.
 
         Args:
-            rows: of the table, as other kinds of watermark read them.
-            table: of the lake.
+            rows: the rows of the table, as other kinds of watermark read them.
+            table: a table of the lake.
             source: gives the first version (``from``) and the rule for versions that change rows
             (``on_change``).
         """

@@ -49,7 +49,7 @@ def run_detached(session: SparkSession, work: Callable[[SparkSession], object]) 
     Embedded Spark ends with this process, so nothing is started there.
 
     Args:
-        session: of the run, which no longer uses it.
+        session: the session of the run, which no longer uses it.
         work: helps the next run, and changes nothing.
     """
     if not is_remote(session):

@@ -40,7 +40,7 @@ def start_java(settings: Mapping[str, str]) -> None:
     """Start the Java process, and Spark in it; do nothing if this process has one already.
 
     Args:
-        settings: of Spark.
+        settings: Spark's settings.
     """
     from pyspark import SparkConf, SparkContext
     from pyspark.java_gateway import launch_gateway
@@ -139,7 +139,7 @@ def missing_iceberg(error: BaseException, server: str | None = None) -> str | No
     No later run succeeds on that engine.
 
     Args:
-        error: of Spark.
+        error: Spark's error.
         server: the address of the Connect server, if it is known to be one.
     """
     if (match := _LACKS_ICEBERG.search(str(error))) is None:

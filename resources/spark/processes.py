@@ -25,9 +25,9 @@ def start_process(
     """Start a process in a new session: Ctrl-C reaches only its parent, which then stops it in order.
 
     Args:
-        arguments: of the command.
+        arguments: the command's arguments.
         log: file to which its output is appended.
-        environment: of the process.
+        environment: the process's environment.
         folder: working folder.
     """
     log.parent.mkdir(parents=True, exist_ok=True)

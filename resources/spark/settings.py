@@ -36,7 +36,7 @@ def tune(session: SparkSession, size: int | None) -> bool:
     Otherwise restore the user's settings.
 
     Args:
-        session: of one run.
+        session: the session of one run.
         size: bytes of the files that are about to be read; None if unknown.
 
     Returns:

@@ -30,7 +30,7 @@ class CopiedLog:
     """The contents of one copied log.
 
     Attributes:
-        dataflow: its name; ``~replays`` for the claims of replays.
+        dataflow: the dataflow's name; ``~replays`` for the claims of replays.
         number: number of its newest entry; 0 if there is none.
         entries: number of entries.
         objects: number of other objects: intents, lists, schemas, notes.
@@ -60,7 +60,7 @@ def copy_log(source: Blobs, target: Blobs, dataflow: str, name: str | None = Non
     Args:
         source: the store of the log.
         target: another store; or the same, if the copy has another name.
-        dataflow: its name.
+        dataflow: the dataflow's name.
         name: the dataflow that the copy belongs to; None: the same.
 
     Raises:

@@ -34,7 +34,7 @@ class LateStep:
     """One step of the sweep, with the result of its policy.
 
     Attributes:
-        dataflow: its name.
+        dataflow: the dataflow's name.
         step: the sweep's step.
         ingested: the run that loaded late files; None if there was nothing to load.
         quarantined: the entry that quarantined late files; None if there is none.
@@ -99,7 +99,7 @@ def late_step(
 
     Args:
         platform: the resources.
-        dataflow: its name, source and policy.
+        dataflow: the dataflow's name, source and policy.
         now: the clock, aware.
         budget: the limit of the listing; None for one that fits the place.
         most: how many late files the note may name; None for a number that fits the policy.

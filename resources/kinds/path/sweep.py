@@ -178,7 +178,7 @@ def step(
     Args:
         log: the watermark log.
         place: the source's root.
-        dataflow: its name, source and policy.
+        dataflow: the dataflow's name, source and policy.
         now: the clock, aware.
         budget: the limit of the listing; None for one that fits the place.
         most: how many late files the note may name; None for a number that fits the policy.

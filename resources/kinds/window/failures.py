@@ -17,7 +17,7 @@ def failing(works: Sequence[WorkUnit], probe: Probe) -> dict[WorkUnit, str]:
     """Probe unit by unit, halving what fails, until each work unit that does is known.
 
     Args:
-        works: of a slice whose write failed.
+        works: the work units of a slice whose write failed.
         probe: reads some of them.
     """
     by_unit: dict[str, list[WorkUnit]] = {}

@@ -47,8 +47,8 @@ class PageRequest(NamedTuple):
 
     Attributes:
         request: the request that it belongs to.
-        position: of the page; its parameters are in the request.
-        number: of the page, from 1, for errors.
+        position: the page's position; its parameters are in the request.
+        number: the page's number, from 1, for errors.
         ignored: statuses that mean that there is nothing.
         remedy: what to do if it is refused; None: the remedy for any page.
         is_probe: whether it is not a page of the request, but inspected after the page of this number.

@@ -44,7 +44,7 @@ class StagedRequest:
         values: the highest value of each watched column.
         names: the names of its records' fields.
         misfit: the first value that a watched column does not hold, in words; None: there is none.
-        positions: of the records in the answers, by file path.
+        positions: the positions of the records in the answers, by file path.
     """
 
     label: str

@@ -77,7 +77,7 @@ def iterate_pages(
     """Yield the pages of a request.
 
     Args:
-        client: of the API.
+        client: the API's client.
         source: the definition of the source.
         request: without its pages.
         prefetches: whether the next page is requested while one is in use, for callers that read all
@@ -238,7 +238,7 @@ def _page_info(source: ApiSource, answer: Answer, at: Callable[[str], Any], info
 
     Args:
         source: the definition of the source.
-        answer: of the API.
+        answer: the API's answer.
         at: returns the value at a dotted path of the answer.
         info: what is known about its records.
     """

@@ -19,7 +19,7 @@ class LocatedRecord(NamedTuple):
     Attributes:
         where: the request and the page, for errors.
         page: the number of the page, from 1.
-        number: of the record in the page, from 1.
+        number: the number of the record in the page, from 1.
         record: the record.
     """
 
@@ -79,7 +79,7 @@ def with_positions(why: str, request: str, spans: Sequence[_RecordSpan]) -> str:
     Args:
         why: the fault; ``line N: …`` refers to a record.
         request: named if the fault refers to no line.
-        spans: of the file.
+        spans: the file's spans.
     """
     first = _LINE.match(why)
     where = _find_span(spans, int(first[1])).where if first and spans else request

@@ -64,7 +64,7 @@ class ApiRows(RowSource, ReadsAbove, TellsCuts, TellsLacking, ListsRows):
 
         Args:
             connection: how to reach the API.
-            source: its definition.
+            source: the source's definition.
             dataflow: the dataflow of the source.
             staging: where rows are staged for Spark.
         """

@@ -32,7 +32,7 @@ def changed_schema_error(
         pinned_types: the types of the pinned columns.
         declared: the types of the columns that are declared now.
         data_names: the pinned columns that no folder names.
-        dataflow: its name.
+        dataflow: the dataflow's name.
     """
     undeclared = [name for name in data_names if name not in declared]
     changed = [name for name in declared if pinned_types.get(name) != declared[name]] + undeclared

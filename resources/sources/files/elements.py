@@ -99,7 +99,7 @@ class XmlForm:
 
     Attributes:
         tag: the name of elements that are records.
-        encoding: of the text; "": the document declares it.
+        encoding: the text's encoding; "": the document declares it.
         is_local: whether namespace prefixes are dropped from names.
     """
 

@@ -20,7 +20,7 @@ def check_encoding(spark: SparkSession, options: Mapping[str, Any], dataflow: st
     Args:
         spark: a session.
         options: the options of the source.
-        dataflow: its name.
+        dataflow: the dataflow's name.
     """
     from pyspark.sql import functions as F
 

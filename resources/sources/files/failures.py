@@ -73,7 +73,7 @@ def bad_records_error(
     """Return the error for a file with bad records: the first few of them, and their number.
 
     Args:
-        path: of the file.
+        path: the file's path.
         records: at least one, in their order.
         show: ``show_bad_records``: None shows the value that does not fit, True the whole record, too, False
             neither.
@@ -198,7 +198,7 @@ def bad_encoding_error(
     """Return the error for a text file that is not UTF-8.
 
     Args:
-        path: of the file.
+        path: the file's path.
         line: the first line that is not UTF-8, from 1; None if there is none.
         options: the options that would read the file if it has the likeliest encoding; None if no option would.
         binary: the kind of file, if it is no text.
@@ -299,7 +299,7 @@ def schema_mismatch_error(expected: str, back: str, dataflow: str, field: str | 
     Args:
         expected: what was expected and found.
         back: how to go on with the pinned schema.
-        dataflow: its name.
+        dataflow: the dataflow's name.
         field: the first column that differs.
     """
     return SchemaError(
@@ -346,7 +346,7 @@ def no_known_columns_error(
     """Return the error for a file that has none of the schema's columns, so that no value would be loaded.
 
     Args:
-        path: of the file.
+        path: the file's path.
         expected: the schema's columns.
         names: the file's columns.
         place: where the names stand, such as a sheet.

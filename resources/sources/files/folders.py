@@ -38,7 +38,7 @@ def _find_folder_fault(
     """Return why a folder gives no value of its columns; None if it does.
 
     Args:
-        folder: its path, with a trailing slash.
+        folder: the folder's path, with a trailing slash.
         types: the name and type of each column, by case-folded name.
         reading: how texts are read.
     """

@@ -39,7 +39,7 @@ def types_of_texts(
     Args:
         rows: the rows to inspect.
         texts: the columns.
-        options: of the reader, which may give the form of dates and times, or switch inference off.
+        options: the reader's options, which may give the form of dates and times, or switch inference off.
         reading: how the definition reads texts.
         several: whether a column holds an array of texts a row, not one text.
     """

@@ -61,8 +61,8 @@ def _is_accepted(
     """Return whether the rule accepts a text.
 
     Args:
-        rule: of the records.
-        names: of a record, in their order, which others are expected to share.
+        rule: what a valid record looks like.
+        names: a record's names, in their order, which others are expected to share.
         pattern: returns the pattern of a text for an order of names.
         plain: a pattern of most texts, which is tried first; ``pattern`` accepts whatever it accepts.
     """
@@ -110,15 +110,15 @@ def check_lines(
     """Check files with a record on each line.
 
     Args:
-        rows: of the files, by :func:`lines_of`.
+        rows: the rows of the files, by :func:`lines_of`.
         path: the column with the path of a row's file.
-        rule: of the records.
-        names: of the first record.
+        rule: what a valid record looks like.
+        names: the names of the first record.
         files: in their order.
         most: the bad records that may be set aside; the check finds more of them if there are more.
         numbers: finds the line numbers of texts.
         undecodable: returns the error for a file with bytes that are no text.
-        judges: of values that the pattern does not cover.
+        judges: the judges of values that the pattern does not cover.
     """
     judged, is_cut = _JudgedLines(most_of_file=max(most + 1, MAX_NAMED_RECORDS)), False
     for line in _rejected_lines(rows, path, rule, names, judges):
@@ -205,14 +205,14 @@ def check_documents(
     """Check files with one document each; only documents that the pattern rejects are read here.
 
     Args:
-        rows: of the files, each with the text of a whole document.
+        rows: the rows of the files, each with the text of a whole document.
         path: the column with the path of a row's file.
-        rule: of the records.
-        names: of the first record.
+        rule: what a valid record looks like.
+        names: the names of the first record.
         files: in their order.
         content: reads the text of a file.
         undecodable: returns the error for a file with bytes that are no text, None for others.
-        judges: of values that the pattern does not cover.
+        judges: the judges of values that the pattern does not cover.
     """
     from pyspark.sql import functions as F
 

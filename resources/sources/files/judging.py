@@ -157,7 +157,7 @@ def _too_many_bad_records(
 
     Args:
         dataflow: the definition.
-        path: of the file.
+        path: the file's path.
         records: the bad records of the file.
         checked: the result for all files.
         earlier_count: the number of records set aside in files before it.

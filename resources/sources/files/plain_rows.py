@@ -39,9 +39,9 @@ def plain_rows(
     """Yield the records of files, with the values of their folders.
 
     Args:
-        root: of the files.
+        root: the root of the files.
         source: their format and its options.
-        files: of the root, in order.
+        files: the root's files, in order.
         columns: the columns to return; columnar formats read only these.
 
     Raises:

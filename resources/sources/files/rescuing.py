@@ -61,7 +61,7 @@ def rescued_columns(
     """Return the pinned columns of typed files, and ``_rescued_data`` with the values that do not fit.
 
     Args:
-        rows: of files that have the same columns.
+        rows: the rows of files that have the same columns.
         read: the columns of the files.
         data: the pinned columns.
         folders: the pinned columns that folders give.
@@ -110,7 +110,7 @@ def rescued_records(
         texts: the objects, in the column ``TEXT``.
         data: the pinned columns.
         folders: the pinned columns that folders give.
-        options: of the reader.
+        options: the reader's options.
     """
     from pyspark.sql import functions as F
     from pyspark.sql.types import StringType, StructType
@@ -176,7 +176,7 @@ def _misfits_as_written(
     Args:
         data: the pinned columns, which ``parsed`` holds as Spark has read them.
         folders: the pinned columns that folders give; ``parsed`` holds them, too.
-        members: of the record, by name, as variants.
+        members: the record's members, by name, as variants.
         written: the same, from :func:`resources.sources.files.written_members.written_members`.
         reading: how Spark reads values.
     """

@@ -49,7 +49,7 @@ def find_bad_file(error: Exception, paths: Iterable[str], *, may_rescue: bool = 
 
     Args:
         error: Spark's error.
-        paths: of the files that it read.
+        paths: the paths of the files that it read.
         may_rescue: whether the dataflow may have ``schema_mode: rescue``.
     """
     text = str(error)

@@ -38,7 +38,7 @@ def parse_text(text: Column, data_type: DataType, options: Mapping[str, str]) ->
     Args:
         text: a column of texts; surrounding spaces count.
         data_type: without parts.
-        options: of the reader; those about lines are ignored.
+        options: the reader's options; those about lines are ignored.
     """
     from pyspark.sql import functions as F
 
@@ -60,10 +60,10 @@ def convert_texts(value: Column, data_type: DataType, null: str, options: Mappin
     """Convert a value whose leaves were read as texts to its column's type.
 
     Args:
-        value: of a column of :func:`with_texts`.
+        value: the value of a column of :func:`with_texts`.
         data_type: the column's own type.
         null: the text that stands for NULL beside the empty one.
-        options: of the reader.
+        options: the reader's options.
     """
     from pyspark.sql import functions as F
     from pyspark.sql.types import ArrayType, MapType, StructType

@@ -57,7 +57,7 @@ class Sheet:
     """The records of one file.
 
     Attributes:
-        name: of the sheet.
+        name: the sheet's name.
         header_row: the number of the header row; 0: there is none.
         columns: the columns that the header names; none without a header.
         index: the number of the first column if it alone has no name, as pandas writes its index; else None.
@@ -81,9 +81,9 @@ def read_sheet(place: Place, path: str, options: ExcelOptions, *, must_be_named:
     """Open the sheet with the records; its cells are in memory afterwards, and nothing else of the file.
 
     Args:
-        place: of the file.
+        place: the file's place.
         path: below it.
-        options: of the definition.
+        options: the definition's options.
         must_be_named: whether options must name the sheet if several hold cells, since nothing else tells a cover
             from a table.
 

@@ -51,9 +51,9 @@ class XmlRule:
         Args:
             schema: the columns of the records.
             reading: how the definition reads texts.
-            prefix: of the names of attributes.
+            prefix: the prefix of the names of attributes.
             value_tag: the name of the text beside attributes.
-            options: of the reader.
+            options: the reader's options.
             takes_nil: whether ``xsi:nil`` is accepted in a text column, where it would become an empty text.
             must_know_some: whether a record must have an element or attribute with a column, unless it is empty.
 
@@ -118,7 +118,7 @@ class XmlRule:
 
         Args:
             element: a record.
-            misread_texts: of the file, from :meth:`misread_texts`.
+            misread_texts: the file's misread texts, from :meth:`misread_texts`.
         """
         return self._faults.find_first(element, misread_texts)
 

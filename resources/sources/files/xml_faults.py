@@ -35,7 +35,7 @@ class XmlFaults:
         Args:
             schema: the columns of the records.
             reading: how the definition reads texts.
-            prefix: of the names of attributes.
+            prefix: the prefix of the names of attributes.
             value_tag: the name of the text beside attributes.
             takes_nil: whether ``xsi:nil`` is accepted in a text column, where it would become an empty text.
             must_know_some: whether a record must have an element or attribute with a column, unless it is empty.
@@ -50,7 +50,7 @@ class XmlFaults:
 
         Args:
             element: a record.
-            misread_texts: of the file, from :meth:`XmlRule.misread_texts`.
+            misread_texts: the file's misread texts, from :meth:`XmlRule.misread_texts`.
         """
         fault = self._fault_in(element, self._schema, "", misread_texts or {})
         return self._fault_without_known_field(element) if fault is None and self._must_know_some else fault

@@ -32,7 +32,7 @@ class NameRules:
     """The rules by which elements and attributes name columns.
 
     Attributes:
-        prefix: of the names of attributes.
+        prefix: the prefix of the names of attributes.
         value_tag: the name of the text beside attributes and elements.
         wildcard: the name of a column that takes all other elements.
         is_local: whether namespace prefixes are dropped.

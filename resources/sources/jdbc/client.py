@@ -107,7 +107,7 @@ class Client:
     """An open connection in one read-only transaction: all answers are of one snapshot.
 
     Attributes:
-        dialect: of the database.
+        dialect: the database's dialect.
         ask: runs a query and returns its rows; instants are aware and in UTC.
         describe: runs a query and returns its columns.
     """

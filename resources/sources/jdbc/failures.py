@@ -48,7 +48,7 @@ def source_error(error: Exception, connection: JdbcConnection, label: str = "") 
     """Return the error for a failed read, or a refused value; None if something else failed.
 
     Args:
-        error: of Spark.
+        error: Spark's error.
         connection: how to reach the database.
         label: the table or query, for errors.
     """

@@ -27,8 +27,8 @@ def cut_along_index(
     Args:
         database: the open connection.
         questions: about the source.
-        range_: of one column.
-        rows: of a part.
+        range_: the range of one column.
+        rows: the number of rows of a part.
         most: the most cuts.
         walked_rows: index entries to walk before statistics are used; the walk continues where statistics
         end.

@@ -34,7 +34,7 @@ def observe_columns(
         connection: for a second connection that lists the columns if some are unknown.
         source: the definition.
         questions: about the source.
-        columns: of the watermark.
+        columns: the watermark's columns.
 
     Raises:
         SourceError: columns are unknown, no run can read one of the source's columns, or the database

@@ -17,7 +17,7 @@ def postgresql_types(cursor: Any, ask: Ask) -> Sequence[ColumnType]:
     """Return the type of each column of a query that a cursor has run.
 
     Args:
-        cursor: of psycopg.
+        cursor: psycopg's cursor.
         ask: runs a query of the catalog; used only for arrays and custom types.
     """
     from psycopg import adapters

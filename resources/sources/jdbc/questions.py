@@ -28,8 +28,8 @@ class Questions:
 
         Args:
             source: the definition.
-            dialect: of its database.
-            zone: of local times and days.
+            dialect: the dialect of its database.
+            zone: the zone of local times and days.
             keys: the columns that identify a row in errors.
 
         Raises:

@@ -34,8 +34,8 @@ class Relation:
 
         Args:
             source: the definition.
-            dialect: of its database.
-            zone: of local times and days.
+            dialect: the dialect of its database.
+            zone: the zone of local times and days.
 
         Raises:
             ConfigurationError: a placeholder is in what the database reads as quotes or a comment.

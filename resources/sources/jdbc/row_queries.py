@@ -36,8 +36,8 @@ class RowQueries:
 
         Args:
             source: the definition.
-            dialect: of its database.
-            zone: of local times and days.
+            dialect: the dialect of its database.
+            zone: the zone of local times and days.
             keys: the columns that identify a row in errors.
 
         Raises:

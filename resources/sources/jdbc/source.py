@@ -70,7 +70,7 @@ class JdbcRows(PinsColumns):
         Args:
             connection: how to reach the database.
             source: the definition.
-            zone: of the definition, used for times and dates without zone.
+            zone: the definition's zone, used for times and dates without zone.
             schema_mode: what happens if columns differ from the pinned ones.
             keys: the columns that identify a row in errors.
             replaces_units: whether a later read of a unit replaces its rows, which must then have its

@@ -25,7 +25,7 @@ def find_undecodable(
     Args:
         database: the open connection.
         questions: about the source.
-        types: of the source's columns, by name.
+        types: the types of the source's columns, by name.
         keys: the columns that identify a row; without any the row is empty.
 
     Raises:

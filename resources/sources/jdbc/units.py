@@ -57,8 +57,8 @@ def requested_unit_texts(
 
     Args:
         source: the definition.
-        zone: of times without one.
-        types: of the columns, by name.
+        zone: the zone of times without one.
+        types: the columns' types, by name.
         extents: that are read.
     """
     texts: dict[str, set[str]] = {}

@@ -33,7 +33,7 @@ class RefusedValue:
     """A value that a column's type cannot hold.
 
     Attributes:
-        column: its name.
+        column: the column's name.
         expected: what the type holds, in words.
         value: its text, truncated.
         row: columns and values that identify its row; "" if unknown.

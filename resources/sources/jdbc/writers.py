@@ -22,7 +22,7 @@ def open_writers(database: Client, columns: Sequence[str]) -> WritingTransaction
 
     Args:
         database: its transaction has read the source, so that it holds locks on its tables.
-        columns: of the watermark.
+        columns: the watermark's columns.
     """
     dialect = database.dialect
     query = dialect.locked_tables()

@@ -24,9 +24,9 @@ class BoundedRequests:
         """Configure the requests.
 
         Args:
-            caller: of the function.
+            caller: the function's caller.
             source: the definition.
-            zone: of times without zone.
+            zone: the zone of times without zone.
         """
         self._caller, self._source, self._zone = caller, source, zone
 

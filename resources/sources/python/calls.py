@@ -44,7 +44,7 @@ class StartedCall(NamedTuple):
     """A call that a look started.
 
     Attributes:
-        request: of the call.
+        request: the call's request.
         first: the last batch that the look read; earlier ones have none of the rows, and none without a
         value.
         call: the remaining batches.
@@ -60,7 +60,7 @@ class FetchedRows(NamedTuple):
 
     Attributes:
         rows: their predicate.
-        paths: of the files.
+        paths: the files' paths.
     """
 
     rows: Predicate
@@ -81,7 +81,7 @@ class FunctionCalls:
         """Start without a call.
 
         Args:
-            caller: of the function.
+            caller: the function's caller.
             named_columns: the columns that decide which rows are read; empty if there are none.
         """
         self._caller, self._named_columns = caller, named_columns

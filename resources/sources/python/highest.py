@@ -41,11 +41,11 @@ def call_highest(
     """Return a column's highest value from the function ``highest``; None if it returns none.
 
     Args:
-        caller: of the function.
+        caller: the function's caller.
         dataflow: the definition.
         source: the source's definition.
-        schema: of the rows; the value gets the column's type.
-        column: of the watermark.
+        schema: the rows' schema; the value gets the column's type.
+        column: the watermark's column.
 
     Raises:
         SourceError: the function fails, or returns no value of the column.

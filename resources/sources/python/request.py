@@ -16,12 +16,12 @@ class RowRequest:
     """The rows between bounds of columns, or of one time range of one unit.
 
     Attributes:
-        dataflow: its name.
+        dataflow: the dataflow's name.
         bounds: by column of a column watermark; a column without a bound is missing.
-        start: of the time range, inclusive, aware; None without windows of time.
-        end: of the time range, exclusive, aware; None without windows of time.
+        start: the start of the time range, inclusive, aware; None without windows of time.
+        end: the end of the time range, exclusive, aware; None without windows of time.
         unit: names to values; empty without units.
-        params: of the definition.
+        params: the definition's parameters.
         connection: the settings of the definition's connection, including secrets.
     """
 

@@ -53,7 +53,7 @@ class FunctionSchema:
         pinned: the schema in the log; None while it is unknown.
         columns: the same, as Spark reads it.
         remarks: warnings about pinned columns that the function no longer yields.
-        zone_name: of times without zone.
+        zone_name: the name of the zone of times without zone.
     """
 
     def __init__(self, dataflow: Dataflow, source: PythonSource, caller: FunctionCaller) -> None:

@@ -38,7 +38,7 @@ class RowStaging:
 
         Args:
             dataflow: the definition.
-            schema: of the rows; it may follow them.
+            schema: the rows' schema; it may follow them.
             caller: builds errors about the rows.
             calls: yield the rows.
             staging: where they are staged.
@@ -64,8 +64,8 @@ class RowStaging:
         """Stage the rows of calls, and return the URLs of their files.
 
         Args:
-            calls: of the function.
-            schema: of the rows.
+            calls: the function's calls.
+            schema: the rows' schema.
             inspect: receives each table of rows.
 
         Raises:

@@ -37,9 +37,9 @@ def of_python(
     """Return Python values as an Arrow array of a type.
 
     Args:
-        values: of one column.
+        values: the values of one column.
         target: the column's type.
-        zone: of times without one, if the column's times have one.
+        zone: the zone of times without one, if the column's times have one.
         ignore_unknown: whether fields of objects that the type lacks are dropped.
 
     Raises:
@@ -67,8 +67,8 @@ def own_array(values: Sequence[Any], zone: str | None, *, zoned: bool = False) -
     """Return Python values as an Arrow array of their common type, which loses nothing.
 
     Args:
-        values: of one column.
-        zone: of times without one, beside others that have one; None: such times are refused.
+        values: the values of one column.
+        zone: the zone of times without one, beside others that have one; None: such times are refused.
         zoned: whether all times get a zone.
 
     Raises:

@@ -53,7 +53,7 @@ class PostgresBlobs:
         """Use a schema of a database, without opening anything yet.
 
         Args:
-            database: its address.
+            database: the database's address.
             patience: seconds after which a failing call is not retried.
         """
         self._database = database

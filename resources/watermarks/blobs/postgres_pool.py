@@ -52,7 +52,7 @@ class PostgresPool:
         """Use a database, without opening anything yet.
 
         Args:
-            database: its address.
+            database: the database's address.
             patience: seconds after which a failing call is not retried.
         """
         self._database, self._patience = database, patience

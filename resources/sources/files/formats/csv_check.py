@@ -141,7 +141,7 @@ class CsvCheck:
         The text is NULL if it is read well.
 
         Args:
-            rule: of the records.
+            rule: what a valid record looks like.
             texts: returns the values of a record as texts, in their order.
         """
         from pyspark.sql import functions as F
@@ -354,7 +354,7 @@ class _RejectedLines:
         """Judge a line and note the result.
 
         Args:
-            path: of its file.
+            path: the path of its file.
             line: the text; None if its bytes are no text.
             spark_fault: the fault that Spark found in a value of it; None if there is none.
         """

@@ -25,7 +25,7 @@ class CsvHeader(NamedTuple):
 
     Attributes:
         text: as written.
-        names: of the columns; a column without a name is called by its position, as in Spark.
+        names: the columns' names; a column without a name is called by its position, as in Spark.
     """
 
     text: str
@@ -40,7 +40,7 @@ class CsvHeaders:
 
         Args:
             place: the root of the files.
-            options: of the source.
+            options: the source's options.
         """
         self._place, self._options = place, options
         self.first_record = lru_cache(_HEADERS_KEPT)(self._read_first_record)
@@ -122,9 +122,9 @@ def header_error(path: str, expected: Sequence[str], header: CsvHeader, *, may_m
     """Return the error for a header that differs from the expected columns, in any case; else None.
 
     Args:
-        path: of the file.
+        path: the file's path.
         expected: the columns, in their order.
-        header: of the file.
+        header: the file's header.
         may_merge: whether the dataflow could accept other columns with ``schema_mode: merge``.
     """
     if fold_names(expected) == fold_names(header.names):

@@ -22,7 +22,7 @@ class ExcelSheets:
         Args:
             place: the root of the files.
             source: the definition of the source.
-            options: of the source.
+            options: the source's options.
         """
         self._place, self._source, self._options = place, source, options
         self._without_records: dict[str, Sheet] = {}

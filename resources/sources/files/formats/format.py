@@ -87,7 +87,7 @@ class FormatReader(ABC):
         """Return the default reader options for a file; the user's options override them.
 
         Args:
-            path: of a file.
+            path: a file's path.
             infer: whether Spark infers the schema.
         """
 
@@ -197,11 +197,11 @@ class FormatReader(ABC):
 
         Args:
             spark: a session.
-            files: of one schema.
+            files: the files of one schema.
             own: that schema, by :meth:`own_schemas`.
             data: the pinned columns that files have.
             folders: the pinned columns that folders give.
-            scanner: of the files.
+            scanner: the files' scanner.
         """
         read = data if own is None else own
         rows = self.scan_rows(spark, files, read, scanner)

@@ -65,7 +65,7 @@ class TypedFiles(FormatReader):
 
         Args:
             spark: a session.
-            files: of a slice.
+            files: a slice's files.
             bad_files: files that their headers show to be bad, by path.
             types: the columns' types, by path and name; None for a type that only Spark knows.
             unknown: the names of fields that the schema lacks, by path.
@@ -128,8 +128,8 @@ def unknown_names(
     """Return the fields of a file that a schema lacks, without fields that never have a value.
 
     Args:
-        fields: of the file, at any depth.
-        types: of its columns; None for a type that only Spark knows.
+        fields: the file's fields, at any depth.
+        types: the types of its columns; None for a type that only Spark knows.
         pinned_paths: the fields of the schema.
     """
     valueless = {

@@ -21,7 +21,7 @@ class DocumentCache:
 
         Args:
             place: the root of the files.
-            options: of the source.
+            options: the source's options.
         """
         self._place, self._options = place, options
         self._documents: dict[SourceFile, ParsedDocument] = {}

@@ -41,7 +41,7 @@ class XmlColumns(FileColumns):
         Args:
             form: the format's reader.
             documents: the parsed documents.
-            options: of the source.
+            options: the source's options.
         """
         super().__init__(form)
         self._documents, self._options = documents, options
