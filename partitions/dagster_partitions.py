@@ -109,11 +109,11 @@ class WindowPartitions(Partitioning):
         requests: list[AddDynamicPartitionsRequest] = []
         if self.units_name:
             self._check_bearable(units)
-            most = NEW_KEYS // 2 if self.windows_name else NEW_KEYS
-            _add(requests, self.units_name, map(self.unit_key, units), existing_units, most)
+            max_new = NEW_KEYS // 2 if self.windows_name else NEW_KEYS
+            _add(requests, self.units_name, map(self.unit_key, units), existing_units, max_new)
         if self.windows_name and windows is not None:
-            most = NEW_KEYS - sum(len(request.partition_keys) for request in requests)
-            _add(requests, self.windows_name, map(self.window_key, windows.starts), existing_windows, most)
+            max_new = NEW_KEYS - sum(len(request.partition_keys) for request in requests)
+            _add(requests, self.windows_name, map(self.window_key, windows.starts), existing_windows, max_new)
         return requests
 
     def _check_bearable(self, units: Sequence[str]) -> None:
@@ -151,9 +151,9 @@ def _add(
     name: str,
     keys: Iterable[str],
     existing: Collection[str],
-    most: int,
+    max_new: int,
 ) -> None:
     existing_keys = frozenset(existing)
-    lacking = [key for key in keys if key not in existing_keys][:most]
+    lacking = [key for key in keys if key not in existing_keys][:max_new]
     if lacking:
         requests.append(AddDynamicPartitionsRequest(name, lacking))

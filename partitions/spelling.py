@@ -24,10 +24,10 @@ def nearest_name(name: str, names: Iterable[str]) -> str | None:
     return by_folded[(close or begins)[0]] if close or begins else None
 
 
-def first_few(names: Sequence[str], most: int, between: str = ", ") -> str:
+def first_few(names: Sequence[str], max_names: int, between: str = ", ") -> str:
     """Return the first names as a text, and the number of the others: "a, b and 3 more"."""
-    more = f" and {len(names) - most:,} more" if len(names) > most else ""
-    return f"{between.join(names[:most])}{more}"
+    more = f" and {len(names) - max_names:,} more" if len(names) > max_names else ""
+    return f"{between.join(names[:max_names])}{more}"
 
 
 def describe_missing(missing: Sequence[str], available: Sequence[str]) -> str:

@@ -255,24 +255,24 @@ def source_refusal(kind: str, source: str) -> Refusal | None:
     return Refusal(("watermark", "type"), f"{kind} beside a source of type {source}", expected)
 
 
-def bad_records_refusals(form: str, kind: str, most: int) -> Iterator[Refusal]:
+def bad_records_refusals(form: str, kind: str, max_bad_records: int) -> Iterator[Refusal]:
     """Yield why a slice cannot set bad records aside.
 
     Args:
         form: the format of the source's files, or the source's type.
         kind: kind of the watermark.
-        most: ``max_bad_records``.
+        max_bad_records: ``max_bad_records``.
     """
-    if not most:
+    if not max_bad_records:
         return
     if kind != "path":
         why = "a path watermark (each file is read once there; else a bad record would be set aside by each read)"
-        yield Refusal(("max_bad_records",), f"{most} beside a {kind} watermark", f"0, or {why}")
+        yield Refusal(("max_bad_records",), f"{max_bad_records} beside a {kind} watermark", f"0, or {why}")
     elif form not in CAN_SET_RECORDS_ASIDE:
         formats = " or ".join(CAN_SET_RECORDS_ASIDE)
         yield Refusal(
             ("max_bad_records",),
-            f"{most} beside {form}",
+            f"{max_bad_records} beside {form}",
             f"0, or format {formats} (whose records are lines, which can be told apart)",
         )
 

@@ -53,9 +53,9 @@ class Explanation:
 
     @property
     def _cap(self) -> str:
-        most = self.workload.definition.parallelism
-        if most is not None and len(self.workload.selector.selected) == most:
-            return f"parallelism {most}"
+        parallelism = self.workload.definition.parallelism
+        if parallelism is not None and len(self.workload.selector.selected) == parallelism:
+            return f"parallelism {parallelism}"
         return f"max_slices {self.workload.budget.slices} of {pluralize(self.workload.budget.limit, 'work unit')}"
 
     def _why_idle(self) -> str:

@@ -169,8 +169,8 @@ class _Recutter:
         if index is None:
             return False
         whole = self.windows.cut.get(index, self.windows.ends[index])
-        most = whole if index in self.windows.open else self.windows.ends[index]
-        return grid.end(start) == whole and end <= most
+        latest_end = whole if index in self.windows.open else self.windows.ends[index]
+        return grid.end(start) == whole and end <= latest_end
 
     def _intervals(self, loaded: Iterable[tuple[int, int, Grid]]) -> list[WindowInterval]:
         """Return windows as few intervals; of windows with the same start the latest end counts."""

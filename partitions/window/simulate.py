@@ -123,7 +123,7 @@ class Simulation:
 
     def as_json(self) -> dict[str, Any]:
         """Return the JSON form of ``strandline simulate``."""
-        shortest, most = (
+        shortest, shortest_for_99 = (
             self.smallest_grace() if self.changes else None,
             self.smallest_grace(0.99) if self.changes else None,
         )
@@ -148,7 +148,7 @@ class Simulation:
                 for candidate in self.candidates
             ],
             "recommended": shortest and _iso(shortest.grace),
-            "catches_99_percent": most and _iso(most.grace),
+            "catches_99_percent": shortest_for_99 and _iso(shortest_for_99.grace),
             "why": self.why,
         }
 

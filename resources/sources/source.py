@@ -128,7 +128,7 @@ class TellsFailures(Protocol):
 class TellsCuts(Protocol):
     """A source that may know without a scan where to cut a range into parts."""
 
-    def cuts(self, range_: ColumnRange, rows: int, most: int) -> Sequence[Any]:
+    def cuts(self, range_: ColumnRange, rows: int, max_cuts: int) -> Sequence[Any]:
         """Return ascending values that cut a range into parts of about ``rows`` rows.
 
         Each is the last value of its part; empty if only a scan could find them.
@@ -136,7 +136,7 @@ class TellsCuts(Protocol):
         Args:
             range_: the range of one column.
             rows: the number of rows of a part.
-            most: the most cuts.
+            max_cuts: the most cuts.
         """
         ...
 

@@ -141,7 +141,7 @@ class TableRows(PinsColumns):
         )
         return SourceObservation(now, value_types, {}, version=version, columns=tuple(types), source=source)
 
-    def cuts(self, range_: ColumnRange, rows: int, most: int) -> Sequence[Any]:
+    def cuts(self, range_: ColumnRange, rows: int, max_cuts: int) -> Sequence[Any]:
         """Return cuts from the statistics of the table's files."""
         files = self._table.contents.file_maxima(self.version(), range_.column)
         inside = sorted((value, count) for value, count in files if range_.holds_inside(value))
@@ -152,7 +152,7 @@ class TableRows(PinsColumns):
             if row_count >= rows and (not cuts or cuts[-1] != value):
                 cuts.append(value)
                 row_count = 0
-        return cuts[:most]
+        return cuts[:max_cuts]
 
     def holds_any(self, rows: Predicate) -> bool:
         """Return whether such a row exists, without Spark."""

@@ -708,4 +708,4 @@ def test_distinct_rows_are_sorted_with_null_first_and_never_cut_short(subject: S
     ]
     assert subject.table.contents.distinct_texts("unit") == {"a", "b"}
     with pytest.raises(SourceError, match="at most 2 distinct rows"):
-        subject.table.contents.distinct_rows(["id"], most=2)
+        subject.table.contents.distinct_rows(["id"], max_rows=2)

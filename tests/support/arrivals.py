@@ -89,7 +89,7 @@ class Arrivals:
 
     def late(self, most: int | None = None, now: datetime = NOW) -> LateStep:
         """Make one step of the sweep, with its policy."""
-        return late_step(self.platform, self.flow, now, most=most)
+        return late_step(self.platform, self.flow, now, max_named=most)
 
     def waiting(self, now: datetime = NOW) -> LateFiles:
         """Return the late files that no entry has handled."""

@@ -258,7 +258,7 @@ class ColumnLook:
             return ()
         (range_,) = ranges
         limits = self._definition.checkpoint, self._definition.max_slices
-        rows, most = max(1, limits[0].interval_rows // self._parts), (limits[1] + 1) * self._parts
+        rows, max_cuts = max(1, limits[0].interval_rows // self._parts), (limits[1] + 1) * self._parts
         again: list[Any] = []
         stored = state.bounds.get(range_.column)
         below = replace(range_, upper=stored.value, upper_inclusive=stored.inclusive) if stored else None
@@ -270,7 +270,7 @@ class ColumnLook:
         ):
             again += above.cuts(below, rows, sys.maxsize)
         rest = replace(range_, lower=again[-1], lower_inclusive=False) if again else range_
-        return [*again, *above.cuts(rest, rows, most)]
+        return [*again, *above.cuts(rest, rows, max_cuts)]
 
     def _has_rows(self, slice_: ColumnSlice) -> bool:
         """Return whether the source has a row that makes a slice worth reading."""

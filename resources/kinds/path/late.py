@@ -70,7 +70,7 @@ def find_late(
     dataflow: Dataflow,
     now: datetime,
     budget: Budget | None = None,
-    most: int | None = None,
+    max_named: int | None = None,
 ) -> SweepStep:
     """Run one step of the sweep, without applying the policy.
 
@@ -80,7 +80,7 @@ def find_late(
             would make the check useless.
     """
     platform.checked(dataflow)
-    return step(platform.log, platform.root_of(dataflow), dataflow, now, budget, most)
+    return step(platform.log, platform.root_of(dataflow), dataflow, now, budget, max_named)
 
 
 def late_step(
@@ -89,7 +89,7 @@ def late_step(
     now: datetime,
     budget: Budget | None = None,
     *,
-    most: int | None = None,
+    max_named: int | None = None,
     run_id: str | None = None,
     run_is_live: RunIsLive = lambda run_id: None,
     report: Callable[[Outcome], None] = lambda outcome: None,
@@ -102,7 +102,7 @@ def late_step(
         dataflow: the dataflow's name, source and policy.
         now: the clock, aware.
         budget: the limit of the listing; None for one that fits the place.
-        most: how many late files the note may name; None for a number that fits the policy.
+        max_named: how many late files the note may name; None for a number that fits the policy.
         run_id: the id of the run that loads late files; None for a new one.
         run_is_live: asks Dagster about a run on another machine.
         report: is called with the outcome of that run, also of one that failed halfway.
@@ -112,7 +112,7 @@ def late_step(
         SourceError: a listing failed.
         StrandlineError: late files could not be loaded.
     """
-    sweep_step = find_late(platform, dataflow, now, budget, most)
+    sweep_step = find_late(platform, dataflow, now, budget, max_named)
     log = platform.log
     remaining = unhandled(log, dataflow, log.newest(dataflow.name), now)
     ingested, quarantined = None, None

@@ -139,9 +139,9 @@ class LateFiles:
         """The number of late files, named or not."""
         return len(self.files) + self.more
 
-    def first(self, most: int) -> list[str]:
+    def first(self, count: int) -> list[str]:
         """Return the paths of the first ones."""
-        return [file.path for file in self.files[:most]]
+        return [file.path for file in self.files[:count]]
 
 
 @dataclass(frozen=True)
@@ -169,7 +169,7 @@ def step(
     dataflow: Dataflow,
     now: datetime,
     budget: Budget | None = None,
-    most: int | None = None,
+    max_named: int | None = None,
 ) -> SweepStep:
     """Run one step: list some pages, and compare them with the list of ingested files.
 
@@ -181,7 +181,7 @@ def step(
         dataflow: the dataflow's name, source and policy.
         now: the clock, aware.
         budget: the limit of the listing; None for one that fits the place.
-        most: how many late files the note may name; None for a number that fits the policy.
+        max_named: how many late files the note may name; None for a number that fits the policy.
 
     Raises:
         SourceError: a listing failed; the note stays as it was.
@@ -203,8 +203,8 @@ def step(
     files = listing.listed.files
     ingested = _ingested(log, dataflow.name, entry, [*sweep.named, *(file.path for file in files)])
     late = tuple(file for file in files if file.path not in ingested)
-    most = _NAMED[dataflow.late_files] if most is None else most
-    sweep = _after_step(sweep.without(ingested), len(files), late, listing.resume, most)
+    max_named = _NAMED[dataflow.late_files] if max_named is None else max_named
+    sweep = _after_step(sweep.without(ingested), len(files), late, listing.resume, max_named)
     sweep.write(log, dataflow.name)
     settled = tuple(file for file in late if not is_settling(dataflow.path, file, now))
     return SweepStep(len(files), settled, listing.complete, sweep, listing.listed.calls)
@@ -228,7 +228,7 @@ def _ingested(log: WatermarkLog, dataflow: str, entry: Entry, paths: Sequence[st
 
 
 def _after_step(
-    sweep: Sweep, listed: int, late: Sequence[SourceFile], resume: str | None, most: int
+    sweep: Sweep, listed: int, late: Sequence[SourceFile], resume: str | None, max_named: int
 ) -> Sweep:
     """Return the note after a step. Files that the round before named stay named, so they count once."""
     before = {row[0] for row in sweep.before}
@@ -237,8 +237,8 @@ def _after_step(
     sweep = replace(
         sweep,
         listed=sweep.listed + listed,
-        late=tuple(late_rows[:most]),
-        more=sweep.more + len(late_rows[most:]),
+        late=tuple(late_rows[:max_named]),
+        more=sweep.more + len(late_rows[max_named:]),
         met=sweep.met + sum(1 for file in late if file.path not in before),
         resume=resume,
     )

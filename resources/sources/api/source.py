@@ -206,7 +206,7 @@ class ApiRows(RowSource, ReadsAbove, TellsCuts, TellsLacking, ListsRows):
         }
 
     @override
-    def cuts(self, range_: ColumnRange, rows: int, most: int) -> Sequence[Any]:
+    def cuts(self, range_: ColumnRange, rows: int, max_cuts: int) -> Sequence[Any]:
         """Return the ends of ``watermark_param_range`` inside a range; an API does not count rows."""
         split = self._source.watermark_param_range
         if split is None or not (isinstance(range_.lower, date) and isinstance(range_.upper, date)):
@@ -215,7 +215,7 @@ class ApiRows(RowSource, ReadsAbove, TellsCuts, TellsLacking, ListsRows):
         lower, upper = (_as_time(bound) for bound in (range_.lower, range_.upper))
         ends = [
             end
-            for _, end in islice(split_range(lower, upper, split.amount, split.unit), most)
+            for _, end in islice(split_range(lower, upper, split.amount, split.unit), max_cuts)
             if end != upper
         ]
         floored = self._source.bounds(self._zone).floored

@@ -86,8 +86,8 @@ def converter(data_type: DataType) -> Callable[[Cell], Any] | None:
     if isinstance(data_type, T.DecimalType):
         return lambda cell: _decimal(cell, data_type)
     if isinstance(data_type, T.IntegralType):
-        most = 2 ** (8 * _WIDTHS[data_type.typeName()] - 1)
-        return lambda cell: _whole_number(cell, most)
+        limit = 2 ** (8 * _WIDTHS[data_type.typeName()] - 1)
+        return lambda cell: _whole_number(cell, limit)
     simple: Mapping[type[DataType], Callable[[Cell], Any]] = {
         T.StringType: _cell_text,
         T.BooleanType: _boolean,
@@ -152,9 +152,9 @@ def _check_exact(cell: float) -> None:
         raise MisfitError(_TOO_LONG)
 
 
-def _whole_number(cell: Cell, most: int) -> int:
+def _whole_number(cell: Cell, limit: int) -> int:
     number = _exact_number(cell)
-    if number != number.to_integral_value() or not -most <= number < most:
+    if number != number.to_integral_value() or not -limit <= number < limit:
         raise MisfitError
     return int(number)
 

@@ -141,7 +141,7 @@ def read_elements(place: Place, path: str, form: XmlForm) -> Iterator[Element]:
         return
 
 
-def read_names_before(place: Place, path: str, name: str, most: int) -> list[str] | None:
+def read_names_before(place: Place, path: str, name: str, max_names: int) -> list[str] | None:
     """Return the distinct element names of a file, at most ``most``; None if ``name`` is among them.
 
     Stops at an element of this name. Returns the names before the fault if the file is broken, or none if it cannot
@@ -153,7 +153,7 @@ def read_names_before(place: Place, path: str, name: str, most: int) -> list[str
     with suppress(expat.ExpatError, OSError, EOFError), open_file(place, path) as file:
         while name not in names and (piece := file.read(_PIECE)):
             parser.Parse(piece, False)
-    return None if name in names else list(names)[:most]
+    return None if name in names else list(names)[:max_names]
 
 
 def parse_document(place: Place, path: str, form: XmlForm) -> ParsedDocument:

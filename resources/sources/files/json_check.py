@@ -102,7 +102,7 @@ def check_lines(
     rule: JsonRule,
     names: MemberOrder | None,
     files: Sequence[SourceFile],
-    most: int,
+    max_bad_records: int,
     numbers: Callable[[Sequence[tuple[str, str]]], LineNumbers],
     undecodable: Callable[[str], BadFile | None],
     judges: Sequence[SparkJudge],
@@ -115,12 +115,12 @@ def check_lines(
         rule: what a valid record looks like.
         names: the names of the first record.
         files: in their order.
-        most: the bad records that may be set aside; the check finds more of them if there are more.
+        max_bad_records: the bad records that may be set aside; the check finds more of them if there are more.
         numbers: finds the line numbers of texts.
         undecodable: returns the error for a file with bytes that are no text.
         judges: the judges of values that the pattern does not cover.
     """
-    judged, is_cut = _JudgedLines(most_of_file=max(most + 1, MAX_NAMED_RECORDS)), False
+    judged, is_cut = _JudgedLines(most_of_file=max(max_bad_records + 1, MAX_NAMED_RECORDS)), False
     for line in _rejected_lines(rows, path, rule, names, judges):
         if line.text is None:
             if line.path not in judged.bad_files and (bad_file := undecodable(line.path)) is not None:
@@ -130,7 +130,9 @@ def check_lines(
         if verdict.fault is None and line.misread is not None:
             verdict = Verdict(line.misread)
         judged.note(line.path, line.text, verdict)
-        if is_cut := judged.counts.total() > max(most, MAX_AT_ONCE) and len(judged.bad) == len(files):
+        if is_cut := judged.counts.total() > max(max_bad_records, MAX_AT_ONCE) and len(judged.bad) == len(
+            files
+        ):
             break
     return judged.to_result(files, numbers, is_cut=is_cut)
 

@@ -163,11 +163,11 @@ def _too_many_bad_records(
         earlier_count: the number of records set aside in files before it.
         later_paths: the files behind it with bad records.
     """
-    show, most = dataflow.show_bad_records, dataflow.max_bad_records
+    show, max_bad_records = dataflow.show_bad_records, dataflow.max_bad_records
     number = checked.counts.get(path, len(records))
     count_text = f"{'at least ' if checked.is_cut else ''}{pluralize(number, 'bad record')} in all"
     other_paths = later_paths if dataflow.on_bad_file == "stop" else ()
-    if not most:
+    if not max_bad_records:
         total = count_text if number > 1 else None
         settable = not any(bad_records_refusals(dataflow.source.form, dataflow.kind, 1))
         remedy = "fix it, remove it, or set max_bad_records" if settable else "fix or remove it"
@@ -179,7 +179,7 @@ def _too_many_bad_records(
         path,
         records,
         show=show,
-        total=f"{count_text}{earlier_text}, and max_bad_records is {most}",
+        total=f"{count_text}{earlier_text}, and max_bad_records is {max_bad_records}",
         other_paths=other_paths,
         remedy="fix or remove it, or raise max_bad_records",
     )

@@ -18,7 +18,7 @@ WALKED_ROWS = 1_000_000
 
 
 def cut_along_index(
-    database: Client, questions: Questions, range_: ColumnRange, rows: int, most: int, walked_rows: int
+    database: Client, questions: Questions, range_: ColumnRange, rows: int, max_cuts: int, walked_rows: int
 ) -> Sequence[Any]:
     """Return ascending values that cut a range into parts of about ``rows`` rows.
 
@@ -29,7 +29,7 @@ def cut_along_index(
         questions: about the source.
         range_: the range of one column.
         rows: the number of rows of a part.
-        most: the most cuts.
+        max_cuts: the most cuts.
         walked_rows: index entries to walk before statistics are used; the walk continues where statistics
         end.
     """
@@ -38,9 +38,11 @@ def cut_along_index(
         return ()
     cuts: list[Any] = []
     remaining_range, asks_statistics = range_, True
-    while len(cuts) < most:
+    while len(cuts) < max_cuts:
         if asks_statistics and len(cuts) * rows >= walked_rows:
-            cuts += islice(_cuts_by_statistics(database, questions, remaining_range, rows), most - len(cuts))
+            cuts += islice(
+                _cuts_by_statistics(database, questions, remaining_range, rows), max_cuts - len(cuts)
+            )
             remaining_range, asks_statistics = (
                 replace(remaining_range, lower=cuts[-1], lower_inclusive=False),
                 False,

@@ -188,10 +188,10 @@ class JdbcRows(PinsColumns):
             database.describe(self._questions.only(columns))
             return open_writers(database, columns)
 
-    def cuts(self, range_: ColumnRange, rows: int, most: int) -> Sequence[Any]:
+    def cuts(self, range_: ColumnRange, rows: int, max_cuts: int) -> Sequence[Any]:
         """Return cuts along the column's index, if it has one; far into a range, by statistics."""
         with self._connect() as database:
-            return cut_along_index(database, self._questions, range_, rows, most, self._walked_rows)
+            return cut_along_index(database, self._questions, range_, rows, max_cuts, self._walked_rows)
 
     def holds_any(self, rows: Predicate) -> bool:
         """Return whether such a row exists."""

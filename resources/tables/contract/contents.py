@@ -62,7 +62,7 @@ class TableContents(Protocol):
         """Return the distinct texts of a column; none if there is no such column. Reads the column's data."""
         ...
 
-    def distinct_rows(self, columns: Sequence[str], most: int = MAX_ROWS) -> Iterator[dict[str, Any]]:
+    def distinct_rows(self, columns: Sequence[str], max_rows: int = MAX_ROWS) -> Iterator[dict[str, Any]]:
         """Return the distinct rows of the newest version, sorted by the columns, NULLs first.
 
         Types are kept: whole numbers are int, text is str, instants are aware and in UTC, times without
@@ -70,7 +70,7 @@ class TableContents(Protocol):
 
         Args:
             columns: columns with single values; at least one.
-            most: highest accepted number of distinct rows.
+            max_rows: highest accepted number of distinct rows.
 
         Raises:
             SourceError: there is no table, a column is missing or nested, or there are more rows. None of

@@ -65,7 +65,7 @@ def highest_values(
 
 
 def distinct_values(
-    table: DeltaTable, place: Place, columns: Sequence[str], most: int
+    table: DeltaTable, place: Place, columns: Sequence[str], max_rows: int
 ) -> list[pa.RecordBatch]:
     """Return at most ``most`` distinct rows of columns, sorted by them, NULLs first."""
     import pyarrow as pa
@@ -80,12 +80,12 @@ def distinct_values(
                 else pa.concat_tables([distinct_table, unmerged_values])
             )
             distinct_table = unmerged_values.group_by(list(columns)).aggregate([]).select(list(columns))
-            if distinct_table.num_rows > most:
+            if distinct_table.num_rows > max_rows:
                 break
         if distinct_table is None:
             return []
         order = [(name, "ascending", "at_start") for name in columns]
-        batches: list[pa.RecordBatch] = distinct_table.sort_by(order).slice(0, most).to_batches()
+        batches: list[pa.RecordBatch] = distinct_table.sort_by(order).slice(0, max_rows).to_batches()
     except Exception as error:
         raise unreadable_error(place, error) from error
     return batches

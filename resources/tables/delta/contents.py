@@ -107,9 +107,9 @@ class DeltaContents(TableContents, TellsSpans):
             distinct = (row for row in texts_and_dataflows if row[DATAFLOW_COLUMN] == self.share.dataflow)
         return {row[column] for row in distinct if row[column] is not None}
 
-    def distinct_rows(self, columns: Sequence[str], most: int = MAX_ROWS) -> Iterator[dict[str, Any]]:
+    def distinct_rows(self, columns: Sequence[str], max_rows: int = MAX_ROWS) -> Iterator[dict[str, Any]]:
         """Return the distinct rows of columns."""
-        return distinct_rows(self.log, columns, most)
+        return distinct_rows(self.log, columns, max_rows)
 
     def holds_any(self, version: Version, rows: Predicate) -> bool:
         """Return whether a version has at least one of these rows."""

@@ -39,15 +39,15 @@ _FINITE = f" FILTER (WHERE {{0}} BETWEEN -{sys.float_info.max!r} AND {sys.float_
 """Filter: a watermark cannot be infinity or NaN, which sorts above all numbers."""
 
 
-def distinct_rows(log: DeltaLog, columns: Sequence[str], most: int) -> Iterator[dict[str, Any]]:
+def distinct_rows(log: DeltaLog, columns: Sequence[str], max_rows: int) -> Iterator[dict[str, Any]]:
     """Read distinct rows; see :meth:`resources.tables.contract.contents.TableContents.distinct_rows`."""
     table = source_table(log)
     fields = json.loads(table.schema().to_json())["fields"]
     check_columns(log.place, {field["name"]: field["type"] for field in fields}, columns)
-    batches = _read_distinct(table, log.place, columns, most + 1)
-    if sum(batch.num_rows for batch in batches) > most:
+    batches = _read_distinct(table, log.place, columns, max_rows + 1)
+    if sum(batch.num_rows for batch in batches) > max_rows:
         raise SourceError(
-            f"table {log.place}: expected at most {most:,} distinct rows of {', '.join(columns)}, found more. Name id columns, or a"
+            f"table {log.place}: expected at most {max_rows:,} distinct rows of {', '.join(columns)}, found more. Name id columns, or a"
             " smaller table"
         )
     return chain.from_iterable(batch.to_pylist() for batch in batches)
@@ -217,7 +217,7 @@ def _scan_count(table: DeltaTable, place: Place, rows: Predicate) -> int:
 
 
 def _read_distinct(
-    table: DeltaTable, place: Place, columns: Sequence[str], most: int
+    table: DeltaTable, place: Place, columns: Sequence[str], max_rows: int
 ) -> list[pa.RecordBatch]:
     """Return distinct values by a query, unless only Arrow can read the table.
 
@@ -227,11 +227,11 @@ def _read_distinct(
     from deltalake import QueryBuilder
 
     if needs_arrow(table):
-        return arrow_rows.distinct_values(table, place, columns, most)
+        return arrow_rows.distinct_values(table, place, columns, max_rows)
     names = ", ".join('"' + name.replace('"', '""') + '"' for name in columns)
     order = ", ".join(f"{number} NULLS FIRST" for number in range(1, len(columns) + 1))
     # With DISTINCT, or without the count, DataFusion allocates memory for as many rows as the limit up front.
-    query = f"SELECT {names}, count(*) FROM source GROUP BY {names} ORDER BY {order} LIMIT {most}"  # noqa: S608 - names are quoted
+    query = f"SELECT {names}, count(*) FROM source GROUP BY {names} ORDER BY {order} LIMIT {max_rows}"  # noqa: S608 - names are quoted
     try:
         batches = QueryBuilder().register("source", table).execute(query)
         return [pa.record_batch(batch).select(range(len(columns))) for batch in batches]

@@ -138,7 +138,7 @@ def highest_values(
     return _highest_values(metadata, snapshot, columns, condition)
 
 
-def distinct_rows(metadata: Metadata, columns: Sequence[str], most: int) -> Iterator[dict[str, Any]]:
+def distinct_rows(metadata: Metadata, columns: Sequence[str], max_rows: int) -> Iterator[dict[str, Any]]:
     """Read distinct rows of the newest snapshot.
 
     See :meth:`resources.tables.contract.contents.TableContents.distinct_rows`.
@@ -158,9 +158,9 @@ def distinct_rows(metadata: Metadata, columns: Sequence[str], most: int) -> Iter
             batch_table if distinct_values is None else pa.concat_tables([distinct_values, batch_table])
         )
         distinct_values = batch_values.group_by(batch_values.column_names, use_threads=False).aggregate([])
-        if distinct_values.num_rows > most:
+        if distinct_values.num_rows > max_rows:
             raise SourceError(
-                f"table {metadata.table_location}: expected at most {most:,} distinct rows of {', '.join(columns)}, found more. Name id"
+                f"table {metadata.table_location}: expected at most {max_rows:,} distinct rows of {', '.join(columns)}, found more. Name id"
                 " columns, or a smaller table"
             )
     if distinct_values is None:

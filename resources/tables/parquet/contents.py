@@ -94,9 +94,9 @@ class ParquetContents(TableContents):
         )
         return {row[column] for row in distinct if row[column] is not None}
 
-    def distinct_rows(self, columns: Sequence[str], most: int = MAX_ROWS) -> Iterator[dict[str, Any]]:
+    def distinct_rows(self, columns: Sequence[str], max_rows: int = MAX_ROWS) -> Iterator[dict[str, Any]]:
         """Return the distinct rows of columns."""
-        return self._query(lambda version_rows: version_rows.distinct(columns, most))
+        return self._query(lambda version_rows: version_rows.distinct(columns, max_rows))
 
     def holds_any(self, version: Version, rows: Predicate) -> bool:
         """Return whether a version has at least one of these rows."""

@@ -62,16 +62,16 @@ class VersionRows:
                 values = batch[name]
                 if pa.types.is_floating(values.type):
                     # A watermark cannot be infinity or NaN, which sorts above all numbers.
-                    most = sys.float_info.max
+                    largest = sys.float_info.max
                     values = values.filter(
-                        pc.and_(pc.greater_equal(values, -most), pc.less_equal(values, most))
+                        pc.and_(pc.greater_equal(values, -largest), pc.less_equal(values, largest))
                     )
                 value = pc.max(values).as_py()
                 if value is not None and (highest_by_column[name] is None or value > highest_by_column[name]):
                     highest_by_column[name] = value
         return highest_by_column
 
-    def distinct(self, columns: Sequence[str], most: int) -> Iterator[dict[str, Any]]:
+    def distinct(self, columns: Sequence[str], max_rows: int) -> Iterator[dict[str, Any]]:
         """Return the distinct rows of columns.
 
         See :meth:`resources.tables.contract.contents.TableContents.distinct_rows`.
@@ -86,8 +86,11 @@ class VersionRows:
         for batch in self._batches(columns, EVERYTHING):
             batches.append(batch)
             if sum(batch_table.num_rows for batch_table in batches) >= _ROWS_PER_MERGE:
-                distinct_rows, batches = self._merge_distinct([distinct_rows, *batches], columns, most), []
-        distinct_rows = self._merge_distinct([distinct_rows, *batches], columns, most)
+                distinct_rows, batches = (
+                    self._merge_distinct([distinct_rows, *batches], columns, max_rows),
+                    [],
+                )
+        distinct_rows = self._merge_distinct([distinct_rows, *batches], columns, max_rows)
         order = pc.sort_indices(
             distinct_rows, sort_keys=[(name, "ascending", "at_start") for name in columns]
         )
@@ -104,13 +107,13 @@ class VersionRows:
         ]
         return [(value, rows) for value, rows in file_bounds if value is not None]
 
-    def _merge_distinct(self, tables: Sequence[pa.Table], columns: Sequence[str], most: int) -> pa.Table:
+    def _merge_distinct(self, tables: Sequence[pa.Table], columns: Sequence[str], max_rows: int) -> pa.Table:
         import pyarrow as pa
 
         distinct_rows = pa.concat_tables(tables).group_by(list(columns)).aggregate([])
-        if distinct_rows.num_rows > most:
+        if distinct_rows.num_rows > max_rows:
             raise SourceError(
-                f"table {self.place}: expected at most {most:,} distinct rows of {', '.join(columns)}, found more. Name id columns, or a"
+                f"table {self.place}: expected at most {max_rows:,} distinct rows of {', '.join(columns)}, found more. Name id columns, or a"
                 " smaller table"
             )
         return distinct_rows.select(list(columns))

@@ -102,9 +102,9 @@ def test_a_column_that_gives_no_units_is_an_error_at_once(tmp_path: Path, field:
 
 def test_more_rows_than_a_list_of_units_has_are_an_error(tmp_path: Path) -> None:
     place = _table(tmp_path, {"a": [1, 2, 3, 3]}, pa.int64())
-    assert len(list(open_table("delta", place).contents.distinct_rows(["a"], most=3))) == 3
+    assert len(list(open_table("delta", place).contents.distinct_rows(["a"], max_rows=3))) == 3
     with pytest.raises(SourceError, match="expected at most 2 distinct rows of a, found more"):
-        open_table("delta", place).contents.distinct_rows(["a"], most=2)
+        open_table("delta", place).contents.distinct_rows(["a"], max_rows=2)
 
 
 def test_a_log_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:

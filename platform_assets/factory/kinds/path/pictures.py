@@ -37,17 +37,17 @@ def arrivals_picture(days: Mapping[str, DayArrivals], today: date) -> str:
     count = min(_MOST, max(_FEWEST, (last - date.fromisoformat(min(days))).days + 1))
     drawn_days = [(last - timedelta(days=count - 1 - number)).isoformat() for number in range(count)]
     bars = [days.get(day, DayArrivals()) for day in drawn_days]
-    most = max(sum(bar) for bar in bars) or 1
-    columns = [_bar(bar, most) for bar in bars]
+    most_files = max(sum(bar) for bar in bars) or 1
+    columns = [_bar(bar, most_files) for bar in bars]
     image = png_data_uri([list(row) for row in zip(*columns, strict=True)])
-    fullest, total = pluralize(most, "file"), sum(map(sum, bars))
+    fullest, total = pluralize(most_files, "file"), sum(map(sum, bars))
     legend = f"green: loaded, yellow: late, red: in quarantine; days in UTC from {drawn_days[0]} to {drawn_days[-1]}; {pluralize(total, 'file')}, {fullest} on the fullest day"
     return f"![arrivals]({image})\n\n{legend}"
 
 
-def _bar(day: DayArrivals, most: int) -> list[int]:
+def _bar(day: DayArrivals, most_files: int) -> list[int]:
     """Return the cells of a day from the top. Each count above 0 gets at least one cell."""
-    red, yellow, green = (-(-count * _HIGH // most) for count in (day.quarantined, day.late, day.files))
+    red, yellow, green = (-(-count * _HIGH // most_files) for count in (day.quarantined, day.late, day.files))
     green = max(0, min(green, _HIGH - red - yellow))
     cells = [FAILED] * red + [PART] * yellow + [FULL] * green
     return ([NONE] * _HIGH + cells)[-_HIGH:]

@@ -143,7 +143,7 @@ class NdjsonFiles(_Json):
         judges: Sequence[SparkJudge],
     ) -> CheckedFiles:
         rows = lines_of(spark, self.scanner, files, self.own_options)
-        most = self.dataflow.max_bad_records
+        max_bad_records = self.dataflow.max_bad_records
         path = self.scanner.path_of(files)
         return check_lines(
             rows,
@@ -151,7 +151,7 @@ class NdjsonFiles(_Json):
             rule,
             names,
             files,
-            most,
+            max_bad_records,
             lambda texts: LineNumbers(self.place, texts, json_encoding(self.source)),
             partial(find_decoding_error, self),
             judges,
