@@ -1,4 +1,4 @@
-"""Work units that must share a commit, since they share old windows (``partitions.window.old_windows``)."""
+"""Groups of work units that must share a commit, since they share old windows (see ``old_windows``)."""
 
 from __future__ import annotations
 
