@@ -69,4 +69,5 @@ def test_a_row_with_more_or_fewer_values_than_columns_is_not_stored() -> None:
 
 def test_the_columns_of_work_units_are_the_fields_of_a_work_unit_and_the_error() -> None:
     """If this fails, a work unit has changed: raise the version of the list."""
-    assert (WORK_UNITS.version, WORK_UNITS.columns) == (1, (*WorkUnit._fields, "error"))
+    stored = ["bound" if name == "group_start" else name for name in WorkUnit._fields]
+    assert (WORK_UNITS.version, WORK_UNITS.columns) == (1, (*stored, "error"))
