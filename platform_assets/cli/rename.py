@@ -15,6 +15,7 @@ from platform_assets.project.checked_file import NAME
 from platform_assets.project.renaming import with_table
 from resources.platform.platform import Platform
 from resources.replay.isolated.standing import stored_replays
+from resources.replay.under_way import REPLAYING
 from resources.watermarks.blobs import open_blobs
 from resources.watermarks.copying import copy_log, delete_log
 
@@ -73,10 +74,15 @@ def _check_renamable(platform: Platform, flow: Dataflow, old: str) -> None:
         raise ConfigurationError(
             f"dataflow {old}: expected a table of its own, found target.shared: true: the rows of the table have the dataflow's name"
         )
-    if asides := stored_replays(log, old):
+    if log.names(old, REPLAYING, 1):
         raise ConfigurationError(
-            f"dataflow {old}: expected no replay into another table, found {asides[0].table}. Promote or drop it first",
-            choices=tuple(f"strandline drop {old} {aside.table} --reason TEXT" for aside in asides),
+            f"dataflow {old}: expected no replay in progress, found one, whose chunks the log counts under the old name. Run the same"
+            " `strandline replay` again, which finishes it, then rename"
+        )
+    if replays := stored_replays(log, old):
+        raise ConfigurationError(
+            f"dataflow {old}: expected no replay into another table, found {replays[0].table}. Promote or drop it first",
+            choices=tuple(f"strandline drop {old} {replay.table} --reason TEXT" for replay in replays),
         )
 
 

@@ -9,6 +9,7 @@ import yaml
 
 from platform_assets.cli import rename
 from resources.outcome import Step
+from resources.replay.under_way import REPLAYING
 from tests.integration.conftest import MakeFeed
 from tests.support.feed import NAME, Feed, dies_after
 
@@ -85,6 +86,9 @@ def test_a_slice_that_is_not_finished_a_taken_name_and_a_bad_one_are_refused(fee
         feed.run(dies_after(Step.INTENT_PUT))
     assert "is not finished" in feed.cli("rename", NAME, NEW).error["message"]
     feed.load()
+    feed.platform.log.put_object(NAME, REPLAYING, "x.json", b"{}")
+    assert "expected no replay in progress" in feed.cli("rename", NAME, NEW).error["message"]
+    feed.platform.log.delete(NAME, REPLAYING, ["x.json"])
     assert "small letters" in feed.cli("rename", NAME, "Bad-Name").error["message"]
     (feed.folder / "dataflows" / "taken.yaml").write_text(
         (feed.folder / "dataflows" / f"{NAME}.yaml").read_text()
