@@ -55,7 +55,6 @@ BARE_WORDS = frozenset(
 ALLOWED = frozenset(
     {
         ("resources/kinds/path/sweep.py", "begun"),  # a key of the stored note
-        ("resources/replay/under_way.py", "asked"),  # a key of the stored record
         ("resources/kinds/spark_stream/query.py", "left"),  # of a join's two sides
     }
 )

@@ -5,11 +5,13 @@ See docs/reference/state.md, set, accept and import.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from partitions.dataflow import Dataflow
 from partitions.errors import NeedsDecision
+from partitions.fingerprint_changes import DefinitionChange
 from partitions.path.source import SourceFile
 from partitions.plan import pluralize
 from partitions.sentinels import deserialise
@@ -73,7 +75,7 @@ def files_of_root(platform: Opener, dataflow: Dataflow, last: Entry) -> FilesOfR
     changes = changed_parts(dataflow, last, platform.log)
     if changes is not None and not any(change.part == "source" for change in changes):
         return FilesOfRoot()
-    nested = _nested_roots(platform, dataflow, last)
+    nested = _nested_roots(platform, dataflow, changes or ())
     watermark = rules.watermark_below(last, nested.to_new) if nested else None
     if nested and watermark is None:
         return FilesOfRoot(watermark="{}")
@@ -136,9 +138,10 @@ class _NestedRoots:
         return self.removed + path.removeprefix(self.added) if path.startswith(self.added) else f"../{path}"
 
 
-def _nested_roots(platform: Opener, dataflow: Dataflow, last: Entry) -> _NestedRoots | None:
+def _nested_roots(
+    platform: Opener, dataflow: Dataflow, changes: Sequence[DefinitionChange]
+) -> _NestedRoots | None:
     """Return which of the two roots contains the other; None if neither does, or the log does not tell."""
-    changes = changed_parts(dataflow, last, platform.log) or []
     old = next((str(change.before) for change in changes if change.name == "source.path"), None)
     if old is None or any(change.name == "source.connection" for change in changes):
         return None

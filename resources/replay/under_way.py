@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from pydantic import ConfigDict, Field
+
 from partitions.fingerprint import short_hash
 from resources.kinds.contract.kind import Kind
 from resources.loop.recorded import recorded_slice
@@ -29,42 +31,46 @@ class ReplayInPlace(StoredRecord):
 
     Attributes:
         dataflow: the dataflow's name.
-        asked: the requested options as text, or the chosen partitions and their backfill.
+        options: the requested options as text, stored as ``asked``, or the chosen partitions and their backfill.
         range: lower (inclusive) and upper (exclusive) bound, sentinel JSON text; a column's bounds have
             its type.
         number: the number of the newest entry when it began; 0 without one.
         time: when it began, ISO in UTC; for people.
     """
 
+    model_config = ConfigDict(populate_by_name=True)
+
     dataflow: str
-    asked: str
+    options: str = Field(validation_alias="asked", serialization_alias="asked")
     range: str
     number: int
     time: str
 
 
 def begin_in_place(
-    log: WatermarkLog, dataflow: str, words: str, typed_range: Callable[[], str]
+    log: WatermarkLog, dataflow: str, options: str, typed_range: Callable[[], str]
 ) -> ReplayInPlace:
     """Return the replay with these options; store it if there is none."""
-    if (in_progress := find_in_place(log, dataflow, words)) is not None:
+    if (in_progress := find_in_place(log, dataflow, options)) is not None:
         return in_progress
     newest = log.newest(dataflow)
     number = newest.number if newest else 0
-    replay = ReplayInPlace(dataflow=dataflow, asked=words, range=typed_range(), number=number, time=utc_now())
-    log.put_object(dataflow, REPLAYING, _name(words), replay.to_bytes())
-    return find_in_place(log, dataflow, words) or replay
+    replay = ReplayInPlace(
+        dataflow=dataflow, options=options, range=typed_range(), number=number, time=utc_now()
+    )
+    log.put_object(dataflow, REPLAYING, _name(options), replay.to_bytes())
+    return find_in_place(log, dataflow, options) or replay
 
 
-def find_in_place(log: WatermarkLog, dataflow: str, words: str) -> ReplayInPlace | None:
+def find_in_place(log: WatermarkLog, dataflow: str, options: str) -> ReplayInPlace | None:
     """Return the replay in progress with these options; None if there is none."""
-    data = log.get_object(dataflow, REPLAYING, _name(words))
+    data = log.get_object(dataflow, REPLAYING, _name(options))
     return None if data is None else read_record(ReplayInPlace, data, f"replay of {dataflow} in place")
 
 
-def forget_in_place(log: WatermarkLog, dataflow: str, words: str) -> None:
+def forget_in_place(log: WatermarkLog, dataflow: str, options: str) -> None:
     """Remove a finished replay, so that the same options start a new one."""
-    log.delete(dataflow, REPLAYING, [_name(words)])
+    log.delete(dataflow, REPLAYING, [_name(options)])
 
 
 def entries_of(log: WatermarkLog, replay: ReplayInPlace) -> Iterator[Entry]:
@@ -72,7 +78,7 @@ def entries_of(log: WatermarkLog, replay: ReplayInPlace) -> Iterator[Entry]:
     for entry in log.history(replay.dataflow, _MAX_ENTRIES):
         if entry.number <= replay.number or entry.why in _TABLE_CHANGES:
             return
-        if entry.reason == replay.asked and entry.why != "abandon":
+        if entry.reason == replay.options and entry.why != "abandon":
             yield entry
 
 
@@ -87,5 +93,5 @@ def done_keys(log: WatermarkLog, kind: Kind[Any], replay: ReplayInPlace) -> set[
     return keys
 
 
-def _name(words: str) -> str:
-    return f"{short_hash({'asked': words})}.json"
+def _name(options: str) -> str:
+    return f"{short_hash({'asked': options})}.json"

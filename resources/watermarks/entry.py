@@ -41,7 +41,7 @@ class StoredRecord(BaseModel):
 
     def to_bytes(self) -> bytes:
         """Return it as JSON."""
-        return self.model_dump_json(exclude_none=True).encode()
+        return self.model_dump_json(exclude_none=True, by_alias=True).encode()
 
 
 class Entry(StoredRecord):
