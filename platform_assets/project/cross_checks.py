@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 from partitions.dataflow import Dataflow
 from partitions.ddl import Column, DdlError, parse_ddl
@@ -22,7 +20,7 @@ from partitions.supported import source_refusal
 from partitions.table_names import bad_records_table
 from partitions.window.definition import WindowWatermark
 from platform_assets.project.checked_file import NAME, Checked
-from platform_assets.project.cron import is_cron
+from platform_assets.project.dagster_rules import _texts, check_dagster_rules
 from platform_assets.project.document import Key, value_at
 from platform_assets.project.places import (
     PLACES,
@@ -37,11 +35,6 @@ from platform_assets.project.settings import Settings
 from resources.connections.api import is_secret_parameter
 from resources.connections.postgres import is_database
 
-# Dagster refuses these while it loads definitions, and then loads none. Refused here, they break only one file.
-_OWNER = re.compile(r"[A-Za-z0-9._%+-]+@[A-Za-z0-9.-]+\.[A-Za-z|]{2,7}|team:.+", re.DOTALL)
-_TAG = re.compile(r"([A-Za-z0-9_.-]{1,63}/|dagster/kind/)?[A-Za-z0-9_.-]{1,63}")
-_TAG_VALUE = re.compile(r"[A-Za-z0-9_.-]{0,63}")
-_SHORTEST = timedelta(minutes=1)
 _NESTED = ("array", "map", "struct")
 _CATALOG_CONNECTIONS = {"jdbc": "jdbc", "rest": "iceberg_rest"}
 """The type of connection that a catalog of Iceberg tables needs."""
@@ -101,7 +94,7 @@ def check_dataflow(flow: Checked[Dataflow], settings: Checked[Settings], folder:
     for key in ("partition_by", "cluster_by"):
         _check_single_columns(flow, key, schema)
     _check_clustering(flow, schema)
-    _check_dagster_rules(flow)
+    check_dagster_rules(flow)
 
 
 def _check_sources(flow: Checked[Dataflow], connections: Mapping[str, str] | None) -> None:
@@ -369,33 +362,3 @@ def _check_clustering(flow: Checked[Dataflow], schema: Sequence[Column]) -> None
                 f"columns of the table, such as {', '.join(names[:3])}; or sql or transform that adds it",
                 nearest_name(name, names),
             )
-
-
-def _check_dagster_rules(flow: Checked[Dataflow]) -> None:
-    for index, owner in enumerate(_texts(flow.value.get("owners"))):
-        if not _OWNER.fullmatch(owner):
-            flow.refuse(
-                ("owners", index), flow.written_text("owners", index), "an e-mail address or team:NAME"
-            )
-    tags = flow.value.get("tags")
-    for name, value in tags.items() if isinstance(tags, dict) else ():
-        if not _TAG.fullmatch(name) or not _TAG_VALUE.fullmatch(str(value)):
-            expected = "up to 63 of the letters A-Z and a-z, digits, _ . and - on either side"
-            flow.refuse(("tags", name), f"the tag {name}: {flow.written_text('tags', name)}", expected)
-    schedule = flow.value.get("schedule")
-    if isinstance(schedule, str) and schedule and not is_cron(schedule):
-        expected = 'a cron expression of five fields (minute, hour, day, month, weekday) with a time that occurs, such as "0 6 * * *" or "*/15 * * * *"; or a shorthand such as @daily'
-        flow.refuse(("schedule",), flow.written_text("schedule"), expected)
-    freshness = flow.model.freshness if flow.model else None
-    if freshness and min(freshness.fail, freshness.warn or freshness.fail) < _SHORTEST:
-        flow.refuse(("freshness",), "less than a minute", "durations of at least PT1M")
-    if freshness and freshness.warn and freshness.warn >= freshness.fail:
-        flow.refuse(
-            ("freshness", "warn"),
-            flow.written_text("freshness", "warn"),
-            f"less than fail, {flow.written_text('freshness', 'fail')}",
-        )
-
-
-def _texts(value: Any) -> list[str]:
-    return [item if isinstance(item, str) else "" for item in value] if isinstance(value, list) else []

@@ -67,9 +67,7 @@ from resources.watermarks.log import WatermarkLog
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-_MAX_ENTRIES = 1_000_000
-"""All that the log has."""
+from resources.replay.isolated.promoted_entries import entries_since, promoted_entry
 
 
 @dataclass(frozen=True)
@@ -174,38 +172,6 @@ def promote_replay(
     return Promoted(promoted, isolated)
 
 
-def promoted_entry(log: WatermarkLog, isolated: IsolatedReplay, newest: Entry | None) -> Entry | None:
-    """Return the entry that promoted a replay; None if there is none.
-
-    Raises:
-        NeedsDecision: code ``promote_unknown``: a promote was begun, and the log no longer shows whether
-            it was committed.
-    """
-    if newest is None or not is_marked(log, isolated, "promoting"):
-        return None
-    for entry in _since(log, isolated):
-        if entry.why == "promote" and entry.id == isolated.intent_id(entry.number):
-            return entry
-    if log.floor(isolated.dataflow) > isolated.number:
-        raise NeedsDecision(
-            f"dataflow {isolated.dataflow}: a promote of {isolated.table} was begun, and entries since then were removed from the log, so that nothing tells"
-            " whether it was done. Compare the two tables. If the rows are not there, replay into another table",
-            code="promote_unknown",
-            choices=(drop_command(isolated), replay_command(isolated)),
-        )
-    return None
-
-
-def _since(log: WatermarkLog, isolated: IsolatedReplay) -> list[Entry]:
-    """Return the live entries since a replay began, newest first."""
-    entries = []
-    for entry in log.history(isolated.dataflow, _MAX_ENTRIES):
-        if entry.number <= isolated.number:
-            break
-        entries.append(entry)
-    return entries
-
-
 @dataclass(frozen=True)
 class _ReplayRows:
     """The rows of a complete replay, at the version that was checked.
@@ -242,7 +208,7 @@ def _checked_swap(
         raise without_chunks(isolated)
     version = check_unchanged(platform, dataflow, isolated)
     swap = platform.replay(dataflow, isolated.options, isolated.began).swap(
-        isolated, entry, _since(log, isolated)
+        isolated, entry, entries_since(log, isolated)
     )
     # Once more: a drop marks the replay before it removes anything, so what was found here was not half removed.
     _check_complete(log, isolated)

@@ -29,7 +29,7 @@ from resources.replay.isolated.chunks import (
 )
 from resources.replay.isolated.claim import begin_isolated, check_unclaimed
 from resources.replay.isolated.definition import check_same_definition, definition_of_rows
-from resources.replay.isolated.promoting import promoted_entry
+from resources.replay.isolated.promoted_entries import promoted_entry
 from resources.replay.isolated.refusals import dropped_while_read, table_changed
 from resources.replay.isolated.standing import (
     BAD_RECORDS_SUFFIX,

@@ -13,12 +13,8 @@ from partitions.records.conversions import (
     VOID,
 )
 from partitions.records.forms import Type
-from resources.sources.files.footers import (
-    MAX_DIGITS,
-    FieldPath,
-    dotted_name,
-    find_doubled_name,
-)
+from resources.sources.files.field_paths import FieldPath, dotted_name
+from resources.sources.files.footers import MAX_DIGITS, find_doubled_name
 
 _NAMED = ("record", "error", "enum", "fixed")
 

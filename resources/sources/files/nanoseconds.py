@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from partitions.records.conversions import ITEM, KEY, VALUE
-from resources.sources.files.footers import FieldPath
+from resources.sources.files.field_paths import FieldPath
 
 if TYPE_CHECKING:
     from pyspark.sql import Column

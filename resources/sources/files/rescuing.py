@@ -8,11 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from partitions.records.conversions import WIDE_RANGE_TYPES, conversion
-from partitions.records.forms import TextOptions, Type
+from partitions.records.conversions import WIDE_RANGE_TYPES
+from partitions.records.forms import TextOptions
 from partitions.schema_merging import RESCUED_DATA
-from partitions.schema_types import widens
-from resources.sources.files.converting import convert_value, lies_within_years, survives_conversion
+from resources.sources.files.converting import lies_within_years
 from resources.sources.files.exact_texts import is_exact
 from resources.sources.files.paths import is_value_of_folder
 from resources.sources.files.text_lines import TEXT
@@ -23,6 +22,7 @@ from resources.tables.row_columns import as_type
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import DataType, StructField, StructType
+from resources.sources.files.type_conversion import holds_type
 
 _BASE64 = r"^(?:[A-Za-z0-9+/]{4})*+(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?(?![\s\S])"
 
@@ -243,54 +243,6 @@ def _text_as_written(value: Column, parsed: Column, name: str, written: Column) 
     letters = F.try_element_at(F.transform(own, lambda member: member["text"]), F.lit(1))
     is_text = F.schema_of_variant(value) == "STRING"
     return F.when(~_is_null(value), F.when(is_text, parsed).otherwise(letters))
-
-
-def convert_exactly(file_field: StructField, pinned_field: StructField) -> Column | None:
-    """Return a value of a file's type as the pinned column's; NULL if it does not fit exactly.
-
-    None if no value of the file's type fits.
-    """
-    from pyspark.sql import functions as F
-
-    if not _holds_type_by(
-        pinned_field.dataType,
-        file_field.dataType,
-        lambda file_type, pinned_type: conversion(file_type, pinned_type) is not None,
-    ):
-        return None
-    value, own = F.col(quoted(file_field.name)), file_field.dataType.jsonValue()
-    return F.when(
-        survives_conversion(value, own, pinned_field.dataType),
-        convert_value(value, own, pinned_field.dataType),
-    )
-
-
-def holds_type(pinned: DataType, file_type: DataType) -> bool:
-    """Return whether a pinned type holds every value of another type."""
-    return _holds_type_by(
-        pinned,
-        file_type,
-        lambda file_type, pinned_type: bool(file_type == pinned_type) or widens(file_type, pinned_type),
-    )
-
-
-def _holds_type_by(pinned: DataType, file_type: DataType, fits: Callable[[Type, Type], bool]) -> bool:
-    """Return whether a pinned type has all parts of another type, each of a fitting type."""
-    from pyspark.sql.types import ArrayType, MapType, StructType
-
-    if isinstance(pinned, StructType) and isinstance(file_type, StructType):
-        own = {field.name.casefold(): field.dataType for field in pinned.fields}
-        return all(
-            field.name.casefold() in own and _holds_type_by(own[field.name.casefold()], field.dataType, fits)
-            for field in file_type.fields
-        )
-    if isinstance(pinned, ArrayType) and isinstance(file_type, ArrayType):
-        return _holds_type_by(pinned.elementType, file_type.elementType, fits)
-    if isinstance(pinned, MapType) and isinstance(file_type, MapType):
-        return pinned.keyType == file_type.keyType and _holds_type_by(
-            pinned.valueType, file_type.valueType, fits
-        )
-    return fits(file_type.jsonValue(), pinned.jsonValue())
 
 
 def _as_json(values: list[tuple[str, Column]]) -> Column:

@@ -8,12 +8,10 @@ stays is changed; :mod:`resources.tables.delta.own_limits` says which tables, ro
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote
 from uuid import uuid4
 
 from partitions.errors import SourceError, StrandlineError, TargetError, WriteConflict, shorten_to_line
@@ -54,9 +52,9 @@ from resources.tables.user_metadata import with_writer
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
-    from deltalake.transaction import AddAction, RemoveAction
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
+from resources.tables.delta.log_actions import add_action, remove_action
 
 _CHECKPOINT_INTERVAL = 10
 """Number of commits between checkpoints, Delta's default."""
@@ -326,11 +324,11 @@ class DeltaOwnCommit:
         )
         # We write checkpoints as often as Delta does; deltalake does not.
         hooks = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
-        adds = [_add_action(file) for file in change.files]
+        adds = [add_action(file) for file in change.files]
         place = self.log.place
         if table is not None:
             table.create_write_transaction(
-                [*(_remove_action(action) for action in removals.all_files), *adds],
+                [*(remove_action(action) for action in removals.all_files), *adds],
                 "append",
                 table.schema(),
                 partition_by=list(change.partition_by) or None,
@@ -396,17 +394,3 @@ def _check_own_commit(
         schema, {key: value for key, value in defaults.items() if key.startswith(_DEFAULTS_PREFIX)}
     ):
         raise NeedsEngine("a new table with these columns or the session's properties needs table features")
-
-
-def _add_action(file: DataFile) -> AddAction:
-    from deltalake.transaction import AddAction
-
-    return AddAction(
-        file.path, file.size, file.partition, file.modified, data_change=True, stats=file.statistics
-    )
-
-
-def _remove_action(action: Mapping[str, Any]) -> RemoveAction:
-    from deltalake.transaction import RemoveAction
-
-    return RemoveAction(unquote(action["path"]), True, int(time.time() * 1000), action["size_bytes"])

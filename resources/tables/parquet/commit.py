@@ -14,7 +14,6 @@ from uuid import uuid4
 
 from partitions.errors import ProviderError, RowsRefused, SourceError, TargetError
 from partitions.evolution import SchemaMode
-from partitions.file_statistics import FileMatch, match_statistics
 from partitions.loads import Append, Load, Replace, ReplaceAll
 from resources.connections.places import Place
 from resources.tables.contract.commits import Tag, Version
@@ -22,7 +21,6 @@ from resources.tables.data_files.reading import read_files
 from resources.tables.data_files.written import DataFile, collect_data_files, lacks_committer, write_files
 from resources.tables.parquet.columns import (
     check_partition_columns,
-    column_types,
     evolve_columns_json,
     fit_rows,
     schema_of,
@@ -37,7 +35,6 @@ from resources.tables.parquet.commit_list import (
     TableSnapshot,
     apply_commit,
 )
-from resources.tables.parquet.extents import extents_of
 from resources.tables.parquet.log import CommitLog
 from resources.tables.parquet.placement import Placement
 from resources.tables.parquet.plain_reader_files import has_visible_files, visible_files
@@ -49,6 +46,7 @@ from resources.watermarks.entry import utc_now
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
+from resources.tables.parquet.removals import find_removals
 
 _MAX_ATTEMPTS = 100
 """Number of attempts while other writers take the next number."""
@@ -310,7 +308,7 @@ class ParquetCommit:
             return (), ()
         present_files = {path: file for path, file in table.files.items() if path not in self.lost_paths}
         lost_files = tuple(file for path, file in table.files.items() if path in self.lost_paths)
-        whole_files, partial_files = _find_removals(replace(table, files=present_files), load)
+        whole_files, partial_files = find_removals(replace(table, files=present_files), load)
         return (*whole_files, *lost_files), partial_files
 
     def _build_list(self, change: PlannedCommit, newest: TableSnapshot | None) -> CommitList:
@@ -375,22 +373,6 @@ class ParquetCommit:
                 f"table {self._place}: another dataflow changed its columns meanwhile. Nothing is lost: run again"
             )
         return base.table
-
-
-def _find_removals(table: TableSnapshot, load: Load) -> tuple[tuple[ListedFile, ...], tuple[ListedFile, ...]]:
-    """Return the files that a load removes wholly and those of which it may remove rows."""
-    if isinstance(load, Append):
-        return (), ()
-    if isinstance(load, ReplaceAll):
-        return tuple(table.files.values()), ()
-    if not isinstance(load, Replace):
-        raise RowsRefused("a Parquet table supports no keyed load. Use format: delta")
-    types = column_types(table.columns_json)
-    matches = [(file, match_statistics(load.where, extents_of(file, types))) for file in table.files.values()]
-    return (
-        tuple(file for file, match in matches if match is FileMatch.ALL),
-        tuple(file for file, match in matches if match is FileMatch.UNKNOWN),
-    )
 
 
 def _listed_file(file: DataFile, folder: StagedFolder, index: int) -> ListedFile:

@@ -17,9 +17,7 @@ from resources.sources.files.avro_headers import AvroHeaders
 from resources.sources.files.avro_schemas import field_paths_of
 from resources.sources.files.checked import CheckedFiles
 from resources.sources.files.converting import with_own_types
-from resources.sources.files.footers import (
-    field_paths,
-)
+from resources.sources.files.field_paths import field_paths
 from resources.sources.files.formats.avro_inferring import AvroColumns
 from resources.sources.files.formats.typed import TypedFiles, unknown_names
 from resources.sources.files.pinned import PinnedSchema

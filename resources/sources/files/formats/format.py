@@ -25,9 +25,10 @@ from resources.sources.files.failures import bad_document_error
 from resources.sources.files.formats.schema_rules import SchemaRules
 from resources.sources.files.paths import folder_names
 from resources.sources.files.pinned import PinnedSchema
-from resources.sources.files.rescuing import FolderValue, convert_exactly, rescued_columns
+from resources.sources.files.rescuing import FolderValue, rescued_columns
 from resources.sources.files.scan import RewrittenScanner, Scanner
 from resources.sources.files.spark_failures import find_bad_file
+from resources.sources.files.type_conversion import convert_exactly
 from resources.staging import Staging
 
 if TYPE_CHECKING:

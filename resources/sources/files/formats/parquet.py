@@ -13,7 +13,8 @@ from partitions.sources.formats import Option
 from resources.connections.places import Place
 from resources.sources.files.checked import CheckedFiles
 from resources.sources.files.converting import convert_value, own_type, with_own_types
-from resources.sources.files.footers import FieldPath, Footer, FooterCache, dotted_name, field_paths
+from resources.sources.files.field_paths import FieldPath, dotted_name, field_paths
+from resources.sources.files.footers import Footer, FooterCache
 from resources.sources.files.formats.parquet_inferring import ParquetColumns, footer_error
 from resources.sources.files.formats.typed import TypedFiles, unknown_names
 from resources.sources.files.nanoseconds import as_numbers, as_times

@@ -13,8 +13,8 @@ from partitions.records.forms import Type
 from partitions.untyped_columns import typed_fields, with_untyped_values
 from resources.connections.places import Place
 from resources.sources.files.checked import CheckedFiles, UnknownFields
+from resources.sources.files.field_paths import FieldPath, dotted_name, find_unknown_columns
 from resources.sources.files.folder_conflicts import files_with_folder_conflicts
-from resources.sources.files.footers import FieldPath, dotted_name, find_unknown_columns
 from resources.sources.files.formats.format import FileColumns, FormatReader
 from resources.sources.files.formats.variants import struct_of
 from resources.sources.files.inexact import files_with_other_types, inexact_files, with_checked_types

@@ -15,13 +15,8 @@ from pyspark.sql.types import ArrayType, LongType, MapType, StringType, StructTy
 from partitions.path.source import SourceFile
 from partitions.records.conversions import ITEM, VALUE
 from resources.connections.places import Place
-from resources.sources.files.footers import (
-    Footer,
-    field_paths,
-    find_unknown_columns,
-    parse_footer,
-    read_footers,
-)
+from resources.sources.files.field_paths import field_paths, find_unknown_columns
+from resources.sources.files.footers import Footer, parse_footer, read_footers
 
 NS = pa.timestamp("ns")
 
