@@ -47,7 +47,7 @@ settings.load_profile("exploring")
 
 _BEGAN = time.monotonic()
 _IN_ARROW, _IN_SPARK = "arrow", "spark"
-_ONE_OF = 5
+_ONE_OF = 8
 """Cases of a test on Spark, of which `make test` has one."""
 _SPARK = pytest.StashKey[str]()
 _REMOTE = "spark_remote"
@@ -162,7 +162,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Of the cases of a test on Spark four of five are `full`, so that `make test` has each rule, and a fifth of the places where it holds.
+    """Mark seven of eight cases of a test on Spark `full`: `make test` has each rule, and an eighth of the places where it holds.
 
     With ``--turn`` files come in another order, so that what a slow machine leaves out is something else another day.
     """

@@ -376,6 +376,7 @@ NO_VALUES: dict[str, Any] = {
 }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("mode", ["strict", "merge"])
 @pytest.mark.parametrize("way", NO_VALUES)
 def test_a_field_without_a_value_has_no_type_yet_and_gets_that_of_its_first_value(
@@ -398,6 +399,7 @@ def test_a_field_without_a_value_has_no_type_yet_and_gets_that_of_its_first_valu
     assert loaded[7] == loaded[9] == later
 
 
+@pytest.mark.full
 def test_a_new_field_beside_an_untyped_one_stops(tmp_path: Path, engine: SparkEngine, server: Api) -> None:
     flow = ApiFeed(tmp_path, engine, server, BY_TIME).flow()
     server.rows = [row(1, extra=None)]
@@ -441,6 +443,7 @@ def test_a_look_back_asks_again_and_replaces_rows(tmp_path: Path, engine: SparkE
     assert sorted(flow.feed.rows("id", "value")) == [(1, 1), (2, 2), (3, 3), (4, 0)]
 
 
+@pytest.mark.full
 def test_a_long_look_back_leaves_no_new_row_behind(tmp_path: Path, engine: SparkEngine, server: Api) -> None:
     definition = {
         "watermark": {"type": "column", "columns": ["at"], "backward": {"days": 2}, "max_slices": 1},

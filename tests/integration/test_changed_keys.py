@@ -70,6 +70,7 @@ def test_an_appended_table_is_checked_before_rows_are_merged(tmp_path: Path, eng
     assert feed.rows("id", "value") == [(1, 9), (2, 5)]
 
 
+@pytest.mark.full
 def test_keys_that_tell_rows_apart_need_no_word_and_stay(tmp_path: Path, engine: SparkEngine) -> None:
     feed = made(tmp_path, engine, "delta", load="merge_upsert", merge_keys=["id"])
     feed.put("1.ndjson", row(1, "x", 1), row(2, "x", 2))
@@ -127,6 +128,7 @@ def test_shared_replaced_keys_are_a_decision(tmp_path: Path, engine: SparkEngine
     assert feed.rows("id", "value") == [(1, 6)]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("format_", FORMATS)
 def test_joined_histories_stop_the_run(tmp_path: Path, engine: SparkEngine, format_: str) -> None:
     feed = made(tmp_path, engine, format_, load="scd2", merge_keys=["id", "region"], effective_column="at")

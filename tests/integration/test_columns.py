@@ -441,6 +441,7 @@ def test_a_value_above_its_columns_bound_is_not_saved(tmp_path: Path, engine: Sp
     assert flow.ids == [1, 2]
 
 
+@pytest.mark.full
 @pytest.mark.postgres
 def test_a_look_back_over_more_slices_than_a_run_may_have_leaves_no_new_row_behind(
     tmp_path: Path, engine: SparkEngine, postgres: pg.Postgres

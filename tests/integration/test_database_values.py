@@ -99,6 +99,7 @@ def test_types_of_the_docs_load_exactly(rows: DatabaseRows, tmp_path: Path, engi
     assert {name: value for name, value in actual.items() if value != expected[name]} == {}
 
 
+@pytest.mark.full
 def test_a_value_that_no_table_has_gives_up(rows: DatabaseRows, tmp_path: Path, engine: SparkEngine) -> None:
     cases = {f"c{number}": case for number, case in enumerate(CASES[rows.scheme]) if case.refused}
     table = table_of(rows, cases)

@@ -118,6 +118,7 @@ def odd_feed(make_feed: MakeFeed, columns: dict[str, str]) -> Feed:
     )
 
 
+@pytest.mark.full
 @pytest.mark.needs_spark
 def test_joined_files_have_bounds_of_all_rows(make_feed: MakeFeed, spark_engine: SparkEngine) -> None:
     feed = odd_feed(make_feed, ODD)
@@ -157,6 +158,7 @@ def test_joined_files_have_bounds_of_all_rows(make_feed: MakeFeed, spark_engine:
     assert feed.ids == [0, 1, 7]
 
 
+@pytest.mark.full
 @pytest.mark.needs_spark
 def test_nan_is_found_behind_numbers_in_joined_files(spark_engine: SparkEngine, tmp_path: Path) -> None:
     spark, folder = spark_engine.session(), tmp_path / "t"

@@ -334,6 +334,7 @@ def test_unfit_versions_are_refused_in_words(lake: IcebergLake, columns: str, ro
     assert (_versions(lake), lake.strays) == ([(1, "a", 1, None, True)], set())
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("step", ["find_changes", "write_files"])
 @pytest.mark.each_case
 def test_files_joined_meanwhile_are_searched(

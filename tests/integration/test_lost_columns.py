@@ -27,6 +27,7 @@ NOTED = pa.schema(
 )
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("format_", ["delta", "iceberg"])
 def test_a_lost_column_of_a_table_makes_no_version(tmp_path: Path, engine: SparkEngine, format_: str) -> None:
     flow, table = on_lake(

@@ -366,6 +366,7 @@ def test_care_joins_files_with_other_letters_in_their_paths(engine: SparkEngine,
     assert found() == before
 
 
+@pytest.mark.full
 @pytest.mark.needs_spark
 @pytest.mark.each_case
 @pytest.mark.parametrize("form", ["delta", "iceberg"])

@@ -50,6 +50,7 @@ def lake(
     return made
 
 
+@pytest.mark.full
 def test_values_of_every_type_are_read_back_and_found_by_their_bounds(lake: Lake) -> None:
     lake.append(1, columns=EVERY_COLUMN)
     lake.append(2, *EVERY_VALUE, columns=EVERY_COLUMN)
@@ -204,6 +205,7 @@ def test_what_a_change_by_keys_cannot_say_is_a_merge_of_spark(lake: Lake) -> Non
     assert lake.strays == set()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("key", ["İL", "a.b", "_metadata"])
 @pytest.mark.each_case
 def test_keys_are_found_by_any_name(lake: Lake, key: str) -> None:
@@ -243,7 +245,6 @@ def test_what_others_commit_meanwhile_stays_and_is_loaded_over(lake: Lake, momen
 @MOMENTS
 @pytest.mark.parametrize("act", ["written", "fenced", "fenced above"])
 @pytest.mark.parametrize("kind", LOADS)
-@pytest.mark.each_case
 def test_a_number_that_is_taken_meanwhile_is_not_written_again(
     lake: Lake, moment: Moment, kind: str, act: str
 ) -> None:
@@ -269,7 +270,6 @@ def test_columns_that_change_meanwhile_are_filled_by_spark(lake: Lake, moment: M
 
 @pytest.mark.parametrize("moment", ["before the files", "files written"])
 @pytest.mark.parametrize("kind", LOADS)
-@pytest.mark.each_case
 def test_a_table_made_again_takes_nothing_of_a_write_begun_before(
     lake: Lake, moment: Moment, kind: str
 ) -> None:

@@ -248,6 +248,7 @@ def test_files_are_read_again_by_steps_of_a_number(tmp_path: Path, engine: Spark
     assert flow.feed.rows("id", "value") == [(1, 0), (4, 1), (7, 1), (12, 0)]
 
 
+@pytest.mark.full
 def test_a_function_is_asked_for_each_chunk(tmp_path: Path, engine: SparkEngine) -> None:
     flow, code = make(tmp_path, engine, target=UPSERT)
     code.put(*(python_row(number, number) for number in (1, 2, 4, 9)))

@@ -155,6 +155,7 @@ def test_a_failed_chunk_stops_and_a_retry_goes_on(tmp_path: Path, engine: SparkE
     assert statuses(answer) == ["skipped", "nothing", "committed", "nothing", "committed"]
 
 
+@pytest.mark.full
 def test_a_failing_dataflow_keeps_no_other_from_its_chunks(tmp_path: Path, engine: SparkEngine) -> None:
     flow, source = loaded(tmp_path, engine, **UPSERT)
     definition = flow.feed.definition | {"source": {"type": "table", "table": "raw/others"}}

@@ -141,6 +141,7 @@ def test_files_of_a_bucket_are_loaded_once_through_a_state_and_a_table_in_it(clo
     ]
 
 
+@pytest.mark.full
 def test_values_of_folders_in_a_bucket_are_unescaped_as_hive_and_spark_escape_them(cloud: Cloud) -> None:
     flow = cloud.folder / "dataflows/cloud.yaml"
     flow.write_text(flow.read_text().replace(", partition_by: [date]", ""))

@@ -82,6 +82,7 @@ def test_rows_below_a_time_come_out_and_the_others_wait_on(make_stream: MakeStre
     assert stream.places() == {"sorted": [1, 2, 3], "late": [4], "quarantine": [], "buffer": [5, 6]}
 
 
+@pytest.mark.full
 def test_input_there_when_a_flush_is_decided_is_not_late(make_stream: MakeStream) -> None:
     stream = make_stream(checkpoint={"interval_files": 1})
     stream.append((1, "a", 10), (2, "b", 20))

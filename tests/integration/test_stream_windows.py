@@ -223,6 +223,7 @@ def test_rows_that_an_over_window_carries_and_that_are_gone_stop_the_run(make_st
     assert "readings__over" in error.message
 
 
+@pytest.mark.full
 def test_operators_that_fail_over_a_row_give_the_epoch_up_and_corrected_ones_go_on(
     make_feed: MakeFeed,
 ) -> None:

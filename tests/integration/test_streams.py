@@ -536,6 +536,7 @@ def test_a_source_that_only_delta_can_read_gives_the_same(make_stream: Any) -> N
     assert stream.places() == {"sorted": [], "late": [3], "quarantine": [], "buffer": [1, 2, 4]}
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("split", [None, ["device", "kind"]])
 def test_whole_numbers_are_event_times_and_splits_any_columns(make_stream: Any, split: Any) -> None:
     stream = make_stream(timeout=5, split=split, order_by=[], buffer={"max_drift": 100})
@@ -785,6 +786,7 @@ def test_a_stream_from_a_version_reads_it_and_no_older_one(make_stream: Any) -> 
     assert stream.feed.cli("run", "flow").error["code"] == "definition_changed"
 
 
+@pytest.mark.full
 def test_a_version_that_changes_rows_is_passed_over_if_it_may_be(make_stream: Any) -> None:
     stream = make_stream()
     stream.feed.define(source={"on_change": "skip"})
@@ -805,6 +807,7 @@ def _over(stream: Stream, table: str, name: str) -> Feed:
     return Feed(stream.feed.folder, stream.feed.engine, flow, name=name)
 
 
+@pytest.mark.full
 def test_a_stream_over_the_table_of_another_stream_numbers_its_own_epochs(make_stream: Any) -> None:
     first = make_stream()
     second = _over(first, "silver/readings", "again")

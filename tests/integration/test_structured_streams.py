@@ -136,6 +136,7 @@ def test_each_row_is_there_once_after_a_kill_between_outbox_and_table(stream: St
     assert stream.counts() == [(10, 5)]
 
 
+@pytest.mark.full
 def test_a_bad_file_stops_a_stream_of_spark_before_its_micro_batch(stream: Stream) -> None:
     stream.define(operators=[], source={"schema": f"{_SCHEMA}, n int"}, watermark=_ONE_FILE_A_BATCH)
     wrong = '{"ts": "2026-01-01T00:00:27", "id": "3", "n": 5.0}\n'
@@ -245,6 +246,7 @@ def test_a_lost_outbox_with_open_rows_stops_with_4(stream: Stream, monkeypatch: 
     assert error.choices == ("strandline state reset flow --replace --reason TEXT",)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("damage", "code"),
     [("deleted", "checkpoint_lost"), ("foreign", "checkpoint_foreign"), ("old", "checkpoint_behind")],

@@ -145,6 +145,7 @@ def test_bounds_that_delta_rs_has_rounded_leave_no_row_out(tmp_path: Path, engin
     assert sorted(row["id"] for row in read.collect()) == [3, 4]
 
 
+@pytest.mark.full
 def test_an_older_version_is_read_as_it_was(tmp_path: Path, engine: SparkEngine) -> None:
     folder = tmp_path / "rows"
     _write(folder, _row(1), _row(2))
@@ -177,6 +178,7 @@ def test_statistics_that_are_missing_leave_no_file_out(tmp_path: Path, engine: S
     _assert_same(engine.session(), folder, *ASKED)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("column", ["text", "day", "id"])
 def test_values_of_partitions_are_those_of_the_log(tmp_path: Path, engine: SparkEngine, column: str) -> None:
     folder = tmp_path / "rows"

@@ -117,6 +117,7 @@ def test_beside(short: Feed) -> None:
     assert runs(short) == []
 
 
+@pytest.mark.full
 def test_failing(short: Feed) -> None:
     """A file that cannot be read is tried once, and again after a pause, as by a sensor; once it is repaired at once."""
     with watching(short):

@@ -44,6 +44,7 @@ def test_each_window_of_a_unit_is_read_from_its_own_folder(make: Make) -> None:
     }
 
 
+@pytest.mark.full
 def test_a_folder_read_whole_replaces_the_table_and_names_its_files(make_feed: MakeFeed) -> None:
     feed = make_feed(watermark={"type": "window", "definition": []}, target={"load": "overwrite"})
     feed.put("x.ndjson", 1, 2)

@@ -405,6 +405,7 @@ def test_buckets_are_partitions_of_the_units_in_them(make: Make) -> None:
     assert len(made.feed.ids) == 12
 
 
+@pytest.mark.full
 def test_a_partition_of_several_units_shows_no_count_of_rows(make: Make) -> None:
     made = make(
         watermark=watermark(

@@ -115,6 +115,7 @@ def test_no_index_on_time_or_a_query_makes_one_part(rows: DatabaseRows, spark: S
         assert asked.read(spark, everything, asked.pin(spark)).toArrow().num_rows == 200
 
 
+@pytest.mark.full
 def test_a_large_window_loads_in_parts(rows: DatabaseRows, tmp_path: Path, engine: SparkEngine) -> None:
     log = StatementLog(rows)
     rows.fill(110_000)  # a second each, of two days

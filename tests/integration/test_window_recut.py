@@ -39,6 +39,7 @@ def folders(make_feed: MakeFeed, load: str = "merge_overwrite", **more: Any) -> 
     return feed
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("load", ["merge_overwrite", "append"])
 def test_folders_under_another_zone_are_there_once(make_feed: MakeFeed, load: str) -> None:
     """The first day of the new zone begins within the first one of the old: ten rows became twenty."""
@@ -100,6 +101,7 @@ def test_an_import_knows_windows_that_were_cut_otherwise(make_feed: MakeFeed) ->
     assert feed.ids == [1, 2, 3, 4, 5]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("decision", ["import", "rewind", "reset"])
 def test_keeping_rows_knows_windows_that_a_reset_had_emptied(make_feed: MakeFeed, decision: str) -> None:
     """The reset has forgotten them, since its first commit would have emptied the table."""

@@ -155,6 +155,7 @@ WAYS = st.one_of(
 )
 
 
+@pytest.mark.full
 @settings(max_examples=150, deadline=None)
 @given(st.data(), changes(), WAYS, READERS, st.sampled_from(KINDS))
 def test_stretches_that_touch_read_each_row_once_whatever_a_text_is_taken_for(
@@ -303,6 +304,7 @@ def test_each_folder_is_of_one_window(where: tuple[tzinfo, datetime], grain: str
         assert not form.startswith("%Y-%m-%dT")
 
 
+@pytest.mark.full
 @settings(max_examples=150, deadline=None)
 @given(
     st.data(),

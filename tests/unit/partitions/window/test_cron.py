@@ -71,6 +71,7 @@ def starts(draw: st.DrawFn, grain: str) -> str:
     return f"{year}-{day:%m}-{min(day.day, 28):02}T{hour:02}:{minute:02}:00"
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("grain", GRAINS)
 @settings(max_examples=15, deadline=None)
 @given(data=st.data())
