@@ -19,6 +19,7 @@ from partitions.sources import ApiSource, FilesSource, JdbcSource, PythonSource,
 from resources.connections.api import ApiConnection
 from resources.connections.jdbc import JdbcConnection
 from resources.connections.places import Place
+from resources.connections.source_connection import SourceConnection
 from resources.listing import Budget, Listing, list_above
 from resources.user_functions import FunctionConnection, UserCode, user_function
 
@@ -55,9 +56,7 @@ class SourceProfile(ABC, Generic[SourceT]):
     """One type of source. Its definition (``partitions.sources``) says which connection it takes."""
 
     @abstractmethod
-    def place(
-        self, project: Connections, dataflow: Dataflow, source: SourceT
-    ) -> Place | JdbcConnection | ApiConnection | UserCode:
+    def place(self, project: Connections, dataflow: Dataflow, source: SourceT) -> SourceConnection:
         """Return the place of the rows.
 
         Raises:
@@ -155,7 +154,7 @@ PROFILES: Mapping[str, SourceProfile[Any]] = MappingProxyType(
 """The profiles by ``source.type`` of a dataflow."""
 
 
-def place_of(project: Connections, dataflow: Dataflow) -> Place | JdbcConnection | ApiConnection | UserCode:
+def place_of(project: Connections, dataflow: Dataflow) -> SourceConnection:
     """Return the place of a dataflow's rows: a root of files, a table, a database, an API or user code."""
     return PROFILES[dataflow.source.type].place(project, dataflow, dataflow.source)
 

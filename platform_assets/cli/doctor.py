@@ -24,15 +24,12 @@ from platform_assets.kinds.profile import ListsNewFiles
 from platform_assets.platform import build_engine, build_platform
 from platform_assets.project import Project
 from platform_assets.sources import PROBE_BUDGET, file_count, probe_source
-from resources.connections.api import ApiConnection
-from resources.connections.jdbc import JdbcConnection
-from resources.connections.places import Place
+from resources.connections.source_connection import SourceConnection
 from resources.sources.files.formats.registry import packages_of
 from resources.spark.engine import SparkEngine
 from resources.spark.log_store import FOR_ALL_SCHEMES, SETTING, log_store_problem
 from resources.tables.contract.maintenance import TellsWrongStatistics, WrongStatistics
 from resources.tables.registry import PACKAGES, open_table
-from resources.user_functions import UserCode
 from resources.watermarks.blobs import open_blobs
 from resources.watermarks.blobs.protocol import Blobs
 
@@ -248,10 +245,8 @@ def _is_on_s3(project: Project) -> bool:
 
 def _engine_of_project(project: Project) -> SparkEngine:
     """Return the engine of runs, for all valid places; the check of a place reports an invalid one."""
-    places: list[Place | JdbcConnection | ApiConnection | UserCode] = []
-    find_places: list[Callable[[], Place | JdbcConnection | ApiConnection | UserCode]] = [
-        lambda: project.lake
-    ]
+    places: list[SourceConnection] = []
+    find_places: list[Callable[[], SourceConnection]] = [lambda: project.lake]
     find_places += [partial(project.source_place, flow) for flow in project.dataflows.values()]
     for find_place in find_places:
         with suppress(ConfigurationError):

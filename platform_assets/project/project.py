@@ -17,13 +17,12 @@ from platform_assets.project.env_reference import EnvRef, resolve_text
 from platform_assets.project.errors import InvalidProject, ProjectError
 from platform_assets.project.settings import PlaceSettings, Settings, SparkSettings
 from platform_assets.sources import place_of
-from resources.connections.api import ApiConnection
 from resources.connections.iceberg_rest import RestCatalogServer
 from resources.connections.jdbc import JdbcConnection
 from resources.connections.places import Place, S3Connection
 from resources.connections.postgres import Database, is_database
+from resources.connections.source_connection import SourceConnection
 from resources.connections.webhook import Webhook
-from resources.user_functions import UserCode
 
 SPARK_REMOTE = "STRANDLINE_SPARK_REMOTE"
 """The environment variable with a Connect server's address; it wins over ``spark`` in the settings."""
@@ -131,7 +130,7 @@ class Project:
             raise ConfigurationError(f"iceberg.connection: expected a PostgreSQL database, found {database}")
         return database
 
-    def source_place(self, dataflow: Dataflow) -> Place | JdbcConnection | ApiConnection | UserCode:
+    def source_place(self, dataflow: Dataflow) -> SourceConnection:
         """Return the place of a dataflow's rows: a root of files, a table, a database, an API or user code."""
         return place_of(self, dataflow)
 

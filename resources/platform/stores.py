@@ -18,10 +18,9 @@ from partitions.readings import dataflows_by_source
 from partitions.sources import TableSource
 from partitions.stream.side_table_names import side_tables
 from partitions.table_names import bad_records_table
-from resources.connections.api import ApiConnection
-from resources.connections.jdbc import JdbcConnection
 from resources.connections.places import Place
 from resources.connections.postgres import Database
+from resources.connections.source_connection import SourceConnection
 from resources.loop.inputs import InputTables
 from resources.sources.files.formats.registry import packages_of
 from resources.sources.files.source import FileSource
@@ -31,7 +30,6 @@ from resources.staging import Staging
 from resources.tables.contract.sharing import share_of
 from resources.tables.contract.table import Table
 from resources.tables.registry import PACKAGES, find_format, find_table, open_table
-from resources.user_functions import UserCode
 from resources.watermarks.blobs import open_blobs
 from resources.watermarks.compaction import RetentionPolicy
 from resources.watermarks.log import WatermarkLog
@@ -59,7 +57,7 @@ class Stores:
     state: Place | Database
     lake: Place
     spark: SparkEngine
-    source_of: Callable[[Dataflow], Place | JdbcConnection | ApiConnection | UserCode]
+    source_of: Callable[[Dataflow], SourceConnection]
     history: RetentionPolicy = field(default_factory=RetentionPolicy)
     folder: Path = Path()
     lineage: Lineage = field(default_factory=Lineage)
@@ -178,7 +176,7 @@ class Stores:
         engine = self.spark.with_places((self.lake, *read), readers).sharing(self._jars)
         return engine.isolated() if any(map(_runs_functions, read_or_loaded)) else engine
 
-    def read_by(self, dataflow: Dataflow) -> list[Place | JdbcConnection | ApiConnection | UserCode]:
+    def read_by(self, dataflow: Dataflow) -> list[SourceConnection]:
         """Return the places of a dataflow's sources, in their order."""
         return [self.source_of(reading) for reading in dataflows_by_source(dataflow)]
 

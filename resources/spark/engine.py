@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from partitions.errors import ConfigurationError
-from resources.connections.api import ApiConnection
 from resources.connections.jdbc import JdbcConnection
 from resources.connections.places import Place
+from resources.connections.source_connection import SourceConnection
 from resources.spark.bucket_stores import check_stores, stores_of
 from resources.spark.connect import adopt_session, open_session, outage_of_server, share_code
 from resources.spark.connect_private import running_context
@@ -38,7 +38,6 @@ from resources.spark_runtime import (
     remember_jars,
     submit_options,
 )
-from resources.user_functions import UserCode
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -272,7 +271,7 @@ class SparkEngine:
 
     def with_places(
         self,
-        places: Iterable[Place | JdbcConnection | ApiConnection | UserCode],
+        places: Iterable[SourceConnection],
         readers: Iterable[str] = (),
     ) -> SparkEngine:
         """Return the same engine for these places and databases; APIs and user code need nothing from it.
