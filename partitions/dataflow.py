@@ -6,14 +6,16 @@ See docs/reference/project-files.md. ``platform_assets.project`` reads it from a
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, tzinfo
-from typing import Annotated, Any, Literal, TypeVar
+from datetime import tzinfo
+from typing import Annotated, Literal, TypeVar
 
-from pydantic import Discriminator, Field, Tag, model_validator
+from pydantic import Field, model_validator
 
 from partitions.column.definition import ColumnWatermark
+from partitions.dataflow_parts import DataflowParts
 from partitions.errors import ConfigurationError
 from partitions.inputs import Input, tables_read, unit_refusals, view_refusals
+from partitions.kinds import AnyWatermark
 from partitions.maintenance_periods import Maintenance
 from partitions.model import Duration, Flag, Model
 from partitions.path.bad_files import OnBadFile
@@ -24,27 +26,12 @@ from partitions.sources.definition import rows_identify_work_unit
 from partitions.spark_stream.definition import StructuredStream
 from partitions.stream.definition import StreamWatermark
 from partitions.stream.operators import Operator
-from partitions.supported import DataflowParts, refusals
+from partitions.supported import refusals
 from partitions.target import Target
+from partitions.watermark_definition import WatermarkDefinition
 from partitions.window.definition import WindowWatermark, secondary_inputs
 
-WatermarkT = TypeVar("WatermarkT")
-
-
-def _engine(watermark: Any) -> str:
-    named = (
-        watermark.get("engine", "splits")
-        if isinstance(watermark, Mapping)
-        else getattr(watermark, "engine", "splits")
-    )
-    return "structured_streaming" if named == "structured_streaming" else "splits"
-
-
-AnyStream = Annotated[
-    Annotated[StreamWatermark, Tag("splits")] | Annotated[StructuredStream, Tag("structured_streaming")],
-    Discriminator(_engine),
-]
-"""A stream watermark, by its engine."""
+WatermarkT = TypeVar("WatermarkT", bound=WatermarkDefinition)
 
 
 LatePolicy = Literal["ingest", "quarantine", "alert", "ignore"]
@@ -98,9 +85,7 @@ class Dataflow(Model):
     name: str
     layer: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")] = "bronze"
     source: Source
-    watermark: Annotated[
-        PathWatermark | ColumnWatermark | WindowWatermark | AnyStream, Field(discriminator="type")
-    ]
+    watermark: AnyWatermark
     operators: tuple[Operator, ...] = ()
     target: Target = Target()
     late_files: LatePolicy = "ingest"
@@ -167,7 +152,7 @@ class Dataflow(Model):
     @property
     def streams_with_spark(self) -> bool:
         """Whether Spark's own engine reads its rows, with a checkpoint that belongs to one definition."""
-        return isinstance(self.watermark, StructuredStream)
+        return self.watermark.streams_with_spark
 
     @property
     def keeps_table_in_reset(self) -> bool:
@@ -176,7 +161,7 @@ class Dataflow(Model):
         Not for a stream that appends: its rows do not record where they came from, so a second read would
         duplicate them.
         """
-        return self.kind != "stream" or not self.target.only_adds
+        return self.watermark.rows_name_origin or not self.target.only_adds
 
     @property
     def table(self) -> str:
@@ -189,9 +174,8 @@ class Dataflow(Model):
 
         A stream that diverts late rows has one.
         """
-        watermark = self.watermark
-        keeps_late = isinstance(watermark, StreamWatermark) and watermark.late == "divert"
-        return {f"{self.asset}__late": f"{self.table}__late"} if keeps_late else {}
+        diverts = self.watermark.diverts_late_rows
+        return {f"{self.asset}__late": f"{self.table}__late"} if diverts else {}
 
     @property
     def asset(self) -> str:
@@ -219,46 +203,51 @@ class Dataflow(Model):
     @property
     def zone(self) -> tzinfo:
         """The zone of times and days without one; UTC if the watermark has none."""
-        return UTC if isinstance(self.watermark, PathWatermark) else self.watermark.zone
+        return self.watermark.zone
 
     def root_of(self, source: FilesSource) -> str:
         """Return the folder or bucket that holds its files.
 
         For windows this is the path before the first placeholder.
         """
-        return source.root if isinstance(self.watermark, WindowWatermark) else source.path
+        return source.root if self.watermark.fills_placeholders else source.path
 
-    def _watermark_as(self, watermark: type[WatermarkT], name: str) -> WatermarkT:
-        if isinstance(self.watermark, watermark):
+    def watermark_as(self, definition: type[WatermarkT]) -> WatermarkT:
+        """Return its watermark of one class.
+
+        Raises:
+            ConfigurationError: it has another kind.
+        """
+        if isinstance(self.watermark, definition):
             return self.watermark
         raise ConfigurationError(
-            f"dataflow {self.name}: expected a watermark of type {name}, found {self.kind}"
+            f"dataflow {self.name}: expected a watermark of type {definition.kind()}, found {self.kind}"
         )
 
     @property
     def path(self) -> PathWatermark:
         """Its path watermark; a ConfigurationError if it has another kind."""
-        return self._watermark_as(PathWatermark, "path")
+        return self.watermark_as(PathWatermark)
 
     @property
     def column(self) -> ColumnWatermark:
         """Its column watermark; a ConfigurationError if it has another kind."""
-        return self._watermark_as(ColumnWatermark, "column")
+        return self.watermark_as(ColumnWatermark)
 
     @property
     def window(self) -> WindowWatermark:
         """Its window watermark; a ConfigurationError if it has another kind."""
-        return self._watermark_as(WindowWatermark, "window")
+        return self.watermark_as(WindowWatermark)
 
     @property
     def stream(self) -> StreamWatermark:
         """Its stream watermark; a ConfigurationError if it has another kind."""
-        return self._watermark_as(StreamWatermark, "stream")
+        return self.watermark_as(StreamWatermark)
 
     @property
     def spark_stream(self) -> StructuredStream:
         """Its watermark on Spark's own engine; a ConfigurationError if it has another kind."""
-        return self._watermark_as(StructuredStream, "stream")
+        return self.watermark_as(StructuredStream)
 
     @property
     def tagged(self) -> bool:

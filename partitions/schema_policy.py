@@ -13,7 +13,7 @@ def may_take_columns(dataflow: Dataflow) -> bool:
 
     Not for streams: their rows wait in tables of one schema.
     """
-    return dataflow.kind != "stream"
+    return dataflow.watermark.takes_columns
 
 
 def defers_types(dataflow: Dataflow) -> bool:

@@ -56,7 +56,7 @@ def failure_alert(dataflow: Dataflow, run: EndedRun | None) -> Alert | None:
 
 def has_late_files(dataflow: Dataflow) -> bool:
     """Return whether late files of a dataflow matter: it has a sweep and does not ignore them."""
-    return dataflow.kind == "path" and dataflow.late_files != "ignore"
+    return dataflow.watermark.remembers_files and dataflow.late_files != "ignore"
 
 
 def late_files_alert(dataflow: Dataflow, count: int, names: Sequence[str]) -> Alert | None:
@@ -77,7 +77,7 @@ def late_files_alert(dataflow: Dataflow, count: int, names: Sequence[str]) -> Al
 
 def has_ledger(dataflow: Dataflow) -> bool:
     """Return whether a dataflow has windows that can be missing."""
-    return dataflow.kind == "window"
+    return dataflow.watermark.has_ledger
 
 
 def gaps_alert(dataflow: Dataflow, ledger: Ledger) -> Alert | None:

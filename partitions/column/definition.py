@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from datetime import timedelta, tzinfo
-from functools import cached_property
+from datetime import timedelta
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError, field_validator, model_validator
 
 from partitions.column.lookback import LookBack, nest_look_back
 from partitions.column.state import EXCLUSIVE
-from partitions.errors import ConfigurationError
-from partitions.instants import zone_of
-from partitions.model import LONGEST, Duration, Model
+from partitions.model import LONGEST, Duration
 from partitions.sources.rows import ColumnName
+from partitions.watermark_definition import SliceSize, ZonedWatermark
 
 TRANSACTIONS = "transactions"
 """A value of ``settle``: rows wait for the transactions that may still write below them."""
@@ -32,17 +30,16 @@ def _settle(value: object) -> object:
         ) from None
 
 
-class RowCheckpoint(Model):
+class RowCheckpoint(SliceSize):
     """The size of a slice.
 
     Rows count where an index or statistics of the source can count them; seconds are an aim.
     """
 
     interval_rows: Annotated[int, Field(ge=1, strict=True)] = 1_000_000
-    interval_secs: Annotated[int, Field(ge=1, strict=True)] = 60
 
 
-class ColumnWatermark(Model):
+class ColumnWatermark(ZonedWatermark):
     """A watermark that loads the rows above the highest value read of one or several columns.
 
     Attributes:
@@ -55,10 +52,8 @@ class ColumnWatermark(Model):
         every run, ``skip`` never, ``fail`` stops the run if there are any.
         boundary: ``inclusive`` reads rows at the stored value again, for columns whose ties may be
         committed later.
-        timezone: the zone of days, and of columns without a zone.
         on_set_back: whether a run stops if the source is another one, or ends below the watermark.
         checkpoint: the size of a slice.
-        max_slices: the most slices of one run.
     """
 
     type: Literal["column"]
@@ -67,10 +62,8 @@ class ColumnWatermark(Model):
     backward: LookBack | None = None
     nulls: Literal["first", "read", "skip", "fail"] = "first"
     boundary: Literal["exclusive", "inclusive"] = "exclusive"
-    timezone: str = "UTC"
     on_set_back: Literal["stop", "ignore"] = "stop"
     checkpoint: RowCheckpoint = RowCheckpoint()
-    max_slices: Annotated[int, Field(ge=1, strict=True)] = 100
 
     @model_validator(mode="before")
     @classmethod
@@ -87,15 +80,6 @@ class ColumnWatermark(Model):
             raise ValueError(f"expected another column name, found {EXCLUSIVE}, which the state uses itself")
         return columns
 
-    @field_validator("timezone")
-    @classmethod
-    def _known_zone(cls, text: str) -> str:
-        try:
-            zone_of(text)
-        except ConfigurationError as error:
-            raise ValueError(error.message) from error
-        return text
-
     @property
     def settle_time(self) -> timedelta:
         """Rows younger than this wait for a later run."""
@@ -106,10 +90,10 @@ class ColumnWatermark(Model):
         """Whether rows wait for open transactions, if the source knows them."""
         return not isinstance(self.settle, timedelta)
 
-    @cached_property
-    def zone(self) -> tzinfo:
-        """The zone of days, and of columns without a zone."""
-        return zone_of(self.timezone)
+    @property
+    def value_columns(self) -> tuple[str, ...]:
+        """``columns``."""
+        return self.columns
 
     @property
     def looks_back(self) -> bool:

@@ -1,7 +1,4 @@
-"""Settings that a column watermark refuses, in addition to the table in ``partitions.supported``.
-
-See docs/reference/columns.md.
-"""
+"""What a column watermark does not go together with (docs/reference/columns.md)."""
 
 from __future__ import annotations
 
@@ -9,21 +6,26 @@ from collections.abc import Iterator
 
 from partitions.column.definition import TRANSACTIONS, ColumnWatermark
 from partitions.column.lookback import LookBack
-from partitions.path.bad_files import OnBadFile
+from partitions.column.state import ColumnState
+from partitions.dataflow_parts import DataflowParts, KindRules, reads_any
 from partitions.refusal import Refusal
-from partitions.sources.definition import SourceDefinition
 from partitions.target import Target
 
 _LOADS_THAT_REPLACE = "load: merge_upsert, or merge_overwrite with replace_by_watermark: true"
 
 
-def refusals(
-    source: SourceDefinition, watermark: ColumnWatermark, target: Target, on_bad_file: OnBadFile
-) -> Iterator[Refusal]:
+def refusals(parts: DataflowParts[ColumnWatermark]) -> Iterator[Refusal]:
     """Yield why the source cannot be read by these columns, or why the target cannot load the rows."""
-    yield from source.column_refusals()
+    source, watermark, target = parts.source, parts.watermark, parts.target
+    yield from source.windowless_refusals()
     yield from source.parameter_refusals(watermark.columns, watermark.nulls)
-    if on_bad_file == "quarantine":
+    if target.load == "overwrite":
+        yield Refusal(
+            ("target", "load"),
+            target.load,
+            "append, merge_upsert or merge_overwrite (each run reads new rows only: an overwrite would delete all others)",
+        )
+    if parts.on_bad_file == "quarantine":
         yield Refusal(
             ("on_bad_file",),
             "quarantine",
@@ -88,3 +90,6 @@ def _append_refusals(watermark: ColumnWatermark) -> Iterator[Refusal]:
             ", ".join(watermark.columns),
             f"one column beside load: append (a row whose values fall into two runs would be added twice), or {_LOADS_THAT_REPLACE}",
         )
+
+
+RULES = KindRules(ColumnState, reads_any, refusals)

@@ -14,6 +14,7 @@ from typing import Any, Self
 from partitions.errors import CorruptWatermark
 from partitions.sentinels import Watermark, value_text
 from partitions.watermark import compare_values, is_empty
+from partitions.watermark_state import WatermarkState
 
 EXCLUSIVE = "__exclusive__"
 """The key of the state that lists columns with an exclusive value: the next run starts at that value."""
@@ -42,7 +43,7 @@ class ReadBound:
 
 
 @dataclass(frozen=True)
-class ColumnState:
+class ColumnState(WatermarkState):
     """How far all columns are read.
 
     Attributes:
@@ -77,8 +78,8 @@ class ColumnState:
             }
         )
 
-    @classmethod
-    def holds_nothing(cls, watermark: Mapping[str, Any]) -> bool:
+    @staticmethod
+    def holds_nothing(watermark: Mapping[str, Any], /) -> bool:
         """Return whether no column has a value."""
         return is_empty({name: value for name, value in watermark.items() if name != EXCLUSIVE})
 

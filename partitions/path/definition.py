@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, ByteSize, Field, model_validator
 
 from partitions.model import Duration, Model
 from partitions.path.time_template import TimeTemplate
+from partitions.watermark_definition import SliceSize, WatermarkDefinition
 
 
 def _prefix(text: str) -> str:
@@ -34,15 +35,14 @@ class PartitionFilter(Model):
     lookback: Annotated[int, Field(ge=0, le=100_000, strict=True)]
 
 
-class Checkpoint(Model):
+class Checkpoint(SliceSize):
     """The size of a slice: files and bytes are hard limits, seconds are an aim."""
 
     interval_files: Annotated[int, Field(ge=1, strict=True)] = 1000
     interval_bytes: Annotated[ByteSize, Field(ge=1)] = ByteSize(2**30)
-    interval_secs: Annotated[int, Field(ge=1, strict=True)] = 60
 
 
-class PathWatermark(Model):
+class PathWatermark(WatermarkDefinition):
     """A watermark that loads the files above the last committed one.
 
     Attributes:
@@ -54,6 +54,8 @@ class PathWatermark(Model):
         close_after: scope partition: how long a partition stays open after its own end.
     """
 
+    remembers_files: ClassVar[bool] = True
+
     type: Literal["path"]
     scope: Literal["global", "partition"] = "global"
     tracking: Literal["watermark", "set"] = "watermark"
@@ -61,7 +63,6 @@ class PathWatermark(Model):
     time_template: Annotated[str, AfterValidator(_template)] | None = None
     close_after: Duration | None = None
     checkpoint: Checkpoint = Checkpoint()
-    max_slices: Annotated[int, Field(ge=1, strict=True)] = 100
     layout: Literal["mixed", "leaf"] = "mixed"
     settle: Duration = timedelta(0)
 

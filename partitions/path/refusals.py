@@ -1,22 +1,32 @@
-"""Combinations with a path watermark that are refused beyond the table in ``partitions.supported``."""
+"""What a path watermark does not go together with (docs/reference/files.md)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from partitions.path.bad_files import OnBadFile
+from partitions.dataflow_parts import DataflowParts, KindRules
+from partitions.path.definition import PathWatermark
+from partitions.path.state import PathState
 from partitions.refusal import Refusal
 from partitions.sources.definition import SourceDefinition
-from partitions.target import Target
 
 _BESIDE = "(an older file that is loaded beside the watermark would replace the rows of newer ones), or load: merge_upsert"
 
 
-def refusals(
-    source: SourceDefinition, target: Target, schedule: str | None, late_files: str, on_bad_file: OnBadFile
-) -> Iterator[Refusal]:
+def _expected_source(source: type[SourceDefinition]) -> str | None:
+    return None if source.holds_files else "a source of type files (a path watermark needs files)"
+
+
+def refusals(parts: DataflowParts[PathWatermark]) -> Iterator[Refusal]:
     """Yield keys that a path watermark does not use, and loads that need files in order."""
-    yield from source.path_refusals()
+    target = parts.target
+    yield from parts.source.windowless_refusals()
+    if target.load == "overwrite":
+        yield Refusal(
+            ("target", "load"),
+            target.load,
+            "append or merge_upsert (each run reads new files only: an overwrite would delete the rows of all others)",
+        )
     if target.replace_by_watermark:
         yield Refusal(
             ("target", "replace_by_watermark"), "true", "no such key (each file is read once), or merge_keys"
@@ -28,13 +38,16 @@ def refusals(
             "true (_source_file tells which row of a key is the latest)",
         )
     if target.load == "merge_overwrite" and target.merges:
-        if late_files == "ingest":
+        if parts.late_files == "ingest":
             yield Refusal(
                 ("late_files",),
                 "ingest beside load: merge_overwrite",
                 f"quarantine, alert or ignore {_BESIDE}",
             )
-        if on_bad_file == "quarantine":
+        if parts.on_bad_file == "quarantine":
             yield Refusal(("on_bad_file",), "quarantine beside load: merge_overwrite", f"stop {_BESIDE}")
-    if schedule:
-        yield Refusal(("schedule",), repr(schedule), "no schedule (a path watermark has a sensor)")
+    if parts.schedule:
+        yield Refusal(("schedule",), repr(parts.schedule), "no schedule (a path watermark has a sensor)")
+
+
+RULES = KindRules(PathState, _expected_source, refusals)

@@ -15,12 +15,13 @@ from partitions.path.order import FileKey
 from partitions.path.time_template import TimeTemplate
 from partitions.sentinels import Watermark, value_text
 from partitions.watermark import is_empty
+from partitions.watermark_state import WatermarkState
 
 Status = Literal["initial", "active", "idle"]
 
 
 @dataclass(frozen=True)
-class PathState:
+class PathState(WatermarkState):
     """The committed state; none of its values ever falls.
 
     Attributes:
@@ -62,11 +63,6 @@ class PathState:
             'path watermark: expected {"path": text} or {"paths": {partition: name}, "closed_before": instant or null},'
             f" found {value_text(dict(watermark))}"
         )
-
-    @staticmethod
-    def holds_nothing(_watermark: Mapping[str, Any]) -> bool:
-        """Return False: a path watermark that is not empty always counts files as loaded."""
-        return False
 
     @property
     def path(self) -> str | None:

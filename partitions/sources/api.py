@@ -23,6 +23,7 @@ from partitions.sources.definition import (
     BoundText,
     ConnectionType,
     IncrementalSupport,
+    RecordSupport,
     WindowSupport,
 )
 from partitions.sources.rows import ColumnName, RowsSource
@@ -233,6 +234,11 @@ class ApiSource(RowsSource):
     def declared_schema(self) -> str | None:
         """``schema``."""
         return self.schema_
+
+    @property
+    def record_support(self) -> RecordSupport:
+        """Fields that the schema lacks can be left out."""
+        return RecordSupport(always_checked=None)
 
     def identity(self) -> dict[str, Any]:
         """Return the keys that identify the source: a change makes it another one (docs/reference/state.md)."""

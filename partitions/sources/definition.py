@@ -60,6 +60,25 @@ class IncrementalSupport(NamedTuple):
     detects_new_rows: bool
 
 
+class RecordSupport(NamedTuple):
+    """What can be done with records that do not fit.
+
+    Attributes:
+        always_checked: why fields that the schema lacks cannot be left out; None: they can.
+        rescue_refusal: the schema modes to use since ``_rescued_data`` cannot keep values that do not fit;
+        None: it can.
+        lenient_options: the options, as set, that let Spark accept text that is not JSON.
+        are_lines: whether each record is a line, so that a bad record can be set aside alone.
+    """
+
+    always_checked: str | None = "its columns are pinned"
+    rescue_refusal: str | None = (
+        "strict or merge (its values have types of their own, so there is no text to keep)"
+    )
+    lenient_options: tuple[str, ...] = ()
+    are_lines: bool = False
+
+
 class BoundText(NamedTuple):
     """How an end of a window is written in a request.
 
@@ -83,11 +102,15 @@ class SourceDefinition(Model):
         type: the word that a user writes.
         connection_type: the type of its connection; None: it has none.
         holds_files: whether it is files under a root; else it is queried for rows, and has its own schema.
+        has_chunks: whether it can be read in chunks that never change, such as files.
+        version_keys: the fields that only a stream over splits has.
         placeholder_location: the key that may contain placeholders, and its name in messages.
     """
 
     connection_type: ClassVar[ConnectionType | None] = None
     holds_files: ClassVar[bool] = False
+    has_chunks: ClassVar[bool] = False
+    version_keys: ClassVar[tuple[str, ...]] = ()
     placeholder_location: ClassVar[tuple[str, str]] = ("path", "the path")
 
     type: str
@@ -154,6 +177,11 @@ class SourceDefinition(Model):
         return None
 
     @property
+    def record_support(self) -> RecordSupport:
+        """What can be done with records that do not fit."""
+        return RecordSupport()
+
+    @property
     def row_columns(self) -> RowColumns:
         """The columns that identify a row's window and unit, as far as the user named them."""
         return RowColumns(None, {})
@@ -184,8 +212,8 @@ class SourceDefinition(Model):
         """Yield what is wrong with it, whichever watermark reads it."""
         yield from ()
 
-    def column_refusals(self) -> Iterator[Refusal]:
-        """Yield keys and placeholders that a column watermark does not allow."""
+    def windowless_refusals(self) -> Iterator[Refusal]:
+        """Yield keys and placeholders that only windows and units have."""
         yield from ()
 
     def parameter_refusals(self, _columns: Sequence[str], _nulls: str, /) -> Iterator[Refusal]:
@@ -212,9 +240,13 @@ class SourceDefinition(Model):
                 ("source", "schema"), self.declared_schema, "no schema (units have the types of the source)"
             )
 
-    def path_refusals(self) -> Iterator[Refusal]:
-        """Yield why its files cannot be read with a path watermark."""
-        yield from ()
+
+def version_refusals(source: SourceDefinition) -> Iterator[Refusal]:
+    """Yield keys that only a stream over splits has, which reads version by version."""
+    for name in source.version_keys:
+        if name in source.model_fields_set:
+            expected = "no such key (only a stream with engine: splits has it)"
+            yield Refusal(("source", name.rstrip("_")), str(getattr(source, name)), expected)
 
 
 def rows_identify_work_unit(source: SourceDefinition, *, timed: bool, unit_fields: Sequence[str]) -> bool:

@@ -8,8 +8,15 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field
 
 from partitions.placeholders import Placeholder, Template, adjacent_units
+from partitions.records.options import lenient_options
 from partitions.refusal import Refusal
-from partitions.sources.definition import NO_TIME, WHOLE_WINDOW, ConnectionType, SourceDefinition
+from partitions.sources.definition import (
+    NO_TIME,
+    WHOLE_WINDOW,
+    ConnectionType,
+    RecordSupport,
+    SourceDefinition,
+)
 from partitions.sources.formats import FORMATS, FormatName, Option
 
 CSV_UNIT_OPTIONS = ("encoding", "quote", "sep")
@@ -31,6 +38,7 @@ class FilesSource(SourceDefinition):
 
     connection_type: ClassVar[ConnectionType | None] = "s3"
     holds_files: ClassVar[bool] = True
+    has_chunks: ClassVar[bool] = True
 
     type: Literal["files"]
     path: Annotated[str, Field(min_length=1)]
@@ -91,6 +99,13 @@ class FilesSource(SourceDefinition):
         """``schema``."""
         return self.schema_
 
+    @property
+    def record_support(self) -> RecordSupport:
+        """What the format supports."""
+        form = FORMATS[self.format]
+        lenient = lenient_options(self.options) if self.format in ("json", "ndjson") else ()
+        return RecordSupport(form.always_checked, form.rescue_refusal, tuple(lenient), form.records_are_lines)
+
     def identity(self) -> dict[str, Any]:
         """Return the keys that identify the source: a change makes it another one (docs/reference/state.md)."""
         return {
@@ -139,7 +154,7 @@ class FilesSource(SourceDefinition):
     def unit_refusals(self) -> Iterator[Refusal]:
         """Yield formats and options that only Spark can read."""
         yield from super().unit_refusals()
-        yield from self.path_refusals()
+        yield from self.windowless_refusals()
         if not FORMATS[self.format].lists_units:
             *formats, last = (name for name, form in FORMATS.items() if form.lists_units)
             expected = f"{', '.join(formats)} or {last} (load other files by a dataflow, and name its table)"
@@ -153,13 +168,9 @@ class FilesSource(SourceDefinition):
                     f"{allowed} (units are read without Spark)",
                 )
 
-    def path_refusals(self) -> Iterator[Refusal]:
+    def windowless_refusals(self) -> Iterator[Refusal]:
         """Yield keys that only windows have."""
         if self.missing is not None:
             yield Refusal(
                 ("source", "missing"), self.missing, "no such key (only windows have folders of their own)"
             )
-
-    def column_refusals(self) -> Iterator[Refusal]:
-        """Yield keys that only windows have."""
-        yield from self.path_refusals()

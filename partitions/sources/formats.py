@@ -71,6 +71,7 @@ class FileFormat:
         rescue_refusal: the schema modes to use since ``_rescued_data`` cannot keep misfitting values;
         None: it can.
         lists_units: whether a file can list units, which are read without Spark.
+        records_are_lines: whether each record is a line, so that a bad record can be set aside alone.
     """
 
     endings: tuple[str, ...]
@@ -85,6 +86,7 @@ class FileFormat:
         "strict or merge (a value that does not fit is found by the record, not by the field)"
     )
     lists_units: bool = False
+    records_are_lines: bool = False
 
     @property
     def all_endings(self) -> tuple[str, ...]:
@@ -272,6 +274,7 @@ FORMATS: Mapping[str, FileFormat] = {
         is_line_based=True,
         rescue_refusal=None,
         lists_units=True,
+        records_are_lines=True,
     ),
     "json": FileFormat(
         (".json",),
@@ -290,6 +293,7 @@ FORMATS: Mapping[str, FileFormat] = {
         reader_options=_CSV_OPTIONS,
         rescue_refusal=None,
         lists_units=True,
+        records_are_lines=True,
     ),
     "parquet": FileFormat(
         (".parquet",), is_text=False, reader_options=_PARQUET_OPTIONS, rescue_refusal=None, lists_units=True

@@ -9,7 +9,13 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import AfterValidator, Field
 
 from partitions.refusal import Refusal
-from partitions.sources.definition import NO_TIME, ConnectionType, IncrementalSupport, WindowSupport
+from partitions.sources.definition import (
+    NO_TIME,
+    ConnectionType,
+    IncrementalSupport,
+    RecordSupport,
+    WindowSupport,
+)
 from partitions.sources.rows import RowsSource
 
 _FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
@@ -68,6 +74,11 @@ class PythonSource(RowsSource):
     def incremental_support(self) -> IncrementalSupport:
         """Detects new rows only if a second function returns the highest value without fetching rows."""
         return IncrementalSupport(saves_bound=False, detects_new_rows=self.highest is not None)
+
+    @property
+    def record_support(self) -> RecordSupport:
+        """Fields that the schema lacks can be left out."""
+        return RecordSupport(always_checked=None)
 
     def identity(self) -> dict[str, Any]:
         """Return the keys that identify the source: a change makes it another one (docs/reference/state.md)."""

@@ -85,8 +85,8 @@ class RowsSource(SourceDefinition):
                 yield Refusal(("source", key), columns, "no such key (fields name the columns of a unit)")
         yield from super().unit_refusals()
 
-    def column_refusals(self) -> Iterator[Refusal]:
-        """Yield keys and placeholders that only windows have."""
+    def windowless_refusals(self) -> Iterator[Refusal]:
+        """Yield keys and placeholders that only windows and units have."""
         if self.window_column is not None:
             yield Refusal(
                 ("source", "window_column"), self.window_column, "no such key (only windows have it)"

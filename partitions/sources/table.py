@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import AfterValidator, Field
 
 from partitions.refusal import Refusal
+from partitions.sources.definition import version_refusals
 from partitions.sources.rows import RowsSource
 
 
@@ -32,7 +33,8 @@ class TableSource(RowsSource):
         on_change: whether a version that removes or changes rows stops a stream, or is skipped.
     """
 
-    STREAM_KEYS: ClassVar[tuple[str, ...]] = ("from_", "on_change")
+    has_chunks: ClassVar[bool] = True
+    version_keys: ClassVar[tuple[str, ...]] = ("from_", "on_change")
 
     type: Literal["table"]
     table: TableName
@@ -56,15 +58,7 @@ class TableSource(RowsSource):
         first_version = {} if self.from_ == "earliest" else {"from": self.from_}
         return self.model_dump(include={"type", "table", "window_column", "unit_columns"}) | first_version
 
-    def stream_refusals(self) -> Iterator[Refusal]:
-        """Yield keys that only streams over splits have."""
-        for name in self.STREAM_KEYS:
-            if name in self.model_fields_set:
-                key = name.rstrip("_")
-                expected = "no such key (only a stream with engine: splits has it)"
-                yield Refusal(("source", key), str(getattr(self, name)), expected)
-
     def unit_refusals(self) -> Iterator[Refusal]:
         """Yield keys that only windows or streams have."""
-        yield from self.stream_refusals()
+        yield from version_refusals(self)
         yield from super().unit_refusals()

@@ -13,7 +13,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from partitions.model import Model
 from partitions.refusal import PartsDoNotFit, Refusal
 from partitions.spark_stream.delay import Delay
-from partitions.stream.definition import InUtc, StreamWatermark
+from partitions.stream.definition import EventTimeWatermark, StreamWatermark
 from partitions.stream.operators import (
     Join,
     Operator,
@@ -59,13 +59,13 @@ class StreamCheckpoint(Model):
     interval_files: Annotated[int, Field(ge=1, strict=True)] | None = None
 
 
-class StructuredStream(InUtc):
+class StructuredStream(EventTimeWatermark):
     """Spark's own watermark: the highest event time of all rows so far less the timeout.
 
     Spark computes it at the end of a batch, and the next batch uses it.
 
     Attributes:
-        event_time: column, a timestamp.
+        event_time: a column with a timestamp.
         timeout: how late a row may be; Spark's ``delayThreshold``.
         policy: selects one of several sources' watermarks:
         ``spark.sql.streaming.multipleWatermarkPolicy``.
@@ -73,18 +73,16 @@ class StructuredStream(InUtc):
         all rows, each time.
         trigger: available_now is the only one.
         checkpoint: how much input a batch takes.
-        max_slices: the most batches that one run commits.
     """
 
-    type: Literal["stream"]
+    streams_with_spark: ClassVar[bool] = True
+
     engine: Literal["structured_streaming"]
-    event_time: Annotated[str, Field(min_length=1)]
     timeout: Delay
     policy: Annotated[Literal["min", "max"], BeforeValidator(_check_policy)] = "min"
     output_mode: Literal["append", "update", "complete"] = "append"
     trigger: Trigger = Trigger()
     checkpoint: StreamCheckpoint = StreamCheckpoint()
-    max_slices: Annotated[int, Field(ge=1, strict=True)] = 100
 
     @model_validator(mode="before")
     @classmethod

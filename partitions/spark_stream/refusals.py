@@ -1,15 +1,11 @@
-"""Refuse sources, operators and targets that Spark's engine does not support.
-
-See docs/reference/streams-on-spark.md.
-"""
+"""What a stream on Spark's engine does not go together with (docs/reference/streams-on-spark.md)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
-from partitions.path.bad_files import OnBadFile
+from partitions.dataflow_parts import DataflowParts, KindRules, reads_any
 from partitions.refusal import Refusal
-from partitions.sources import FilesSource, TableSource
 from partitions.sources.definition import SourceDefinition
 from partitions.sources.several import at_source_key
 from partitions.spark_stream import union_join
@@ -17,12 +13,11 @@ from partitions.spark_stream.definition import StructuredStream, misplaced_opera
 from partitions.stream.operators import (
     Aggregate,
     Join,
-    Operator,
     OverWindow,
     window_lengths,
 )
 from partitions.stream.refusals import file_refusals
-from partitions.target import Target
+from partitions.stream.state import StreamState
 
 _LOADS = {"append": "append", "update": "merge_upsert", "complete": "overwrite"}
 """By output mode: the load that keeps the meaning of Spark's rows."""
@@ -30,25 +25,19 @@ _LOADS = {"append": "append", "update": "merge_upsert", "complete": "overwrite"}
 
 def _source_refusals(source: SourceDefinition) -> Iterator[Refusal]:
     """Yield why Spark's engine cannot resume reading the source from a checkpoint."""
-    if not isinstance(source, FilesSource | TableSource):
+    if not source.has_chunks:
         expected = "a source of type files or table (Spark reads on where its checkpoint says)"
         yield Refusal(("source", "type"), source.type, expected)
-    if isinstance(source, FilesSource) and source.schema_ is None:
+    if source.holds_files and source.declared_schema is None:
         expected = "a schema (a stream's columns are fixed before its first file)"
         yield Refusal(("source", "schema"), "nothing", expected)
 
 
-def refusals(
-    source: SourceDefinition,
-    watermark: StructuredStream,
-    operators: Sequence[Operator],
-    target: Target,
-    on_bad_file: OnBadFile,
-    late_files: str,
-) -> Iterator[Refusal]:
+def refusals(parts: DataflowParts[StructuredStream]) -> Iterator[Refusal]:
     """Yield options that a stream on Spark's engine does not support."""
-    for place, part in source.parts.items():
-        yield from at_source_key(place, _source_refusals(part))
+    source, watermark, target, operators = parts.source, parts.watermark, parts.target, parts.operators
+    for key, part in source.parts.items():
+        yield from at_source_key(key, _source_refusals(part))
     if (load := _LOADS[watermark.output_mode]) != target.load:
         yield Refusal(("target", "load"), target.load, f"{load} beside output_mode: {watermark.output_mode}")
     if (why := misplaced_operator(operators, len(source.parts))) is not None:
@@ -79,8 +68,11 @@ def refusals(
     if target.shared:
         yield Refusal(("target", "shared"), "true", "a table of its own beside a stream")
     yield from file_refusals(
-        on_bad_file,
-        late_files,
+        parts.on_bad_file,
+        parts.late_files,
         why_stop="Spark reads each file once",
         why_not_late="what is late is told by the event time",
     )
+
+
+RULES = KindRules(StreamState, reads_any, refusals)

@@ -18,13 +18,13 @@ _TO, _COLUMN = ("watermark", "definition"), ("source", "window_column")
 
 
 def completeness_refusal(reader: Dataflow, makers: tuple[Dataflow, ...]) -> Refusal | None:
-    """Return why a dataflow with ``to: watermark`` has nothing to wait for; None if nothing is wrong.
+    """Return why a dataflow that follows a watermark has nothing to wait for; None if nothing is wrong.
 
     Args:
         reader: the dataflow whose windows wait.
         makers: the dataflows that write the table it reads.
     """
-    if not reader.window.follows:
+    if not reader.watermark.follows:
         return None
     table = reader.source.lake_table
     if table is None:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, timedelta, tzinfo
+from datetime import timedelta
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, ValidationError, field_validator, model_validator
@@ -16,6 +16,7 @@ from partitions.sources.rows import ColumnName
 from partitions.stream.late_rows import OnLateRows
 from partitions.stream.split_changes import Mode
 from partitions.stream.splits import SplitOptions
+from partitions.watermark_definition import WatermarkDefinition
 
 SpanOfTime = Duration | Annotated[int, Field(ge=0, strict=True)]
 """A distance of event times: a duration beside timestamps, a whole number beside whole numbers."""
@@ -30,21 +31,22 @@ class BufferLimits(Model):
     max_drift: SpanOfTime = timedelta(hours=6)
 
 
-class InUtc(Model):
-    """A watermark whose days, and timestamps without a zone, are in UTC."""
+class EventTimeWatermark(WatermarkDefinition):
+    """What the streams of both engines share.
 
-    @property
-    def timezone(self) -> str:
-        """Return the name of the zone of days and of timestamps without one."""
-        return "UTC"
+    Attributes:
+        event_time: the column with the time of a row.
+    """
 
-    @property
-    def zone(self) -> tzinfo:
-        """Return the zone of days and of timestamps without one."""
-        return UTC
+    takes_operators: ClassVar[bool] = True
+    takes_columns: ClassVar[bool] = False
+    rows_name_origin: ClassVar[bool] = False
+
+    type: Literal["stream"]
+    event_time: ColumnName
 
 
-class StreamWatermark(InUtc):
+class StreamWatermark(EventTimeWatermark):
     """One event-time watermark for each split, and their minimum as the global one.
 
     Attributes:
@@ -60,7 +62,6 @@ class StreamWatermark(InUtc):
         scaling: what a change of the set of splits does.
         max_ahead: rows later than the plan's clock by more are quarantined; None: none are.
         checkpoint: how much input an epoch may have.
-        max_slices: the most epochs of one run.
         buffer: its limits.
         close_after: after this time without input, by the run's clock, waiting rows leave. Folders that
         name a time close this long after their end, too.
@@ -75,9 +76,9 @@ class StreamWatermark(InUtc):
         "scope", "partition_filter", "time_template", "layout", "settle",
     )  # fmt: skip
 
-    type: Literal["stream"]
+    reads_versions: ClassVar[bool] = True
+
     engine: Literal["splits", "structured_streaming"] = "splits"
-    event_time: ColumnName
     split: ColumnName | Annotated[tuple[ColumnName, ...], Field(min_length=1)] | None = None
     timeout: SpanOfTime
     order_by: tuple[ColumnName, ...] = ()
@@ -89,7 +90,6 @@ class StreamWatermark(InUtc):
     scaling: Mode = "split"
     max_ahead: SpanOfTime | None = None
     checkpoint: Checkpoint = Checkpoint()
-    max_slices: Annotated[int, Field(ge=1, strict=True)] = 100
     buffer: BufferLimits = BufferLimits()
     close_after: Duration | None = None
     scope: Literal["global", "partition"] = "partition"
@@ -113,6 +113,11 @@ class StreamWatermark(InUtc):
         except ValidationError as error:
             raise ValueError(error.errors()[0]["msg"].removeprefix("Value error, ")) from None
         return self
+
+    @property
+    def diverts_late_rows(self) -> bool:
+        """Whether late rows go into a table beside the dataflow's own."""
+        return self.late == "divert"
 
     @property
     def above_files(self) -> PathWatermark:

@@ -1,34 +1,30 @@
-"""Refuse options that a stream watermark does not support (docs/reference/streams.md).
-
-The table in ``partitions.supported`` has the simple cases.
-"""
+"""What a stream over splits does not go together with (docs/reference/streams.md)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from partitions.maintenance_periods import Maintenance
+from partitions.dataflow_parts import DataflowParts, KindRules
 from partitions.path.bad_files import OnBadFile
 from partitions.refusal import Refusal
 from partitions.sources.definition import SourceDefinition
 from partitions.stream.definition import StreamWatermark
+from partitions.stream.operators import splits_refusals
+from partitions.stream.state import StreamState
 from partitions.target import Target
 
 
-def refusals(
-    source: SourceDefinition,
-    watermark: StreamWatermark,
-    target: Target,
-    step: str | None,
-    maintenance: Maintenance | None,
-    on_bad_file: OnBadFile,
-    late_files: str,
-) -> Iterator[Refusal]:
-    """Yield why a stream cannot be read from the source, or loaded into the target.
+def _expected_source(source: type[SourceDefinition]) -> str | None:
+    if source.has_chunks:
+        return None
+    return "a source of type table or files (a stream is read in chunks that do not change: versions of a table, or files)"
 
-    ``step`` is the key of the user's step, if there is one.
-    """
-    yield from source.column_refusals()
+
+def refusals(parts: DataflowParts[StreamWatermark]) -> Iterator[Refusal]:
+    """Yield why a stream cannot be read from the source, or loaded into the target."""
+    source, watermark, step = parts.source, parts.watermark, parts.step
+    yield from splits_refusals(parts.operators, watermark.timeout)
+    yield from source.windowless_refusals()
     yield from _split_refusals(watermark)
     for key in () if source.holds_files else StreamWatermark.FILES_ONLY:
         if key in watermark.model_fields_set:
@@ -41,16 +37,16 @@ def refusals(
         yield Refusal(
             (step,), f"{step} beside a stream watermark", "no step (a stream's rows are kept as they are)"
         )
-    yield from _target_refusals(target)
-    if maintenance is not None and "optimize" in maintenance.periods():
+    yield from _target_refusals(parts.target)
+    if parts.maintenance is not None and "optimize" in parts.maintenance.periods():
         yield Refusal(
             ("maintenance", "optimize"),
             "optimize",
             "no such key (joining files breaks the order of their rows)",
         )
     yield from file_refusals(
-        on_bad_file,
-        late_files,
+        parts.on_bad_file,
+        parts.late_files,
         why_stop="the rows of a file that is mended later would be late",
         why_not_late="late rows are told by their event time: watermark.late",
     )
@@ -68,6 +64,12 @@ def file_refusals(
 
 def _target_refusals(target: Target) -> Iterator[Refusal]:
     """Yield why the rows of a stream cannot be loaded into a target."""
+    if not target.only_adds:
+        yield Refusal(
+            ("target", "load"),
+            target.load,
+            "append (the table of a stream only grows: rows leave the buffer once, in order)",
+        )
     if target.shared:
         yield Refusal(
             ("target", "shared"), "true", "a table of its own (its rows lie in the order of event time)"
@@ -109,3 +111,6 @@ def _split_refusals(watermark: StreamWatermark) -> Iterator[Refusal]:
             ", ".join(f"{name} {span}" for name, span in spans.items() if span is not None),
             "durations for a timestamp, or whole numbers for a whole number, in all of them",
         )
+
+
+RULES = KindRules(StreamState, _expected_source, refusals)

@@ -14,6 +14,7 @@ from partitions.errors import CorruptWatermark
 from partitions.sentinels import Watermark, value_text
 from partitions.stream.event_time import EventTime, later
 from partitions.watermark import is_empty
+from partitions.watermark_state import WatermarkState
 
 _PARTS = ("splits", "global", "segments")
 
@@ -82,7 +83,7 @@ class Flush:
 
 
 @dataclass(frozen=True)
-class StreamState:
+class StreamState(WatermarkState):
     """The committed state. No watermark in it ever falls.
 
     Attributes:
@@ -143,11 +144,17 @@ class StreamState:
         return state
 
     @staticmethod
-    def holds_nothing(watermark: Mapping[str, Any]) -> bool:
+    def holds_nothing(watermark: Mapping[str, Any], /) -> bool:
         """Return whether a watermark counts nothing of the source as read."""
         state = StreamState.of(watermark)
         none_heard = all(split.watermark is None for split in state.splits.values())
         return not state.segments and none_heard and not state.position
+
+    @staticmethod
+    def short_form(watermark: Watermark, /) -> Watermark:
+        """Return the epoch and the global watermark."""
+        state = StreamState.of(watermark)
+        return {"epoch": state.epoch, "global": state.value}
 
     def watermark(self) -> Watermark:
         """Return the stored form of the state."""

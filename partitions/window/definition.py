@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta, tzinfo
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import (
-    AfterValidator,
     BeforeValidator,
     Field,
     ModelWrapValidatorHandler,
@@ -17,9 +16,10 @@ from pydantic import (
 )
 
 from partitions.errors import ConfigurationError
-from partitions.instants import Instant, zone_of
+from partitions.instants import Instant
 from partitions.json_faults import explain_json_error
 from partitions.model import Duration, Flag, Model
+from partitions.watermark_definition import SliceSize, WatermarkDefinition, ZonedWatermark
 from partitions.window.calendar_grid import GRAINS, Grain, Grid
 from partitions.window.dagster_units import MANY, MAX_KEYS, DagsterUnits
 from partitions.window.extent import Unit
@@ -79,11 +79,6 @@ def _iso_period(value: object) -> object:
     )
 
 
-def _zone(text: str) -> str:
-    zone_of(text)
-    return text
-
-
 Count = Annotated[int, BeforeValidator(_whole_number), Field(ge=0)]
 """A whole number, not negative."""
 
@@ -129,19 +124,17 @@ class UnitEntry(Model):
 Entry = Annotated[DatetimeEntry | UnitEntry, Field(discriminator="type")]
 
 
-class WindowCheckpoint(Model):
+class WindowCheckpoint(SliceSize):
     """Limits on the size of a slice.
 
     Attributes:
         interval_windows: the most work units that share one read, one delete and one commit.
-        interval_secs: the target duration; slices that take longer are halved.
     """
 
     interval_windows: Annotated[int, Field(ge=1, strict=True)] = 100
-    interval_secs: Annotated[int, Field(ge=1, strict=True)] = 60
 
 
-class WindowWatermark(Model):
+class WindowWatermark(ZonedWatermark):
     """Windows of time x units.
 
     Attributes:
@@ -151,13 +144,15 @@ class WindowWatermark(Model):
         grace: how long after its load a window is read again, to catch late rows.
         abstinent: how long after its load a window is not read again.
         abstinent_skips: accepts that data which arrives during abstinence may stay unread.
-        timezone: the zone of texts without one, of day floors and of calendar steps.
         parallelism: the most work units of one run; the oldest that were never loaded go first.
         pacing: the time between the starts of two work units.
         min_units: the plan fails if there are fewer units.
         secondary_input: where units come from if there is no unit entry.
         dagster_units: where units show; with ``auto`` up to 100 listed units are partitions.
     """
+
+    has_ledger: ClassVar[bool] = True
+    fills_placeholders: ClassVar[bool] = True
 
     type: Literal["window"]
     definition: Annotated[tuple[Entry, ...], BeforeValidator(_json_array)]
@@ -166,13 +161,11 @@ class WindowWatermark(Model):
     grace: Period = timedelta(0)
     abstinent: Period = timedelta(0)
     abstinent_skips: Flag = False
-    timezone: Annotated[str, AfterValidator(_zone)] = "UTC"
     parallelism: Annotated[Count, Field(ge=1)] | None = None
     pacing: Duration = timedelta(0)
     min_units: Count = 0
     secondary_input: tuple[SecondaryInput, ...] = ()
     checkpoint: WindowCheckpoint = WindowCheckpoint()
-    max_slices: Annotated[int, Field(ge=1, strict=True)] = 100
     dagster_units: DagsterUnits = "auto"
 
     @classmethod
@@ -256,11 +249,6 @@ class WindowWatermark(Model):
             "window": window,
             "timezone": self.timezone,
         }
-
-    @property
-    def zone(self) -> tzinfo:
-        """Return the zone of the definition."""
-        return zone_of(self.timezone)
 
     @property
     def time_entry(self) -> DatetimeEntry | None:
@@ -366,7 +354,7 @@ def _check_order(key: str, start: str, end: str, zone: tzinfo, *, now_allowed: b
         raise ConfigurationError(f"{key}: expected a start before the end, found {start!r} and {end!r}")
 
 
-def secondary_inputs(watermark: Model) -> Sequence[SecondaryInput]:
+def secondary_inputs(watermark: WatermarkDefinition) -> Sequence[SecondaryInput]:
     """Return the secondary inputs of a watermark; empty if it has no windows or lists its units."""
     return watermark.secondary_input if isinstance(watermark, WindowWatermark) else ()
 

@@ -1,18 +1,16 @@
-"""Refuse options that a window watermark does not support (docs/reference/windows.md).
-
-The table in ``partitions.supported`` has the simple cases.
-"""
+"""What a window watermark does not go together with (docs/reference/windows.md)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from partitions.path.bad_files import OnBadFile
+from partitions.dataflow_parts import DataflowParts, KindRules, reads_any
 from partitions.placeholders import two_digit_year
 from partitions.refusal import Refusal
 from partitions.sources.definition import WHOLE_WINDOW, SourceDefinition, rows_identify_work_unit
 from partitions.target import Target
 from partitions.window.definition import WindowWatermark
+from partitions.window.state import WindowState
 from partitions.window.window_names import (
     ambiguous_bound,
     exceeds_two_digit_years,
@@ -25,11 +23,10 @@ from partitions.window.window_names import (
 _REPLACING = "load: merge_overwrite with replace_by_watermark: true, or merge_upsert"
 
 
-def refusals(
-    source: SourceDefinition, watermark: WindowWatermark, target: Target, on_bad_file: OnBadFile = "stop"
-) -> Iterator[Refusal]:
+def refusals(parts: DataflowParts[WindowWatermark]) -> Iterator[Refusal]:
     """Yield the reasons why these windows cannot be read from the source or loaded into the target."""
-    if on_bad_file == "quarantine":
+    source, watermark, target = parts.source, parts.watermark, parts.target
+    if parts.on_bad_file == "quarantine":
         yield Refusal(
             ("on_bad_file",),
             "quarantine",
@@ -224,3 +221,6 @@ def _moving_bound_refusals(watermark: WindowWatermark) -> Iterator[Refusal]:
             "a constant bound of windows, or days from a midnight on (P30D) or hours from a full hour on (every day others would be cut, and their"
             f" rows added a second time); or {_REPLACING} beside columns that tell a row's window and unit",
         )
+
+
+RULES = KindRules(WindowState, reads_any, refusals)

@@ -13,6 +13,7 @@ from typing import Any
 from partitions.errors import CorruptWatermark
 from partitions.sentinels import Watermark, value_text
 from partitions.watermark import is_empty
+from partitions.watermark_state import WatermarkState
 from partitions.window.calendar_grid import Grid, steps
 from partitions.window.state_changes import StateChanges
 from partitions.window.window_intervals import WindowInterval, WindowIntervals
@@ -29,7 +30,7 @@ _STORED_NAMES = {
 
 
 @dataclass(frozen=True)
-class WindowState:
+class WindowState(WatermarkState):
     """The committed state; highs never decrease.
 
     Attributes:
@@ -91,7 +92,7 @@ class WindowState:
         return state
 
     @staticmethod
-    def holds_nothing(watermark: Mapping[str, Any]) -> bool:
+    def holds_nothing(watermark: Mapping[str, Any], /) -> bool:
         """Return whether a watermark holds nothing but old windows, as after a reset.
 
         The table may still hold their rows.

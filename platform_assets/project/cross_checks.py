@@ -18,7 +18,6 @@ from partitions.stream.completeness import completeness_refusal
 from partitions.stream.side_table_names import side_tables
 from partitions.supported import source_refusal
 from partitions.table_names import bad_records_table
-from partitions.window.definition import WindowWatermark
 from platform_assets.project.checked_file import NAME, Checked
 from platform_assets.project.dagster_rules import _texts, check_dagster_rules
 from platform_assets.project.document import Key, value_at
@@ -249,7 +248,7 @@ def check_waiting(flows: Sequence[Checked[Dataflow]]) -> None:
     """
     for flow in flows:
         reader = flow.model
-        if reader is None or not isinstance(reader.watermark, WindowWatermark):
+        if reader is None:
             continue
         table = reader.source.lake_table
         if any(candidate.model is None and _table_of(candidate) == table for candidate in flows):

@@ -119,7 +119,7 @@ class Opener(Stores):
         """
         if dataflow.streams_with_spark:
             return  # Spark's engine reads files and tables alone, several of them as one
-        if dataflow.kind != "column" and (entry is None or not entry.pinned):
+        if not dataflow.watermark.value_columns and (entry is None or not entry.pinned):
             source = self.source(dataflow)
             if isinstance(source, TellsColumns):
                 source.check_readable()

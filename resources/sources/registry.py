@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from partitions.column.definition import ColumnWatermark
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
 from partitions.schema_policy import may_take_columns
@@ -10,6 +9,7 @@ from partitions.sources import ApiSource, FilesSource, JdbcSource, PythonSource,
 from resources.connections.api import ApiConnection
 from resources.connections.jdbc import JdbcConnection
 from resources.connections.places import Place
+from resources.connections.source_connection import SourceConnection
 from resources.sources.api.source import ApiRows
 from resources.sources.files.source import FileSource
 from resources.sources.jdbc.source import JdbcRows
@@ -24,9 +24,7 @@ from resources.user_functions import UserCode
 Source = FileSource | RowSource
 
 
-def open_source(
-    dataflow: Dataflow, source_place: Place | JdbcConnection | ApiConnection | UserCode, staging: Staging
-) -> Source:
+def open_source(dataflow: Dataflow, source_place: SourceConnection, staging: Staging) -> Source:
     """Return the source of a dataflow; nothing is opened before its first use.
 
     Args:
@@ -58,10 +56,8 @@ def open_source(
 
 def _identifying_columns(dataflow: Dataflow) -> tuple[str, ...]:
     """Return the columns that identify a row in errors: keys, else those of the watermark."""
-    source, watermark = dataflow.source, dataflow.watermark
-    if dataflow.target.merge_keys:
-        return dataflow.target.merge_keys
-    if isinstance(watermark, ColumnWatermark):
-        return watermark.columns
+    if columns := dataflow.target.merge_keys or dataflow.watermark.value_columns:
+        return columns
+    source = dataflow.source
     columns_by_key = named_columns(source) if isinstance(source, JdbcSource) else {}
     return tuple(dict.fromkeys(columns_by_key.values()))

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from partitions.state_of_kind import REMEMBERS_FILES
+from partitions.state_of_kind import remembers_files
 from resources.watermarks.entry import Entry
 from resources.watermarks.ingested import IngestedFiles
 from resources.watermarks.log import WatermarkLog
@@ -45,7 +45,7 @@ def compact_log(
     if newest is None:
         return
     log.delete_numbered(dataflow, LEASES, newest.number)  # of holders that died
-    by_file = newest.kind in REMEMBERS_FILES
+    by_file = remembers_files(newest.kind)
     covered = (
         IngestedFiles(log, dataflow, newest).merge(history.merge_every).number if by_file else newest.number
     )
@@ -83,6 +83,6 @@ def _delete(log: WatermarkLog, dataflow: str, newest: Entry, numbers: list[int])
     log.delete_numbered(dataflow, "intents", floor)
     keep = newest.quarantine.rpartition("/")[2] if newest.quarantine else None
     log.delete_numbered(dataflow, QUARANTINE, floor, keep)
-    if newest.kind not in REMEMBERS_FILES:
+    if not remembers_files(newest.kind):
         log.delete_numbered(dataflow, FILES, floor)
         log.delete_numbered(dataflow, OBSERVED, floor)

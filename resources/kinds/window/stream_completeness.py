@@ -14,7 +14,6 @@ from partitions.lineage import Lineage
 from partitions.stream.completeness import complete_up_to
 from partitions.stream.definition import StreamWatermark
 from partitions.stream.state import StreamState
-from partitions.window.definition import WindowWatermark
 from resources.loop.entries import required_commit
 from resources.tables.contract.table import Table
 from resources.watermarks.entry import Entry
@@ -56,8 +55,8 @@ def find_waits(
         log: the watermark log.
         table_of: opens the table that a dataflow loads.
     """
-    watermark, table = dataflow.watermark, dataflow.source.lake_table
-    if not isinstance(watermark, WindowWatermark) or not watermark.follows or table is None:
+    table = dataflow.source.lake_table
+    if not dataflow.watermark.follows or table is None:
         return None
     for maker in lineage.makers(table):
         if isinstance(maker, Dataflow) and isinstance(maker.watermark, StreamWatermark):

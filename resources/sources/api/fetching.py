@@ -115,7 +115,7 @@ class Fetcher:
     def named_columns(self) -> set[str]:
         """The columns whose times decide which rows are read."""
         window = {self._source.window_column} if self._source.window_column else set()
-        return {*window, *(self._dataflow.column.columns if self._dataflow.kind == "column" else ())}
+        return {*window, *self._dataflow.watermark.value_columns}
 
     def client(self, retry_for: timedelta | None = None, *, once: bool = False) -> ApiClient:
         """Return a client that retries transient failures for ``retry_for``, or not at all with ``once``."""

@@ -169,7 +169,7 @@ def _too_many_bad_records(
     other_paths = later_paths if dataflow.on_bad_file == "stop" else ()
     if not max_bad_records:
         total = count_text if number > 1 else None
-        settable = not any(bad_records_refusals(dataflow.source.form, dataflow.kind, 1))
+        settable = not any(bad_records_refusals(dataflow.source, dataflow.watermark, 1))
         remedy = "fix it, remove it, or set max_bad_records" if settable else "fix or remove it"
         return bad_records_error(
             path, records, show=show, total=total, other_paths=other_paths, remedy=remedy

@@ -15,7 +15,6 @@ from partitions.column.predicates import ranges_of
 from partitions.dataflow import Dataflow
 from partitions.ddl import Column, parse_ddl, value_types
 from partitions.errors import SchemaError, SchemaEvolved
-from partitions.path.definition import PathWatermark
 from partitions.predicate import Predicate
 from partitions.sources import PythonSource
 from partitions.unit_values import ValueType, value_type_of
@@ -60,8 +59,7 @@ class FunctionSchema:
         """Use the declared schema, or the one that a call yields."""
         self._dataflow, self._source, self._caller = dataflow, source, caller
         self._mode = dataflow.target.schema_mode
-        watermark = dataflow.watermark
-        self.zone_name = "UTC" if isinstance(watermark, PathWatermark) else watermark.timezone
+        self.zone_name = dataflow.watermark.zone_name
         self.pinned: PinnedSchema | None = None
         self.columns: StructType | None = None
         self.remarks: dict[str, None] = {}

@@ -260,9 +260,7 @@ class PythonRows(RowSource, ReadsAbove, TellsLacking):
 
 def _deciding_columns(dataflow: Dataflow, source: PythonSource) -> frozenset[str]:
     """Return the columns whose values decide which rows are read."""
-    if dataflow.kind == "column":
-        return frozenset(dataflow.column.columns)
-    return frozenset(filter(None, [source.window_column]))
+    return frozenset(dataflow.watermark.value_columns or filter(None, [source.window_column]))
 
 
 def _without_value(rows: Predicate) -> Predicate:

@@ -1,41 +1,56 @@
 from __future__ import annotations
 
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
-from partitions.column.definition import ColumnWatermark
 from partitions.dataflow import Dataflow
+from partitions.dataflow_parts import DataflowParts
+from partitions.kinds import KINDS, AnyWatermark
 from partitions.maintenance_periods import Task
-from partitions.path.definition import PathWatermark
 from partitions.sources import SOURCES, FilesSource
-from partitions.stream.definition import StreamWatermark
-from partitions.supported import (
-    FORMATS,
-    KINDS,
-    MAINTENANCE,
-    RESCUES,
-    UNKNOWN_FIELDS,
-    source_refusal,
-)
+from partitions.supported import FORMATS, MAINTENANCE, source_refusal
 from partitions.target import Target
-from partitions.window.definition import WindowWatermark
 
 _LOADS = set(get_args(Target.model_fields["load"].annotation))
+_WATERMARKS: list[dict[str, Any]] = [
+    {"type": "path"},
+    {"type": "column", "columns": ["id"]},
+    {"type": "stream", "event_time": "at", "timeout": "PT1M"},
+]
 
 
-def _kinds() -> set[str]:
-    return {
-        get_args(kind.model_fields["type"].annotation)[0]
-        for kind in (PathWatermark, ColumnWatermark, WindowWatermark, StreamWatermark)
+def _classes(annotation: Any) -> set[type]:
+    if isinstance(annotation, type):
+        return {annotation}
+    return {class_ for part in get_args(annotation) for class_ in _classes(part)}
+
+
+def test_every_watermark_that_a_dataflow_can_have_is_registered() -> None:
+    assert set(KINDS) == _classes(AnyWatermark)
+
+
+def test_a_path_watermark_reads_files_and_a_stream_reads_files_and_tables() -> None:
+    words = [(definition.kind(), source) for definition in KINDS for source in SOURCES]
+    assert {pair for pair in words if source_refusal(*pair)} == {
+        *(("path", source) for source in ("jdbc", "api", "python", "table")),
+        *(("stream", source) for source in ("jdbc", "api", "python")),
     }
 
 
-def test_the_table_has_every_kind_with_every_source_and_every_load() -> None:
-    assert set(KINDS) == _kinds()
-    for supported in KINDS.values():
-        assert (set(supported.sources), set(supported.loads)) == (set(SOURCES), _LOADS)
+def test_what_reads_new_rows_alone_refuses_an_overwrite_and_a_stream_only_adds() -> None:
+    source = FilesSource(type="files", path="x", format="ndjson")
+    refused = set()
+    for settings in _WATERMARKS:
+        watermark = TypeAdapter(AnyWatermark).validate_python(settings)
+        for load in _LOADS:
+            parts = DataflowParts(source, watermark, Target(load=load))
+            keys = [refusal.key for refusal in KINDS[type(watermark)].refusals(parts)]
+            refused |= {(watermark.type, load)} if ("target", "load") in keys else set()
+    assert refused == {("path", "overwrite"), ("column", "overwrite")} | {
+        ("stream", load) for load in _LOADS - {"append"}
+    }
 
 
 def test_the_table_has_every_format_with_every_load() -> None:
@@ -46,15 +61,6 @@ def test_the_table_has_every_format_with_every_load() -> None:
 def test_the_table_says_of_every_format_what_its_care_can_do() -> None:
     assert set(MAINTENANCE) == set(FORMATS)
     assert all(set(tasks) == set(get_args(Task)) for tasks in MAINTENANCE.values())
-
-
-def test_every_format_says_whether_unknown_fields_can_be_left_out() -> None:
-    words = FilesSource.model_fields["format"].annotation
-    assert set(UNKNOWN_FIELDS) == {*get_args(words), "api", "a source of type python"}
-
-
-def test_every_format_says_whether_unfit_values_can_be_kept() -> None:
-    assert set(RESCUES) == set(get_args(FilesSource.model_fields["format"].annotation))
 
 
 @pytest.mark.parametrize(
@@ -91,14 +97,6 @@ def test_every_source_is_known_by_the_type_that_it_declares() -> None:
     assert {name: get_args(source.model_fields["type"].annotation) for name, source in SOURCES.items()} == {
         name: (name,) for name in SOURCES
     }
-
-
-@pytest.mark.parametrize("kind", sorted(KINDS))
-@pytest.mark.parametrize("source", sorted(SOURCES))
-def test_a_kind_refuses_a_source_with_the_sentence_of_the_table(kind: str, source: str) -> None:
-    refused = source_refusal(kind, source)
-    expected = KINDS[kind].sources[source]
-    assert (refused and refused.expected) == expected
 
 
 def test_words_that_are_no_kind_or_source_are_not_refused_here() -> None:

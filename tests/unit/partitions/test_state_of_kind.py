@@ -4,15 +4,11 @@ from typing import Any
 
 import pytest
 
-from partitions.state_of_kind import STATES, holds_nothing
-from partitions.supported import KINDS
+from partitions.kinds import KINDS
+from partitions.state_of_kind import holds_nothing
 
 
-def test_every_kind_has_a_state() -> None:
-    assert set(STATES) == set(KINDS)
-
-
-@pytest.mark.parametrize("kind", [*STATES, "another"])
+@pytest.mark.parametrize("kind", [*(definition.kind() for definition in KINDS), "another"])
 @pytest.mark.parametrize("watermark", [None, {}, {"path": None}])
 def test_an_empty_watermark_counts_nothing_as_loaded(kind: str, watermark: dict[str, Any] | None) -> None:
     assert holds_nothing(kind, watermark)

@@ -18,6 +18,7 @@ from partitions.column.definition import ColumnWatermark
 from partitions.column.plan import plan, ranges_to_read
 from partitions.column.source import SourceObservation
 from partitions.column.state import ColumnState, next_state
+from partitions.dataflow_parts import DataflowParts
 from partitions.instants import as_datetime, milliseconds, zone_of
 from partitions.local_time import earliest_instant, latest_instant, offset_changes
 from partitions.predicate import matches
@@ -291,7 +292,7 @@ def test_each_folder_is_of_one_window(where: tuple[tzinfo, datetime], grain: str
     )
     template = source.folder_template
     all_windows = list(watermark.windows(change + timedelta(days=40)))
-    refused = list(refusals(source, watermark, TARGET))
+    refused = list(refusals(DataflowParts(source, watermark, TARGET)))
     read = Counter(
         place_name(template, start, end, zone, str)
         for start, end in all_windows
@@ -330,7 +331,7 @@ def test_an_api_without_times_is_asked_exactly_or_refused(
             watermark_param_format=form,
             watermark_param_timezone=zone_name(zone),
         )
-    if list(refusals(source, watermark, TARGET)):
+    if list(refusals(DataflowParts(source, watermark, TARGET))):
         return
     now = data.draw(moments(change)) + timedelta(hours=36)
     all_windows = list(watermark.windows(now))
@@ -387,11 +388,11 @@ def _starts(all_windows: Sequence[tuple[int, int]], at: datetime, zone: tzinfo, 
 def test_hours_without_offset_need_their_time(given: dict[str, Any], key: str | None, words: str) -> None:
     change = datetime(2026, 11, 1, 6, tzinfo=UTC)
     watermark = windows(zone_of("America/New_York"), change, "hourly")
-    found = list(refusals(api(**given), watermark, TARGET))
+    found = list(refusals(DataflowParts(api(**given), watermark, TARGET)))
     assert [each.key for each in found] == ([("source", key)] if key else [])
     assert all(words in each.expected for each in found)
     utc = windows(UTC, change, "hourly")
-    needs = [each.key for each in refusals(api(**given), utc, TARGET)]
+    needs = [each.key for each in refusals(DataflowParts(api(**given), utc, TARGET))]
     assert needs == (
         [("source", "path")]
         if "year" in words
@@ -427,7 +428,7 @@ def test_a_text_that_cannot_say_a_bound_is_refused_at_load(
     entry = {"name": "t", "type": "datetime", "range": dict(zip(("from", "to"), range_, strict=True))}
     partial = "b" in given or "day" in given
     watermark = WindowWatermark.of({"definition": [entry], "window": "daily", "partial": partial})
-    refused = [each.actual for each in refusals(api(params=given), watermark, TARGET)]
+    refused = [each.actual for each in refusals(DataflowParts(api(params=given), watermark, TARGET))]
     assert len(refused) == (found is not None)
     assert all(found in text for text in refused if found)
 
@@ -438,7 +439,9 @@ def test_hours_before_1970_are_repeated_too() -> None:
         {"definition": [entry], "window": "hourly", "timezone": "America/New_York"}
     )
     params = {"a": "{start:%Y-%m-%dT%H}", "b": "{end:%Y-%m-%dT%H}"}
-    assert "1960-10-30T01:00:00" in next(refusals(api(params=params), watermark, TARGET)).actual
+    assert (
+        "1960-10-30T01:00:00" in next(refusals(DataflowParts(api(params=params), watermark, TARGET))).actual
+    )
 
 
 def test_a_folder_of_a_day_that_occurs_twice_is_read_once() -> None:
@@ -462,7 +465,10 @@ def test_days_are_said_by_their_date_unless_a_midnight_occurs_twice() -> None:
     change = datetime(2026, 11, 1, 6, tzinfo=UTC)
     found = {
         name: [
-            each.key for each in refusals(api(params=params), windows(zone_of(name), change, "daily"), TARGET)
+            each.key
+            for each in refusals(
+                DataflowParts(api(params=params), windows(zone_of(name), change, "daily"), TARGET)
+            )
         ]
         for name in ZONES
     }

@@ -319,7 +319,7 @@ class JsonColumns(FileColumns):
         """
         from pyspark.sql.types import StructField, StructType
 
-        watermark_columns = self._form.dataflow.column.columns if self._form.dataflow.kind == "column" else ()
+        watermark_columns = self._form.dataflow.watermark.value_columns
         texts = [
             column
             for column in inferred.fields

@@ -18,6 +18,7 @@ from partitions.column.open_transactions import (
 from partitions.column.refusals import refusals
 from partitions.column.source import SourceObservation
 from partitions.column.state import ColumnState, ReadBound
+from partitions.dataflow_parts import DataflowParts
 from partitions.sources import ApiSource, FilesSource, PythonSource, TableSource
 from partitions.target import Target
 
@@ -118,7 +119,7 @@ def test_what_the_next_run_is_told_is_read_back() -> None:
 )
 def test_a_source_that_knows_no_transactions_is_not_waited_for(source: Any) -> None:
     watermark = ColumnWatermark.model_validate({"type": "column", "columns": ["u"], "settle": "transactions"})
-    (refusal,) = refusals(source, watermark, Target(load="append"), "stop")
+    (refusal,) = refusals(DataflowParts(source, watermark, Target(load="append")))
     assert (refusal.key, refusal.actual) == (
         ("watermark", "settle"),
         f"transactions beside a source of type {source.type}",

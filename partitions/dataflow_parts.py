@@ -1,0 +1,55 @@
+"""The parts of a dataflow that must go together, and what a kind of watermark says about them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from partitions.maintenance_periods import Maintenance
+from partitions.path.bad_files import OnBadFile
+from partitions.refusal import Refusal
+from partitions.sources.definition import SourceDefinition
+from partitions.stream.operators import Operator
+from partitions.target import Target
+from partitions.watermark_definition import WatermarkDefinition
+from partitions.watermark_state import WatermarkState
+
+WatermarkT = TypeVar("WatermarkT", bound=WatermarkDefinition)
+
+
+@dataclass(frozen=True)
+class DataflowParts(Generic[WatermarkT]):
+    """The parts of a dataflow that must go together; ``step`` is the key of the user's step."""
+
+    source: SourceDefinition
+    watermark: WatermarkT
+    target: Target
+    schedule: str | None = None
+    unknown_fields: str = "check"
+    on_bad_file: OnBadFile = "stop"
+    late_files: str = "ingest"
+    maintenance: Maintenance | None = None
+    max_bad_records: int = 0
+    step: str | None = None
+    operators: tuple[Operator, ...] = ()
+
+
+@dataclass(frozen=True)
+class KindRules(Generic[WatermarkT]):
+    """The rules of one kind of watermark.
+
+    Attributes:
+        state: the class of its state.
+        expected_source: returns what the kind reads instead of a source, in words; None: it reads the
+        source.
+        refusals: yields the parts that do not go together with such a watermark.
+    """
+
+    state: type[WatermarkState]
+    expected_source: Callable[[type[SourceDefinition]], str | None]
+    refusals: Callable[[DataflowParts[WatermarkT]], Iterator[Refusal]]
+
+
+def reads_any(_source: type[SourceDefinition]) -> None:
+    """Return nothing: the kind reads all sources."""

@@ -1,0 +1,113 @@
+"""What the declarations of all watermarks share. Each kind declares its own in its room."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from datetime import tzinfo
+from typing import Annotated, Any, ClassVar, get_args
+
+from pydantic import AfterValidator, Field
+
+from partitions.errors import ConfigurationError
+from partitions.instants import zone_of
+from partitions.model import Model
+
+
+def _check_zone(text: str) -> str:
+    try:
+        zone_of(text)
+    except ConfigurationError as error:
+        raise ValueError(error.message) from error
+    return text
+
+
+ZoneName = Annotated[str, AfterValidator(_check_zone)]
+"""The name of a time zone, such as ``Europe/Berlin``."""
+
+
+class SliceSize(Model):
+    """The size of a slice.
+
+    Attributes:
+        interval_secs: how long a slice should take; slices that take longer are halved.
+    """
+
+    interval_secs: Annotated[int, Field(ge=1, strict=True)] = 60
+
+
+class WatermarkDefinition(Model):
+    """A watermark as a user declares it.
+
+    Beside these fields, each kind has ``checkpoint``, the size of its slices.
+
+    Attributes:
+        type: the kind, as a user writes it.
+        max_slices: the most slices of one run.
+        remembers_files: whether its log lists each loaded file, so that a run loads a file once, and finds
+        late ones.
+        has_ledger: whether single windows can be missing.
+        fills_placeholders: whether placeholders in the path of files stand for its windows and units.
+        takes_operators: whether operators may change its rows.
+        takes_columns: whether its table may take new columns.
+        rows_name_origin: whether a row tells what it was read from, so that a second read finds it.
+        reads_versions: whether it reads a table version by version.
+        streams_with_spark: whether Spark's own engine reads the rows, with a checkpoint.
+    """
+
+    remembers_files: ClassVar[bool] = False
+    has_ledger: ClassVar[bool] = False
+    fills_placeholders: ClassVar[bool] = False
+    takes_operators: ClassVar[bool] = False
+    takes_columns: ClassVar[bool] = True
+    rows_name_origin: ClassVar[bool] = True
+    reads_versions: ClassVar[bool] = False
+    streams_with_spark: ClassVar[bool] = False
+
+    type: str
+    max_slices: Annotated[int, Field(ge=1, strict=True)] = 100
+
+    @classmethod
+    def kind(cls) -> str:
+        """Return the value of ``type``."""
+        name: str = get_args(cls.model_fields["type"].annotation)[0]
+        return name
+
+    @abstractmethod
+    def identity(self) -> dict[str, Any]:
+        """Return the parts that the state depends on: changing one needs a decision (docs/reference/state.md)."""
+
+    @property
+    def zone_name(self) -> str:
+        """The name of the zone of days, and of times without a zone."""
+        return "UTC"
+
+    @property
+    def zone(self) -> tzinfo:
+        """The zone of days, and of times without a zone."""
+        return zone_of(self.zone_name)
+
+    @property
+    def value_columns(self) -> tuple[str, ...]:
+        """The columns whose values tell which rows are new; empty if no column does."""
+        return ()
+
+    @property
+    def follows(self) -> bool:
+        """Whether its windows wait for the watermark of the stream whose table is read."""
+        return False
+
+    @property
+    def diverts_late_rows(self) -> bool:
+        """Whether late rows go into a table beside the dataflow's own."""
+        return False
+
+
+class ZonedWatermark(WatermarkDefinition):
+    """A watermark whose days, and times without a zone, are in a zone that the user names."""
+
+    timezone: ZoneName = "UTC"
+
+    @property
+    def zone_name(self) -> str:
+        """``timezone``."""
+        return self.timezone
