@@ -23,7 +23,6 @@ from partitions.path.definition import PathWatermark
 from partitions.refusal import PartsDoNotFit
 from partitions.sources import FilesSource, FunctionName, Source, TableName
 from partitions.sources.definition import rows_identify_work_unit
-from partitions.spark_stream.definition import StructuredStream
 from partitions.stream.definition import StreamWatermark
 from partitions.stream.operators import Operator
 from partitions.supported import refusals
@@ -243,11 +242,6 @@ class Dataflow(Model):
     def stream(self) -> StreamWatermark:
         """Its stream watermark; a ConfigurationError if it has another kind."""
         return self.watermark_as(StreamWatermark)
-
-    @property
-    def spark_stream(self) -> StructuredStream:
-        """Its watermark on Spark's own engine; a ConfigurationError if it has another kind."""
-        return self.watermark_as(StructuredStream)
 
     @property
     def tagged(self) -> bool:

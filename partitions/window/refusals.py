@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 
 from partitions.dataflow_parts import DataflowParts, KindRules, reads_any
 from partitions.placeholders import two_digit_year
 from partitions.refusal import Refusal
-from partitions.sources.definition import WHOLE_WINDOW, SourceDefinition, rows_identify_work_unit
+from partitions.sources.definition import (
+    WHOLE_WINDOW,
+    BoundText,
+    SourceDefinition,
+    rows_identify_work_unit,
+)
 from partitions.target import Target
 from partitions.window.definition import WindowWatermark
 from partitions.window.state import WindowState
@@ -20,6 +26,7 @@ from partitions.window.window_names import (
     may_share_place,
 )
 
+_ROW_TIME = "the column with a row's time as source.window_column"
 _REPLACING = "load: merge_overwrite with replace_by_watermark: true, or merge_upsert"
 
 
@@ -117,56 +124,50 @@ def _century_refusals(source: SourceDefinition, watermark: WindowWatermark) -> I
 
 
 def _bound_refusals(source: SourceDefinition, watermark: WindowWatermark) -> Iterator[Refusal]:
-    """Refuse bounds that a text cannot express, or whose text means two instants, as in a repeated hour.
-
-    If rows tell their time, they can be filtered, and nothing is refused.
-    """
+    """Refuse the first bound that a text cannot express, or whose text means two instants."""
     if watermark.time_entry is None:
         return
+    refused = (_bound_refusal(source, watermark, text) for text in source.bound_texts(watermark.zone))
+    yield from islice(filter(None, refused), 1)
+
+
+def _bound_refusal(source: SourceDefinition, watermark: WindowWatermark, text: BoundText) -> Refusal | None:
+    """Return why a text is no bound of these windows; None if it is one, or if rows are filtered by their time."""
+    by_range, is_named_by_start = source.window_support
     filters = source.row_columns.window is not None
-    for text in source.bound_texts(watermark.zone):
-        names_place = source.window_support.named_by_start and text.key == (
-            "source",
-            source.placeholder_location[0],
+    names_place = is_named_by_start and text.key == ("source", source.placeholder_location[0])
+    if not filters and (refusal := _inexpressible_bound(watermark, text)) is not None:
+        return refusal
+    if (filters and not names_place) or (names_place and text.wording.is_coarser_than("hour")):
+        return None
+    bound = ambiguous_bound(watermark, text.wording, whole=names_place or not by_range)
+    if bound is None:
+        return None
+    is_format = text.key[-1] == "watermark_param_format"
+    exact = (
+        "iso, timestamp or timestamp_ms"
+        if is_format
+        else "{start} and {end} without a form, or forms with %z"
+    )
+    return Refusal(
+        text.key,
+        f"{text.form} without an offset, which means two instants where clocks are put back, as at {bound.isoformat()}",
+        f"{exact}; {'{end} beside it, and ' if names_place else ''}{_ROW_TIME}; or a zone that repeats no hour, such as UTC",
+    )
+
+
+def _inexpressible_bound(watermark: WindowWatermark, text: BoundText) -> Refusal | None:
+    """Return the refusal of a text that is too coarse for the start or the end of a window."""
+    if (start := inexpressible_start(watermark, text.wording)) is not None:
+        problem = f"{text.form}, which cannot say {start.isoformat()}, the start of a window"
+        return Refusal(
+            text.key, problem, f"a finer form, windows that start where it can say, or {_ROW_TIME}"
         )
-        if filters and not names_place:
-            continue
-        column = "the column with a row's time as source.window_column"
-        if not filters and (start := inexpressible_start(watermark, text.wording)) is not None:
-            problem = f"{text.form}, which cannot say {start.isoformat()}, the start of a window"
-            yield Refusal(
-                text.key, problem, f"a finer form, windows that start where it can say, or {column}"
-            )
-            return
-        if (
-            not filters
-            and text.name == "end"
-            and (end := inexpressible_end(watermark, text.wording)) is not None
-        ):
-            problem = f"{text.form}, which cannot say {end.isoformat()}, the end of the last window"
-            yield Refusal(
-                text.key, problem, f"a finer form, a `to` that it can say, partial: false, or {column}"
-            )
-            return
-        if names_place and text.wording.is_coarser_than("hour"):
-            continue
-        bound = ambiguous_bound(
-            watermark, text.wording, whole=names_place or not source.window_support.by_range
-        )
-        if bound is None:
-            continue
-        is_format = text.key[-1] == "watermark_param_format"
-        exact = (
-            "iso, timestamp or timestamp_ms"
-            if is_format
-            else "{start} and {end} without a form, or forms with %z"
-        )
-        yield Refusal(
-            text.key,
-            f"{text.form} without an offset, which means two instants where clocks are put back, as at {bound.isoformat()}",
-            f"{exact}; {'{end} beside it, and ' if names_place else ''}{column}; or a zone that repeats no hour, such as UTC",
-        )
-        return
+    if text.name == "end" and (end := inexpressible_end(watermark, text.wording)) is not None:
+        problem = f"{text.form}, which cannot say {end.isoformat()}, the end of the last window"
+        expected = f"a finer form, a `to` that it can say, partial: false, or {_ROW_TIME}"
+        return Refusal(text.key, problem, expected)
+    return None
 
 
 def _abstinence_refusals(source: SourceDefinition, watermark: WindowWatermark) -> Iterator[Refusal]:

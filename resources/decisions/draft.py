@@ -19,9 +19,10 @@ from resources.loop.loop import clock
 from resources.loop.table_guard import expired_tags_error
 from resources.platform.opener import Opener
 from resources.tables.contract.adopting import adopted_state
-from resources.tables.contract.commits import TableCommit
+from resources.tables.contract.commits import TableCommit, TableHead
+from resources.tables.contract.table import Table
 from resources.tables.registry import refuse_other_formats
-from resources.watermarks.entry import Entry, Why, new_id, next_entry
+from resources.watermarks.entry import Entry, Why, check_reason, new_id, next_entry
 
 
 @dataclass(frozen=True)
@@ -79,13 +80,9 @@ def draft_entry(
             another format.
         NeedsDecision: code ``tags_expire``.
     """
-    if not reason.strip():
-        raise ConfigurationError(
-            f"dataflow {dataflow.name}: expected a reason, which stays in the log, found none"
-        )
+    check_reason(dataflow.name, reason)
     app_id = changes.get("app_id") or app_id_of(platform, dataflow, last)
-    table, bad_records = platform.table(dataflow), platform.bad_records(dataflow)
-    other_tables = [*([bad_records] if bad_records else []), *platform.side_tables(dataflow).values()]
+    table = platform.table(dataflow)
     tip = table.tip(app_id)
     if tip.newest is None:
         refuse_other_formats(dataflow.target.format, table.place)
@@ -94,13 +91,7 @@ def draft_entry(
     fields: dict[str, Any] = {
         "kind": dataflow.kind,
         "app_id": app_id or new_id(),
-        # Above the last tags of the tables, too: an idempotent writer would skip the next write in silence.
-        "number": max(
-            last.number if last else 0,
-            tip.highest_tag,
-            *(table.tip(app_id).highest_tag for table in other_tables),
-        )
-        + 1,
+        "number": _next_number(platform, dataflow, last, tip, app_id),
         "why": why,
         "reason": reason,
         "fingerprint": fingerprint(dataflow),
@@ -108,17 +99,34 @@ def draft_entry(
     if why in _ACCEPT_SOURCE:
         fields["source"] = None
     if takes_table:
-        missing = table.head(tip.newest, app_id).missing_files if tip.newest else ()
-        fields |= {
-            **table_fields(dataflow, tip.newest or TableCommit(None)),
-            "new_columns": False,
-            "lost_files": hash_lost_files(missing),
-            "keyed_by": "",
-        }
+        fields |= _fields_of_table(dataflow, table, tip.newest, app_id)
     entry = next_entry(last, **{**fields, **changes})
     before = None if tip.newest is None else _entry_of_rows(platform, dataflow, last, entry)
     watermark = platform.rules(dataflow).migrate_watermark(entry.watermark, clock(), before)
     return entry.model_copy(update={"watermark": watermark})
+
+
+def _next_number(
+    platform: Opener, dataflow: Dataflow, last: Entry | None, tip: TableHead, app_id: str | None
+) -> int:
+    """Return a number above the last tags of all tables: an idempotent writer would skip a lower one in silence."""
+    bad_records = platform.bad_records(dataflow)
+    other_tables = [*([bad_records] if bad_records else []), *platform.side_tables(dataflow).values()]
+    tags = (table.tip(app_id).highest_tag for table in other_tables)
+    return max(last.number if last else 0, tip.highest_tag, *tags) + 1
+
+
+def _fields_of_table(
+    dataflow: Dataflow, table: Table, newest: TableCommit | None, app_id: str | None
+) -> dict[str, Any]:
+    """Return the fields of an entry that accepts the table as it is, with the files that it lacks."""
+    missing = table.head(newest, app_id).missing_files if newest else ()
+    return {
+        **table_fields(dataflow, newest or TableCommit(None)),
+        "new_columns": False,
+        "lost_files": hash_lost_files(missing),
+        "keyed_by": "",
+    }
 
 
 def _entry_of_rows(platform: Opener, dataflow: Dataflow, last: Entry | None, entry: Entry) -> Entry | None:

@@ -17,6 +17,7 @@ from partitions.instants import time_text
 from partitions.maintenance_periods import OPTIMIZE, VACUUM, Task
 from partitions.spelling import describe_missing
 from resources.decisions.deciding import claim_of
+from resources.loop.context import RunContext
 from resources.loop.entries import table_fields
 from resources.loop.giving_up import drop_decision
 from resources.loop.holder_wait import HolderPolicy, abandoned_intent
@@ -108,6 +109,14 @@ def maintain(
     check_table(dataflow, last, table)
     if OPTIMIZE in due:
         _check_clustered(dataflow, table)
+    results, appended = _run_held(run, last, due)
+    _note(platform, name, due)
+    return MaintenanceReport(name, results, skipped, appended)
+
+
+def _run_held(run: RunContext[Any], last: Entry, due: Sequence[Task]) -> tuple[dict[Task, str], Entry]:
+    """Run the tasks while the next number is held; return their results, and the entry that records them."""
+    dataflow, table = run.dataflow, run.table
     entry = next_entry(
         last,
         id=new_id(),
@@ -120,7 +129,7 @@ def maintain(
     )
     claim = claim_of(dataflow, last, entry)
     with holding(run, claim):
-        winner = log.put_intent(claim)
+        winner = run.log.put_intent(claim)
         if winner.id != claim.id:
             raise lost_number_error(run, winner)
         check_table(dataflow, last, table)
@@ -129,9 +138,7 @@ def maintain(
         }
         summary = "; ".join(f"{task}: {result}" for task, result in results.items())
         entry = entry.model_copy(update={"reason": summary, **_table_after(dataflow, last, table)})
-        appended = log.append(name, entry, expected=entry.previous)
-    _note(platform, name, due)
-    return MaintenanceReport(name, results, skipped, appended)
+        return results, run.log.append(dataflow.name, entry, expected=entry.previous)
 
 
 def _table_after(dataflow: Dataflow, last: Entry, table: Table) -> dict[str, Any]:

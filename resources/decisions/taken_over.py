@@ -74,15 +74,15 @@ def taken_over(
         _check_not_behind(platform, dataflow, rules, last, watermark)
     files = rules.files_up_to(deserialise(watermark), above=last) if isinstance(rules, KnowsFiles) else ()
     changes: dict[str, Any] = {"app_id": app_id} if app_id else {}
+    quarantine: Quarantine | None = None
+    notes: tuple[str, ...] = ()
     if why == "import":
         # The table's rows count now: a reset before must not empty it any more.
         changes["replace_table"] = False
-    quarantine: Quarantine | None = None
-    notes: tuple[str, ...] = ()
-    if why == "import" and isinstance(rules, KnowsFiles):
-        quarantine, released = rules.quarantine_without_rows(last)
-        notes = (released_note(released),) if released else ()
-        changes["quarantine"] = None
+        if isinstance(rules, KnowsFiles):
+            quarantine, released = rules.quarantine_without_rows(last)
+            notes = (released_note(released),) if released else ()
+            changes["quarantine"] = None
     entry = draft_entry(
         platform,
         dataflow,

@@ -74,9 +74,6 @@ def transformed(
         ConfigurationError: the function does not exist, or the rows lack a column of ``partition_by`` or
             ``merge_keys``.
     """
-    from pyspark.sql import functions as F
-    from pyspark.sql.types import StringType, TimestampType
-
     if dataflow.transform:
         function = user_function("transform", dataflow.transform, folder)
         ship_modules(folder)
@@ -86,18 +83,37 @@ def transformed(
             rows.createOrReplaceTempView(view)  # the session is this run's own
         df = spark.sql(dataflow.sql)
     _check_names(dataflow, df)
+    if compiled is not None and dataflow.has_step:
+        compiled = df.columns
+    df = _with_origin(dataflow, df, batch, compiled)
+    _check_target_columns(dataflow, df)
+    return df
+
+
+def _with_origin(
+    dataflow: Dataflow, df: DataFrame, batch: Batch, compiled: Sequence[str] | None
+) -> DataFrame:
+    """Add the columns that tell where a row comes from.
+
+    ``compiled`` are the rows' columns, if Spark compiles the query before it runs it; else None.
+    """
+    from pyspark.sql import functions as F
+    from pyspark.sql.types import StringType, TimestampType
+
     if dataflow.target.origin_columns:
         moment = F.lit(batch.time).cast("timestamp")
-        if compiled is not None:
-            has_step = dataflow.transform is not None or dataflow.sql is not None
-            moment = _as_data(moment, df.columns if has_step else compiled)
         origin = {
-            "_ingested_at": (moment, TimestampType()),
+            "_ingested_at": (moment if compiled is None else _as_data(moment, compiled), TimestampType()),
             "_run_id": (F.lit(batch.run_id).cast("string"), StringType()),
         }
         df = with_typed_columns(df, origin)
     if dataflow.target.shared:
         df = with_typed_columns(df, {DATAFLOW_COLUMN: (F.lit(dataflow.name), StringType())})
+    return df
+
+
+def _check_target_columns(dataflow: Dataflow, df: DataFrame) -> None:
+    """Raise if the rows lack a column that the target names, or cannot be compared or laid out by it."""
     target = dataflow.target
     _check_columns(dataflow, "partition_by", target.partition_by, df)
     _check_columns(dataflow, "cluster_by", target.cluster_by, df)
@@ -107,7 +123,6 @@ def transformed(
         _check_columns(dataflow, "effective_column", (target.effective_column,), df)
         _check_comparable(dataflow, "effective_column", (target.effective_column,), df)
     _check_folders(dataflow, df)
-    return df
 
 
 def _check_folders(dataflow: Dataflow, df: DataFrame) -> None:

@@ -12,7 +12,7 @@ from uuid import uuid4
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from partitions.errors import CorruptWatermark, NeedsDecision
+from partitions.errors import ConfigurationError, CorruptWatermark, NeedsDecision
 from partitions.sentinels import Watermark, deserialise, encode
 from partitions.state_of_kind import shorten_watermark
 
@@ -305,6 +305,14 @@ def corrupt_record_error(where: str, fault: str) -> CorruptWatermark:
         " It is not treated as an empty state, which would load everything again. Restore the object from a backup,"
         " or remove it if an older entry shall count"
     )
+
+
+def check_reason(dataflow: str, reason: str) -> None:
+    """Raise ConfigurationError if an operator gives no reason for a decision about a dataflow."""
+    if not reason.strip():
+        raise ConfigurationError(
+            f"dataflow {dataflow}: expected a reason, which stays in the log, found none"
+        )
 
 
 def new_id() -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from partitions.dataflow import Dataflow
 from partitions.errors import StrandlineError, shorten_to_line
+from partitions.spark_stream.definition import StructuredStream
 from resources.kinds.spark_stream.folder import StreamFolder
 from resources.kinds.spark_stream.inbox import Inbox, take_in
 from resources.kinds.spark_stream.inputs import Inputs
@@ -71,7 +72,7 @@ class ReadAhead:
             EngineLost: the Spark engine died.
         """
         inboxes = self.inputs.inboxes(folder)
-        files_per_batch = self._dataflow.spark_stream.checkpoint.interval_files
+        files_per_batch = self._dataflow.watermark_as(StructuredStream).checkpoint.interval_files
         for inbox in inboxes:
             inbox.open()
         with self._failures_of_query("its files were looked through"):
@@ -82,7 +83,7 @@ class ReadAhead:
 
     def _read_on(self, spark: SparkSession, folder: StreamFolder, inboxes: Sequence[Inbox]) -> None:
         """Have Spark read the files in the inboxes and the new versions of the tables."""
-        definition, tables = self._dataflow.spark_stream, self.inputs.tables
+        definition, tables = self._dataflow.watermark_as(StructuredStream), self.inputs.tables
         if newest := {name: at for name, table in tables.items() if (at := table.tip(None).newest)}:
             folder.note_tables(newest)
         with self._failures_of_query("Spark read its stream"):

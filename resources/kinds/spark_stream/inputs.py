@@ -13,6 +13,7 @@ from partitions.readings import dataflows_by_source
 from partitions.sources import FilesSource, TableSource
 from partitions.sources.definition import SourceDefinition
 from partitions.sources.several import NamedFiles, NamedTable
+from partitions.spark_stream.definition import StructuredStream
 from resources.connections.places import Place
 from resources.kinds.spark_stream.folder import StreamFolder, describe_files
 from resources.kinds.spark_stream.inbox import Inbox
@@ -97,7 +98,7 @@ class Inputs:
         Without inboxes, sources of files only have their columns: the query shows its schema, and must
         not run.
         """
-        definition = self.dataflow.spark_stream
+        definition = self.dataflow.watermark_as(StructuredStream)
         places = {inbox.number: inbox.place for inbox in inboxes or ()}
         return stream_query(
             [
@@ -114,7 +115,7 @@ class Inputs:
         self, spark: SparkSession, source: SourceDefinition, root: Place, inbox: Place | None
     ) -> StreamInput:
         """Return the rows of one source as a stream, with the source's name and timeout."""
-        definition = self.dataflow.spark_stream
+        definition = self.dataflow.watermark_as(StructuredStream)
         files_per_batch = definition.checkpoint.interval_files
         if not isinstance(source, FilesSource):
             rows = table_stream(spark, root, files_per_batch)

@@ -11,6 +11,7 @@ from partitions.dataflow import Dataflow
 from partitions.loads import Load, OrderByColumn, ReplaceAll, load_for_target
 from partitions.predicate import NOTHING
 from partitions.spark_stream.batches import BatchSlice
+from partitions.spark_stream.definition import StructuredStream
 from resources.kinds.contract.writing import Writing
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ class SparkStreamWriting(Writing[BatchSlice]):
 
         In mode update a batch has each key once.
         """
-        if self.dataflow.spark_stream.output_mode == "complete":
+        if self.dataflow.watermark_as(StructuredStream).output_mode == "complete":
             return ReplaceAll()
         order = tuple(OrderByColumn(name) for name in rows.columns if name == "window_end")
         return load_for_target(self.dataflow.target, NOTHING, order)

@@ -116,19 +116,12 @@ class Judging:
             for row in split_rows
             if row[R.SPLIT] is not None
         }
-        opened_state = open_epoch(before, definition.policy, tops)
-        closed_state = close_epoch(opened_state, definition.policy, tops, counts=slice_.counts)
-        if isinstance(slice_.input, NoInput):
-            closed_state = replace(
-                closed_state, value=raised_watermark(slice_.input, closed_state, self.dataflow.operators)
-            )
+        opened_state, closed_state = self._watermarks(before, tops, slice_)
         bounds = {name: opened_state.bound(name) for name in sorted(tops)}
         rows_in = sum(row["rows"] for row in split_rows)
         tune_for_rows(spark, rows_in + rows_read(before, closed_state.value))
         # Most epochs have no late row: then Spark need not compare each row with its split's watermark.
-        any_late = any(
-            _any_late(row, bounds.get(row[R.SPLIT])) for row in split_rows if row[R.SPLIT] is not None
-        )
+        any_late = any(_any_late(row, bounds[row[R.SPLIT]]) for row in split_rows if row[R.SPLIT] in bounds)
         judged = R.judged(marked, bounds, timeout, one_chunk=one_chunk) if any_late else R.none_late(marked)
         epoch = Epoch(
             number, judged, before, closed_state.value, type_name, source_columns(rows.columns), _ends(slice_)
@@ -144,6 +137,18 @@ class Judging:
         )
         self._check_limits(judged_slice, epoch)
         return judged_slice
+
+    def _watermarks(
+        self, before: StreamState, tops: Mapping[str, EventTime], slice_: EpochSlice
+    ) -> tuple[StreamState, StreamState]:
+        """Return the states with the watermarks at an epoch's start and end; ``tops`` are by split."""
+        policy = self._definition.policy
+        opened_state = open_epoch(before, policy, tops)
+        closed_state = close_epoch(opened_state, policy, tops, counts=slice_.counts)
+        if isinstance(slice_.input, NoInput):
+            value = raised_watermark(slice_.input, closed_state, self.dataflow.operators)
+            closed_state = replace(closed_state, value=value)
+        return opened_state, closed_state
 
     def _latest(self, now: datetime, *, timed: bool) -> int | None:
         """Return the latest accepted event time, in ticks; None if the definition sets no limit."""

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 
 from partitions.dataflow import Dataflow
 from partitions.errors import (
-    ConfigurationError,
     Conflict,
     NeedsDecision,
     RowsRefused,
@@ -43,6 +42,7 @@ from resources.outcome import Observer, Step
 from resources.platform.opener import Opener
 from resources.replay.isolated.chunks import chunks_of, first_missing
 from resources.replay.isolated.definition import check_same_definition
+from resources.replay.isolated.promoted_entries import entries_since, promoted_entry
 from resources.replay.isolated.refusals import without_chunks
 from resources.replay.isolated.removing import remove_replay
 from resources.replay.isolated.standing import (
@@ -62,12 +62,11 @@ from resources.tables.contract.table import Table
 from resources.tables.registry import find_table
 from resources.tables.rows.deduplicate import drop_shared_keys
 from resources.watermarks import holder as holders
-from resources.watermarks.entry import Entry, Intent, new_id, utc_now
+from resources.watermarks.entry import Entry, Intent, check_reason, new_id, utc_now
 from resources.watermarks.log import WatermarkLog
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-from resources.replay.isolated.promoted_entries import entries_since, promoted_entry
 
 
 @dataclass(frozen=True)
@@ -143,10 +142,7 @@ def promote_replay(
         Conflict: a run was faster.
         TargetError: the write failed; nothing is lost, and the same command continues.
     """
-    if not reason.strip():
-        raise ConfigurationError(
-            f"dataflow {dataflow.name}: expected a reason, which stays in the log, found none"
-        )
+    check_reason(dataflow.name, reason)
     log = platform.log
     isolated = find_replay(log, dataflow.name, table)
     loop = platform.loop(dataflow, now, run_id=run_id, job_id=job_id, observer=observer, **patience)

@@ -91,18 +91,11 @@ class AnswerReader:
             TransientFailure: a retry may succeed.
             SourceError: the API refuses, or sends something other than JSON.
         """
-        status = response.status_code
-        if status == 401 and forget_token(self._connection):
-            raise TransientFailure(f"{where}: expected access, found HTTP 401: the token has expired")
-        if status < 400:
-            self._connection.access_token.is_accepted = True
-        if status == 204 or status in ignored:
+        self._check_access(response, where)
+        if response.status_code == 204 or response.status_code in ignored:
             return Answer(response.url, "", False, None, response.headers, is_empty=True)
-        pause = requested_pause(status, response.headers, datetime.now(UTC))
-        if status in _TRANSIENT_STATUSES or (status == 403 and pause is not None):
-            wait_notice = f", which asks to wait {_format_pause(pause)}" if pause is not None else ""
-            raise TransientFailure(f"{where}: expected a page, found HTTP {status}{wait_notice}", pause)
-        if status != 200:
+        _check_retry(response, where)
+        if response.status_code != 200:
             raise self._refusal(response, where, deadline, remedy)
         content_type = response.headers.get("Content-Type", "").partition(";")[0].strip().lower()
         if not _is_json(content_type):
@@ -111,17 +104,7 @@ class AnswerReader:
                 code="source_content_type",
             )
         body = self._body(response, where, deadline, self._max_bytes)
-        try:
-            text = body.decode(json.detect_encoding(body))
-        except UnicodeDecodeError as error:
-            compressed = response.headers.get("Content-Encoding")
-            raise SourceError(
-                f"{where}: expected JSON in UTF-8, found an invalid byte at position {error.start + 1}. The API has to send UTF-8, as JSON says"
-                if compressed is None
-                else f"{where}: expected a body compressed by gzip or deflate, or not at all, as requested, found one compressed by"
-                f" {shorten_to_line(compressed, 100)}. Make the API, or the proxy in front of it, respect Accept-Encoding",
-                code="source_answer",
-            ) from None
+        text = _decode(body, where, response.headers.get("Content-Encoding"))
         is_lines = "ndjson" in content_type or "jsonl" in content_type
         return Answer(
             response.url,
@@ -131,6 +114,13 @@ class AnswerReader:
             response.headers,
             proves_end=_proves_end(response),
         )
+
+    def _check_access(self, response: requests.Response, where: str) -> None:
+        """Note whether the access token is accepted; raise TransientFailure if it has expired."""
+        if response.status_code == 401 and forget_token(self._connection):
+            raise TransientFailure(f"{where}: expected access, found HTTP 401: the token has expired")
+        if response.status_code < 400:
+            self._connection.access_token.is_accepted = True
 
     def _body(self, response: requests.Response, where: str, deadline: float, max_bytes: int) -> bytes:
         """Return a complete body within the limits: a server may send forever, or a byte at a time."""
@@ -179,6 +169,29 @@ class AnswerReader:
             f"{where}: expected a page, found {answer}. {remedy or 'Correct path, params or body of the source'}",
             code="source_refused",
         )
+
+
+def _check_retry(response: requests.Response, where: str) -> None:
+    """Raise TransientFailure if the status says that a retry may succeed."""
+    status = response.status_code
+    pause = requested_pause(status, response.headers, datetime.now(UTC))
+    if status in _TRANSIENT_STATUSES or (status == 403 and pause is not None):
+        wait_notice = f", which asks to wait {_format_pause(pause)}" if pause is not None else ""
+        raise TransientFailure(f"{where}: expected a page, found HTTP {status}{wait_notice}", pause)
+
+
+def _decode(body: bytes, where: str, compressed: str | None) -> str:
+    """Return a body's text; ``compressed`` is the header ``Content-Encoding``."""
+    try:
+        return body.decode(json.detect_encoding(body))
+    except UnicodeDecodeError as error:
+        raise SourceError(
+            f"{where}: expected JSON in UTF-8, found an invalid byte at position {error.start + 1}. The API has to send UTF-8, as JSON says"
+            if compressed is None
+            else f"{where}: expected a body compressed by gzip or deflate, or not at all, as requested, found one compressed by"
+            f" {shorten_to_line(compressed, 100)}. Make the API, or the proxy in front of it, respect Accept-Encoding",
+            code="source_answer",
+        ) from None
 
 
 def _proves_end(response: requests.Response) -> bool:

@@ -28,12 +28,12 @@ from partitions.records.conversions import (
 )
 from partitions.records.forms import Type
 from resources.connections.places import Place
+from resources.sources.files.field_paths import FieldPath, dotted_name
 from resources.sources.files.lines import read_range
 
 if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.parquet as pq
-from resources.sources.files.field_paths import FieldPath, dotted_name
 
 MAX_DIGITS = 38
 """Digits of a decimal that a table can hold."""

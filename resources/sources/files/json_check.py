@@ -222,12 +222,7 @@ def check_documents(
     records = F.coalesce(F.from_json(TEXT, "array<string>"), F.array(TEXT))
     if rule.required_names:
         accepted &= F.forall(records, lambda record: _has_known_fields(rule, record))
-    values = _misread_values(judges, records)
-    for value in values.values():
-        accepted &= value.isNull()
-    rejected_rows = rows.where(~accepted).select(
-        path.alias("path"), *[value.alias(name) for name, value in values.items()]
-    )
+    rejected_rows = _rejected_rows(rows, accepted, [path.alias("path")], _misread_values(judges, records))
     rejected = {row["path"]: row.asDict() for row in rejected_rows.collect()}
     bad_files: dict[str, BadFile] = {}
     bad_records: list[tuple[str, BadRecord]] = []
@@ -276,15 +271,20 @@ def _rejected_lines(
     text = F.try_validate_utf8(F.col(TEXT))
     if rule.required_names:
         accepted &= _has_known_fields(rule, F.col(TEXT))
-    misread_in = _misread_values(judges, F.array(TEXT))
-    for value in misread_in.values():
-        accepted &= value.isNull()
-    rejected = rows.where(~accepted).select(
-        path.alias("path"), text.alias(TEXT), *[value.alias(name) for name, value in misread_in.items()]
-    )
+    columns, misread = [path.alias("path"), text.alias(TEXT)], _misread_values(judges, F.array(TEXT))
+    rejected = _rejected_rows(rows, accepted, columns, misread)
     first = rejected.limit(MAX_AT_ONCE + 1).collect()
     rows_to_judge = first if len(first) <= MAX_AT_ONCE else rejected.toLocalIterator()
     return (_rejected_line(row.asDict(), judges) for row in rows_to_judge)
+
+
+def _rejected_rows(
+    rows: DataFrame, accepted: Column, columns: Sequence[Column], misread: Mapping[str, Column]
+) -> DataFrame:
+    """Return columns of the rows that are not accepted, or that hold misread values; with these values."""
+    for value in misread.values():
+        accepted &= value.isNull()
+    return rows.where(~accepted).select(*columns, *[value.alias(name) for name, value in misread.items()])
 
 
 def _misread_values(judges: Sequence[SparkJudge], records: Column) -> dict[str, Column]:

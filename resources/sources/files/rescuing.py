@@ -15,6 +15,7 @@ from resources.sources.files.converting import lies_within_years
 from resources.sources.files.exact_texts import is_exact
 from resources.sources.files.paths import is_value_of_folder
 from resources.sources.files.text_lines import TEXT
+from resources.sources.files.type_conversion import holds_type
 from resources.sources.files.written_members import written_members
 from resources.sql import all_of, any_of, quoted
 from resources.tables.row_columns import as_type
@@ -22,7 +23,6 @@ from resources.tables.row_columns import as_type
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import DataType, StructField, StructType
-from resources.sources.files.type_conversion import holds_type
 
 _BASE64 = r"^(?:[A-Za-z0-9+/]{4})*+(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?(?![\s\S])"
 

@@ -29,6 +29,7 @@ from resources.tables.data_files.written import (
 )
 from resources.tables.delta.commit import app_transaction, file_name
 from resources.tables.delta.log import DeltaLog
+from resources.tables.delta.log_actions import add_action, remove_action
 from resources.tables.delta.own_change import (
     CONCURRENT_COMMIT,
     OTHER_COLUMNS,
@@ -54,7 +55,6 @@ if TYPE_CHECKING:
     from deltalake import DeltaTable
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
-from resources.tables.delta.log_actions import add_action, remove_action
 
 _CHECKPOINT_INTERVAL = 10
 """Number of commits between checkpoints, Delta's default."""

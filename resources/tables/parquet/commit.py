@@ -38,6 +38,7 @@ from resources.tables.parquet.commit_list import (
 from resources.tables.parquet.log import CommitLog
 from resources.tables.parquet.placement import Placement
 from resources.tables.parquet.plain_reader_files import has_visible_files, visible_files
+from resources.tables.parquet.removals import find_removals
 from resources.tables.parquet.staging import StagedFolder
 from resources.tables.row_columns import with_columns_of
 from resources.tables.rows.replacement import Replacement
@@ -46,7 +47,6 @@ from resources.watermarks.entry import utc_now
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
-from resources.tables.parquet.removals import find_removals
 
 _MAX_ATTEMPTS = 100
 """Number of attempts while other writers take the next number."""
@@ -114,16 +114,15 @@ class ParquetCommit:
         if self._is_taken(base_snapshot):
             return
         self._check_base(base_snapshot, load, base)
-        takes_columns = base_snapshot is None or isinstance(load, ReplaceAll)
-        if takes_columns:
+        if base_snapshot is None or isinstance(load, ReplaceAll):
+            takes_columns, columns_json = True, schema_of(rows.schema, self._place)
             partition_columns = spelled_as_in(partition_by, rows.columns)
-            columns_json = schema_of(rows.schema, self._place)
             check_partition_columns(rows.schema, partition_columns, self._place)
         else:
-            assert base_snapshot is not None
             self.placement.finish(base_snapshot.newest)
-            partition_columns = base_snapshot.partition_by
             rows, columns_json = self._fit_rows(rows, base_snapshot)
+            takes_columns = columns_json != base_snapshot.columns_json
+            partition_columns = base_snapshot.partition_by
         whole_files, partial_files = self._current_removals(base_snapshot, load)
         staging, folder = self.placement.staging, StagedFolder.of(self.tag)
         try:
@@ -143,13 +142,12 @@ class ParquetCommit:
             if whole_files or unlisted_files:
                 folder = StagedFolder.of(self.tag)
                 staging.begin(folder)
-        names_columns = base_snapshot is None or takes_columns or columns_json != base_snapshot.columns_json
         self.commit_planned(
             PlannedCommit(
                 load,
                 base_snapshot,
-                columns_json if names_columns else None,
-                partition_columns if names_columns else (),
+                columns_json if takes_columns else None,
+                partition_columns if takes_columns else (),
                 folder.name if files or whole_files or unlisted_files else "",
                 files,
                 frozenset(file.path for file in partial_files),

@@ -68,22 +68,15 @@ class XmlCheck:
             path: self._options.name_rules.strays(document.names, pinned.struct)
             for path, document in documents_by_path.items()
         }
-        rejects_unknown_fields = self._form.dataflow.unknown_fields != "ignore"
+        rejects_unknown_fields = not self._ignores_unknown_fields
         paths_with_nils = {path for path, stray in strays.items() if stray.nils and rejects_unknown_fields}
         records: list[tuple[str, BadRecord]] = []
         counts: dict[str, int] = {}
         files_without_records: list[SourceFile] = []
         for group, schema in group_for_scans(self._form, files, pinned):
-            reading = TextOptions.of(self._form.source.options, inferred=pinned.declared is None)
             spellings = folder_fields(group[0].path, pinned)
-            rule = XmlRule(
-                select_columns(pinned.struct, [*schema.names, *spellings]),
-                reading,
-                *self._options.names,
-                self._form.own_options,
-                takes_nil=not paths_with_nils,
-                must_know_some=not rejects_unknown_fields and not self._form.rules.rescues,
-            )
+            columns = select_columns(pinned.struct, [*schema.names, *spellings])
+            rule = self._rule(columns, pinned, takes_nil=not paths_with_nils)
             verdicts = self._spark_verdicts(spark, group, schema, rule, spellings, pinned)
             self.converted_paths -= {file.path for file in group}
             self.converted_paths |= {path for path, row in verdicts.items() if row["is_converted"]}
@@ -110,6 +103,21 @@ class XmlCheck:
         }
         bad_files = self._find_case_conflicts(names_by_path, pinned)
         return CheckedFiles(bad_files, sort_by_file(records, files), counts, unknown=unknown_fields)
+
+    def _rule(self, columns: StructType, pinned: PinnedSchema, *, takes_nil: bool) -> XmlRule:
+        """Return what a valid record with these columns looks like."""
+        return XmlRule(
+            columns,
+            TextOptions.of(self._form.source.options, inferred=pinned.declared is None),
+            *self._options.names,
+            self._form.own_options,
+            takes_nil=takes_nil,
+            must_know_some=self._ignores_unknown_fields and not self._form.rules.rescues,
+        )
+
+    @property
+    def _ignores_unknown_fields(self) -> bool:
+        return self._form.dataflow.unknown_fields == "ignore"
 
     def _find_case_conflicts(
         self, names_by_path: Mapping[str, tuple[Any, Sequence[str]]], pinned: PinnedSchema
