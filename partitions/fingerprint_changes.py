@@ -10,6 +10,8 @@ import json
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from partitions.state_of_kind import remembers_files
+
 MEANINGS = {
     "kind": "the watermark has another kind: it cannot be used, only reset",
     "source": "the watermark belongs to the old source: anything at or below it in the new one counts as loaded",
@@ -154,7 +156,7 @@ def changes(
     current |= {"target.load": current.get("target.load") or load}
     if "target.table" in changed:
         changed = [name for name in changed if name != "target.load"]
-    by_path = now.get("kind") == "path"
+    by_path = remembers_files(str(now.get("kind")))
     return [
         DefinitionChange(name, then.get(name), current.get(name), by_spark, by_path=by_path)
         for name in changed

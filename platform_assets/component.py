@@ -6,7 +6,6 @@ docs/how-to/own-project.md shows its ``defs.yaml``.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
 
 from dagster import (
     Component,
@@ -24,7 +23,7 @@ from pydantic import BaseModel, Field
 from platform_assets.build import build_definitions
 from platform_assets.project import InvalidProject, load_project
 from platform_assets.project.checked_file import NAME
-from platform_assets.scaffold.new_project import project_files, template, write_new
+from platform_assets.scaffold.new_project import FirstKind, project_files, template, write_new
 
 _OWN = "."
 
@@ -32,7 +31,7 @@ _OWN = "."
 class FirstDataflow(BaseModel):
     """The options of ``dg scaffold``."""
 
-    kind: Literal["path", "column", "window", "stream"] = Field(
+    kind: FirstKind = Field(
         default="path", description="The kind of watermark of a first dataflow."
     )
     name: str = Field(

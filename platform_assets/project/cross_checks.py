@@ -345,7 +345,7 @@ def _check_clustering(flow: Checked[Dataflow], schema: Sequence[Column]) -> None
     model = flow.model
     if model is None or not schema or any(source.holds_files for source in model.source.parts.values()):
         return
-    if model.has_step or model.target.schema_mode != "strict" or model.watermark.type == "stream":
+    if model.has_step or model.target.schema_mode != "strict" or model.watermark.takes_operators:
         return
     names = [column.name for column in schema]
     row_columns = model.source.row_columns

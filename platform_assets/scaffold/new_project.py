@@ -7,11 +7,15 @@ import unicodedata
 from collections.abc import Iterable, Mapping
 from itertools import chain, count
 from pathlib import Path
+from typing import Literal, get_args
 
 from platform_assets.installation import INSTALLED
 
-TEMPLATES = ("path", "column", "window", "stream")
-"""The kinds of watermark that a first dataflow can have."""
+FirstKind = Literal["path", "column", "window", "stream"]
+"""A kind of watermark that a first dataflow can have."""
+
+TEMPLATES: tuple[FirstKind, ...] = get_args(FirstKind)
+"""These kinds, the default first."""
 
 _LANDING = "path: ./landing"
 """Marks a dataflow whose files arrive in a folder of the project, which is then created."""
