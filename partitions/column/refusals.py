@@ -31,7 +31,7 @@ def refusals(parts: DataflowParts[ColumnWatermark]) -> Iterator[Refusal]:
             "quarantine",
             "stop (rows of a file that is repaired later may lie below the stored value, so no run would read them)",
         )
-    if watermark.settle == TRANSACTIONS and source.type != "jdbc":
+    if watermark.settle == TRANSACTIONS and not source.incremental_support.shows_transactions:
         yield Refusal(
             ("watermark", "settle"),
             f"{TRANSACTIONS} beside a source of type {source.type}",

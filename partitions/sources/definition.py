@@ -54,10 +54,12 @@ class IncrementalSupport(NamedTuple):
         saves_bound: whether a run saves the upper bound that it sent, not the highest value that it read.
         detects_new_rows: whether the source can return new rows alone, so that a short query shows whether
         there are any.
+        shows_transactions: whether it may show its open transactions, for which new rows can wait.
     """
 
     saves_bound: bool
     detects_new_rows: bool
+    shows_transactions: bool = False
 
 
 class RecordSupport(NamedTuple):

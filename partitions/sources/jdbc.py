@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from partitions.errors import ConfigurationError
 from partitions.placeholders import Placeholder, Template
-from partitions.sources.definition import ConnectionType
+from partitions.sources.definition import ConnectionType, IncrementalSupport
 from partitions.sources.rows import RowsSource
 from partitions.sql_text import MARIADB, POSTGRESQL, LexicalRules, non_code_spans, strip_end
 
@@ -127,6 +127,11 @@ class JdbcSource(RowsSource):
         problem = _quoted_placeholder(self.query or "", syntax)
         if problem:
             raise ConfigurationError(f"source.query: {problem}")
+
+    @property
+    def incremental_support(self) -> IncrementalSupport:
+        """Detects new rows; a database may show its open transactions."""
+        return super().incremental_support._replace(shows_transactions=True)
 
     def identity(self) -> dict[str, Any]:
         """Return the keys that identify the source: a change makes it another one (docs/reference/state.md)."""

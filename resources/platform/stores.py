@@ -15,7 +15,6 @@ from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError, SourceError
 from partitions.lineage import Lineage
 from partitions.readings import dataflows_by_source
-from partitions.sources import TableSource
 from partitions.stream.side_table_names import side_tables
 from partitions.table_names import bad_records_table
 from resources.connections.places import Place
@@ -188,7 +187,7 @@ class Stores:
         """Return the packages that Spark needs for the dataflow's files, its table, and its input tables."""
         read = [self.lake.child(table) for table in dataflow.inputs.values()]
         for reading in dataflows_by_source(dataflow):
-            if isinstance(reading.source, TableSource):
+            if reading.source.lake_table is not None:
                 place = self.source_of(reading)
                 read += [place] if isinstance(place, Place) else []
         of_tables = chain.from_iterable(map(_packages_at, read))

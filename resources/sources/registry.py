@@ -37,7 +37,7 @@ def open_source(dataflow: Dataflow, source_place: SourceConnection, staging: Sta
         case FilesSource(), Place() as root:
             return FileSource(root, dataflow, staging)
         case JdbcSource() as definition, JdbcConnection() as connection:
-            keys, mode = _identifying_columns(dataflow), dataflow.target.schema_mode
+            keys, mode = _identifying_columns(dataflow, definition), dataflow.target.schema_mode
             replaces_units = dataflow.target.replace_by_watermark
             return JdbcRows(
                 connection, definition, dataflow.zone, mode, keys=keys, replaces_units=replaces_units
@@ -54,10 +54,7 @@ def open_source(dataflow: Dataflow, source_place: SourceConnection, staging: Sta
     )
 
 
-def _identifying_columns(dataflow: Dataflow) -> tuple[str, ...]:
-    """Return the columns that identify a row in errors: keys, else those of the watermark."""
-    if columns := dataflow.target.merge_keys or dataflow.watermark.value_columns:
-        return columns
-    source = dataflow.source
-    columns_by_key = named_columns(source) if isinstance(source, JdbcSource) else {}
-    return tuple(dict.fromkeys(columns_by_key.values()))
+def _identifying_columns(dataflow: Dataflow, source: JdbcSource) -> tuple[str, ...]:
+    """Return the columns that identify a row in errors: keys, else those of the watermark or of windows."""
+    columns = dataflow.target.merge_keys or dataflow.watermark.value_columns
+    return columns or tuple(dict.fromkeys(named_columns(source).values()))
