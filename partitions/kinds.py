@@ -57,7 +57,7 @@ KINDS: Mapping[type[WatermarkDefinition], KindRules[Any]] = MappingProxyType(
 """By the class of ``dataflow.watermark``."""
 
 
-_BY_NAME = {definition.kind(): definition for definition in reversed(KINDS)}
+_BY_NAME = {definition.kind(): definition for definition in tuple(KINDS)[::-1]}
 
 
 def definition_class(kind: str) -> type[WatermarkDefinition] | None:

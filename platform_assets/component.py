@@ -31,9 +31,7 @@ _OWN = "."
 class FirstDataflow(BaseModel):
     """The options of ``dg scaffold``."""
 
-    kind: FirstKind = Field(
-        default="path", description="The kind of watermark of a first dataflow."
-    )
+    kind: FirstKind = Field(default="path", description="The kind of watermark of a first dataflow.")
     name: str = Field(
         default="events",
         pattern=f"^{NAME.pattern}$",

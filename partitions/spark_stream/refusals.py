@@ -36,8 +36,8 @@ def _source_refusals(source: SourceDefinition) -> Iterator[Refusal]:
 def refusals(parts: DataflowParts[StructuredStream]) -> Iterator[Refusal]:
     """Yield options that a stream on Spark's engine does not support."""
     source, watermark, target, operators = parts.source, parts.watermark, parts.target, parts.operators
-    for key, part in source.parts.items():
-        yield from at_source_key(key, _source_refusals(part))
+    for source_key, part in source.parts.items():
+        yield from at_source_key(source_key, _source_refusals(part))
     if (load := _LOADS[watermark.output_mode]) != target.load:
         yield Refusal(("target", "load"), target.load, f"{load} beside output_mode: {watermark.output_mode}")
     if (why := misplaced_operator(operators, len(source.parts))) is not None:

@@ -114,7 +114,9 @@ def maintain(
     return MaintenanceReport(name, results, skipped, appended)
 
 
-def _run_held(run: RunContext[Any], last: Entry, due: Sequence[Task]) -> tuple[dict[Task, str], Entry]:
+def _run_held(
+    run: RunContext[Any], last: Entry, due: Sequence[Task]
+) -> tuple[dict[Task, MaintenanceResult], Entry]:
     """Run the tasks while the next number is held; return their results, and the entry that records them."""
     dataflow, table = run.dataflow, run.table
     entry = next_entry(
