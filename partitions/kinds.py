@@ -61,5 +61,5 @@ _BY_NAME = {definition.kind(): definition for definition in tuple(KINDS)[::-1]}
 
 
 def definition_class(kind: str) -> type[WatermarkDefinition] | None:
-    """Return the class that declares a kind; of streams, that of our own engine; None if there is no such kind."""
+    """Return the class that declares a kind; None if there is none. Streams have that of our own engine."""
     return _BY_NAME.get(kind)

@@ -19,8 +19,8 @@ def _expected_source(source: type[SourceDefinition]) -> str | None:
 
 def refusals(parts: DataflowParts[PathWatermark]) -> Iterator[Refusal]:
     """Yield keys that a path watermark does not use, and loads that need files in order."""
-    target = parts.target
-    yield from parts.source.windowless_refusals()
+    source, target = parts.source, parts.target
+    yield from source.windowless_refusals() if source.holds_files else ()
     if target.load == "overwrite":
         yield Refusal(
             ("target", "load"),

@@ -132,7 +132,7 @@ def _bound_refusals(source: SourceDefinition, watermark: WindowWatermark) -> Ite
 
 
 def _bound_refusal(source: SourceDefinition, watermark: WindowWatermark, text: BoundText) -> Refusal | None:
-    """Return why a text is no bound of these windows; None if it is one, or if rows are filtered by their time."""
+    """Return why a text is no bound of these windows; None if it is one, or if rows are filtered."""
     by_range, is_named_by_start = source.window_support
     filters = source.row_columns.window is not None
     names_place = is_named_by_start and text.key == ("source", source.placeholder_location[0])

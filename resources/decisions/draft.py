@@ -109,7 +109,10 @@ def draft_entry(
 def _next_number(
     platform: Opener, dataflow: Dataflow, last: Entry | None, tip: TableHead, app_id: str | None
 ) -> int:
-    """Return a number above the last tags of all tables: an idempotent writer would skip a lower one in silence."""
+    """Return a number above the last tags of all tables.
+
+    An idempotent writer would skip a lower one in silence.
+    """
     bad_records = platform.bad_records(dataflow)
     other_tables = [*([bad_records] if bad_records else []), *platform.side_tables(dataflow).values()]
     tags = (table.tip(app_id).highest_tag for table in other_tables)
