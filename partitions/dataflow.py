@@ -37,8 +37,8 @@ LatePolicy = Literal["ingest", "quarantine", "alert", "ignore"]
 
 LATE_POLICIES: Mapping[LatePolicy, str] = {
     "ingest": "loaded by the next run",
-    "quarantine": "set aside by the next step, until released",
-    "alert": "waiting for your decision; late_files: ingest loads late files, quarantine sets them aside",
+    "quarantine": "quarantined by the next step, until released",
+    "alert": "waiting for your decision; late_files: ingest loads late files, quarantine quarantines them",
     "ignore": "skipped",
 }
 """What happens to late files, for people."""
@@ -106,7 +106,7 @@ class Dataflow(Model):
     @model_validator(mode="after")
     def _one_step(self) -> Dataflow:
         if self.transform and self.sql:
-            raise ValueError("transform and sql both follow the read: expected one of them")
+            raise ValueError("transform and sql both follow the read: expected only one of them")
         return self
 
     @model_validator(mode="after")

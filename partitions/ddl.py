@@ -121,7 +121,7 @@ def parse_ddl(text: str) -> list[Column]:
             )
         if name in RESERVED:
             raise DdlError(
-                f"the column {column.name}", f"other names than {', '.join(RESERVED)}: loading adds these"
+                f"the column {column.name}", f"other names than {', '.join(RESERVED)}, which loading adds"
             )
         folded_names.add(name)
     return columns
@@ -209,7 +209,7 @@ class _Parser:
             self._pop()
         self._type()
         if self._after_type():
-            raise DdlError("NOT NULL within a struct", "NOT NULL of a column, not of a field in it")
+            raise DdlError("NOT NULL within a struct", "NOT NULL for a column, not for a field in it")
 
     def _numbers(self, type_name: str) -> tuple[int, ...]:
         if self._next != "(":
@@ -289,7 +289,8 @@ def _tokens(text: str) -> list[str]:
         match = _TOKEN.match(text, at)
         if match is None:
             raise DdlError(
-                f"the character {text[at]!r}", "names in backquotes where they hold more than a-z, 0-9 and _"
+                f"the character {text[at]!r}",
+                "names in backquotes if they contain other characters than a-z, 0-9 and _",
             )
         if match.lastgroup != "space":
             tokens.append(match[0])

@@ -147,7 +147,8 @@ def _is_merged(change: SchemaChange) -> bool:
     if change.old_type is None:
         if change.required:
             raise SchemaError(
-                f"column {change.field} is new ({type_text(change.new_type)}) and never NULL: the table's existing rows have no value for it",
+                f"column {change.field} is new ({type_text(change.new_type)}) and never NULL, but the "
+                "table's existing rows have no value for it",
                 reason="required_field_addition",
                 field=change.field,
             )
@@ -157,7 +158,8 @@ def _is_merged(change: SchemaChange) -> bool:
     if change.widens:
         return True
     raise SchemaError(
-        f"column {change.field}: expected {type_text(change.old_type)} or a type that is safely wider, found {type_text(change.new_type)}",
+        f"column {change.field}: expected {type_text(change.old_type)} or a wider type that keeps all "
+        f"values, found {type_text(change.new_type)}",
         reason="type_change_not_allowed",
         field=change.field,
     )

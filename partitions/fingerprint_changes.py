@@ -14,33 +14,34 @@ from partitions.state_of_kind import remembers_files
 
 MEANINGS = {
     "kind": "the watermark has another kind: it cannot be used, only reset",
-    "source": "the watermark belongs to the old source: anything at or below it in the new one counts as loaded",
+    "source": "the watermark belongs to the old source: in the new one, anything at or below it counts as loaded",
     "source.query": "the watermark still holds if the query returns rows of the same times and units",
     "source.from": "only the first run of a stream uses it: the watermark still holds",
-    "source.window_column": "the loaded windows now mean other rows",
-    "source.unit_columns": "the loaded units now mean other rows",
+    "source.window_column": "the loaded windows now stand for other rows",
+    "source.unit_columns": "the loaded units now stand for other rows",
     "columns": "the stored values belong to other columns: the watermark cannot be used, only reset",
     "zone": "days, and times without a zone, now mean other instants",
     "extensions": "files with a new ending at or below the watermark count as late, not as new",
     "prefix_template": "only a cold start uses it: the watermark still holds",
     "scope": "the watermark has another form: it cannot be used, only reset",
     "tracking": "the log knows the loaded files either way: the watermark still holds",
-    "time": "the watermark still holds if only the name of the time dimension changed; without one before, all windows are new",
+    "time": "the watermark still holds if only the name of the time dimension changed; otherwise all windows are "
+    "new",
     "units": "units with other names are new and are read from the start; rows of the old units stay in the table",
     "from": "windows start at other instants: a window that starts where an old one did counts as loaded, all others are read again",
     "window": "windows have another length: a window that starts where an old one did counts as loaded, all others are read again",
     "timezone": "days start at other instants: a window that starts where an old one did counts as loaded, all others are read again;"
     " times without a zone now mean other instants",
-    "engine": "the other engine keeps another state: the watermark cannot be used, only reset",
+    "engine": "another engine keeps another state: the watermark cannot be used, only reset",
     "event_time": "the watermarks belong to another column: they cannot be used, only reset",
     "split": "the watermarks belong to other splits: they cannot be used, only reset",
     "operators": "the stored state belongs to other operators: it cannot be used, only reset",
     "policy": "Spark's checkpoint keeps the policy that it started with",
     "output_mode": "Spark's checkpoint keeps the output mode that it started with",
-    "source.sources": "Spark's checkpoint knows its sources by their order, and how far it has read each",
+    "source.sources": "Spark's checkpoint knows its sources by their order, and how far it has read each of them",
     "target": "the rows loaded so far are in the old table: the new one gets only rows above the watermark",
     "target.format": "a table keeps its format: another format needs another table",
-    "target.load": "an scd2 table accepts only load: scd2, and rows of other loads are no versions",
+    "target.load": "a table of scd2 accepts only load: scd2, since rows of other loads are not versions",
 }
 """By part of the identity. A part of ``source`` or ``target`` without a line has the line of the whole."""
 
@@ -50,7 +51,10 @@ _NOTHING_LOADED = "nothing counts as loaded, so the new table gets all rows"
 _OF_SPARK = "Spark's checkpoint belongs to the source that it started with"
 """The meaning of a changed source if Spark keeps the watermark."""
 
-_OF_FILES = "files of the new place whose paths were loaded count as loaded; others at or below the watermark are late"
+_OF_FILES = (
+    "files in the new location whose paths were loaded count as loaded; others at or below the watermark are "
+    "late"
+)
 """The meaning of a changed source if the watermark is a path."""
 
 _FORMS = (

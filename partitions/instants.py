@@ -76,7 +76,7 @@ class Instant:
             return cls(text, None, lambda now: constant)
         if match := _BEFORE_NOW.fullmatch(text):
             return cls._duration(match, zone)
-        allowed = _WANTED + (", or - for now" if now_allowed else "; - (now) only stands in `to`")
+        allowed = _WANTED + (", or - for now" if now_allowed else "; - (now) is allowed only in `to`")
         raise ConfigurationError(f"expected {allowed}, found {text!r}")
 
     @classmethod

@@ -6,16 +6,16 @@ import json
 
 _WORDS = {
     "Expecting ',' delimiter": "a comma or a closing bracket is missing at {}",
-    "Expecting ':' delimiter": "a colon behind a name is missing at {}",
+    "Expecting ':' delimiter": "a colon after a name is missing at {}",
     "Expecting property name enclosed in double quotes": "a name in double quotes is missing at {}",
     "Expecting value": "a value is missing at {}",
-    "Extra data": "more stands behind its end at {}",
-    "Illegal trailing comma before end of object": "a comma stands in front of the closing bracket at {}",
-    "Invalid control character at": "a text holds a control character at {}",
-    "Unterminated string starting at": "the text that begins at {} has no closing quote",
+    "Extra data": "more text follows its end at {}",
+    "Illegal trailing comma before end of object": "a comma stands before the closing bracket at {}",
+    "Invalid control character at": "a text contains a control character at {}",
+    "Unterminated string starting at": "the text that starts at {} has no closing quote",
 }
-_ESCAPE = "a backslash of a text begins no escape at {}"
-_OTHER = "something else stands at {}"
+_ESCAPE = "a backslash in a text starts no valid escape at {}"
+_OTHER = "an unexpected character stands at {}"
 
 
 def explain_json_error(error: Exception, *, over_lines: bool = False) -> str:

@@ -164,7 +164,7 @@ def restrict_load(load: Load, rows: Predicate) -> Load:
         case Upsert():
             where = load.where if load.where == NOTHING else all_of((rows, load.where))
             return replace(load, where=where, within=rows)
-    raise ValueError(f"{type(load).__name__} cannot leave rows of others alone")
+    raise ValueError(f"{type(load).__name__} cannot leave the rows of others as they are")
 
 
 def load_for_target(target: Target, where: Predicate, order: Order, guard: Order = ()) -> Load:

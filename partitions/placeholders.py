@@ -255,7 +255,7 @@ def inexpressible_bound(name: str, moment: datetime) -> str:
     It applies if no column holds the time of a row.
     """
     return (
-        f"source: expected placeholders {{{name}:…}} that can write {moment.isoformat()}, a bound of the read, found others; use {{{name}}}"
+        f"source: expected placeholders {{{name}:…}} that can write {moment.isoformat()}, the {name} of the read, found others; use {{{name}}}"
         " or a finer form with %z (without it a local time may mean two instants), set window_column to the column with a row's time, or"
         " read whole windows (watermark.partial: false)"
     )

@@ -34,4 +34,4 @@ def describe_missing(missing: Sequence[str], available: Sequence[str]) -> str:
     """Return the missing names, a suggestion for the first, and the available names."""
     close = nearest_name(missing[0], available)
     meant = f" (did you mean {close}?)" if close else ""
-    return f"{', '.join(missing)}{meant}; there are {first_few(available, _SHOWN)}"
+    return f"{', '.join(missing)}{meant}; the names are {first_few(available, _SHOWN)}"

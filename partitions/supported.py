@@ -19,12 +19,12 @@ from partitions.sources.several import at_source_key
 from partitions.target import Target
 from partitions.watermark_definition import WatermarkDefinition
 
-_ONE_SOURCE = "one source, or a stream with engine: structured_streaming (which alone joins several)"
+_ONE_SOURCE = "one source, or a stream with engine: structured_streaming (only this engine joins several)"
 _NOT_SHARED = "format: delta or iceberg, or a table of its own"
 
 _NO_KEYS = (
-    "append, overwrite, or merge_overwrite with replace_by_watermark: true (a Parquet table replaces whole files: nothing finds a row by its keys),"
-    " or format: delta"
+    "append, overwrite, or merge_overwrite with replace_by_watermark: true (a Parquet table replaces "
+    "whole files and cannot find a row by its keys), or format: delta"
 )
 
 ExpectedInstead = Mapping[str, str | None]
@@ -52,7 +52,7 @@ MAINTENANCE: Mapping[str, ExpectedInstead] = {
     "delta": {"optimize": None, "vacuum": None},
     "iceberg": {"optimize": None, "vacuum": None},
     "parquet": {
-        "optimize": "no such key (nothing joins files of Parquet tables yet), or format: delta or iceberg",
+        "optimize": "no such key (nothing compacts files of Parquet tables yet), or format: delta or iceberg",
         "vacuum": None,
     },
 }
@@ -105,7 +105,7 @@ def bad_records_refusals(
     if not max_bad_records:
         return
     if not watermark.remembers_files:
-        why = "a path watermark (each file is read once there; else a bad record would be set aside by each read)"
+        why = "a path watermark (it reads each file once; other reads would set the same record aside again)"
         beside = f"{max_bad_records} beside a {watermark.type} watermark"
         yield Refusal(("max_bad_records",), beside, f"0, or {why}")
     elif not source.record_support.are_lines:
@@ -131,7 +131,7 @@ def _format_refusals(parts: DataflowParts[Any]) -> Iterator[Refusal]:
         yield Refusal(
             ("target", "cluster_by"),
             f"{', '.join(target.cluster_by)} without maintenance.optimize",
-            "maintenance: {optimize: P1D} beside it, which puts rows together; or no such key",
+            "maintenance: {optimize: P1D} beside it, which clusters the rows; or no such key",
         )
 
 
@@ -141,7 +141,8 @@ def _schema_mode_refusals(source: SourceDefinition, target: Target, unknown_fiel
         yield Refusal(
             ("target", "schema_mode"),
             f"overwrite beside load: {target.load}",
-            "strict, merge or rescue, or load: overwrite (which replaces all rows; rows that stay keep their columns)",
+            "strict, merge or rescue, or load: overwrite (which replaces all rows; rows that stay keep "
+            "their columns)",
         )
     if mode == "rescue":
         yield from _rescue_refusals(source)
@@ -161,7 +162,7 @@ def _rescue_refusals(source: SourceDefinition) -> Iterator[Refusal]:
         yield Refusal(("target", "schema_mode"), f"rescue beside {source.form}", expected)
     for key, part in source.parts.items():
         for name in part.record_support.lenient_options:
-            expected = "JSON as its standard says, whose values are kept letter by letter; leave the option out, or take strict or merge"
+            expected = "standard JSON, whose values are kept character by character; remove the option, or use strict or merge"
             yield Refusal((*key, "options", name), "true beside schema_mode: rescue", expected)
 
 

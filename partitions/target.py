@@ -146,7 +146,7 @@ class Target(Model):
             yield Refusal(
                 ("target", "merge_keys"),
                 "nothing",
-                f"the columns that tell rows apart, beside load: {self.load}{instead and f',{instead}'}",
+                f"the columns that identify a row, beside load: {self.load}{instead and f',{instead}'}",
             )
         if self.merge_keys and (self.only_adds or self.load == "overwrite"):
             yield Refusal(
@@ -167,13 +167,14 @@ class Target(Model):
     def _why_alone(self) -> str | None:
         """Why other dataflows cannot load the same table; None if they can."""
         if self.load == "overwrite":
-            return (
-                "an overwrite replaces the table with its columns, so that rows of others have no place in it"
-            )
+            return "an overwrite replaces the whole table, with the rows of other dataflows"
         if self.load == "scd2":
-            return "the versions of a key must follow each other, which no dataflow can see to for the keys of another"
+            return (
+                "the versions of a key must follow each other, and a dataflow cannot ensure this for keys of "
+                "another one"
+            )
         if self.load == "merge_overwrite" and not self.replace_by_watermark:
-            return "a key that has moved to another dataflow would stay in the rows of the first one"
+            return "a key that moved to another dataflow would stay in the rows of the first one"
         return None
 
     def _cluster_refusals(self) -> Iterator[Refusal]:
@@ -184,7 +185,7 @@ class Target(Model):
             yield Refusal(
                 key,
                 f"{columns} beside partition_by: {', '.join(self.partition_by)}",
-                "one of the two (a Delta table that is clustered has no partitions)",
+                "one of the two (a clustered Delta table has no partitions)",
             )
         if len(self.cluster_by) > _MAX_CLUSTERED:
             yield Refusal(
@@ -194,12 +195,12 @@ class Target(Model):
     def _history_refusals(self) -> Iterator[Refusal]:
         key, effective = ("target", "effective_column"), self.effective_column
         if self.load == "scd2" and effective is None:
-            yield Refusal(key, "nothing", "the column that tells from when on a row holds, beside load: scd2")
+            yield Refusal(key, "nothing", "the column that says from when a row is valid, beside load: scd2")
         if self.load != "scd2" and effective is not None:
             yield Refusal(key, effective, f"no such key beside load: {self.load}, or load: scd2")
         if effective is not None and effective.lower() in {name.lower() for name in self.merge_keys}:
             yield Refusal(
                 key,
-                f"{effective}, which is one of merge_keys",
-                "a column beside them (versions of a row have the same keys)",
+                f"{effective}, which is also in merge_keys",
+                "a column that is not in merge_keys (all versions of a row have the same keys)",
             )

@@ -179,7 +179,7 @@ def parse_look_back(config: Mapping[str, Any]) -> LookBack | None:
     units = flat | {unit: value for unit, value in nested.items() if value is not None or unit not in flat}
     for unit in units:
         if unit not in _UNITS:
-            raise ConfigurationError(f"backward: expected units among {', '.join(_UNITS)}, found {unit!r}")
+            raise ConfigurationError(f"backward: expected units from {', '.join(_UNITS)}, found {unit!r}")
     try:
         block = LookBack(**{unit: _count(value) for unit, value in units.items()})
     except ValueError as error:

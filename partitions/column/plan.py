@@ -187,7 +187,9 @@ def plan_nothing(
     )
     skips += _left_out(definition, state, observed) + _waiting(definition, observed)
     waits = any(column in observed.waits for column in definition.columns)
-    why = "rows above the watermark wait for open transactions" if waits else "nothing is above the watermark"
+    why = (
+        "rows above the watermark wait for open transactions" if waits else "no row is above the watermark"
+    )
     return replace(empty_plan, why=why, slices=(), skips=skips, warnings=observed.warnings)
 
 
@@ -196,7 +198,8 @@ def _waiting(definition: ColumnWatermark, observed: SourceObservation) -> tuple[
     return tuple(
         Skip(
             column,
-            f"new rows wait for an open transaction, which may still write below them: {observed.waits[column]}",
+            "new rows wait for an open transaction, which may still write rows below them: "
+            f"{observed.waits[column]}",
         )
         for column in definition.columns
         if column in observed.waits
@@ -209,7 +212,7 @@ def _left_out(
     """Return a skip for rows without a value that ``nulls`` leaves out, if the source knows their number."""
     if not observed.nulls or definition.nulls == "read" or (definition.nulls == "first" and not state.bounds):
         return ()
-    only = ": the first run alone reads them" if definition.nulls == "first" else ""
+    only = ": only the first run reads them" if definition.nulls == "first" else ""
     row_count = f"{pluralize(observed.nulls, 'row')} without a value"
     return (Skip(", ".join(definition.columns), f"{row_count} left out (nulls: {definition.nulls}{only})"),)
 

@@ -23,13 +23,14 @@ def refusals(parts: DataflowParts[ColumnWatermark]) -> Iterator[Refusal]:
         yield Refusal(
             ("target", "load"),
             target.load,
-            "append, merge_upsert or merge_overwrite (each run reads new rows only: an overwrite would delete all others)",
+            "append, merge_upsert or merge_overwrite (each run reads only new rows: an overwrite would delete all others)",
         )
     if parts.on_bad_file == "quarantine":
         yield Refusal(
             ("on_bad_file",),
             "quarantine",
-            "stop (rows of a file that is repaired later may lie below the stored value, so no run would read them)",
+            "stop (rows of a file that is repaired later may lie below the stored value, and no run "
+            "would read them)",
         )
     if watermark.settle == TRANSACTIONS and not source.incremental_support.shows_transactions:
         yield Refusal(

@@ -35,9 +35,9 @@ def check_identity(
     difference = _difference(json.loads(before), json.loads(now))
     if difference:
         raise NeedsDecision(
-            f"dataflow {dataflow}: expected {source} as it was at the last read, found {difference}. This run read nothing: it would skip all rows at or below {_words(state)}."
-            f" If the source holds the rows that were read (a copy, an upgrade), accept it; else reload it, rewind to the last"
-            f" entry whose rows it holds, or restore the old source. {_REGULARLY}",
+            f"dataflow {dataflow}: expected {source} as it was at the last read, found {difference}. The run read nothing: it would skip all rows at or below {_words(state)}."
+            " If the source holds the rows that were already read (a copy, an upgrade), accept it. Otherwise reload it,"
+            f" rewind to the last entry whose rows it holds, or restore the old source. {_REGULARLY}",
             code="source_replaced",
             choices=_choices(dataflow),
         )
@@ -80,12 +80,13 @@ def source_behind_error(
     """
     values = {name: value for name, value in (highest or {}).items() if value is not None}
     rows = ", ".join(f"{name} = {format_bound(value)}" for name, value in values.items())
-    actual = f"rows up to {rows}" if rows else "no row" if highest else "none there or above"
+    actual = f"rows up to {rows}" if rows else "no row" if highest else "no row at or above it"
     return NeedsDecision(
-        f"dataflow {dataflow}: expected rows up to {_words(state)} in {source}, as at the last read, found {actual}: it was restored to an older state"
-        " or emptied, or its newest rows were deleted. New rows at or below the watermark would never be read. Restore the newer rows; or accept it if rows were"
-        f" only deleted, and new ones lie above; or rewind to an entry that ends with the existing rows (state history), which replaces later rows; or"
-        f" reload it. {_REGULARLY}",
+        f"dataflow {dataflow}: expected rows up to {_words(state)} in {source}, as at the last read, "
+        f"found {actual}: it was restored to an older state or emptied, or its newest rows were deleted. "
+        "No run would read new rows at or below the watermark. Restore the newer rows; or accept it, if "
+        "rows were only deleted and new ones lie above; or rewind to an entry that ends with the "
+        f"existing rows (state history), which replaces later rows; or reload it. {_REGULARLY}",
         code="source_behind",
         choices=_choices(dataflow),
     )

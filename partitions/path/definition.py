@@ -15,7 +15,7 @@ from partitions.watermark_definition import SliceSize, WatermarkDefinition
 def _prefix(text: str) -> str:
     if TimeTemplate(text).has_wildcard:
         raise ValueError(
-            "expected a template without *, since it writes prefixes; use time_template to parse"
+            "expected a template without *, since it creates prefixes. To parse names, use time_template"
         )
     return text.strip("/")
 
@@ -23,7 +23,7 @@ def _prefix(text: str) -> str:
 def _template(text: str) -> str:
     if not TimeTemplate(text).can_parse:
         raise ValueError(
-            "expected %Y, then %m and %d or %j, then %H, without a hole, so that a partition's time can be read"
+            "expected %Y, then %m and %d or %j, then %H, without a gap, so that a partition's time can be read"
         )
     return text.strip("/")
 
@@ -82,7 +82,8 @@ class PathWatermark(WatermarkDefinition):
     def _one_order(self) -> PathWatermark:
         if self.tracking == "set" and self.scope == "partition":
             raise ValueError(
-                "tracking: set remembers every file, so no partition needs a watermark: expected scope: global with it, found scope: partition"
+                "tracking: set remembers every file, so partitions need no watermark: expected scope: "
+                "global with it, found scope: partition"
             )
         return self
 
@@ -91,7 +92,7 @@ class PathWatermark(WatermarkDefinition):
         if self.scope == "partition" and self.template and not self.template.can_parse:
             raise ValueError(
                 "scope partition closes what is older than the filter: expected a prefix_template with %Y, then %m and %d or %j,"
-                f" then %H, without a hole, found {self.template.text!r}"
+                f" then %H, without a gap, found {self.template.text!r}"
             )
         return self
 

@@ -42,7 +42,8 @@ def layout_warnings(
         yield ROOT_FILES_IGNORED
     if definition.layout == "leaf" and initial and (breach := _leaf_breach(listed.files)):
         yield (
-            f"layout leaf: {breach} holds files and folders; its sub-folders may be found only by the late-file sweep"
+            f"layout leaf: {breach} holds files and folders; only the sweep for late files may find the "
+            "sub-folders"
         )
 
 

@@ -113,7 +113,10 @@ def _unpadded_partitions(keys: Sequence[FileKey]) -> Iterable[str]:
     for by_length in lengths.values():
         if len(by_length) > 1:
             short, long = by_length[min(by_length)], by_length[max(by_length)]
-            yield f"numbers in partitions are not padded: {long!r} sorts by text beside {short!r}, so order is not order in time"
+            yield (
+                f"numbers in partitions are not padded: {long!r} sorts as text beside {short!r}, so the order "
+                "is not the order in time. Pad them with zeros"
+            )
 
 
 def _digit_counts(keys: Sequence[FileKey]) -> Iterable[str]:
@@ -130,7 +133,10 @@ def _mixed_root(keys: Sequence[FileKey]) -> Iterable[str]:
     root = next((key for key in keys if not key.partition), None)
     inside = next((key for key in keys if key.partition), None)
     if root and inside:
-        yield f"files at the root ({root.name!r}) beside partitions ({inside.partition!r}): once a partition is committed, root files are not found"
+        yield (
+            f"files at the root ({root.name!r}) beside partitions ({inside.partition!r}): after a partition "
+            "is committed, no run finds files at the root"
+        )
 
 
 def _starts_with_digit(name: str) -> bool:

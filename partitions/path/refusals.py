@@ -25,7 +25,7 @@ def refusals(parts: DataflowParts[PathWatermark]) -> Iterator[Refusal]:
         yield Refusal(
             ("target", "load"),
             target.load,
-            "append or merge_upsert (each run reads new files only: an overwrite would delete the rows of all others)",
+            "append or merge_upsert (each run reads only new files: an overwrite would delete the rows of all others)",
         )
     if target.replace_by_watermark:
         yield Refusal(

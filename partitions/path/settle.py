@@ -97,6 +97,8 @@ def future_file_warnings(
         else ""
     )
     yield (
-        f"{first.path}: its modification time lies {format_duration((first.modified - milliseconds(now)) / 1000)} in the future{like}, so `settle` holds"
-        f" it back until then{after}. Set its time (`touch`) or copy it again, and correct the clock of what writes there"
+        f"{first.path}: its modification time lies "
+        f"{format_duration((first.modified - milliseconds(now)) / 1000)} in the future{like}, so `settle` "
+        f"holds the file back until then{after}. Set its time (`touch`) or copy it again, and correct the "
+        "clock of the machine that writes it"
     )

@@ -20,7 +20,7 @@ _SHOWN = 3
 _ENDINGS = 8
 """The most endings in a warning, and the most endings with a warning of their own."""
 
-PASSED_OVER = "passed over"
+PASSED_OVER = "skipped"
 """The beginning of a warning about names."""
 
 _HIDDEN = "names that start with _ or . belong to no source. Rename files to load them"
@@ -71,9 +71,9 @@ def fault_of_key(key: str) -> str | None:
     if any(part in (".", "..") for part in parts):
         return "a component . or .."
     if not parts[0]:
-        return "a slash at its beginning"
+        return "a slash at the beginning"
     if not parts[-1]:
-        return "a slash at its end"
+        return "a slash at the end"
     return None if all(parts) else "an empty component (//)"
 
 

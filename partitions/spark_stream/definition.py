@@ -132,5 +132,7 @@ def misplaced_operator(operators: Sequence[Operator], sources: int) -> str | Non
     if any(isinstance(operator, Union | Join) for operator in operators[1:]):
         return "expected union or join once, first"
     if any(isinstance(operator, TransformWithState) for operator in operators[:-1]):
-        return "expected nothing after transform_with_state: Spark knows no event time of what it yields"
+        return (
+            "expected no operator after transform_with_state: Spark does not know the event time of its rows"
+        )
     return None

@@ -26,7 +26,7 @@ _LOADS = {"append": "append", "update": "merge_upsert", "complete": "overwrite"}
 def _source_refusals(source: SourceDefinition) -> Iterator[Refusal]:
     """Yield why Spark's engine cannot resume reading the source from a checkpoint."""
     if not source.has_chunks:
-        expected = "a source of type files or table (Spark reads on where its checkpoint says)"
+        expected = "a source of type files or table (Spark continues where its checkpoint ends)"
         yield Refusal(("source", "type"), source.type, expected)
     if source.holds_files and source.declared_schema is None:
         expected = "a schema (a stream's columns are fixed before its first file)"
@@ -51,7 +51,7 @@ def refusals(parts: DataflowParts[StructuredStream]) -> Iterator[Refusal]:
             ("operators",), "over", "no over, or engine: splits (Spark's streams have no such windows)"
         )
     if watermark.output_mode != "append" and operators and isinstance(operators[0], Join):
-        expected = "append (Spark joins streams in output mode append alone)"
+        expected = "append (Spark joins streams only in output mode append)"
         yield Refusal(("watermark", "output_mode"), f"{watermark.output_mode} beside join", expected)
     yield from union_join.refusals(source, watermark.event_time, operators)
     for operator in operators:
@@ -63,7 +63,7 @@ def refusals(parts: DataflowParts[StructuredStream]) -> Iterator[Refusal]:
         yield Refusal(
             ("target", "schema_mode"),
             target.schema_mode,
-            "strict (a query's columns are those of its checkpoint)",
+            "strict (the checkpoint fixes the columns of the query)",
         )
     if target.shared:
         yield Refusal(("target", "shared"), "true", "a table of its own beside a stream")
@@ -71,7 +71,7 @@ def refusals(parts: DataflowParts[StructuredStream]) -> Iterator[Refusal]:
         parts.on_bad_file,
         parts.late_files,
         why_stop="Spark reads each file once",
-        why_not_late="what is late is told by the event time",
+        why_not_late="the event time says what is late",
     )
 
 

@@ -68,7 +68,7 @@ def joined_names(
     all_names = [*left_names, *(column.casefold() for column in renamed.values())]
     if twice := next((column for column in renamed.values() if all_names.count(column.casefold()) > 1), None):
         raise ValueError(
-            f"expected another name for the source {name}: a column of the join would be {twice}, which there is already"
+            f"expected another name for the source {name}: the join would have two columns named {twice}"
         )
     return renamed
 
@@ -95,11 +95,11 @@ def _union_refusals(
                 yield _missing_column(
                     index,
                     first_columns[name].name,
-                    f"the columns of {of_first} (a union's sources have the same)",
+                    f"the columns of {of_first} (all sources of a union have the same)",
                 )
             elif name not in first_columns:
                 yield _missing_column(
-                    first, columns[name].name, f"the columns of {own} (a union's sources have the same)"
+                    first, columns[name].name, f"the columns of {own} (all sources of a union have the same)"
                 )
             elif _type(first_columns[name]) != _type(columns[name]):
                 yield _type_difference(
@@ -107,14 +107,14 @@ def _union_refusals(
                     columns[name],
                     first_columns[name],
                     of_first,
-                    "a union's columns have one type each",
+                    "each column of a union has one type",
                 )
     for index, part in enumerate(source.sources):
         if (
             twice := next((earlier for earlier in source.sources[:index] if _overlap(earlier, part)), None)
         ) is not None:
             key = "path" if isinstance(part, FilesSource) else "table"
-            expected = f"another place than that of {twice.name} (a union would have its rows twice)"
+            expected = f"a different {key} than {twice.name} has (a union would have its rows twice)"
             yield Refusal(("source", index, key), part.label, expected)
 
 
@@ -124,25 +124,28 @@ def _join_refusals(
     for index, columns in schemas.items():
         for name in join.on:
             if name.casefold() not in columns:
-                yield _missing_column(index, name, "the columns that the sources are joined on")
+                yield _missing_column(index, name, "the columns of `on`")
     for name in join.on:
         of_both = [columns[name.casefold()] for columns in schemas.values() if name.casefold() in columns]
         for column, next_column in pairwise(of_both):
             if _type(column) != _type(next_column):
                 yield _type_difference(
-                    1, next_column, column, "the first source", "rows are joined on equal values"
+                    1, next_column, column, "the first source", "a join compares values of one type"
                 )
     if join.within is not None and join.is_on(event_time):
-        expected = f"no such key, or on without {event_time} (rows that agree in it are no time apart)"
+        expected = f"no such key, or on without {event_time} (rows with the same event time have no distance)"
         yield Refusal(("operators", 0, "within"), "both", expected)
     if join.how != "inner" and not join.is_bounded(event_time):
         expected = (
-            f"within beside it, such as within: PT1H, or {event_time} among on, or how: inner (only a bound in time tells when a"
-            " row that has found no other will find none any more)"
+            f"within beside it, such as within: PT1H, or {event_time} among on, or how: inner (only a "
+            "limit in time shows when an unmatched row can find no match any more)"
         )
         yield Refusal(("operators", 0, "how"), join.how, expected)
     if join.how in _ONE_SIDED and after:
-        expected = f"{', '.join(_ONE_SIDED)} last, or left with the sources the other way round (rows without one of the first source have no event time)"
+        expected = (
+            f"{', '.join(_ONE_SIDED)} last, or left with the sources swapped (rows without a match in the "
+            "first source have no event time)"
+        )
         yield Refusal(("operators", 0, "how"), f"{join.how} before {after[0].type}", expected)
 
 

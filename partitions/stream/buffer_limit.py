@@ -43,7 +43,11 @@ def check_buffer(
     if operators:
         reasons.append((waiting - for_splits, f"for {_waiting_cause(operators)}"))
     causes = ", ".join(f"{rows:,} {why}" for rows, why in sorted(reasons, reverse=True) if rows)
-    remedy = "Repair the split, remove it, or" if for_splits * 2 >= waiting else "Make it shorter, or"
+    remedy = (
+        "Repair the split, remove it (`strandline splits remove`), or"
+        if for_splits * 2 >= waiting
+        else "Shorten the operator's windows or frame, or"
+    )
     raise StrandlineError(
         f"dataflow {dataflow}: {pluralize(waiting, 'row')} would wait after epoch {epoch}: {causes}. That is more than"
         f" watermark.buffer.max_rows, {most:,}. Nothing of this epoch was committed. {remedy} raise the limit",
@@ -64,7 +68,7 @@ def _waiting_cause(operators: Sequence[Operator]) -> str:
     """Return what keeps rows below the global watermark waiting."""
     match splits_operator(operators):
         case Aggregate(window=SessionWindows()):
-            return "sessions that are open"
+            return "sessions that are still open"
         case OverWindow():
-            return "rows that values look ahead to"
-    return "windows that are open"
+            return "rows whose values need later rows"
+    return "windows that are still open"

@@ -29,14 +29,14 @@ def completeness_refusal(reader: Dataflow, makers: tuple[Dataflow, ...]) -> Refu
     table = reader.source.lake_table
     if table is None:
         return Refusal(
-            _TO, f"to: watermark beside {reader.source.form}", "a source of type table: that of a stream"
+            _TO, f"to: watermark beside {reader.source.form}", "a source of type table, which a stream loads"
         )
     stream = makers[0] if len(makers) == 1 else None
     if stream is None or not isinstance(stream.watermark, StreamWatermark):
         return Refusal(
             _TO,
-            f"to: watermark over {table}, which no stream with engine: splits makes",
-            "the table of such a stream, or another to",
+            f"to: watermark over {table}, which no stream with engine: splits loads",
+            "the table of such a stream, or another value of to",
         )
     if not isinstance(stream.watermark.timeout, timedelta):
         problem = f"to: watermark over {table}, whose event times are whole numbers"
@@ -45,7 +45,7 @@ def completeness_refusal(reader: Dataflow, makers: tuple[Dataflow, ...]) -> Refu
     column = reader.source.row_columns.window
     if column not in columns:
         expected = (
-            f"{' or '.join(columns)}, by which {table} is complete"
+            f"{' or '.join(columns)} ({table} is complete by this time)"
             if columns
             else _no_complete_column(stream)
         )
@@ -87,4 +87,7 @@ def complete_up_to(stream: Dataflow, column: str | None, drained: EventTime | No
 
 
 def _no_complete_column(stream: Dataflow) -> str:
-    return f"another stream than {stream.name}: its rows wait for later ones (lead, or a frame that ends behind the row)"
+    return (
+        f"another stream than {stream.name}: its rows wait for later ones (lead, or a frame that ends after "
+        "the row)"
+    )

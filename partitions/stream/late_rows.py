@@ -39,7 +39,8 @@ def late_rows_error(
     """
     splits = ", ".join(f"{pluralize(rows, 'row')} of {split_in_words(name)}" for name, rows in of_splits)
     return StrandlineError(
-        f"dataflow {dataflow}: {pluralize(late, 'row')} of epoch {epoch} came late, and late is fail: {splits}. Nothing of this"
-        " epoch was committed. Set watermark.late to divert or drop; a longer watermark.timeout lowers no watermark that was reached",
+        f"dataflow {dataflow}: {pluralize(late, 'row')} of epoch {epoch} came late, and late is fail: "
+        f"{splits}. Nothing of this epoch was committed. Set watermark.late to divert or drop. A longer "
+        "watermark.timeout does not lower a watermark that was already reached",
         code="late_rows",
     )

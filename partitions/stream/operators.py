@@ -125,10 +125,11 @@ class OverColumn(Model):
             if getattr(self, key) is not None and key not in allowed_keys:
                 raise ValueError(f"{key}: expected no such key beside fn: {self.fn}")
         if "column" in allowed_keys and self.column is None:
-            raise ValueError(f"column: expected the column that {self.fn} is of")
+            raise ValueError(f"column: expected the column that {self.fn} reads")
         if "frame" in allowed_keys and (self.frame is None or self.frame[0] > self.frame[1]):
             raise ValueError(
-                f"frame: expected the first and the last row of {self.fn}, relative to this one, such as [-2, 0]"
+                f"frame: expected the first and the last row that {self.fn} reads, relative to the "
+                "current row, such as [-2, 0]"
             )
         return self
 
@@ -282,9 +283,7 @@ def splits_refusals(operators: Sequence[Operator], timeout: timedelta | int) -> 
         operator.type for operator in operators if not isinstance(operator, Aggregate | OverWindow)
     ]
     if unsupported:
-        expected = (
-            "aggregate or over, or engine: structured_streaming (the platform's own engine sorts one table)"
-        )
+        expected = "aggregate or over, or engine: structured_streaming (engine: splits reads one table)"
         yield Refusal(("operators",), ", ".join(unsupported), expected)
     elif len(operators) > 1:
         yield Refusal(

@@ -74,9 +74,10 @@ def _why(state: StreamState, slices: Sequence[EpochSlice], *, leaves: bool) -> s
         if files
         else "waiting rows leave without new input"
         if leaves
-        else "the first epoch records the present position, and later ones read what comes after it (source.from: latest)"
+        else "the first epoch records the current position; later epochs read what comes after it "
+        "(source.from: latest)"
         if slices
-        else "there is no new input"
+        else "the source has no new input"
     )
     if files and leaves:
         why += ", then waiting rows leave"

@@ -17,7 +17,7 @@ from partitions.target import Target
 def _expected_source(source: type[SourceDefinition]) -> str | None:
     if source.has_chunks:
         return None
-    return "a source of type table or files (a stream is read in chunks that do not change: versions of a table, or files)"
+    return "a source of type table or files (a stream reads chunks that never change: versions of a table, or files)"
 
 
 def refusals(parts: DataflowParts[StreamWatermark]) -> Iterator[Refusal]:
@@ -35,7 +35,7 @@ def refusals(parts: DataflowParts[StreamWatermark]) -> Iterator[Refusal]:
             )
     if step is not None:
         yield Refusal(
-            (step,), f"{step} beside a stream watermark", "no step (a stream's rows are kept as they are)"
+            (step,), f"{step} beside a stream watermark", "no step (a stream loads rows as they are)"
         )
     yield from _target_refusals(parts.target)
     if parts.maintenance is not None and "optimize" in parts.maintenance.periods():
@@ -47,8 +47,8 @@ def refusals(parts: DataflowParts[StreamWatermark]) -> Iterator[Refusal]:
     yield from file_refusals(
         parts.on_bad_file,
         parts.late_files,
-        why_stop="the rows of a file that is mended later would be late",
-        why_not_late="late rows are told by their event time: watermark.late",
+        why_stop="the rows of a file that is repaired later would be late",
+        why_not_late="the event time says which rows are late: watermark.late",
     )
 
 
@@ -71,25 +71,23 @@ def _target_refusals(target: Target) -> Iterator[Refusal]:
             "append (the table of a stream only grows: rows leave the buffer once, in order)",
         )
     if target.shared:
-        yield Refusal(
-            ("target", "shared"), "true", "a table of its own (its rows lie in the order of event time)"
-        )
+        yield Refusal(("target", "shared"), "true", "a table of its own (its rows are ordered by event time)")
     if target.format == "parquet":
         yield Refusal(
             ("target", "format"),
             "parquet",
-            "delta or iceberg (files of a Parquet table move to their place after its entry, and side tables have no entries)",
+            "delta or iceberg (a Parquet table moves files after its entry, and side tables have no entries)",
         )
     if target.partition_by:
         columns = ", ".join(target.partition_by)
         yield Refusal(
             ("target", "partition_by"),
             columns,
-            "no such key (rows lie in files by event time, which do not overlap)",
+            "no such key (files are ordered by event time and do not overlap)",
         )
     if target.schema_mode != "strict":
         yield Refusal(
-            ("target", "schema_mode"), target.schema_mode, "strict (rows of one schema wait in the buffer)"
+            ("target", "schema_mode"), target.schema_mode, "strict (the buffer holds rows of one schema)"
         )
 
 
@@ -99,7 +97,7 @@ def _split_refusals(watermark: StreamWatermark) -> Iterator[Refusal]:
         yield Refusal(
             ("watermark", "splits"),
             ", ".join(watermark.splits),
-            "watermark.split beside it (the column that tells a row's split)",
+            "watermark.split beside it (the column that holds a row's split)",
         )
     spans = {"timeout": watermark.timeout, "max_ahead": watermark.max_ahead}
     if "max_drift" in watermark.buffer.model_fields_set:
@@ -109,7 +107,7 @@ def _split_refusals(watermark: StreamWatermark) -> Iterator[Refusal]:
         yield Refusal(
             ("watermark", "timeout"),
             ", ".join(f"{name} {span}" for name, span in spans.items() if span is not None),
-            "durations for a timestamp, or whole numbers for a whole number, in all of them",
+            "durations in all of them for a timestamp, or whole numbers in all of them for a whole number",
         )
 
 

@@ -87,7 +87,7 @@ class EpochSlice:
             ValueError: if its input is not judged yet.
         """
         if self.judgement is None:
-            raise ValueError(f"epoch {self.number}: its input was not looked at")
+            raise ValueError(f"epoch {self.number}: its input was not read yet")
         return self.judgement
 
     @property

@@ -15,8 +15,8 @@ MAX_KEYS = 10_000
 """The most keys of one dimension that Dagster and its UI can handle."""
 
 MANY = (
-    "Set dagster_units: {buckets: 64}, and Dagster shows buckets of units; or ledger: Dagster then shows the windows alone."
-    " The ledger shows every unit"
+    "Set dagster_units: {buckets: 64}, and Dagster shows buckets of units; or dagster_units: ledger, and Dagster shows "
+    "only the windows. The ledger shows every unit"
 )
 """The remedy for more keys."""
 

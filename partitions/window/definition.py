@@ -213,7 +213,7 @@ class WindowWatermark(ZonedWatermark):
             if sum(entry.type == kind for entry in self.definition) > 1:
                 raise ValueError(f"definition: expected at most one entry of type {kind}, found two")
         if self.unit_entry and self.secondary_input:
-            raise ValueError("definition and secondary_input both give units: expected one of them")
+            raise ValueError("definition and secondary_input both list units: expected one of them")
         return self
 
     @model_validator(mode="after")

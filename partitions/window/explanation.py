@@ -28,7 +28,7 @@ class Explanation:
     def why(self) -> str:
         """Return the plan in a sentence."""
         if not self.workload.units:
-            return "the secondary input gives no unit, so nothing is planned"
+            return "the secondary input lists no unit, so nothing is planned"
         counts = self.workload.selector.counts.copy()
         for group in self.workload.due_groups:
             counts[self.workload.reason(group)] += group.size - len(group.tied_windows.rest)
@@ -64,7 +64,7 @@ class Explanation:
             has_started = time_range.start(self.workload.now) < min(
                 time_range.end(self.workload.now), milliseconds(self.workload.now)
             )
-            why = "the first one has not ended" if has_started else "from lies at or after to"
+            why = "the first one has not ended" if has_started else "`from` lies at or after `to`"
             return f"there is no window yet: {why}"
         requested_ranges = self.workload.part.ranges if self.workload.forced and self.workload.part else None
         windows = self.workload.windows
@@ -86,10 +86,10 @@ class Explanation:
             to = self.workload.definition.time_range.end(self.workload.now)
             if to > milliseconds(self.workload.now):
                 span = f"[{self._at(floor_minute(self.workload.now))}, {self._at(to)})"
-                yield Skip(span, "future: a window is planned once its time has come")
+                yield Skip(span, "future: later runs plan these windows")
         removed_units = set(self.workload.state.units) - set(self.workload.units) - {NO_UNIT}
         yield from (
-            Skip(describe_unit(unit), "gone: it is no longer a unit; the state keeps what was loaded")
+            Skip(describe_unit(unit), "no longer a unit; the state keeps its loaded windows")
             for unit in sorted(removed_units)
         )
         yield from self._deferred_skips()
@@ -138,7 +138,10 @@ class Explanation:
         """Yield warnings that do not stop the run."""
         if self.workload.definition.time_entry is None:
             if self.workload.definition.window != "none":
-                yield "window has no effect: without a datetime entry each run reads every unit as a whole"
+                yield (
+                    "window has no effect: without a datetime entry each run reads every unit as a whole. "
+                    "Remove it, or add a datetime entry to watermark.definition"
+                )
             return
         yield from self._early_warnings()
         yield from self._old_window_warnings()
@@ -151,7 +154,7 @@ class Explanation:
             (unit, range_) for unit, ranges in self.workload.state.skipped.items() for range_ in ranges
         )
         for unit, (start, end) in islice(skipped, _SHOWN):
-            yield f"abstinence has left a gap unread: {self._span(start, end)}{_of_unit(unit)}"
+            yield f"abstinence left a gap that no run has read: {self._span(start, end)}{_of_unit(unit)}"
 
     def _early_warnings(self) -> Iterator[str]:
         """Yield a warning for each stretch that was loaded before its end."""
@@ -159,8 +162,9 @@ class Explanation:
         for (start, end), unit_names in islice(units.items(), _SHOWN):
             owner = _of_unit(unit_names[0]) if len(unit_names) == 1 else f" of {len(unit_names):,} units"
             yield (
-                f"{self._span(start, end)}{owner} was loaded before its end, by a clock that ran ahead, or by --now. Each of its windows is read again"
-                " once it is over. To read them as they grow, restore the earlier state (state rewind)"
+                f"{self._span(start, end)}{owner} was loaded before its end, because a clock ran ahead or "
+                "--now was used. Each of its windows is read again once it is over. To read them as they "
+                "grow, restore the earlier state (state rewind)"
             )
 
     def _old_window_warnings(self) -> Iterator[str]:
@@ -172,15 +176,17 @@ class Explanation:
         )
         if count:
             yield (
-                f"{pluralize(count, 'window')} of a unit {'is' if count == 1 else 'are'} in the table as an earlier definition cut them. The commit that"
-                " reads a part of such a window again deletes all its rows, and reads all its time"
+                f"the table still holds {pluralize(count, 'window')} of a unit as an earlier definition "
+                f"cut {'it' if count == 1 else 'them'}. A commit that reads a part of such a window again "
+                "deletes all its rows and reads its whole time range"
             )
         for unit_index, tied_windows, missing in self.workload.groups.waiting[:_SHOWN]:
             missing_spans = ", ".join(self._span(*part) for part in missing)
             yield (
-                f"{self._label(tied_windows.first, tied_windows.after, self.workload.units[unit_index])} waits for windows that cover {missing_spans}: old windows loaded it, and no window"
-                " covers it now. If none ever will, restore `from` or `to`, or reload the table"
-                " (state reset --replace)"
+                f"{self._label(tied_windows.first, tied_windows.after, self.workload.units[unit_index])} waits "
+                f"for windows that cover {missing_spans}: old windows loaded this range, and no window "
+                "covers it now. If none ever will, restore `from` or `to`, or reload the table (state "
+                "reset --replace)"
             )
 
     def _label(self, first: int, after: int, unit: str) -> str:

@@ -21,10 +21,10 @@ from partitions.window.work_outcomes import Failure
 
 NEVER = "never loaded"
 GROWS = "not loaded yet: the window is still growing"
-LEFT_OUT = "left out by the cap on work units: it waits for a later run"
-EARLY = "loaded before its end, by a clock that ran ahead: read again once it is over"
+LEFT_OUT = "left out by max_slices or parallelism: it waits for a later run"
+EARLY = "loaded before its end, because a clock ran ahead: read again once it is over"
 OLD = "loaded by windows that an earlier definition cut: waits to be read again"
-ABSTINENT = "never read: abstinence skipped it"
+ABSTINENT = "never read: skipped by abstinence"
 
 
 class Gap(NamedTuple):

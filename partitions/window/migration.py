@@ -80,8 +80,9 @@ def _without_windows(state: WindowState, before: WindowState | None) -> WindowSt
 def _check_timed(*states: WindowState | None) -> None:
     if any(not intervals for state in states if state is not None for intervals in state.units.values()):
         raise ConfigurationError(
-            "the table's rows were loaded without windows, so a window cannot tell which of them it replaces: they would be duplicated."
-            " Reload the table: strandline state reset NAME --replace --reason TEXT"
+            "the table's rows were loaded without windows, so nothing tells which rows a window "
+            "replaces: they would be duplicated. Reload the table: strandline state reset NAME --replace "
+            "--reason TEXT"
         )
 
 

@@ -36,13 +36,15 @@ def request_of_keys(
         return request(WorkUnitSelection())
     if not keys:
         raise _request_error(
-            partitions, "at least one partition (a range whose end comes before its start has none)", "none"
+            partitions, "at least one partition (a range that ends before its start has none)", "none"
         )
     pairs = {partitions.parts(key) for key in keys}
     window_keys, unit_keys = {window for _, window in pairs}, {unit for unit, _ in pairs}
     if len(pairs) != len(window_keys) * len(unit_keys):
         raise _request_error(
-            partitions, "all pairs of some windows and some units", f"{len(pairs)} partitions that are not"
+            partitions,
+            "every combination of some windows and some units",
+            f"{len(pairs)} partitions that are not",
         )
     ranges = _stretches(partitions, window_keys, windows) if partitions.timed else None
     return request(
@@ -56,7 +58,7 @@ def _stretches(
     """Return windows as stretches of time; adjacent ones are joined."""
     if windows is None:
         raise _request_error(
-            partitions, "the windows at the instant of the run, since keys name some of them", "none"
+            partitions, "the windows at the time of the run, since the keys name windows", "none"
         )
     stretches: list[tuple[int, int]] = []
     for index in sorted(_planned_index(partitions, key, windows) for key in keys):
@@ -71,15 +73,16 @@ def _planned_index(partitions: Partitioning, key: str, windows: Windows) -> int:
     if index is None:
         raise _request_error(
             partitions,
-            f"{_existing(partitions, windows)} (a window exists once it has begun; with partial: false once it is whole)",
-            f"the partition {key}, which is none of them now",
+            f"{_existing(partitions, windows)} (a window exists once it has begun; with partial: false, "
+            "once it is complete)",
+            f"the partition {key}, which does not exist now",
         )
     return index
 
 
 def _existing(partitions: Partitioning, windows: Windows) -> str:
     if not len(windows):
-        return "a window, and there is none yet"
+        return "a window, but no window exists yet"
     first, last = partitions.window_key(windows.starts[0]), partitions.window_key(windows.starts[-1])
     return f"one of {pluralize(len(windows), 'window')} from {first} to {last}"
 

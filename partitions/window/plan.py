@@ -49,7 +49,7 @@ def plan(
         PlanError: if there are fewer units than ``min_units``.
     """
     if isinstance(request, LateOnly):
-        why = "only late files are asked for, and windows have none"
+        why = "windows have no late files"
         return Plan(dataflow, "window", number, now, why)
     check_min_units(units, definition.min_units, dataflow)
     state = state.rebased(definition.default_grid)

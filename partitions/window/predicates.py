@@ -148,7 +148,8 @@ def _range_predicate(range_: Range, columns: ExtentColumns) -> Predicate:
         if columns.elsewhere >= {"start", "end"}:
             return EVERYTHING
         raise ConfigurationError(
-            "source: expected window_column, or a query with {start} and {end}, found neither: nothing tells a row's window"
+            "source: expected window_column, or a query with {start} and {end}, found neither, so "
+            "nothing tells which window a row belongs to"
         )
     lower, upper = (None if ms is None else columns.bound(ms) for ms in range_)
     return Between(columns.window, lower, upper)
@@ -177,8 +178,8 @@ def _column_values(unit: Unit, columns: ExtentColumns) -> dict[str, Any]:
             column_values[column] = _value(name, value, column, columns)
         elif f"unit.{name}" not in columns.elsewhere:
             raise ConfigurationError(
-                f"source: expected a column for {name} in unit_columns, or {{unit.{name}}} in a query, found neither:"
-                " nothing tells a row's unit"
+                f"source: expected a column for {name} in unit_columns, or {{unit.{name}}} in a query, found neither,"
+                " so nothing tells which unit a row belongs to"
             )
     return column_values
 

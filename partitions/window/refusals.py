@@ -37,7 +37,7 @@ def refusals(parts: DataflowParts[WindowWatermark]) -> Iterator[Refusal]:
         yield Refusal(
             ("on_bad_file",),
             "quarantine",
-            "stop (a window is read as a whole: one with a bad file is passed over alone, and the next runs read it again)",
+            "stop (a window is read as a whole: a run skips only the window of the bad file, and later runs read it again)",
         )
     timed, fields = watermark.time_entry is not None, watermark.unit_fields
     yield from _unit_name_refusals(watermark)
@@ -87,7 +87,7 @@ def _open_end_refusals(source: SourceDefinition, watermark: WindowWatermark) -> 
         if floor is not None and text.name == "end" and text.wording.is_coarser_than(floor):
             yield Refusal(
                 ("watermark", "partial"),
-                f"true beside {text.form}, which cannot say the end of a window that goes on",
+                f"true beside {text.form}, which cannot express the end of a window that is still growing",
                 "partial: false, {end} or a finer form, or the column with a row's time as source.window_column",
             )
 
@@ -118,8 +118,8 @@ def _century_refusals(source: SourceDefinition, watermark: WindowWatermark) -> I
     if short is not None and exceeds_two_digit_years(watermark):
         yield Refusal(
             ("source", source.placeholder_location[0]),
-            f"{short.text} beside windows before 1970 or after 2068, which two digits of a year do not tell",
-            "%Y in the place of %y",
+            f"{short.text} beside windows before 1970 or after 2068, which a two-digit year cannot express",
+            "%Y instead of %y",
         )
 
 
@@ -175,7 +175,8 @@ def _abstinence_refusals(source: SourceDefinition, watermark: WindowWatermark) -
         yield Refusal(
             ("watermark", "abstinent"),
             "a period without abstinent_skips",
-            "abstinent_skips: true beside it (rows are read by range, so what lies in the period is never read), or no abstinent",
+            "abstinent_skips: true beside it (rows are read by range, so no run reads the rows within "
+            "the period), or no abstinent",
         )
 
 
@@ -184,13 +185,14 @@ def _load_refusals(watermark: WindowWatermark, target: Target) -> Iterator[Refus
         yield Refusal(
             ("target", "replace_by_watermark"),
             "nothing",
-            "true (with load: merge_overwrite a window is replaced by what is read of it), or load: merge_upsert",
+            "true (with load: merge_overwrite, the rows read replace the window), or load: merge_upsert",
         )
     if target.load == "overwrite" and (watermark.time_entry or watermark.unit_fields):
         yield Refusal(
             ("target", "load"),
             "overwrite beside windows or units",
-            f"{_REPLACING} (an overwrite would delete what other windows and units have loaded), or an empty watermark.definition (each run reads the whole source)",
+            f"{_REPLACING} (an overwrite would delete the rows of other windows and units), or an empty "
+            "watermark.definition (each run reads the whole source)",
         )
     if target.load != "merge_overwrite" and target.replace_by_watermark:
         yield Refusal(("target", "load"), target.load, "merge_overwrite beside replace_by_watermark")
@@ -200,7 +202,7 @@ def _load_refusals(watermark: WindowWatermark, target: Target) -> Iterator[Refus
         yield Refusal(
             ("watermark", "grace"),
             "a grace beside load: append",
-            f"{_REPLACING} (append adds what is read again a second time), or no grace",
+            f"{_REPLACING} (append would add the rows a second time), or no grace",
         )
     if not watermark.time_entry:
         yield Refusal(
@@ -218,9 +220,10 @@ def _moving_bound_refusals(watermark: WindowWatermark) -> Iterator[Refusal]:
     for key, text in watermark.time_range.moving_bounds() if watermark.time_entry else ():
         yield Refusal(
             ("watermark", *key),
-            f"{text!r}, which counts from now",
-            "a constant bound of windows, or days from a midnight on (P30D) or hours from a full hour on (every day others would be cut, and their"
-            f" rows added a second time); or {_REPLACING} beside columns that tell a row's window and unit",
+            f"{text!r}, which is relative to now",
+            "a constant time; or whole days (P30D) from a midnight on, or whole hours from a full hour "
+            f"on; or {_REPLACING} beside columns that tell a row's window and unit (other times would "
+            "cut new windows every day, and add their rows a second time)",
         )
 
 

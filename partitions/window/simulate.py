@@ -110,9 +110,12 @@ class Simulation:
             f"changes later than {_iso(self.longest)} after the newest window's end were never looked for"
         )
         if not self.reads:
-            return "nothing was observed yet: runs observe slices of at most 32 work units"
+            return "no run has observed anything yet: runs observe slices of at most 32 work units"
         if not self.longest:
-            return f"no window was ever read again, so nothing is known of late changes: set a grace for a while; {horizon}"
+            return (
+                "no window was ever read again, so late changes are unknown: set a grace for a while; "
+                f"{horizon}"
+            )
         shortest = self.smallest_grace()
         if not self.changes:
             return f"no late change was observed in {self.reads:,} reads; {horizon}"

@@ -134,7 +134,9 @@ class WindowSlice:
             commit_key(failure.work): failure for failure in failed if failure.work.group_start is not None
         }
         more = [
-            FailedUnit(work, f"is read in one commit with {first.work.label(self.zone)}: {first.error}")
+            FailedUnit(
+                work, f"one commit reads it together with {first.work.label(self.zone)}: {first.error}"
+            )
             for work in self.works
             if work.key not in failed_keys and (first := failed_groups.get(commit_key(work)))
         ]

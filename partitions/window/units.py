@@ -134,7 +134,7 @@ def list_units(
         if error.transient or isinstance(error, PlanError):
             raise
         raise PlanError(
-            f"secondary_input cannot be read, so nothing is planned: {error.message}", code="secondary_input"
+            f"secondary_input cannot be read, so nothing was planned: {error.message}", code="secondary_input"
         ) from error
 
 
@@ -144,7 +144,8 @@ def _collect_identities(units: Iterable[Unit]) -> tuple[str, ...]:
         identities[identity(unit)] = None
         if len(identities) > MAX_UNITS:
             raise PlanError(
-                f"secondary_input: expected at most {MAX_UNITS} units, found more, so nothing is planned: narrow them by filters, or in the query",
+                f"secondary_input: expected at most {MAX_UNITS} units, found more, so nothing was "
+                "planned. Narrow them with filters, or in the query",
                 code="secondary_input",
             )
     return tuple(identities)

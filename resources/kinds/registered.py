@@ -35,5 +35,6 @@ class RegisteredKind(NamedTuple):
 def unreadable_source(dataflow: Dataflow) -> ConfigurationError:
     """Return the error for a source that the dataflow's kind does not read."""
     return ConfigurationError(
-        f"dataflow {dataflow.name}: expected a source that a {dataflow.kind} watermark reads, found {dataflow.source.label}"
+        f"dataflow {dataflow.name}: expected a source that a {dataflow.kind} watermark can read, found "
+        f"{dataflow.source.label}"
     )

@@ -16,7 +16,7 @@ from resources.kinds.contract.slices import SliceT
 from resources.loop.context import RunContext
 from resources.outcome import LeftOut, Outcome
 
-PASSED_OVER = "passed over"
+PASSED_OVER = "skipped"
 """How a warning of a part begins that the slice was committed without."""
 
 SHOWN = 20
@@ -84,8 +84,7 @@ class BadPartPolicy(Generic[SliceT]):
         """Warn of the unreadable parts that the first commit will pass over."""
         waiting = {bad.part: bad.why for bad in self.not_sampled}
         self._outcome.warnings += [
-            f"{part} cannot be read, and is passed over with the first commit: {why}"
-            for part, why in waiting.items()
+            f"{part} cannot be read; the first commit skips it: {why}" for part, why in waiting.items()
         ]
 
     def report(self) -> None:
@@ -119,9 +118,9 @@ def _left_out_error(dataflow: str, left_out: Sequence[LeftOut]) -> StrandlineErr
     parts += [f"and {pluralize(len(waiting) - SHOWN, 'more file')}"] if len(waiting) > SHOWN else []
     it = "it" if len(waiting) == 1 else "them"
     return BadPart(
-        f"dataflow {dataflow}: {'; '.join(parts)}. Nothing else waits for {it}, and the watermark is not concerned. Mend or remove {it}: each"
-        f" run tries {it} again. Or set on_bad_file: quarantine, which sets aside what cannot be read."
-        f"{''.join(f' {part.bad.message}' for part in loaded)}",
+        f"dataflow {dataflow}: {'; '.join(parts)}. Other files still load, and the watermark does not "
+        f"depend on {it}. Repair or remove {it}: each run tries {it} again. Or set on_bad_file: "
+        f"quarantine, which quarantines unreadable files.{''.join(f' {part.bad.message}' for part in loaded)}",
         part=waiting[0].bad.part,
         why=waiting[0].bad.why,
         code=waiting[0].bad.code,

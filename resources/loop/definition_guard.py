@@ -51,7 +51,7 @@ def _refusal(dataflow: Dataflow, entry: Entry, changed: Sequence[DefinitionChang
     )
     name = dataflow.name
     keeps = (
-        "`state reset`, which reads everything again into the table as it is, or "
+        "`state reset`, which keeps the table and loads everything into it again, or "
         if dataflow.keeps_table_in_reset
         else ""
     )
@@ -59,12 +59,15 @@ def _refusal(dataflow: Dataflow, entry: Entry, changed: Sequence[DefinitionChang
     if "target.format" in names and "target.table" not in names:
         # The table that is there takes no state of this definition: a reset goes on once another place is its own.
         reset = f"strandline state reset {name} {'' if keeps else '--replace '}--reason TEXT"
-        remedy = "Put the old definition back; or set target.table to another table, or move the folder of this one away, and load it with `state reset`"
+        remedy = (
+            "Restore the old definition; or set another target.table, or move this table's folder away, and "
+            "load again with `state reset`"
+        )
         return _stop(dataflow, entry, difference, remedy, (reset,))
     if "target.load" in names:
         remedy = (
-            "Put the old definition back; or set target.table to another table; or run `state reset --replace`, which empties this one and loads what the"
-            " source still has"
+            "Restore the old definition; or set another target.table; or run `state reset --replace`, "
+            "which empties this table and loads all that the source still has"
         )
         return _stop(
             dataflow, entry, difference, remedy, (f"strandline state reset {name} --replace --reason TEXT",)
@@ -72,9 +75,10 @@ def _refusal(dataflow: Dataflow, entry: Entry, changed: Sequence[DefinitionChang
     resets = f"{keeps}`state reset --replace`, which empties {'it' if keeps else 'the table'} first"
     accept = _can_be_taken_over(dataflow, changed)
     remedy = (
-        f"Run `state accept` if {'that is meant' if is_empty(entry.state()) else 'the watermark is still valid'}; else {resets}"
+        f"If {'the change is intended' if is_empty(entry.state()) else 'the watermark is still valid'}, "
+        f"run `state accept`; otherwise run {resets}"
         if accept
-        else f"Put the old definition back; or run {resets}"
+        else f"Restore the old definition; or run {resets}"
     )
     choices = (
         *((f"strandline state accept {name} --reason TEXT",) if accept else ()),
@@ -88,7 +92,8 @@ def _stop(
     dataflow: Dataflow, entry: Entry, difference: str, remedy: str, choices: tuple[str, ...]
 ) -> NeedsDecision:
     return NeedsDecision(
-        f"dataflow {dataflow.name}: its definition differs from the one that entry {entry.number} was made with{difference}. {remedy}",
+        f"dataflow {dataflow.name}: its definition has changed since entry {entry.number}{difference}. "
+        f"{remedy}",
         code="definition_changed",
         choices=choices,
     )
@@ -128,9 +133,9 @@ def check_intent(dataflow: Dataflow, intent: Intent) -> None:
         return
     changed = sorted(key for key in {*intent.definition, *now} if intent.definition.get(key) != now.get(key))
     raise NeedsDecision(
-        f"dataflow {dataflow.name}: slice {intent.number} was begun and not finished, and the definition has changed since ({', '.join(changed)})."
-        " Give the slice up, so that its work is planned again under the definition as it is now; or put the old definition back and run,"
-        " which finishes it",
+        f"dataflow {dataflow.name}: slice {intent.number} is unfinished, and the definition has changed "
+        f"since it started ({', '.join(changed)}). To abandon the slice, run `state accept`: the next run "
+        "plans its work under the new definition. To finish it, restore the old definition and run",
         code="intent_changed",
         choices=(f"strandline state accept {dataflow.name} --reason TEXT", f"strandline run {dataflow.name}"),
     )

@@ -110,7 +110,7 @@ def dropped_entry(before: Entry | None, intent: Intent) -> Entry:
         before,
         number=intent.number,
         why="abandon",
-        reason=f"{intent.why} was begun and not finished",
+        reason=f"{intent.why} did not finish",
         fingerprint=before.fingerprint if before else intent.fingerprint,
         kind=intent.kind,
         app_id=intent.app_id,

@@ -48,13 +48,13 @@ def give_up(
     except Exception as error:
         if unguarded_head(run, entry, intent).find_tagged_commit(intent.number) is None:
             raise TargetError(
-                f"dataflow {run.name}: slice {intent.number} is not loaded ({reason}), and it could not be given up: {root_cause(error)}."
-                " Trying again does no harm"
+                f"dataflow {run.name}: slice {intent.number} was not loaded ({reason}), and abandoning it "
+                f"failed: {root_cause(error)}. Run again; a second try does no harm"
             ) from error
     commit = head_with_intent(run, entry, intent).find_tagged_commit(intent.number)
     if commit is None or commit.owner == intent.id:
         return None
-    run.notify(Step.FENCED, f"slice {intent.number} given up: {reason}")
+    run.notify(Step.FENCED, f"slice {intent.number} abandoned: {reason}")
     return append_abandoned(run, entry, intent, commit, reason)
 
 

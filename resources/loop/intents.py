@@ -137,8 +137,9 @@ def lost_number_error(run: RunContext[SliceT], winner: Intent) -> StrandlineErro
     newest = run.log.newest(run.name)
     if newest is not None and newest.number >= winner.number:
         return Conflict(
-            f"dataflow {run.name}: another run committed number {winner.number} first (run {winner.run_id or 'unknown'})."
-            " Nothing of this run was written for it; run again to go on from there"
+            f"dataflow {run.name}: another run committed number {winner.number} first (run "
+            f"{winner.run_id or 'unknown'}). This run wrote nothing for it. Run again to continue from "
+            "there"
         )
     return held_error(winner)
 
@@ -146,11 +147,12 @@ def lost_number_error(run: RunContext[SliceT], winner: Intent) -> StrandlineErro
 def held_error(intent: Intent) -> DataflowHeld:
     """Return the error for a number that a living run or decision works on."""
     holder = intent.holder
-    doing = "decided about" if intent.is_decision else "loaded"
+    doing = "deciding" if intent.is_decision else "loading"
     by_run = f", run {intent.run_id}" if intent.run_id else ""
     return DataflowHeld(
-        f"dataflow {intent.dataflow} is held: number {intent.number} is being {doing} by process {holder.pid} on {holders.host_name(holder)}"
-        f"{by_run}, since {time_text(intent.time)}. Nothing was done; run again when it is over"
+        f"dataflow {intent.dataflow} is held: process {holder.pid} on {holders.host_name(holder)}{by_run} has "
+        f"been {doing} number {intent.number} since {time_text(intent.time)}. Nothing was changed. Wait "
+        "until it ends, then run again"
     )
 
 

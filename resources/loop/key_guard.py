@@ -104,9 +104,9 @@ def _duplicates(rows: DataFrame, keys: tuple[str, ...]) -> tuple[int, int, list[
 
 
 _CONSEQUENCES = {
-    "merge_upsert": "load: merge_upsert would update all rows of such a key alike",
-    "merge_overwrite": "load: merge_overwrite would delete all rows of such a key when one of them is read",
-    "scd2": "load: scd2 would make one history of what were several",
+    "merge_upsert": "load: merge_upsert would give all rows of such a key the same values",
+    "merge_overwrite": "load: merge_overwrite would delete all rows of such a key when the source sends one of them",
+    "scd2": "load: scd2 would turn several histories into one",
 }
 
 
@@ -123,12 +123,14 @@ def _refusal(
     reset = f"strandline state reset {name} --replace --reason TEXT"
     accept = f"strandline state accept {name} --reason TEXT"
     may_accept = target.load != "scd2"
-    accept_hint = "; or run `state accept`, which goes on with the rows as they are" if may_accept else ""
+    accept_hint = "; or run `state accept`, which keeps the rows as they are" if may_accept else ""
     return NeedsDecision(
-        f"dataflow {name}: the next load is the first by target.merge_keys: {columns}{previously}, and {pluralize(keys, 'value')} of {columns} {'stands' if keys == 1 else 'stand'} in"
-        f" {pluralize(rows, 'row')} of table {dataflow.table}{such_as}. Nothing was begun: {_CONSEQUENCES[target.load]}. Put back keys that tell the rows apart;"
-        f" or delete the rows that are too many (SELECT {columns}, count(*) … GROUP BY {columns} HAVING count(*) > 1 lists them), and run{accept_hint};"
-        " or run `state reset --replace`, which empties the table and loads it again",
+        f"dataflow {name}: the next load is the first with target.merge_keys: {columns}{previously}, but "
+        f"{pluralize(keys, 'value')} of {columns} {'occurs' if keys == 1 else 'occur'} in "
+        f"{pluralize(rows, 'row')} of table {dataflow.table}{such_as}. The run stopped before it changed "
+        f"anything: {_CONSEQUENCES[target.load]}. Restore keys that identify single rows; or delete the "
+        f"surplus rows (SELECT {columns}, count(*) … GROUP BY {columns} HAVING count(*) > 1 lists them), "
+        f"and run{accept_hint}; or run `state reset --replace`, which empties the table and loads it again",
         code="keys_not_unique",
         choices=(f"strandline run {name}", *((accept,) if may_accept else ()), reset),
     )

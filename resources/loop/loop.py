@@ -87,7 +87,7 @@ class Loop(Generic[SliceT]):
         with run.staging.emptied():
             bad_parts = BadPartPolicy(run, outcome)
             pinned = pinned_schema(run, outcome, due, bad_parts) if due else None
-        not_sampled = [f"not looked at: {bad.part}: {bad.why}" for bad in bad_parts.not_sampled]
+        not_sampled = [f"left out of the sample: {bad.part}: {bad.why}" for bad in bad_parts.not_sampled]
         return pinned, [*outcome.warnings, *not_sampled, *run.kind.reading.warnings]
 
     def prepare_next(self) -> None:
@@ -174,7 +174,7 @@ class _RunExecution(Generic[SliceT]):
             return
         if intent.why == "promote" or (intent.why == "replay" and not self._skips_loaded_chunk):
             # No run does their work: the same command takes the next number, if this one did not come to it.
-            reason = f"a {intent.why} that died; {intent.why} it again"
+            reason = f"the {intent.why} was interrupted; start it again"
             self._outcome.newest = close_intent(self._run, entry, intent, reason)
             return
         check_intent(self._run.dataflow, intent)
@@ -190,14 +190,16 @@ class _RunExecution(Generic[SliceT]):
             return
         if isinstance(why, SchemaEvolved):
             outcome.warnings.append(
-                f"slice {intent.number} of a run that died is given up, and planned again: {why.message}"
+                f"slice {intent.number} of a run that died was abandoned, and its work is planned again: "
+                f"{why.message}"
             )
             return
         if not isinstance(why, BadPart):
             raise why
         if is_outdated(why.code) or why.code == UNREADABLE_VERSION:
             outcome.warnings.append(
-                f"slice {intent.number} of a run that died is given up, and planned again: {why.part}: {why.why}"
+                f"slice {intent.number} of a run that died was abandoned, and its work is planned again: "
+                f"{why.part}: {why.why}"
             )
             return
         pinned = run.log.get_schema(intent.pinned)

@@ -139,7 +139,7 @@ def _append(
 ) -> Committed | NotCommitted:
     """Append the entry of a commit that was looked up."""
     if tagged.owner != intent.id:  # the table holds the number for a fence, which must still be recorded
-        abandoned = append_abandoned(run, entry, intent, tagged, "given up by another run")
+        abandoned = append_abandoned(run, entry, intent, tagged, "abandoned by another run")
         return NotCommitted(abandoned, _given_up_error(intent))
     run.notify(Step.VERIFIED, f"slice {intent.number} is version {tagged.version} of the table")
     changed = None if recovered else _change_while_read(run, slice_)
@@ -186,8 +186,9 @@ def _change_while_read(run: RunContext[SliceT], slice_: SliceT) -> BadFile | Non
         run.kind.reading.check_unchanged(slice_)
     except BadFile as bad:
         return BadFile(
-            f"file {bad.path} changed while it was being loaded: its rows are in the table, once, but it is unknown of which version."
-            " Files must not change once they are there; see `settle` for folders that are not filled by rename",
+            f"file {bad.path} changed while it was being loaded. Its rows are in the table once, but from "
+            "an unknown version of the file. Files must not change after they appear; for folders that "
+            "are not filled by rename, set `settle`",
             path=bad.path,
             code=CHANGED_WHILE_READ,
         )
@@ -196,5 +197,6 @@ def _change_while_read(run: RunContext[SliceT], slice_: SliceT) -> BadFile | Non
 
 def _given_up_error(intent: Intent) -> Conflict:
     return Conflict(
-        f"dataflow {intent.dataflow}: slice {intent.number} was given up by another run; run again, it is planned again"
+        f"dataflow {intent.dataflow}: slice {intent.number} was abandoned by another run. Run again: the "
+        "run plans its work anew"
     )

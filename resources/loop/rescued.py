@@ -63,4 +63,4 @@ class RescuedRows:
             return None
         file, _, names = (self._example or "").partition(_SEPARATOR)
         first = ": ".join(filter(None, [f"file {file}" if file else "", names]))
-        return f"values of {pluralize(self._rows, 'row')} are in {RESCUED_DATA}{f'. One of them: {first}' if first else ''}"
+        return f"{RESCUED_DATA} holds values of {pluralize(self._rows, 'row')}{f'. One of them: {first}' if first else ''}"

@@ -56,7 +56,8 @@ def pinned_schema(
         return schema
     if inferred is None:
         outcome.warnings.append(
-            "no file or answer holds a row yet, so no schema can be inferred: declare source.schema, or they wait"
+            "no file or answer has a row yet, so no schema can be inferred. Declare source.schema, or "
+            "wait for rows"
         )
     elif overwrites and entry is not None and entry.pinned:
         outcome.warnings += _overwritten(run.log.get_schema(entry.pinned), inferred)
@@ -67,4 +68,4 @@ def _overwritten(before: str, after: str) -> list[str]:
     """Return a warning of the columns that change in mode overwrite; nothing if none do."""
     columns, next_columns = (json.loads(text)["columns"] for text in (before, after))
     changes = "; ".join(map(str, schema_changes(columns, next_columns)))
-    return [f"the table takes other columns: {changes}"] if changes else []
+    return [f"the columns of the table change: {changes}"] if changes else []

@@ -70,8 +70,8 @@ def fence_side_tables(run: RunContext[SliceT], intent: Intent) -> None:
             table.give_up(run.spark, fence, "{}", first_rows=None)
         except Exception as error:
             raise TargetError(
-                f"dataflow {run.name}: slice {intent.number} could not be given up in table {run.dataflow.table}__{name}: {root_cause(error)}. Trying"
-                " again does no harm"
+                f"dataflow {run.name}: abandoning slice {intent.number} failed in table "
+                f"{run.dataflow.table}__{name}: {root_cause(error)}. Run again; a second try does no harm"
             ) from error
 
 
@@ -88,12 +88,14 @@ def check_written(run: RunContext[SliceT], table: Table, table_name: str, intent
     name = run.name
     if commit is not None and commit.gives_up:
         raise Conflict(
-            f"dataflow {name}: slice {intent.number} was given up by another run; run again, it is planned again"
+            f"dataflow {name}: slice {intent.number} was abandoned by another run. Run again: the run "
+            "plans its work anew"
         )
     raise NeedsDecision(
-        f"dataflow {name}: table {table_name} holds number {intent.number} or a later one for another slice, so that what slice {intent.number}"
-        " sets aside there would be lost. State and table are older than it (restored from a backup?). Run `state adopt`, which goes on above"
-        " its numbers, or `state reset --replace` to reload the table",
+        f"dataflow {name}: table {table_name} holds number {intent.number} or a later one for another "
+        f"slice, so it would drop the rows that slice {intent.number} writes there. The state and the "
+        "main table are older than this table (restored from a backup?). Run `state adopt`, which "
+        "continues above its numbers, or `state reset --replace` to reload the table",
         code="foreign_tag",
         choices=(
             f"strandline state adopt {name} --reason TEXT",

@@ -32,9 +32,10 @@ class TableErrors:
         lack = "has no entry" if self._entry is None else "has no entry that knows the table"
         return self._needs_decision(
             "state_lost",
-            f"table {self._table} has data (version {head.version}), but the watermark log {lack}: the state was lost,"
-            " or the table belongs to something else. Loading from the start would double its rows. Run `state adopt` to take the"
-            f" state that the table tells, `state import` to take an export, {self._or_load_into('to empty the table')}; or use another target.table",
+            f"table {self._table} has data (version {head.version}), but the watermark log {lack}: the "
+            "state was lost, or the table belongs to something else. Loading from the start would "
+            "duplicate its rows. Run `state adopt` to take the watermark from the table, `state import` "
+            f"to load an export, {self._or_load_into('to empty the table')}; or use another target.table",
             (self._adopt, self._import, self._replace, *self._keep_table),
         )
 
@@ -42,7 +43,8 @@ class TableErrors:
         """Return the error for a table that no longer exists."""
         return self._needs_decision(
             "table_missing",
-            f"{self._recorded_rows()}, and there is no such table. Restore the table, or run `state reset` to load everything again",
+            f"{self._recorded_rows()}, but the table does not exist. Restore the table, or run `state "
+            "reset` to load everything again",
             (self._reset,),
         )
 
@@ -50,12 +52,13 @@ class TableErrors:
         """Return the error for a table that does not have the recorded commit."""
         if head.is_older:
             return self._behind(
-                f"the table is at version {head.version}: it is older than the state (restored from a backup?)"
+                f"the table is only at version {head.version}, older than the state (restored from a backup?)"
             )
         return self._needs_decision(
             "table_replaced",
-            f"{self._recorded_rows()}, and that version is another commit now (the newest is {head.version}): the table was made again, copied or restored."
-            " Put the table back; or run `state adopt` to take the state that this one tells, or `state reset --replace` to reload it",
+            f"{self._recorded_rows()}, but that version is a different commit now (the newest is "
+            f"{head.version}): the table was recreated, copied or restored. Restore the old table; or run "
+            "`state adopt` to take the watermark from this table, or `state reset --replace` to reload it",
             (self._adopt, self._replace, *self._keep_table),
         )
 
@@ -64,30 +67,33 @@ class TableErrors:
         last_entry = f"entry {self._entry.number} ({self._entry.why})" if self._entry else "the state"
         return self._needs_decision(
             "table_replaced",
-            f"table {self._table} has data (version {head.version}), and is not what {last_entry} was made with: it came since. Loading everything into"
-            f" it could double rows. Run `state adopt` to take the state that it tells, {self._or_load_into('to empty it')}",
+            f"table {self._table} has data (version {head.version}), but it was created after {last_entry}. "
+            "Loading everything into it could duplicate rows. Run `state adopt` to take the watermark "
+            f"from the table, {self._or_load_into('to empty it')}",
             (self._adopt, self._replace, *self._keep_table),
         )
 
     def rows_replaced(self, head: TableHead) -> NeedsDecision:
         """Return the error for rows that another writer has replaced."""
-        return self._behind(f"somebody else has replaced all rows of the table since: {head.emptied_by}")
+        return self._behind(f"another writer has since replaced all rows of the table: {head.emptied_by}")
 
     def commit_lost(self) -> NeedsDecision:
         """Return the error for a recorded commit that has left no trace in the table."""
         return self._behind(
-            "that commit was cleaned from the table's log, and the file that it added is in the table no more: the table was restored, or its"
-            " files were rewritten, as OPTIMIZE does, and nothing is left that tells which",
+            "that commit was cleaned from the table's log, and the table no longer has the file that it "
+            "added. Either the table was restored, or its files were rewritten, as OPTIMIZE does; "
+            "nothing shows which",
             lacks="may lack",
         )
 
     def files_missing(self, head: TableHead) -> NeedsDecision:
         """Return the error for missing data files."""
+        is_missing, them = ("is", "it") if len(head.missing_files) == 1 else ("are", "them")
         return self._needs_decision(
             "table_behind",
-            f"{self._recorded_rows()}, but {_name_files(head.missing_files)} of it is gone, and no commit has removed it. It lacks rows that"
-            " count as loaded. Put the files back; or run `state adopt` to take the state that the others tell, or `state reset --replace` to"
-            " reload the table",
+            f"{self._recorded_rows()}, but {_name_files(head.missing_files)} of the table {is_missing} missing, and no"
+            f" commit removed {them}. The table lacks rows that count as loaded. Restore the missing files; or run"
+            " `state adopt` to take the watermark from the table as it is, or `state reset --replace` to reload it",
             (self._adopt, self._replace),
         )
 
@@ -95,17 +101,19 @@ class TableErrors:
         """Return the error for files that others have put into the table's folder."""
         return self._needs_decision(
             "foreign_files",
-            f"table {self._table}: expected files that its commits name, found {_name_files(head.foreign_files)} beside them. Readers of the folder see"
-            " their rows, and Strandline does not. Move the files away, and load them by a dataflow of their own; or run `state reset --replace`, which"
-            " sets them aside and reloads the table",
+            f"table {self._table}: expected only files that its commits name, found "
+            f"{_name_files(head.foreign_files)} beside them. Other readers of the folder see the rows of "
+            "such files; Strandline does not. Move the files away, and load them with a dataflow of "
+            "their own; or run `state reset --replace`, which sets them aside and reloads the table",
             (self._replace,),
         )
 
     def _behind(self, how: str, lacks: str = "lacks") -> NeedsDecision:
         return self._needs_decision(
             "table_behind",
-            f"{self._recorded_rows()}, but {how}. It {lacks} rows that count as loaded. Put the newer table back; or run"
-            " `state adopt` to take the state that this one tells, or `state reset --replace` to reload it",
+            f"{self._recorded_rows()}, but {how}. The table {lacks} rows that count as loaded. Restore "
+            "the newer table; or run `state adopt` to take the watermark from this table, or `state "
+            "reset --replace` to reload it",
             (self._adopt, self._replace),
         )
 
@@ -115,9 +123,10 @@ class TableErrors:
         newest_number = max((commit.number for commit in head.tagged_commits), default=head.highest_tag)
         return self._needs_decision(
             "foreign_tag",
-            f"table {self._table} holds number {newest_number} under this dataflow's tag in a commit that the watermark log does not know; the newest entry"
-            f" is {number}. The state is older than the table (restored from a backup?), or another project writes with a copy of it. If the"
-            " table is right, run `state adopt`",
+            f"table {self._table} holds number {newest_number} under this dataflow's tag in a commit that "
+            f"the watermark log does not know; the newest entry is {number}. The state is older than the "
+            "table (restored from a backup?), or another project writes with a copy of the state. If the "
+            "table is right, run `state adopt`; if not, `state reset --replace` reloads it",
             (self._adopt, self._replace),
         )
 
@@ -125,8 +134,8 @@ class TableErrors:
         """Return the error for a table that expires tags."""
         return self._needs_decision(
             "tags_expire",
-            f"table {self._table} has the property {head.tags_expire}, by which it forgets the tags that keep a slice from being written twice."
-            " Remove the property",
+            f"table {self._table} has the property {head.tags_expire}, which makes it forget the tags "
+            "that prevent double writes. Remove the property",
             (f"ALTER TABLE {self._table} UNSET TBLPROPERTIES ('{head.tags_expire}')",),
         )
 
@@ -138,7 +147,10 @@ class TableErrors:
 
     def _recorded_rows(self) -> str:
         entry = self._entry
-        return f"entry {entry.number if entry else 0} says that the rows are in version {entry.table_version if entry else None} of table {self._table}"
+        return (
+            f"entry {entry.number if entry else 0} records version {entry.table_version if entry else None} of "
+            f"table {self._table}"
+        )
 
     def _needs_decision(self, code: str, message: str, choices: tuple[str, ...]) -> NeedsDecision:
         return NeedsDecision(f"dataflow {self._name}: {message}", code=code, choices=choices)
@@ -146,6 +158,4 @@ class TableErrors:
 
 def _name_files(files: Sequence[str]) -> str:
     """Return the first file's name, and the number of files if there are more."""
-    return (
-        f"the file {files[0]}" if len(files) == 1 else f"{len(files):,} files, the first of them {files[0]},"
-    )
+    return f"file {files[0]}" if len(files) == 1 else f"{len(files):,} files (the first: {files[0]})"

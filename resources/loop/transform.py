@@ -131,8 +131,9 @@ def _check_folders(dataflow: Dataflow, df: DataFrame) -> None:
     for name, data_type in df.dtypes if partition_names else ():
         if name.lower() in partition_names and data_type == "binary":
             raise ConfigurationError(
-                f"dataflow {dataflow.name}: target.partition_by: expected columns whose values can be names of folders, found {name} of type {data_type}."
-                " Make a text of it in sql, such as hex, or use format: iceberg",
+                f"dataflow {dataflow.name}: target.partition_by: expected columns whose values can name "
+                f"folders, found {name} of type {data_type}. Convert it to text in sql, for example with "
+                "hex, or use format: iceberg",
                 code="query",
             )
 
@@ -155,17 +156,21 @@ def _call_function(
         raise
     except USERS_ERRORS as error:
         raise StrandlineError(
-            f"{subject}: {user_error_line(error)}. Nothing was begun; correct the function", code="query"
+            f"{subject}: {user_error_line(error)}. The run stopped before it changed anything. Correct "
+            "the function",
+            code="query",
         ) from error
     if (zone := df.sparkSession.conf.get(TIME_ZONE)) != "UTC":
         raise StrandlineError(
-            f"{subject}: expected the session's zone ({TIME_ZONE}) to stay UTC, found {zone}: it would change what times mean that are read and written."
-            " Nothing was begun; convert in the function: from_utc_timestamp, to_utc_timestamp",
+            f"{subject}: expected the session's time zone ({TIME_ZONE}) to stay UTC, found {zone}, which "
+            "changes the meaning of all times that are read and written. The run stopped before it "
+            "changed anything. Convert times in the function: from_utc_timestamp, to_utc_timestamp",
             code="query",
         )
     if not isinstance(result, DataFrame):
         raise StrandlineError(
-            f"{subject}: expected a Spark DataFrame, found {type(result).__name__}. Nothing was begun; have the function return the rows",
+            f"{subject}: expected a Spark DataFrame, found {type(result).__name__}. The run stopped "
+            "before it changed anything. Have the function return the rows",
             code="query",
         )
     return result
@@ -200,16 +205,16 @@ def _check_names(dataflow: Dataflow, df: DataFrame) -> None:
     helper = next((name for name in df.columns if name.lower().startswith(HELPER_PREFIX)), None)
     if helper is not None:
         raise ConfigurationError(
-            f"dataflow {dataflow.name}: expected no column whose name begins with {HELPER_PREFIX}, as those of Strandline's own queries, found {helper}."
-            " Name it otherwise, in sql or at the source",
+            f"dataflow {dataflow.name}: expected no column whose name starts with {HELPER_PREFIX}, which "
+            f"Strandline's own queries use, found {helper}. Rename it in sql or at the source",
             code="query",
         )
     counts = Counter(name.lower() for name in df.columns)
     duplicate = next((name for name in df.columns if counts[name.lower()] > 1), None)
     if duplicate is not None:
         raise ConfigurationError(
-            f"dataflow {dataflow.name}: expected columns of different names, found two that are called {duplicate}: tables do not tell upper from lower case."
-            " Name one of them otherwise, in sql or at the source",
+            f"dataflow {dataflow.name}: expected columns with different names, found two named {duplicate}: "
+            "tables ignore upper and lower case. Rename one of them in sql or at the source",
             code="query",
         )
     reads_tables = any(source.lake_table for source in dataflow.source.parts.values())
@@ -218,10 +223,10 @@ def _check_names(dataflow: Dataflow, df: DataFrame) -> None:
     if reserved_name is not None:
         why = reserved[reserved_name.lower()]
         added = ", ".join(name for name, key in reserved.items() if key == why)
-        instead = "; or keep it, by origin_columns: false" if reserved_name.lower() in RUN_COLUMNS else ""
+        instead = "; or set origin_columns: false to keep it" if reserved_name.lower() in RUN_COLUMNS else ""
         raise ConfigurationError(
-            f"dataflow {dataflow.name}: target.{why}: expected rows without {added}, which it adds, found {reserved_name!r}."
-            f" Name the column otherwise, in sql or at the source{instead}",
+            f"dataflow {dataflow.name}: target.{why}: expected rows without {added}, which it adds, found "
+            f"{reserved_name!r}. Rename the column in sql or at the source{instead}",
             code="query",
         )
 
@@ -232,8 +237,8 @@ def _check_comparable(dataflow: Dataflow, key: str, columns: Sequence[str], df: 
     for name, data_type in df.dtypes if compared_names else ():
         if name.lower() in compared_names and has_no_order(data_type):
             raise ConfigurationError(
-                f"dataflow {dataflow.name}: target.{key}: expected columns whose values can be compared, found {name} of type {data_type}."
-                " Take parts of it, or to_json of it, as a column in sql",
+                f"dataflow {dataflow.name}: target.{key}: expected columns whose values can be compared, "
+                f"found {name} of type {data_type}. In sql, replace it by parts of it or by to_json of it",
                 code="query",
             )
 
@@ -246,7 +251,8 @@ def _check_columns(dataflow: Dataflow, key: str, columns: Sequence[str], df: Dat
     missing = [name for name in columns if name.lower() not in available_names]
     if missing:
         raise ConfigurationError(
-            f"dataflow {dataflow.name}: target.{key}: expected columns of the rows, found {describe_missing(missing, df.columns)}. Correct target.{key},"
-            " or have sql or transform make the column",
+            f"dataflow {dataflow.name}: target.{key}: expected columns of the rows, found "
+            f"{describe_missing(missing, df.columns)}. Correct target.{key}, or add the column in sql or "
+            "transform",
             code="query",
         )

@@ -72,9 +72,9 @@ def head_with_intent(run: RunContext[SliceT], entry: Entry | None, intent: Inten
         and head.find_tagged_commit(intent.number) is None
     ):
         raise NeedsDecision(
-            f"dataflow {run.name}: table {run.dataflow.table} holds number {intent.number} under this dataflow's tag, but the commit"
-            " that says whose write it was has been cleaned from the table's log. Run `state adopt` to take the state that the"
-            " table tells, or `state reset --replace` to reload it",
+            f"dataflow {run.name}: table {run.dataflow.table} holds number {intent.number} under this "
+            "dataflow's tag, but the commit that names its writer was cleaned from the table's log. Run "
+            "`state adopt` to take the watermark from the table, or `state reset --replace` to reload it",
             code="unknown_commit",
             choices=_new_state(run),
         )
@@ -104,9 +104,10 @@ def check_log(run: RunContext[SliceT], intent: Intent) -> None:
     stored = run.log.intent(run.name, intent.number)
     if stored is None or stored.id != intent.id:
         raise NeedsDecision(
-            f"dataflow {run.name}: expected the intent of slice {intent.number} in the watermark log, found"
-            f" {'none' if stored is None else 'another one'}: the state was lost or restored while the slice was written. Its rows are in the"
-            " table. Run `state adopt` to take the state that the table tells, or `state reset --replace` to reload it",
+            f"dataflow {run.name}: expected the intent of slice {intent.number} in the watermark log, "
+            f"found {'none' if stored is None else 'another one'}: the state was lost or restored while "
+            "the slice was being written. The slice's rows are in the table. Run `state adopt` to take "
+            "the watermark from the table, or `state reset --replace` to reload it",
             code="state_lost",
             choices=_new_state(run),
         )
@@ -115,9 +116,10 @@ def check_log(run: RunContext[SliceT], intent: Intent) -> None:
 def skipped_write(run: RunContext[SliceT], intent: Intent) -> NeedsDecision:
     """Return the error for a write that reported success and committed nothing."""
     return NeedsDecision(
-        f"dataflow {run.name}: the write of slice {intent.number} reported success, but table {run.dataflow.table} has no commit"
-        f" for it: a number that the table holds already under this tag makes it skip a write in silence. Run `state adopt` to take the"
-        " state that the table tells, or `state reset --replace` to reload it",
+        f"dataflow {run.name}: the write of slice {intent.number} reported success, but table "
+        f"{run.dataflow.table} has no commit for it. A table silently skips a number that it already "
+        "holds under this tag. Run `state adopt` to take the watermark from the table, or `state reset "
+        "--replace` to reload it",
         code="skipped_write",
         choices=_new_state(run),
     )

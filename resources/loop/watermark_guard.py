@@ -22,8 +22,9 @@ def check_rises(run: RunContext[SliceT], entry: Entry | None, after: str) -> Non
     before = entry.watermark if entry else "{}"
     if not run.kind.planning.covers(after, before):
         raise NeedsDecision(
-            f"dataflow {run.name}: expected a watermark at or above {before[:500]}, found a slice that ends at {after[:500]}:"
-            " nothing was begun. To read files again, rewind",
+            f"dataflow {run.name}: expected a slice that ends at or above the watermark of entry {entry.number if entry else 0},"
+            f" found one that ends below it. The run stopped before it changed anything. `strandline state show {run.name}"
+            " --full` shows the watermark. To read data again, rewind",
             code="would_fall",
             choices=(f"strandline state rewind {run.name} --to NUMBER --reason TEXT",),
         )

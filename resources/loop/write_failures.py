@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 _ACCEPTED_BY_MODE = {
     "strict": "schema_mode: strict accepts no change of columns",
     "merge": "schema_mode: merge accepts new columns and wider types",
-    "overwrite": "schema_mode: overwrite accepts columns that the rows of the table can be cast to",
-    "rescue": "schema_mode: rescue accepts what the source has, and no change of sql, transform or source.schema",
+    "overwrite": "schema_mode: overwrite accepts columns that the table's rows can be cast to",
+    "rescue": "schema_mode: rescue accepts changes at the source, but none of sql, transform or source.schema",
 }
 """What a table takes, by its schema mode."""
 
@@ -69,10 +69,11 @@ def find_bad_part(
         SparkUnavailable: the engine lacks what the dataflow's tables need.
     """
     if problem := describe_engine_loss(error):
-        raise EngineLost.of(run.name, f"slice {intent.number} was written", problem) from error
+        raise EngineLost.of(run.name, f"slice {intent.number} was being written", problem) from error
     if lack := missing_iceberg(error, server_of(run.spark)):
         raise SparkUnavailable(
-            f"dataflow {run.name}: slice {intent.number} cannot be written: {lack}. Nothing is lost: the next run with such an engine goes on",
+            f"dataflow {run.name}: slice {intent.number} cannot be written: {lack}. No data is lost: the "
+            "next run on such an engine finishes the slice",
             choices=("strandline doctor",),
         ) from error
     bad = run.kind.bad_parts.find(run.spark, slice_, run.log.get_schema(intent.pinned), error)
@@ -93,13 +94,15 @@ def failed_step(run: RunContext[SliceT], intent: Intent, error: Exception) -> St
     remedy = f"correct {step_names}, or the rows at the source, and run again"
     if run.dataflow.operators:
         remedy = (
-            f"correct the rows at the source and run again, if they came with this slice; else correct them, or {step_names}, and load the source anew:"
-            f" `strandline state reset {run.name} --replace --reason TEXT`"
+            "correct the rows at the source and run again, if they came with this slice. Otherwise "
+            f"correct them, or {step_names}, and read the source again from its start: `strandline state "
+            f"reset {run.name} --replace --reason TEXT`"
         )
     verb = "fail" if steps == ["operators"] else "fails"
     return StrandlineError(
-        f"dataflow {run.name}: {step_names} {verb} over the rows of slice {intent.number}: {root_cause(error).rstrip(' .;')}. Nothing of the slice was"
-        f" loaded, and its number was given up: {remedy}",
+        f"dataflow {run.name}: {step_names} {verb} on rows of slice {intent.number}: "
+        f"{root_cause(error).rstrip(' .;')}. The slice was not loaded, and its number was abandoned. To "
+        f"go on, {remedy}",
         code="query",
     )
 
@@ -119,9 +122,11 @@ def write_failure(run: RunContext[SliceT], intent: Intent, error: Exception) -> 
     """Return the error of a write that may succeed later: its intent stays open."""
     if _mentions(error, _DUPLICATE_CODES):
         return NeedsDecision(
-            f"dataflow {run.name}: table {run.dataflow.table}: expected each version of a key once, found one that slice {intent.number} ends or corrects"
-            " several times: another writer has added rows that were there. Nothing is lost. Delete the rows that are too many, or RESTORE the table to the"
-            " version before them: the next run finishes the slice then; or empty the table and load its history again",
+            f"dataflow {run.name}: table {run.dataflow.table}: expected each version of a key once, found "
+            f"one that slice {intent.number} ends or corrects several times: another writer has added "
+            "duplicate rows. No data is lost. Delete the duplicates, or RESTORE the table to the version "
+            "before them: the next run then finishes the slice. Or empty the table and load its history "
+            "again",
             code="versions_twice",
             choices=(
                 f"strandline run {run.name}",
@@ -129,8 +134,8 @@ def write_failure(run: RunContext[SliceT], intent: Intent, error: Exception) -> 
             ),
         )
     return TargetError(
-        f"dataflow {run.name}: the write of slice {intent.number} into table {run.dataflow.table} failed:"
-        f" {root_cause(error).rstrip(' .;')}. Nothing is lost: the next run finishes it"
+        f"dataflow {run.name}: the write of slice {intent.number} into table {run.dataflow.table} failed: "
+        f"{root_cause(error).rstrip(' .;')}. No data is lost: the next run finishes the slice"
     )
 
 
@@ -143,40 +148,44 @@ def write_refusal(
     if isinstance(load, Replace) and isinstance(table, TellsRefusals) and table.refuses_rows_outside(error):
         columns = columns_of(load.where)
         return TargetError(
-            f"dataflow {run.name}: rows of slice {intent.number} are not among those that it replaces in table {run.dataflow.table}: sql or"
-            f" transform has moved them out of the window, unit or file that they were read from. Mend it, so that the values of"
-            f" {', '.join(columns)} stay within it. If earlier runs have loaded such rows, run the reset below then, which loads the table again",
+            f"dataflow {run.name}: table {run.dataflow.table} refuses rows of slice {intent.number}: sql "
+            "or transform moved them out of the window, unit or file that they were read from. Correct "
+            f"it, so that the values of {', '.join(columns)} stay within that part. If earlier runs have "
+            "loaded such rows, then run the reset below, which reloads the table",
             choices=(reload,),
         )
     if isinstance(error, RowsRefused) and error.code == PARTITION_VALUE:
         return TargetError(
-            f"dataflow {run.name}: table {run.dataflow.table} does not take the rows of slice {intent.number}: {error.message}",
+            f"dataflow {run.name}: table {run.dataflow.table} refuses the rows of slice {intent.number}: "
+            f"{error.message}",
             code=PARTITION_VALUE,
         )
     refuses = f"dataflow {run.name}: table {run.dataflow.table} refuses the rows of slice {intent.number}: {root_cause(error).rstrip(' .;')}."
     if _mentions(error, _CONSTRAINT_CODES):
         return TargetError(
-            f"{refuses} The condition is another writer's. Leave such rows out or mend them, by sql or at the source; or take the condition from the table"
-            " (ALTER TABLE … DROP CONSTRAINT)"
+            f"{refuses} Another writer set this constraint. Leave out or correct such rows, in sql or at "
+            "the source; or drop the constraint (ALTER TABLE … DROP CONSTRAINT)"
         )
     if mode != "merge" and _mentions(error, _TYPE_CODES) and (widened := _widened_columns(table, rows)):
         return TargetError(
-            f"dataflow {run.name}: table {run.dataflow.table} does not take the rows of slice {intent.number}: {widened}: another writer has widened the table."
-            f" Set `schema_mode: merge` below `target`{', in each file of the table,' if run.dataflow.target.shared else ''} which takes rows of narrower types"
+            f"dataflow {run.name}: table {run.dataflow.table} refuses the rows of slice {intent.number}: "
+            f"{widened}. Another writer has widened the table. Set `schema_mode: merge` below `target`{', in each file of the table,' if run.dataflow.target.shared else ''} to "
+            "load rows of narrower types"
         )
     refused = f"{refuses}{_other_columns(table, rows, error)} {_ACCEPTED_BY_MODE[mode]}"
     if run.dataflow.target.shared:
         merge = (
             ""
             if mode == "merge"
-            else "set schema_mode: merge in each file of the table, which takes new columns; or "
+            else "set schema_mode: merge in each file of the table, which accepts new columns; or "
         )
         return TargetError(
-            f"{refused}, and a reset leaves the columns of a table that holds rows of other dataflows. To go on, {merge}give the rows the table's"
-            " columns, by source.schema or sql; or use another target.table"
+            f"{refused}. A reset does not change the columns of a table that also holds rows of other "
+            f"dataflows. To go on, {merge}give the rows the table's columns, with source.schema or sql; "
+            "or use another target.table"
         )
     return TargetError(
-        f"{refused}: put the old definition back; or empty the table and load it again",
+        f"{refused}. Restore the old definition; or empty the table and load it again",
         choices=(reload,),
     )
 
@@ -198,7 +207,8 @@ def _widened_columns(table: Table, rows: DataFrame | None) -> str:
     if not all(change.narrows for change in changes):
         return ""
     descriptions = (
-        f"column {change.field} is {type_text(change.old_type)} there and {type_text(change.new_type)} in the rows"
+        f"column {change.field} is {type_text(change.old_type)} in the table and "
+        f"{type_text(change.new_type)} in the rows"
         for change in changes
     )
     return "; ".join(descriptions)
@@ -224,4 +234,4 @@ def _other_columns(table: Table, rows: DataFrame | None, error: Exception) -> st
         *([f"the rows have {', '.join(new)}, which the table lacks"] if new else []),
         *([f"the table has {', '.join(lacking)}, which the rows lack"] if lacking else []),
     ]
-    return f" Of their columns, {'; '.join(sentences)}." if sentences else ""
+    return f" Columns: {'; '.join(sentences)}." if sentences else ""

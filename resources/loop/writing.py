@@ -73,8 +73,9 @@ def analysed_rows(run: RunContext[SliceT], entry: Entry | None, intent: Intent, 
         if bad is not None:
             raise bad from error
         raise StrandlineError(
-            f"dataflow {run.name}: Spark cannot make the rows of slice {intent.number}: {type(error).__name__}:"
-            f" {root_cause(error).rstrip(' .;')}. Nothing was begun. {_to_check(run.dataflow, error)}",
+            f"dataflow {run.name}: Spark cannot compute the rows of slice {intent.number}: "
+            f"{type(error).__name__}: {root_cause(error).rstrip(' .;')}. The run stopped before it "
+            f"changed anything. {_to_check(run.dataflow, error)}",
             code="query",
         ) from error
     return rows
@@ -89,9 +90,10 @@ def _refuse_types(run: RunContext[SliceT], intent: Intent, columns: Mapping[str,
     name, data_type = refused
     other_formats = [name for name in FORMATS if first_unsupported_column(name, columns) is None]
     raise TargetError(
-        f"dataflow {run.name}: table {run.dataflow.table}: expected types that tables of format {table_format} hold, found column {name} of type {data_type}"
-        f" in slice {intent.number}. Nothing was begun. Make another type of it in sql or transform"
-        + (", such as text by to_json" if data_type == VARIANT else "")
+        f"dataflow {run.name}: table {run.dataflow.table}: expected types that {table_format} tables can "
+        f"hold, found column {name} of type {data_type} in slice {intent.number}. The run stopped before "
+        "it changed anything. Convert it to another type in sql or transform"
+        + (", such as text with to_json" if data_type == VARIANT else "")
         + (f"; or use target.format: {other_formats[0]}" if other_formats else "")
     )
 
@@ -100,7 +102,10 @@ def _to_check(dataflow: Dataflow, error: Exception) -> str:
     """Return the advice which part of the definition may cause an error of Spark's analysis."""
     steps = [name for name in ("transform", "sql") if getattr(dataflow, name)]
     unknown = "TABLE_OR_VIEW_NOT_FOUND" in str(error)
-    names = f"; a query knows input{''.join(f', {name}' for name in dataflow.inputs)}, and `inputs` names more tables of the lake"
+    names = (
+        f"; a query can read input{''.join(f', {name}' for name in dataflow.inputs)}. Add other tables of "
+        "the lake to `inputs`"
+    )
     return f"Check {' and '.join(steps) or 'source.options'}{names if unknown else ''}"
 
 

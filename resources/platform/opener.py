@@ -71,8 +71,9 @@ class Opener(Stores):
         if make_replay is None:
             replayable = {kind.name for kind in self.kinds.values() if kind.replay is not None}
             raise ConfigurationError(
-                f"dataflow {dataflow.name}: expected a watermark of type {', '.join(sorted(replayable))}, found {dataflow.kind}: merged rows of a stream"
-                f" cannot be read again in parts. Reload it: strandline state reset {dataflow.name} --replace --reason TEXT"
+                f"dataflow {dataflow.name}: expected a watermark of type {', '.join(sorted(replayable))}, "
+                f"found {dataflow.kind}: a stream cannot be read again in parts. Reload it: strandline "
+                f"state reset {dataflow.name} --replace --reason TEXT"
             )
         return make_replay(self, dataflow, options, now)
 
@@ -108,8 +109,8 @@ class Opener(Stores):
             return None
         keys = ", ".join(dataflow.target.merge_keys)
         return (
-            f"the next run that has rows is the first by merge_keys: {keys}, and stops if rows of table {dataflow.table} share a key"
-            " (keys_not_unique)"
+            f"the next run with rows is the first with merge_keys: {keys}. It stops if rows of table "
+            f"{dataflow.table} share a key (keys_not_unique)"
         )
 
     def _check_columns(self, dataflow: Dataflow, entry: Entry | None) -> None:
@@ -137,7 +138,7 @@ class Opener(Stores):
         if declared is not None and dataflow.target.schema_mode == "strict":
             pinned = PinnedSchema.of(self.log.get_schema(entry.pinned))
             error = find_change_without_spark(declared, pinned, dataflow.name)
-            return f"the next run that has rows stops: {error.message}: {error.choices[0]}" if error else None
+            return f"the next run with rows stops: {error.message}: {error.choices[0]}" if error else None
         table = dataflow.source.lake_table
         described = find_table(self.lake.child(table)).contents.schema() if table is not None else None
         if described is None:
@@ -148,7 +149,7 @@ class Opener(Stores):
                 pinned_columns, all_nullable(json.loads(described[1])), dataflow.target.schema_mode
             )
         except SchemaError as error:
-            return f"the next run that has rows will refuse the columns of {table}: {error.message}"
+            return f"the next run with rows will refuse the columns of {table}: {error.message}"
         changes = "; ".join(map(str, evolution.changes))
         return f"the next rows change the schema with {table}: {changes}" if changes else None
 

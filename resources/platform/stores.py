@@ -79,7 +79,7 @@ class Stores:
             and find_format(self.lake.child(table)) is None
             for maker in makers
         }
-        return f"nothing is loaded yet by {', '.join(sorted(unmade))}, whose table it reads" if unmade else ""
+        return f"no table yet: {', '.join(sorted(unmade))} must load it first" if unmade else ""
 
     def rehearsal(self) -> Self:
         """Return the same resources over a log that retains nothing, to try what would follow an entry."""

@@ -32,8 +32,9 @@ def stores_of(places: Iterable[Place]) -> dict[str, str]:
             continue
         if ways.setdefault(place.bucket, place.spark_conf) != place.spark_conf:
             raise ConfigurationError(
-                f"bucket {place.bucket}: expected one connection for all that a dataflow reads and writes in it, found two that differ: Spark knows"
-                " a bucket by its name alone. Use one connection; or, for two stores, buckets of different names"
+                f"bucket {place.bucket}: expected one connection for everything that a dataflow reads and "
+                "writes in it, found two that differ: Spark knows a bucket only by its name. Use one "
+                "connection; or, for two stores, buckets with different names"
             )
         stores[place.bucket] = ((place.connection and place.connection.endpoint) or "AWS").rstrip("/")
     return stores
@@ -52,8 +53,9 @@ def check_stores(session: SparkSession, remote: str | None, stores: Mapping[str,
             _opened[key] = _store_on_server(session, bucket, store) if remote else store
         if _opened[key] != store:
             raise ConfigurationError(
-                f"bucket {bucket} of {store}: this Spark has opened a bucket of this name in {_opened[key]}, and cannot open both. Use a separate"
-                " Spark for each: a Connect server, or `strandline run` for one dataflow at a time; or rename a bucket"
+                f"bucket {bucket} of {store}: this Spark process has already opened a bucket of this name "
+                f"in {_opened[key]}, and can open only one. Use a separate Spark process for each: a "
+                "Connect server, or one `strandline run` per dataflow; or rename a bucket"
             )
 
 

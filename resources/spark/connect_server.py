@@ -70,7 +70,7 @@ class ConnectServer:
                 code = self.process.poll()
                 ended = f"was not ready after {self.patience:.0f} s" if code is None else describe_exit(code)
                 raise SparkUnavailable(
-                    f"Spark Connect server {ended}; it said: {telling_lines(_read(self.log, before).decode(errors='replace'))}. All of it is in {self.log}",
+                    f"Spark Connect server {ended}; its output: {telling_lines(_read(self.log, before).decode(errors='replace'))}. The whole log is {self.log}",
                     choices=("strandline doctor",),
                 )
             time.sleep(0.1)

@@ -199,8 +199,9 @@ class SparkEngine:
             current = base.conf.get(key, None)
             if not _includes(key, current, settings[key]):
                 raise ConfigurationError(
-                    f"Spark runs in this process already with {key}={current!r}, and {settings[key]!r} is requested:"
-                    " a static setting cannot change while it runs. Use another process, or the same setting"
+                    f"Spark already runs in this process with {key}={current!r}, but {settings[key]!r} is "
+                    "requested: a static setting cannot change while Spark runs. Use another process, or "
+                    "the same setting"
                 )
         if (
             starts
@@ -228,9 +229,9 @@ class SparkEngine:
         )
         if missing:
             raise ConfigurationError(
-                f"Spark runs in this process already, without {', '.join(missing)}: expected all jars from its start on, since"
-                " none can be added while it runs. Load this dataflow in a process of its own, or use a Spark Connect server"
-                " (`strandline dev`)"
+                f"Spark already runs in this process without {', '.join(missing)}: jars cannot be added "
+                "while Spark runs. Load this dataflow in a process of its own, or use a Spark Connect "
+                "server (`strandline dev`)"
             )
 
     def environment(self) -> dict[str, str]:
@@ -264,7 +265,7 @@ class SparkEngine:
                 session = share_code(session)
         except Exception as error:
             raise SparkUnavailable(
-                f"Spark Connect server {self.remote}: expected an answer, found: {error_line(error).rstrip('.')}. Start one with `strandline dev`, or remove spark.remote",
+                f"Spark Connect server {self.remote} does not answer: {error_line(error).rstrip('.')}. Start one with `strandline dev`, or remove spark.remote",
                 choices=("strandline dev", "strandline doctor"),
             ) from error
         return cast("SparkSession", session)
@@ -329,7 +330,7 @@ def _start_error(error: Exception) -> str:
     printed = last_output()
     why = (
         describe_java_end()
-        or f"{error_line(error).rstrip('.')}{f'. Java said: {printed}' if printed else ''}"
+        or f"{error_line(error).rstrip('.')}{f'. Output of Java: {printed}' if printed else ''}"
     )
     return (
         f"Spark did not start: {why}. Expected Java 17 or 21 and the jars of"

@@ -75,9 +75,9 @@ def describe_java_end() -> str | None:
         code: int = process.wait(_DYING_SECONDS)  # a process that was just killed may not have ended yet
     except subprocess.TimeoutExpired:
         return None
-    why = ", as the system does when memory runs out" if code == -signal.SIGKILL else ""
+    why = " (the system stopped it, often because memory ran out)" if code == -signal.SIGKILL else ""
     output = last_output()
-    return f"Spark's Java process ended with code {code}{why}{f'; it said: {output}' if output else ''}"
+    return f"Spark's Java process ended with code {code}{why}{f'; its output: {output}' if output else ''}"
 
 
 def last_output() -> str:
@@ -142,12 +142,13 @@ def missing_iceberg(error: BaseException, server: str | None = None) -> str | No
         error: Spark's error.
         server: the address of the Connect server, if it is known to be one.
     """
-    if (match := _LACKS_ICEBERG.search(str(error))) is None:
+    if _LACKS_ICEBERG.search(str(error)) is None:
         return None
     return (
-        f"{f'the Spark Connect server {server}' if server else 'this Spark'} was started without Iceberg ({match[0]}). Start it with the package"
-        f" {ICEBERG_PACKAGE} (docs/reference/iceberg.md); `strandline dev` does so if a dataflow is Iceberg when it starts, so start it again; or use"
-        " another engine: unset STRANDLINE_SPARK_REMOTE or spark.remote"
+        f"{f'the Spark Connect server {server}' if server else 'this Spark process'} was started without "
+        f"Iceberg. Start it with the package {ICEBERG_PACKAGE} (docs/reference/iceberg.md). `strandline "
+        "dev` does so if a dataflow uses Iceberg when it starts: restart it. Or use another engine: "
+        "unset STRANDLINE_SPARK_REMOTE or spark.remote"
     )
 
 

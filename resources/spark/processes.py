@@ -71,7 +71,7 @@ def describe_exit(code: int) -> str:
         return f"ended with code {code}"
     with suppress(ValueError):
         name = signal.Signals(-code).name
-        return f"was ended by {name}{' (a lack of memory does that)' if code == -signal.SIGKILL else ''}"
+        return f"was ended by {name}{' (often because memory ran out)' if code == -signal.SIGKILL else ''}"
     return f"was ended by signal {-code}"
 
 

@@ -97,8 +97,9 @@ class RewrittenFiles:
         written = sum(file.rows for file in files)
         if written != self.expected_rows:
             raise TargetError(
-                f"folder {folder}: expected {self.expected_rows:,} rows of the slice and of the files in which it changes rows, found {written:,}: a file of the"
-                " table is damaged or was replaced. Nothing was committed. Restore the file or the table"
+                f"folder {folder}: expected {self.expected_rows:,} rows in the slice and in the files "
+                f"that it changes, found {written:,}: a file of the table is damaged or was replaced. "
+                "Nothing was committed. Restore the file or the table"
             )
         return self.unchanged_rows
 
@@ -133,7 +134,7 @@ def find_changes(
             return _replace_changes(rows, load, table, with_table_columns(rows), count)
         case Scd2():
             return _scd2_changes(rows, load, table, with_table_columns, commit_columns or {})
-    raise NeedsEngine("rows of other keys are deleted, too")
+    raise NeedsEngine("the load also deletes rows of other keys")
 
 
 def _upsert_changes(
@@ -156,9 +157,9 @@ def _upsert_changes(
         F.max("later"), F.max("rows"), F.coalesce(F.sum("rows"), F.lit(0)), F.collect_set("file")
     ).collect()[0]
     if (totals[0] or 0) > 0:
-        raise NeedsEngine("rows of the table are later than those of the slice")
+        raise NeedsEngine("the table has later rows than the slice")
     if (totals[1] or 0) > 1:
-        raise NeedsEngine("the table has a key several times")
+        raise NeedsEngine("a key occurs several times in the table")
     return slice_columns.replace_rows(added_rows, load.keys, load.within, totals[2], totals[3])
 
 
@@ -188,7 +189,7 @@ def _scd2_changes(
         for row in versions.groupBy(CHANGE).agg(F.count("*"), F.collect_set(FILE_COLUMN)).collect()
     }
     if AMBIGUOUS in rows_and_files:
-        raise NeedsEngine("the table has a version twice")
+        raise NeedsEngine("a version occurs twice in the table")
     count = {change: rows for change, (rows, _) in rows_and_files.items()}
     removed_rows = count.get("delete", 0) + count.get("replace", 0)
     is_new = F.col(CHANGE).isin("insert", "replace")

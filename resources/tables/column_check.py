@@ -33,5 +33,6 @@ def check_columns(
             )
         if not isinstance(table_columns[name], str):
             raise SourceError(
-                f"table {table}: expected a column with single values, found {name}, which holds nested ones"
+                f"table {table}: expected a column with single values, found {name}, which holds nested "
+                "values"
             )

@@ -34,7 +34,7 @@ _PROBLEMS: Mapping[str, str] = {
     "empty": "an empty text",
     "null": f"the text {NULL_FOLDER}",
     "nul": "a text with a NUL character",
-    "bytes": "bytes that are no text",
+    "bytes": "bytes that are not text",
     "long": "a value that is too long for a folder's name",
     "year": "a time outside of the years 1 to 9999",
 }

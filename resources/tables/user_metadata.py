@@ -79,8 +79,10 @@ def stored_state(place: Place, metadata: Mapping[str, Any], version: Version) ->
     data = open_blobs(place, "table").get(str(name)) if name else None
     if data is None or hashlib.sha256(data).hexdigest() != expected_hash:
         raise NeedsDecision(
-            f"table {place}: expected the watermark of version {version} in {name}, found {'nothing' if data is None else 'another watermark'}."
-            " The watermark of an older commit would load rows a second time",
+            f"table {place}: expected the watermark of version {version} in {name}, found "
+            f"{'nothing' if data is None else 'another watermark'}. The watermark of an older commit "
+            "would load rows a second time. Restore the object; or use `state import`, `state set` or "
+            "`state reset --replace`",
             code="state_object_missing",
         )
     return data.decode()

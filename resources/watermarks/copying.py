@@ -77,8 +77,8 @@ def copy_log(source: Blobs, target: Blobs, dataflow: str, name: str | None = Non
     written = sum(copier.copy(keys)) + sum(copier.copy(entries[:1])) + sum(copier.copy(entries[1:]))
     if _last_steps(source, dataflow) != before:
         raise Conflict(
-            f"dataflow {dataflow}: a run or decision changed its state while it was copied. Stop the sensors and runs of the project, and"
-            " copy again: what is there already stays"
+            f"dataflow {dataflow}: a run or decision changed its state during the copy. Stop the "
+            "project's sensors and runs, then copy again; objects already copied stay"
         )
     newest = WatermarkLog(target).newest(copier.name)
     return CopiedLog(copier.name, newest.number if newest else 0, len(entries), len(keys), written)
@@ -146,9 +146,10 @@ class _Copier:
             return
         is_newer = newest is None or number > newest.number
         raise ConfigurationError(
-            f"dataflow {self.dataflow}: expected no state at the target, or an earlier copy of this one; found entry {number}, which the"
-            f" state here {'does not have' if is_newer else 'has otherwise'}. Use another {'address' if self.name == self.dataflow else 'name'},"
-            f" or remove {folder_of(self.name)} there",
+            f"dataflow {self.dataflow}: expected no state at the target, or an earlier copy of this one; "
+            f"found entry {number}, which "
+            f"{'the state here does not have' if is_newer else 'differs from the one here'}. Use another "
+            f"{'address' if self.name == self.dataflow else 'name'}, or remove {folder_of(self.name)} there",
             code="other_state",
         )
 
@@ -177,8 +178,8 @@ class _Copier:
             raise ProviderError(f"{key}: expected the object that was written, found none. Copy again")
         if stored != data:
             raise ConfigurationError(
-                f"{key}: expected no such object at the target, or the same; found another one. Use another address, or remove"
-                f" {key.partition('/')[0]} there",
+                f"{key}: expected no such object at the target, or the same one; found a different one. "
+                f"Use another address, or remove {key.partition('/')[0]} there",
                 code="other_state",
             )
         return True

@@ -301,9 +301,9 @@ def _object(data: bytes) -> dict[str, Any]:
 def corrupt_record_error(where: str, fault: str) -> CorruptWatermark:
     """Return the error for a record that does not read, with what to do."""
     return CorruptWatermark(
-        f"{where}: expected a record of the watermark log, found text that does not read as one ({fault})."
-        " It is not treated as an empty state, which would load everything again. Restore the object from a backup,"
-        " or remove it if an older entry shall count"
+        f"{where}: expected a record of the watermark log, found text that does not parse ({fault}). It "
+        "does not count as an empty state, which would load everything again. Restore the object from a "
+        "backup; or remove it, and an older entry becomes the newest"
     )
 
 

@@ -135,7 +135,7 @@ class IngestedFiles:
         except (ValueError, TypeError, KeyError) as error:
             label = f"record of ingested files {self._dataflow}/{_FOLDER}/{name}"
             raise corrupt_object_error(
-                label, self._dataflow, f"expected a manifest, found text that does not read as one ({error})"
+                label, self._dataflow, f"expected a manifest, found text that does not parse ({error})"
             ) from error
 
     @cached_property

@@ -110,8 +110,9 @@ def _corrupt(key: str, fault: str) -> CorruptWatermark:
 def corrupt_object_error(label: str, dataflow: str, fault: str) -> CorruptWatermark:
     """Return the error for a missing or unreadable object beside the entries, with the commands that help."""
     return CorruptWatermark(
-        f"{label}: {fault}. Its contents are lost without a copy. Restore the object from a backup; or run `state adopt` to take"
-        " the state from the table, or `state reset --replace` to reload the table",
+        f"{label}: {fault}. Without a copy its contents are lost. Restore the object from a backup; or "
+        "run `state adopt` to take the watermark from the table, or `state reset --replace` to reload "
+        "the table",
         choices=(
             f"strandline state adopt {dataflow} --reason TEXT",
             f"strandline state reset {dataflow} --replace --reason TEXT",

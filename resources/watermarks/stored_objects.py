@@ -92,7 +92,7 @@ class StoredObjects:
             raise corrupt_object_error(
                 f"pinned schema {key}",
                 unquote(key.partition("/")[0]),
-                f"expected the text that its name is the hash of, found {text}",
+                f"expected the text whose hash is its name, found {text}",
             )
         return data.decode()
 

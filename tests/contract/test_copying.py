@@ -124,7 +124,7 @@ def test_a_copy_that_has_gone_on_by_itself_is_refused(source: Blobs, target: Blo
     with pytest.raises(ConfigurationError, match="entry 4, which the state here does not have"):
         copy_log(source, target, FLOW)
     _append(source, 4)
-    with pytest.raises(ConfigurationError, match="entry 4, which the state here has otherwise"):
+    with pytest.raises(ConfigurationError, match="entry 4, which differs from the one here"):
         copy_log(source, target, FLOW)
 
 

@@ -517,7 +517,7 @@ def test_a_table_that_takes_columns_refuses_a_type_that_is_not_safely_wider(subj
     table = open_table(subject.name, Place(str(subject.folder)), schema_mode="merge")
     rows, base = subject.spark.createDataFrame([], "id string, unit string"), table.tip(APP).version
     with pytest.raises(
-        RowsRefused, match="column id: expected bigint or a type that is safely wider, found string"
+        RowsRefused, match="column id: expected bigint or a wider type that keeps all values, found string"
     ):
         table.write(rows, Append(), Tag(APP, 2, "owner 2"), "2", base=base)
     assert (subject.ids, subject.table.tip(APP).highest_tag) == ([1], 1)

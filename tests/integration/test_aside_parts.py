@@ -126,7 +126,7 @@ def test_a_released_file_is_left_to_the_next_run_once(
     for command in commands if released_first else commands[::-1]:
         assert command().code == 0
     shown = preview_promote(feed.platform, feed.dataflow, TABLE)
-    assert any(path in line and "left to the next run" in line for line in shown) is released_first
+    assert any(path in line and "the next run loads them" in line for line in shown) is released_first
     assert ended(feed).code == 0
     feed.load()
     assert feed.rows("id", "value") == sorted([*AFTER, (6, 6)])

@@ -365,7 +365,7 @@ def test_a_first_load_of_bad_files_pins_no_type(make_feed: MakeFeed, form: str, 
     outcome = feed.load()
     assert (outcome.status, outcome.quarantined) == ("nothing", 0)
     for name in ("b", "c"):
-        is_named = [each.startswith(f"{name}.{form} cannot be read, and is") for each in outcome.warnings]
+        is_named = [each.startswith(f"{name}.{form} cannot be read; the first") for each in outcome.warnings]
         assert is_named.count(True) == 1
     feed.put_parquet("d.parquet", {"x": "s"})
     feed.put_text("d.csv", "x\ns\n")

@@ -78,7 +78,7 @@ class TestMistakes:
             in error["message"]
         )
         assert error["message"].endswith(
-            "or set target.table to another table, or move the folder of this one away, and load it with `state reset`"
+            "or set another target.table, or move this table's folder away, and load again with `state reset`"
         )
         assert error["choices"] == [f"strandline state reset {NAME} --reason TEXT"]
         for decision in (("reset", "--replace"), ("reset",), ("accept",)):
@@ -335,7 +335,7 @@ class TestVersions:
                 "definition_changed",
                 [f"strandline state reset {NAME} --replace --reason TEXT"],
             )
-            assert "an scd2 table accepts only load: scd2" in error["message"]
+            assert "a table of scd2 accepts only load: scd2" in error["message"]
             assert "set target.table to another table" in error["message"]
             assert feed.cli("state", "accept", NAME, "--reason", "x", "--yes").code == 4
             feed.define(target=load)

@@ -40,7 +40,7 @@ def test_other_keys_stop_where_rows_share_one(tmp_path: Path, engine: SparkEngin
     feed.define(target={"merge_keys": ["region"]})
     feed.put("2.ndjson", row(4, "x", 9))
     (plan,) = feed.cli("plan").json
-    assert any("is the first by merge_keys: region, and stops if" in warning for warning in plan["warnings"])
+    assert any("is the first with merge_keys: region. It stops if" in warning for warning in plan["warnings"])
     error = stopped(feed)
     assert (
         "target.merge_keys: region (before: load: merge_upsert by id), and 1 value of region stands in 2 rows"

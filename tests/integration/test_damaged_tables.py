@@ -396,7 +396,7 @@ def test_another_writers_condition_is_named_and_mended(make_feed: MakeFeed, engi
     engine.session().sql(f"ALTER TABLE delta.`{feed.table}` ADD CONSTRAINT small CHECK (id < 5)").collect()
     feed.put("b.ndjson", 7)
     error = feed.fail()
-    assert "The condition is another writer's. Leave such rows out or mend them" in error.message
+    assert "Another writer set this constraint. Leave out or correct such rows" in error.message
     assert feed.open_intent is None
     feed.define(sql="select id from input where id < 5")
     assert (feed.load().rows, feed.ids) == (0, [1])

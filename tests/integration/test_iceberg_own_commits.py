@@ -364,7 +364,7 @@ def test_a_damaged_file_of_changed_keys_stops_commits(
         "rewrite",
         lambda self, part, there: _of(self, part.where("id <> 1"), there),
     )
-    with pytest.raises(TargetError, match=r"expected 3 rows of the slice and of the files .* found 2"):
+    with pytest.raises(TargetError, match=r"expected 3 rows in the slice and in the files .* found 2"):
         lake.load(2, UPSERT, (2, "x"), (3, "y"), columns=PAIRS)
     assert (lake.rows(), lake.strays) == ([(1, "a"), (2, "b")], set())
 

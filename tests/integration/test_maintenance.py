@@ -432,7 +432,7 @@ def test_a_table_with_partitions_is_not_clustered_and_says_what_to_do(make_feed:
     feed.load()
     feed.define(target={"partition_by": None, "cluster_by": ["id"]})
     with pytest.raises(
-        TargetError, match=r"found one that is partitioned by kind\. Remove the key, or reload"
+        TargetError, match=r"found one partitioned by kind\. Remove target\.cluster_by, or reload"
     ):
         _care(feed, "optimize")
     feed.put("2.ndjson", {"id": 2, "kind": 1})

@@ -142,7 +142,7 @@ def test_rows_outside_of_what_is_replaced_are_refused_and_leave_nothing(lake: La
     lake.append(1, (1,), (2,))
     for rows in ([(2,), (4,)], [(None,)]):
         with pytest.raises(
-            RowsRefused, match="1 rows lie outside the rows that the slice replaces"
+            RowsRefused, match="1 rows lie outside the part of the table that the slice replaces"
         ) as refused:
             lake.replace(2, Between("id", 2, 3), *rows)
         assert lake.table().refuses_rows_outside(refused.value)

@@ -67,7 +67,7 @@ def test_a_value_that_no_folder_keeps_is_refused_by_name_and_the_next_run_goes_o
     for _ in range(2):
         error = feed.fail()
         assert error.code == "partition_value"
-        assert f"table bronze/{NAME} does not take the rows of slice" in error.message
+        assert f"table bronze/{NAME} refuses the rows of slice" in error.message
         assert f"column p of partition_by has {why}, which a folder name cannot hold" in error.message
         assert rows_of(feed) == before
     feed.define(sql="SELECT * EXCEPT (p), IF(id = 4, 'other', p) AS p FROM input")

@@ -165,7 +165,7 @@ class TestFilesOfEachFormat:
         error = feed.fail()
         assert error.code == "type_change_not_allowed"
         assert error.message.startswith(
-            "file c.parquet: column id: expected bigint or a type that is safely wider, found string."
+            "file c.parquet: column id: expected bigint or a wider type that keeps all values, found string."
         )
         assert error.choices == ("strandline state reset flow --replace --reason TEXT",)
         assert rows(feed, "id") == [(1,), (2,)]
@@ -379,7 +379,7 @@ class TestCrashes:
         spark.sql(f"INSERT INTO {place} SELECT 2, timestamp'{at(2).isoformat()}', 20, 'x'")
         outcome = flow.feed.load()
         assert outcome.warnings[0].startswith(
-            "slice 1 of a run that died is given up, and planned again: the schema changes"
+            "slice 1 of a run that died was abandoned, and its work is planned again: the schema changes"
         )
         assert rows(flow.feed, "id", "name") == [(1, None), (2, "x")]
 
@@ -410,7 +410,7 @@ class TestOtherSources:
         table.put((4, at(4), 7))
         error = flow.feed.fail()
         assert (error.code, getattr(error, "reason", "")) == ("schema", "type_change_not_allowed")
-        assert "column name: expected string or a type that is safely wider, found int" in error.message
+        assert "column name: expected string or a wider type that keeps all values, found int" in error.message
 
     def test_fields_of_an_api_become_columns(self, tmp_path: Path, engine: SparkEngine) -> None:
         with api() as server:
@@ -447,7 +447,7 @@ class TestOtherSources:
         flow.feed.define(target={"schema_mode": "strict"})
         (planned,) = flow.feed.cli("plan", "flow", "--json").json
         assert planned["warnings"][-1].startswith(
-            "the next run that has rows will refuse the columns of raw/rows: expected the table's columns, found others: name is new"
+            "the next run with rows will refuse the columns of raw/rows: expected the table's columns, found others: name is new"
         )
 
 

@@ -31,7 +31,7 @@ def test_the_table_takes_the_columns_of_its_source_and_history_is_readable(make_
     outcome = feed.load()
     assert feed.rows("id", "value", "new") == [(1, "ten", True)]
     assert outcome.warnings[-1] == (
-        "the table takes other columns: value was bigint, is string; gone is missing (string); new is new (boolean)"
+        "the columns of the table change: value was bigint, is string; gone is missing (string); new is new (boolean)"
     )
     before = feed.engine.session().read.format("delta").option("versionAsOf", 0).load(str(feed.table))
     assert [tuple(row) for row in before.select("id", "value", "gone").collect()] == [(1, 10, "x")]

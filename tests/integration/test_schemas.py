@@ -375,9 +375,9 @@ class TestTypesOfTables:
     @pytest.mark.parametrize(
         ("form", "value", "kind", "remedy"),
         [
-            ("iceberg", "parse_json('1')", "variant", "such as text by to_json; or use target.format: delta"),
+            ("iceberg", "parse_json('1')", "variant", "such as text with to_json; or use target.format: delta"),
             ("parquet", "NULL", "void", "or use target.format: delta"),
-            ("delta", "array()", "void", "Make another type of it in sql or transform"),
+            ("delta", "array()", "void", "Convert it to another type in sql or transform"),
         ],
     )
     def test_a_type_that_no_table_of_the_format_holds_is_named_before_a_number_is_begun(
@@ -389,7 +389,7 @@ class TestTypesOfTables:
             error = feed.fail()
             assert error.code == "target"
             assert (
-                f"expected types that tables of format {form} hold, found column v of type {kind}"
+                f"expected types that {form} tables can hold, found column v of type {kind}"
                 in error.message
             )
             assert error.message.endswith(remedy)
@@ -433,7 +433,7 @@ class TestReset:
         warnings = feed.cli("plan", NAME).json[0]["warnings"]
         error = feed.fail()
         assert "found another (id string, more string" in error.message
-        assert f"the next run that has rows stops: {error.message}: {error.choices[0]}" in warnings
+        assert f"the next run with rows stops: {error.message}: {error.choices[0]}" in warnings
         (choice,) = error.choices
         words = choice.removeprefix("strandline ").removesuffix(" TEXT").split()
         feed.command(*words, "because", "--yes")

@@ -180,7 +180,7 @@ def test_rows_that_a_shared_table_refuses_are_told(tmp_path: Path, engine: Spark
     assert error is not None
     assert "the rows have _window_start timestamp, _unit string, which the table lacks." in error.message
     assert (
-        "To go on, set schema_mode: merge in each file of the table, which takes new columns; or"
+        "To go on, set schema_mode: merge in each file of the table, which accepts new columns; or"
         in error.message
     )
 

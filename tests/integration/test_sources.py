@@ -76,13 +76,13 @@ def test_a_name_that_cannot_be_loaded_is_told_and_holds_no_other_file_back(feed:
     bad = good.rename(good.with_name(os.fsdecode(b"\xff.ndjson")))
     feed.put_text("date=2/orders.tmp", "half")
     said = [
-        r'passed over "date=2/\udcff.ndjson": a name that is not UTF-8. Rename or remove it',
-        "passed over 'date=2/orders.tmp': names of this source's files end in .ndjson or .jsonl",
+        r'skipped "date=2/\udcff.ndjson": a name that is not UTF-8. Rename or remove it',
+        "skipped 'date=2/orders.tmp': names of this source's files end in .ndjson or .jsonl",
     ]
     planned = feed.cli("plan", NAME).json[0]["warnings"]
     outcome = feed.load()
     for warnings in (planned, outcome.warnings):
-        warnings = [warning for warning in warnings if warning.startswith("passed over")]
+        warnings = [warning for warning in warnings if warning.startswith("skipped")]
         assert [warning[: len(text)] for warning, text in zip(warnings, said, strict=True)] == said
     assert feed.ids == [1, 2]
     bad.rename(good)

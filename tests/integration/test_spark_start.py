@@ -127,7 +127,7 @@ for _ in range(2):  # the refused engine leaves nothing behind that the next one
     lines = done.stdout.splitlines()
     assert len(lines) == 2
     assert all(
-        line.startswith(f"Spark runs in this process already, without {AVRO_PACKAGE}:") for line in lines
+        line.startswith(f"Spark already runs in this process without {AVRO_PACKAGE}:") for line in lines
     )
 
 

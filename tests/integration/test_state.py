@@ -293,7 +293,7 @@ class TestDefinition:
     def test_the_error_names_what_changed_and_what_that_means(self, loaded: Feed) -> None:
         loaded.define(source={"path": "./elsewhere"}, target={"table": "bronze/other"})
         message = _refused(loaded, "definition_changed")
-        assert "source.path was ./landing, is ./elsewhere (files of the new place whose paths" in message
+        assert "source.path was ./landing, is ./elsewhere (files in the new location whose paths" in message
         assert "target.table was bronze/flow, is bronze/other (the rows loaded so far" in message
         assert "extensions was" not in message
 

@@ -72,7 +72,7 @@ def test_a_bucket_known_in_another_store_stops(engine: SparkEngine, monkeypatch:
         monkeypatch.setattr(bucket_stores, "_opened", knows)
         with pytest.raises(
             ConfigurationError,
-            match=f"bucket {bucket} of http://two:9000: this Spark has opened a bucket of this name in",
+            match=f"bucket {bucket} of http://two:9000: this Spark process has already opened a bucket of this name in",
         ):
             engine.with_places([_in("http://two:9000", bucket)]).session()
 

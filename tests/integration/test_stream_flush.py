@@ -46,7 +46,7 @@ def test_what_waits_comes_out_by_decision_and_lower_rows_are_late(make_stream: M
     assert listed["buffered"] == 3
     answer = stream.feed.command(*FLUSH)
     assert (
-        "of 3 rows that wait, all leave with the next run, once it has read the input that is there"
+        "3 rows wait: all leave with the next run, after it has read the existing input"
         in answer.err
     )
     assert (answer.json["entry"]["why"], answer.json["run"]["status"]) == ("flush", "committed")
@@ -163,7 +163,7 @@ def test_what_waits_comes_out_although_the_source_is_gone(make_stream: MakeStrea
     shutil.rmtree(stream.source)
     answer = stream.feed.command(*FLUSH)
     assert stream.ids() == [1, 2]
-    assert any("new input is not looked for" in each for each in answer.json["run"]["warnings"])
+    assert any("cannot look for new input" in each for each in answer.json["run"]["warnings"])
     assert stream.feed.run().error is not None
 
 

@@ -237,10 +237,10 @@ def test_operators_that_fail_over_a_row_give_the_epoch_up_and_corrected_ones_go_
     )
     error = feed.fail()
     assert error.code == "query"
-    assert "operators fail over the rows of slice 1" in error.message
+    assert "operators fail on rows of slice 1" in error.message
     assert error.message.endswith(
-        "its number was given up: correct the rows at the source and run again, if they came with this slice; else correct them, or operators, and load"
-        " the source anew: `strandline state reset flow --replace --reason TEXT`"
+        "its number was abandoned. To go on, correct the rows at the source and run again, if they came with this slice. Otherwise correct them, or operators, and read"
+        " the source again from its start: `strandline state reset flow --replace --reason TEXT`"
     )
     assert feed.open_intent is None
     feed.define(operators=[total | {"aggregates": {"total": "sum(TRY_CAST(text AS INT))"}}])

@@ -270,7 +270,7 @@ def test_a_new_column_stops_the_run_and_recommends_what_streams_accept(make_stre
     write_deltalake(str(stream.source), pa.table(wider), mode="append", schema_mode="merge")
     error = stream.feed.fail()
     assert (
-        "found others: more is new (string). schema_mode: strict accepts no change. Put the source back; or run the reset"
+        "found others: more is new (string). schema_mode: strict accepts no change. Restore the source; or run the reset"
         in error.message
     )
     assert stream.places() == {"sorted": [1], "late": [], "quarantine": [], "buffer": [2]}
@@ -470,7 +470,7 @@ def test_a_declared_split_leaves_the_definition_before_it_is_removed(make_stream
         refused = stream.feed.cli("splits", *command, "--reason", "broken", "--yes")
         assert refused.code == 2
         assert "found c: " in refused.error["message"]
-        assert "Take c out of watermark.splits (dataflows/flow.yaml)" in refused.error["message"]
+        assert "Remove c from watermark.splits (dataflows/flow.yaml)" in refused.error["message"]
     assert [entry.why for entry in stream.feed.entries] == ["run"]
     stream.feed.define(watermark={"splits": ["a", "b"]})
     stream.feed.command("splits", "remove", "flow", "c", "--reason", "broken", "--yes")
@@ -796,7 +796,7 @@ def test_a_version_that_changes_rows_is_passed_over_if_it_may_be(make_stream: An
     (plan,) = stream.feed.cli("plan", "flow").json
     assert len(plan["slices"]) == 1
     outcome = stream.feed.load()
-    assert any("passed over (source.on_change: skip)" in warning for warning in outcome.warnings)
+    assert any("skipped (source.on_change: skip)" in warning for warning in outcome.warnings)
     assert stream.places() == {"sorted": [1, 2], "late": [], "quarantine": [], "buffer": [3]}
 
 

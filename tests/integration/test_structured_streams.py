@@ -330,7 +330,7 @@ def test_a_row_that_fails_the_query_is_mended_and_read_anew_by_the_named_command
     assert "try_cast" not in error.message
     name = stream.dataflow.name
     assert error.message.endswith(
-        f"read the source anew: `strandline state reset {name} --replace --reason TEXT`"
+        f"read the source again from its start: `strandline state reset {name} --replace --reason TEXT`"
     )
     stream.put("0.ndjson", {"ts": "2026-01-01T00:00:00", "device": "a", "id": "0"})
     stream.decide("reset", "--replace")

@@ -35,8 +35,8 @@ def test_functions_of_the_project_s_modules_run_on_the_workers(make_feed: MakeFe
 @pytest.mark.parametrize(
     ("body", "said"),
     [
-        ("raise ValueError('no rate')", "ValueError: no rate ({folder}/{name}.py:2). Nothing was begun"),
-        ("df.count()", "expected a Spark DataFrame, found NoneType. Nothing was begun"),
+        ("raise ValueError('no rate')", "ValueError: no rate ({folder}/{name}.py:2). The run stopped before it changed anything"),
+        ("df.count()", "expected a Spark DataFrame, found NoneType. The run stopped before it changed anything"),
         ("return df.select('nope')", "`nope` cannot be resolved"),
         (
             "df.sparkSession.conf.set('spark.sql.session.timeZone', 'Asia/Tokyo'); return df",
@@ -60,7 +60,7 @@ def test_a_query_over_a_table_that_is_no_input_names_the_inputs(make_feed: MakeF
     feed.put("1.ndjson", 1)
     error = feed.fail()
     assert error.message.endswith(
-        "Check sql; a query knows input, and `inputs` names more tables of the lake"
+        "Check sql; a query can read input. Add other tables of the lake to `inputs`"
     )
 
 
@@ -84,9 +84,9 @@ def test_a_column_of_the_user_s_is_never_replaced_by_the_run_s_own(make_feed: Ma
     [
         (
             "id, 1 AS _Strandline_change",
-            "begins with _strandline_, as those of Strandline's own queries, found _Strandline_change",
+            "starts with _strandline_, which Strandline's own queries use, found _Strandline_change",
         ),
-        ("id, 1 AS a, 2 AS A", "expected columns of different names, found two that are called a"),
+        ("id, 1 AS a, 2 AS A", "expected columns with different names, found two named a"),
     ],
     ids=["a name of Strandline's queries", "one name twice"],
 )
@@ -114,9 +114,9 @@ def step(df, batch):
 @pytest.mark.parametrize(
     ("sql", "said"),
     [
-        ("SELECT 10 DIV (id - 1) AS id FROM input", "sql fails over the rows of slice 1: [DIVIDE_BY_ZERO]"),
+        ("SELECT 10 DIV (id - 1) AS id FROM input", "sql fails on rows of slice 1: [DIVIDE_BY_ZERO]"),
         ("SELECT if(id = 1, raise_error('no rate'), id) AS id FROM input", "[USER_RAISED_EXCEPTION] no rate"),
-        (None, "transform fails over the rows of slice 1: ValueError: no rate"),
+        (None, "transform fails on rows of slice 1: ValueError: no rate"),
     ],
 )
 @pytest.mark.parametrize("table_format", ["delta", "iceberg"])
@@ -130,7 +130,7 @@ def test_a_step_that_fails_on_a_row_gives_up_and_corrected_goes_on(
     feed.put("1.ndjson", 1)
     error = feed.fail()
     assert (error.code, said in error.message) == ("query", True), error.message
-    assert "its number was given up: correct" in error.message
+    assert "its number was abandoned. To go on, correct" in error.message
     assert feed.open_intent is None
     feed.define(sql=None, transform=None)
     feed.load()
@@ -141,7 +141,7 @@ def test_an_option_with_which_spark_reads_no_row_gives_the_number_up(make_feed: 
     feed = make_feed(source={"format": "csv", "options": {"timeZone": "Mars/Phobos"}})
     feed.put_text("1.csv", "id\n1\n")
     error = feed.fail()
-    assert (error.code, "source.options fails over the rows of slice 1" in error.message) == ("query", True)
+    assert (error.code, "source.options fails on rows of slice 1" in error.message) == ("query", True)
     feed.define(source={"options": {"timeZone": "UTC"}})
     feed.load()
     assert feed.ids == [1]

@@ -113,7 +113,7 @@ def test_append_without_partial_windows_adds_each_folder_once(make: Make) -> Non
 def test_a_unit_that_is_no_name_of_a_folder_is_refused(make: Make) -> None:
     feed = make(units="a,../b")
     outcome = feed.run(now=NOW)
-    assert "expected a value of unit u that can be the name of a folder, found '../b'" in str(outcome.error)
+    assert "expected a value of unit u that can name a folder, found '../b'" in str(outcome.error)
     assert feed.newest is None
 
 

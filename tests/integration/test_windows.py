@@ -249,7 +249,7 @@ def test_a_query_that_moves_rows_out_of_windows_names_what_to_keep(make: Make) -
     made.feed.define(sql="select id, at + interval 7 days as at, unit, value from input")
     error = made.fail("2020-01-03")
     assert isinstance(error, TargetError)
-    assert "are not among those that it replaces" in error.message
+    assert "moved them out of the window, unit or file" in error.message
     assert "the values of at, unit stay within it" in error.message
     assert "old definition" not in error.message
     assert made.rows == [(1, 0)]

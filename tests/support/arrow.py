@@ -507,7 +507,7 @@ class ArrowReplacement:
         """Return how many rows remain, if no row of the slice is outside the load's predicate."""
         if self.outside:
             raise RowsRefused(
-                f"{self.outside} rows lie outside the rows that the slice replaces", code=OUTSIDE
+                f"{self.outside} rows lie outside the part of the table that the slice replaces", code=OUTSIDE
             )
         return self.kept_count
 

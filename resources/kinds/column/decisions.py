@@ -139,8 +139,10 @@ class ColumnRules(StateRules):
         name = self._dataflow.name
         if not self.replaces_reloaded_rows():
             raise ConfigurationError(
-                f"dataflow {name}: --replace deletes the rows that are read again: expected the columns {', '.join(self._columns)} in table"
-                f" {self._dataflow.table}, found {', '.join(self._table.contents.columns()) or 'no table'}. Keep them, or reset --replace",
+                f"dataflow {name}: --replace deletes the rows that it reads again, and finds them by "
+                f"their columns: expected {', '.join(self._columns)} in table {self._dataflow.table}, "
+                f"found {', '.join(self._table.contents.columns()) or 'no table'}. Restore the columns, "
+                "or run `state reset --replace`",
                 choices=(f"strandline state reset {name} --replace --reason TEXT",),
             )
         state = state_of(ColumnState, self._dataflow, entry)

@@ -18,7 +18,7 @@ from partitions.column.source_set_back import check_highest, check_identity, sou
 from partitions.column.state import ColumnState, ReadBound
 from partitions.dataflow import Dataflow
 from partitions.errors import PlanError
-from partitions.plan import Plan
+from partitions.plan import Plan, pluralize
 from partitions.predicate import AllOf, Among, Between, Predicate, any_of
 from partitions.replay.chunk_slice import chunk_slice, is_done
 from partitions.request import Replay
@@ -72,12 +72,12 @@ class ColumnLook:
         if entry is not None and entry.why == "replay" and entry.number > request.since:
             upper = deserialise(entry.upper) if entry.upper else {}
             if entry.reason == request.reason and is_done(request.chunk, upper):
-                return replace(empty_plan, why=f"{request.chunk.words} was loaded before")
+                return replace(empty_plan, why=f"{request.chunk.words} was already loaded")
         version = self.above.observe(self._definition.columns, now).version
         slice_ = chunk_slice(self.dataflow.target, self._definition.columns, state, request, version)
         if slice_ is None:
             return replace(
-                empty_plan, why=f"{request.chunk.words} lies above the watermark, and is left to the next run"
+                empty_plan, why=f"{request.chunk.words} lies above the watermark; the next run reads it"
             )
         if request.clears or self._has_rows(slice_):
             return replace(empty_plan, why=f"replay of {slice_.words}", slices=(slice_,))
@@ -290,8 +290,10 @@ class ColumnLook:
             return
         if null_count or above.holds_any(_without_value(self._definition.columns)):
             raise PlanError(
-                f"dataflow {self.dataflow.name}: expected a value in {', '.join(self._definition.columns)} of each row (nulls: fail),"
-                f" found {null_count if null_count else 'at least one'} without. Correct them at the source, or set nulls to first or skip"
+                f"dataflow {self.dataflow.name}: expected a value in {', '.join(self._definition.columns)} in "
+                "each row (nulls: fail), found "
+                f"{pluralize(null_count, 'row') if null_count else 'at least one row'} without a value. "
+                "Correct the rows at the source, or set nulls to first or skip"
             )
 
 

@@ -101,15 +101,19 @@ class OpenTransactions:
 
     def _warn_of_unknown(self, observed: SourceObservation, untold: TransactionsUnknown) -> SourceObservation:
         """Warn that rows may come late; not for a database that never reports transactions."""
-        remedy = "let rows settle by time (`settle: PT5M`), or look back (`backward: {by: 1000}` of numbers, `{hours: 1}` of times) with merge_keys"
-        why = f"{self.dataflow.source.label} does not tell its open transactions: {untold.why}"
+        remedy = (
+            "let rows settle by time (`settle: PT5M`), or set a look-back with merge_keys (`backward: {by: "
+            "1000}` for numbers, `{hours: 1}` for times)"
+        )
+        why = f"{self.dataflow.source.label} does not report its open transactions: {untold.why}"
         if self._definition.settle == TRANSACTIONS:
             raise PlanError(
-                f"dataflow {self.dataflow.name}: watermark.settle: expected a source that tells its open transactions, found that {why}. Instead {remedy}"
+                f"dataflow {self.dataflow.name}: watermark.settle: expected a source that reports its "
+                f"open transactions, but {why}. Instead, {remedy}"
             )
         if untold.always:
             return observed
-        warning = f"rows that are committed late may be missed: {why}. {remedy[0].upper()}{remedy[1:]}"
+        warning = f"runs may miss rows that are committed late: {why}. {remedy[0].upper()}{remedy[1:]}"
         return replace(observed, warnings=(*observed.warnings, warning))
 
 

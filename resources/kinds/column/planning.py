@@ -48,10 +48,11 @@ class ColumnPlanning(Planning[ColumnSlice]):
         """
         number, look = entry.number if entry else 0, self.look
         if isinstance(request, LateOnly):
-            return Plan(self.dataflow.name, "column", number, now, "no row of a column watermark is late")
+            return Plan(self.dataflow.name, "column", number, now, "a column watermark has no late rows")
         if isinstance(request, Forced):
             raise ConfigurationError(
-                f"dataflow {self.dataflow.name}: expected a run of what is due, found a forced one; a column watermark has no windows"
+                f"dataflow {self.dataflow.name}: a forced run needs windows, and a column watermark has "
+                "none. To read rows again, use `strandline replay`"
             )
         if isinstance(request, Replay):
             return look.in_one_look(lambda once: once.plan_replay(entry, now, request))

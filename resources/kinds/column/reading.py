@@ -82,8 +82,9 @@ class ColumnReading(Reading[ColumnSlice], contract.ReportsMissingColumns[ColumnS
         )
         if not any(range_.is_bounded for range_ in fixed):
             raise SourceError(
-                f"dataflow {self.dataflow.name}: expected a row with a value in {', '.join(self.dataflow.column.columns)}, as a look has found just"
-                " before, found none any more. Nothing was begun; the next run looks again"
+                f"dataflow {self.dataflow.name}: expected a row with a value in "
+                f"{', '.join(self.dataflow.column.columns)}, as when the run was planned, found none. The "
+                "run stopped before it changed anything; the next run looks again"
             )
         return replace(slice_, ranges=fixed)
 

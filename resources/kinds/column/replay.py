@@ -76,7 +76,7 @@ class ColumnReplay(ReplayKind):
         state = ColumnState.of({}) if self.options.is_isolated else live_state
         slices = [self._slices(chunk, state) for chunk in replay_chunks]
         above = [
-            Skip(chunk.words, "lies above the watermark, and is left to the next run")
+            Skip(chunk.words, "lies above the watermark; the next run reads it")
             for chunk, parts in zip(replay_chunks, slices, strict=True)
             if not parts
         ]
@@ -145,11 +145,13 @@ class ColumnReplay(ReplayKind):
         (lower, _), (_, upper) = remaining[0].bounds, remaining[-1].bounds
         if mark is not None and compare_values(mark.value, lower) < 0:
             sentences.append(
-                f"rows between the watermark before and the start of chunk {remaining[0].words} are passed over: no run reads them"
+                "no run reads the rows between the earlier watermark and the start of chunk "
+                f"{remaining[0].words}"
             )
         if isinstance(upper, datetime) and upper.tzinfo is not None and upper > self.now:
             sentences.append(
-                f"chunk {remaining[-1].words} ends after now: rows of {self.column} that come later below its end are read by no run, if it is saved"
+                f"chunk {remaining[-1].words} ends in the future: if its watermark is saved, no run reads "
+                f"rows of {self.column} that arrive later below that end"
             )
         return sentences
 
@@ -213,9 +215,9 @@ class ColumnReplay(ReplayKind):
 def _describe_staying(state_at_start: ColumnState, *, leaves_above: bool) -> str:
     """Describe the rows of a range that stay because they lie above the state when the replay began."""
     values = ", ".join(f"{name} = {format_bound(mark.value)}" for name, mark in state_at_start.bounds.items())
-    above = f"above {values}, where the watermark stood when the replay began," if values else "of the range"
-    or_left = ", or are left to its next run" if leaves_above else ""
-    return f"rows {above} stay as they are if the live flow has loaded them since{or_left}"
+    above = f"above {values}, the watermark when the replay began," if values else "of the range"
+    or_left = ", or wait for its next run" if leaves_above else ""
+    return f"rows {above} stay as they are if runs have loaded them since{or_left}"
 
 
 def _state(entry: Entry | None) -> ColumnState:

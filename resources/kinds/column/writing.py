@@ -78,7 +78,7 @@ class ColumnWriting(Writing[ColumnSlice], WatchesRows[ColumnSlice], SavesHighest
         missing = [name for name in self._definition.columns if name not in rows.columns]
         if missing:
             step = "transform" if self.dataflow.transform else "sql" if self.dataflow.sql else None
-            after = f"; after `{step}` there" if step else "; there"
+            after = f"; after `{step}` the columns" if step else "; the columns"
             remedy = "Keep" if step else "Correct watermark.columns:"
             raise ConfigurationError(
                 f"dataflow {self.dataflow.name}: expected rows with the watermark's columns {', '.join(self._definition.columns)}{after}"

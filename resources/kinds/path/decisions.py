@@ -75,8 +75,9 @@ class PathRules(StateRules):
         name, scope, state = self._dataflow.name, self._definition.scope, PathState.of(deserialise(text))
         if state.status != "initial" and (scope == "global") != (state.last is not None):
             raise ConfigurationError(
-                f"dataflow {name}: expected a watermark of scope: {scope}, found {text[:200]}, which is of the other scope and stands for no"
-                " file here. Run `state reset --replace` to load everything again",
+                f"dataflow {name}: expected a watermark of scope: {scope}, found {text[:200]}, which has "
+                "the other scope: every file would count as new. Run `state reset --replace` to load "
+                "everything again",
                 choices=(
                     f"strandline state reset {name} --replace --reason TEXT",
                     f"strandline state reset {name} --reason TEXT",
@@ -98,8 +99,10 @@ class PathRules(StateRules):
         name, columns = self._dataflow.name, self._table.contents.columns()
         if SOURCE_FILE not in columns:
             raise ConfigurationError(
-                f"dataflow {name}: --replace deletes the rows of each file that is read again: expected a column {SOURCE_FILE} in table"
-                f" {self._dataflow.table}, found {', '.join(columns) or 'no table'}. Keep origin_columns (and the column in sql), or reset --replace",
+                f"dataflow {name}: --replace deletes the rows of each file that it reads again: expected "
+                f"a column {SOURCE_FILE} in table {self._dataflow.table}, found "
+                f"{', '.join(columns) or 'no table'}. Run `state reset --replace`. Later rewinds need "
+                "origin_columns: true, and the column in sql",
                 choices=(f"strandline state reset {name} --replace --reason TEXT",),
             )
         paths = {ingested.path for ingested in IngestedFiles(self._log, name, entry).all()}
@@ -112,8 +115,9 @@ class PathRules(StateRules):
         name = self._dataflow.name
         if self._definition.tracking == "set":
             raise ConfigurationError(
-                f"dataflow {name}: expected tracking: watermark, found tracking: set: a set has no order to go back in. Mark single files"
-                " for another read, or run `state reset --replace`",
+                f"dataflow {name}: expected tracking: watermark, found tracking: set, whose files have no "
+                "order to go back in. Mark single files with `files unprocess`, or run `state reset "
+                "--replace`",
                 choices=(
                     f"strandline files unprocess {name} PATH…",
                     f"strandline state reset {name} --replace --reason TEXT",

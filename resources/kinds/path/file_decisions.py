@@ -47,8 +47,8 @@ def unprocess(reason: str, paths: Sequence[str]) -> DraftBuilder:
     def build_draft(platform: Opener, dataflow: Dataflow, last: Entry | None) -> Draft:
         if dataflow.path.tracking != "set":
             raise ConfigurationError(
-                f"dataflow {dataflow.name}: expected tracking: set, found tracking: watermark: there no single file is read again;"
-                " rewind instead",
+                f"dataflow {dataflow.name}: expected tracking: set, found tracking: watermark, which "
+                "cannot read single files again. Rewind instead",
                 choices=(f"strandline state rewind {dataflow.name} --to NUMBER --reason TEXT",),
             )
         last = require_current_definition(platform, dataflow, last)

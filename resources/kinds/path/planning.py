@@ -90,12 +90,12 @@ class PathPlanning(Planning[PathSlice], CountsFirstLoads[PathSlice]):
         unmoved = watermark_of(self._definition, state_of(PathState, self.dataflow, entry))
         files = in_pair_order(self._existing_files(request.paths))
         if not files:
-            return replace(planned, why="its files are gone at the source")
+            return replace(planned, why="its files no longer exist at the source")
         after = make_slice(self._definition, unmoved, files, None).after if request.saves else unmoved
         slice_ = PathSlice(files, unmoved, after, self._definition, why="replay", replaces=request.replaces)
         is_done = entry is not None and entry.number > request.since and entry.reason == request.reason
         if is_done and entry is not None and entry.upper and deserialise(entry.upper) == slice_.upper:
-            return replace(planned, why=f"loaded before: {pluralize(len(files), 'file')}")
+            return replace(planned, why=f"already loaded: {pluralize(len(files), 'file')}")
         return replace(planned, why=f"replay of {pluralize(len(files), 'file')}", slices=(slice_,))
 
     def plan_partitions(
@@ -170,7 +170,7 @@ class PathPlanning(Planning[PathSlice], CountsFirstLoads[PathSlice]):
         ingested = IngestedFiles(self.log, self.dataflow.name, entry).all()
         missing = [file.path for file in ingested if within.is_above(file.path) and file.path not in listed]
         if missing:
-            yield f"gone at the source, so their rows stay: {first_few(missing, _NAMED)}"
+            yield f"missing at the source, so their rows stay: {first_few(missing, _NAMED)}"
 
     def _pending(
         self, entry: Entry | None, state: PathState, listed: ListedFiles, now: datetime

@@ -70,8 +70,10 @@ class FileReplay(ReplayKind):
         columns = table.contents.columns() if table.exists() else by_default
         if SOURCE_FILE not in columns:
             raise ConfigurationError(
-                f"dataflow {dataflow.name}: the rows of each file that is read again are looked for: expected a column {SOURCE_FILE} in table"
-                f" {dataflow.table}, found {', '.join(columns) or 'none (origin_columns: false)'}"
+                f"dataflow {dataflow.name}: a replay finds the rows of a file by their path: expected a "
+                f"column {SOURCE_FILE} in table {dataflow.table}, found "
+                f"{', '.join(columns) or 'none (origin_columns: false)'}. Set origin_columns: true, and reload the "
+                f"table: strandline state reset {dataflow.name} --replace --reason TEXT"
             )
 
     def range(self) -> str:
@@ -127,12 +129,12 @@ class FileReplay(ReplayKind):
         slice_ = PathSlice(files, state, state, dataflow.path, why="replay", replaces=True)
         unread = [file.path for file in replayed_files if file.reason is not None]
         paths_by_reason = {
-            "could not be read": unread,
-            "were loaded by runs since": sorted(newer),
-            "are left to the next run": sorted({*paths} - below - newer),
+            "the files could not be read": unread,
+            "later runs loaded them": sorted(newer),
+            "the next run loads them": sorted({*paths} - below - newer),
         }
         stays = [
-            f"rows of {_named(names)} stay as they are: they {why}"
+            f"rows of {_named(names)} stay as they are: {why}"
             for why, names in paths_by_reason.items()
             if names
         ]

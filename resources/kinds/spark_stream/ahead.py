@@ -53,8 +53,9 @@ class ReadAhead:
         columns = self.inputs.query(spark).schema
         if changes := column_changes(columns, pinned) if pinned is not None else {}:
             raise schema_mismatch_error(
-                f"dataflow {self._dataflow.name}: expected the columns of the stream that were pinned, found others: {'; '.join(changes.values())}",
-                "Put the source, or source.schema, back",
+                f"dataflow {self._dataflow.name}: expected the pinned columns in the stream, found "
+                f"others: {'; '.join(changes.values())}",
+                "Restore the source, or source.schema",
                 self._dataflow.name,
                 next(iter(changes)),
             )
@@ -75,7 +76,7 @@ class ReadAhead:
         files_per_batch = self._dataflow.watermark_as(StructuredStream).checkpoint.interval_files
         for inbox in inboxes:
             inbox.open()
-        with self._failures_of_query("its files were looked through"):
+        with self._failures_of_query("its new files were being checked"):
             copied, bad = take_in(spark, inboxes, files_per_batch)
         if bad is None or copied:
             self._read_on(spark, folder, inboxes)
@@ -86,7 +87,7 @@ class ReadAhead:
         definition, tables = self._dataflow.watermark_as(StructuredStream), self.inputs.tables
         if newest := {name: at for name, table in tables.items() if (at := table.tip(None).newest)}:
             folder.note_tables(newest)
-        with self._failures_of_query("Spark read its stream"):
+        with self._failures_of_query("Spark was reading its stream"):
             reports = run_available(
                 self.inputs.query(spark, inboxes),
                 output_mode=definition.output_mode,
@@ -112,10 +113,11 @@ class ReadAhead:
                 raise EngineLost.of(self._dataflow.name, when, engine_loss) from error
             name = self._dataflow.name
             remedy = (
-                ". It fails over the values of a row, as it would each time: correct transform, sql or operators, or the rows at the source, and read the"
-                f" source anew: `strandline state reset {name} --replace --reason TEXT`"
+                ". The query fails on the values of a row, so it would fail each time. Correct "
+                "transform, sql or operators, or the rows at the source, and read the source again from "
+                f"its start: `strandline state reset {name} --replace --reason TEXT`"
                 if fails_on_values(error)
-                else ". Batches that had ended are committed by the next run, which goes on behind them"
+                else ". The next run commits the batches that finished, and continues after them"
             )
             raise StrandlineError(
                 f"dataflow {name}: Spark's query failed: {_reason(error)}{remedy}", code="query"

@@ -26,19 +26,19 @@ class SparkStreamRules(StateRules):
         """Bind the rules to a dataflow."""
         self._dataflow = dataflow
 
-    def _refuse(self, decision: str) -> NoReturn:
-        """Raise ConfigurationError; ``decision`` names what was not expected, for the message."""
+    def _refuse(self, refusal: str) -> NoReturn:
+        """Raise ConfigurationError; ``refusal`` is the clause that says what cannot be done."""
         name = self._dataflow.name
         raise ConfigurationError(
-            f"dataflow {name}: expected no {decision}: what Spark's engine has read and remembers cannot be changed from outside."
-            " Run `state reset --replace` to read the source again",
+            f"dataflow {name}: {refusal}: only Spark can change its checkpoint. Run `state reset "
+            "--replace` to read the source again",
             choices=(f"strandline state reset {name} --replace --reason TEXT",),
         )
 
     @override
     def parse_watermark(self, text: str) -> str:
         """Raise ConfigurationError: no watermark can be set."""
-        self._refuse("watermark to be set")
+        self._refuse("the watermark of a stream on Spark's engine cannot be set")
 
     @override
     def migrate_watermark(self, text: str, now: datetime, last: Entry | None) -> str:
@@ -49,7 +49,9 @@ class SparkStreamRules(StateRules):
         """
         changed = last is not None and last.fingerprint != fingerprint(self._dataflow)
         if changed and not StreamState.holds_nothing(deserialise(text)):
-            self._refuse("watermark under another definition")
+            self._refuse(
+                "the watermark of a stream on Spark's engine cannot be used under another definition"
+            )
         return text
 
     def watermark_from_rows(self) -> None:

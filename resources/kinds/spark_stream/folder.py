@@ -93,7 +93,7 @@ class StreamFolder:
             return str(json.loads(text)["id"]) if text is not None else None
         except (ValueError, KeyError, TypeError) as error:
             raise CorruptWatermark(
-                f'{self.checkpoint}/metadata: expected {{"id": …}}, found {text!r}: put the checkpoint of a backup back'
+                f'{self.checkpoint}/metadata: expected {{"id": …}}, found {text!r}. Restore the checkpoint from a backup'
             ) from error
 
     def newest(self) -> int:

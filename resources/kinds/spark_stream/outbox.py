@@ -39,11 +39,13 @@ class Outbox:
             expected = f"the checkpoint of Spark's query {expected_query}"
             if query is None:
                 raise self._mismatch(expected, "none", code="checkpoint_lost")
-            raise self._mismatch(expected, f"that of another query ({query})", code="checkpoint_foreign")
+            raise self._mismatch(
+                expected, f"the checkpoint of another query ({query})", code="checkpoint_foreign"
+            )
         if newest < newest_loaded:
             raise self._mismatch(
-                f"a checkpoint up to batch {newest_loaded}, which is in the table",
-                f"one up to {newest}",
+                f"a checkpoint that reaches batch {newest_loaded}, the newest in the table",
+                f"one that ends at batch {newest}",
                 code="checkpoint_behind",
             )
         finished_batches = folder.batches(newest_loaded)
@@ -51,7 +53,7 @@ class Outbox:
             set(range(newest_loaded + 1, newest + 1)) - {batch.number for batch in finished_batches}
         )
         if missing_batches:
-            raise self.rows_lost(f"{missing_batches[0]}, which its checkpoint says has ended")
+            raise self.rows_lost(f"{missing_batches[0]}, which the checkpoint lists as finished")
         slices: list[BatchSlice] = []
         numbers: list[int] = []
         for batch in finished_batches:
@@ -86,9 +88,10 @@ class Outbox:
         """Return the error for a folder that contradicts the watermark log."""
         name = self.dataflow
         return NeedsDecision(
-            f"dataflow {name}: expected {expected}, found {actual}, in {self.folder.place}. What Spark has read and remembers is not what the"
-            " watermark log says, so nothing was done: rows would be lost, or loaded twice. Put the folder back as it was; or empty the"
-            " table and read the source from its start",
+            f"dataflow {name}: expected {expected}, found {actual}, in {self.folder.place}. Spark's "
+            "folder and the watermark log disagree, so a run would lose rows or load them twice. The run "
+            "stopped before it changed anything. Restore the folder; or empty the table and read the "
+            "source from its start",
             code=code,
             choices=(f"strandline state reset {name} --replace --reason TEXT",),
         )

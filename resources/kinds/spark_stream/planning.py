@@ -69,7 +69,7 @@ class SparkStreamPlanning(Planning[BatchSlice], RunsAhead):
             return replace(plan, why="a stream has no late files")
         if request != DUE:
             raise ConfigurationError(
-                f"dataflow {self.dataflow.name}: expected a run of what is due; a stream on Spark's engine reads nothing again"
+                f"dataflow {self.dataflow.name}: a forced run needs windows, and a stream has none"
             )
         state = state_of(StreamState, self.dataflow, entry)
         folder = self._folder(entry, state)
@@ -82,7 +82,7 @@ class SparkStreamPlanning(Planning[BatchSlice], RunsAhead):
         if not waiting and not self.is_ahead and (last is None or last.contents != snapshot.contents):
             unread_input = BatchSlice((), state)
             return replace(plan, why="new input, which Spark has not read yet", slices=(unread_input,))
-        why = f"{pluralize(len(waiting), 'batch', 'batches')} of Spark's to commit"
+        why = f"{pluralize(len(waiting), 'finished Spark batch', 'finished Spark batches')} to commit"
         return replace(plan, why=why if waiting else "no new input", slices=tuple(waiting))
 
     def run_ahead(self, spark: SparkSession, entry: Entry | None) -> StrandlineError | None:
@@ -129,8 +129,9 @@ class SparkStreamPlanning(Planning[BatchSlice], RunsAhead):
             head = tables[source].head(commit, None) if source in tables else None
             if head is not None and head.newest is not None and not head.has_recorded:
                 raise NeedsDecision(
-                    f"dataflow {name}: expected table {source} of which Spark has read versions up to {commit.version}, found another table of that"
-                    " name, or an older version of it. Put it back as it was; or reset the state with --replace to read what it holds now",
+                    f"dataflow {name}: expected table {source}, of which Spark has read versions up to "
+                    f"{commit.version}, found another table of that name, or an older version of it. "
+                    "Restore the table; or run `state reset --replace` to read what it holds now",
                     code="source_replaced",
                     choices=(f"strandline state reset {name} --replace --reason TEXT",),
                 )

@@ -187,8 +187,9 @@ def _check_columns(inputs: Sequence[StreamInput]) -> None:
         if differing:
             column = differing[0]
             raise ConfigurationError(
-                f"source {name}: expected the columns of source {first}, since both come into a union; found {column}"
-                f" {columns.get(column, 'missing')} in {name}, {expected_columns.get(column, 'missing')} in {first}"
+                f"source {name}: expected the columns of source {first}, since a union combines both; "
+                f"found {column} {columns.get(column, 'missing')} in {name}, "
+                f"{expected_columns.get(column, 'missing')} in {first}"
             )
 
 

@@ -139,9 +139,10 @@ class Buffer:
             return
         name = self.dataflow.name
         raise NeedsDecision(
-            f"dataflow {name}: expected {pluralize(expected, 'row')} of epoch {epoch} in table {self.dataflow.table}__{side}, found"
-            f" {actual:,}: rows that were read wait there, and nothing else has them. Restore the table; or reset the state with --replace to read"
-            " the source again",
+            f"dataflow {name}: expected {pluralize(expected, 'row')} of epoch {epoch} in table "
+            f"{self.dataflow.table}__{side}, found {actual:,}. The table holds rows that wait in the "
+            "stream, and there is no other copy. Restore the table; or run `state reset --replace` to "
+            "read the source again",
             code="buffer_lost",
             choices=(f"strandline state reset {name} --replace --reason TEXT",),
         )

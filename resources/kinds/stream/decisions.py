@@ -50,8 +50,8 @@ class StreamRules(StateRules):
         has_over_window = isinstance(splits_operator(self._dataflow.operators), OverWindow)
         if "folder" in state.position or (state.carry is not None and not has_over_window):
             raise ConfigurationError(
-                f"dataflow {name}: expected a state of the engine and operator that the definition has, found that of others. Put the old"
-                " definition back, or reset the state with --replace",
+                f"dataflow {name}: expected a state of the definition's engine and operator, found one of "
+                "others. Restore the old definition, or run `state reset --replace`",
                 choices=(f"strandline state reset {name} --replace --reason TEXT",),
             )
         return text
@@ -82,8 +82,8 @@ class StreamRules(StateRules):
         """Return the error for a decision that would lower the watermark."""
         name = self._dataflow.name
         return NeedsDecision(
-            f"dataflow {name}: a stream cannot go back: rows that left the buffer are not put back, and its table only grows. Reset the state with"
-            " --replace to read the source from the beginning",
+            f"dataflow {name}: a stream cannot go back: its table only grows, and rows that left the "
+            "buffer do not return. Run `state reset --replace` to read the source from the beginning",
             code="no_rewind",
             choices=(f"strandline state reset {name} --replace --reason TEXT",),
         )

@@ -48,6 +48,6 @@ def refusals_of_spark(dataflow: Dataflow) -> Iterator[None]:
     except (AnalysisException, ParseException) as error:
         cause_text = root_cause(error).rstrip(" .;")
         raise ConfigurationError(
-            f"dataflow {dataflow.name}: operators: Spark refuses {dataflow.operators[0].type}: {cause_text}. Expected columns of the source and"
-            " Spark SQL over them"
+            f"dataflow {dataflow.name}: operators: Spark refuses {dataflow.operators[0].type}: "
+            f"{cause_text}. Use columns of the source, and Spark SQL over them"
         ) from error

@@ -45,8 +45,9 @@ def flush(reason: str, before: str | None = None) -> DraftBuilder:
     def build_draft(platform: Opener, dataflow: Dataflow, last: Entry | None) -> Draft:
         if dataflow.streams_with_spark:
             raise ConfigurationError(
-                f"dataflow {dataflow.name}: expected engine: splits, found engine: structured_streaming: nothing but a later row raises Spark's watermark."
-                " Have the source bring a row later than what waits by more than the timeout; or load the stream with engine: splits"
+                f"dataflow {dataflow.name}: expected engine: splits, found engine: structured_streaming: "
+                "only a later row raises Spark's watermark. Send a row that is later than the waiting "
+                "rows by more than the timeout; or load the stream with engine: splits"
             )
         definition = dataflow.stream
         last = require_current_definition(platform, dataflow, last)
@@ -56,19 +57,22 @@ def flush(reason: str, before: str | None = None) -> DraftBuilder:
             raise NothingWaits(f"dataflow {dataflow.name}: no row waits, so there is nothing to flush")
         if until is not None and state.value is not None and until <= state.value:
             raise NothingWaits(
-                f"dataflow {dataflow.name}: the global watermark is {_in_words(state.value)} already: all that lies below {_in_words(until)} has left, or"
-                " leaves with the next run"
+                f"dataflow {dataflow.name}: the global watermark is already {_in_words(state.value)}: all "
+                f"rows below {_in_words(until)} have left, or leave with the next run"
             )
-        waiting_rows = f"{pluralize(state.buffered, 'row')} that wait{'s' if state.buffered == 1 else ''}"
+        waiting_rows = f"{pluralize(state.buffered, 'row')} wait{'s' if state.buffered == 1 else ''}"
         leaving = "all" if until is None else _leaving_rows(dataflow)
         below = "the last of them" if until is None else _in_words(until)
         policy = {"divert": "go to the table of late rows", "drop": "are dropped", "fail": "stop the run"}
         notes = [
-            f"of {waiting_rows}, {leaving} leave with the next run, once it has read the input that is there",
-            f"rows below {below} that come later are late: they {policy[definition.late]} (late: {definition.late})",
+            f"{waiting_rows}: {leaving} leave with the next run, after it has read the existing input",
+            (
+                f"rows below {below} that arrive later are late: they {policy[definition.late]} (late: "
+                f"{definition.late})"
+            ),
         ]
         if isinstance(until, datetime) and until > now:
-            notes.append(f"{_in_words(until)} lies after the clock: rows up to then are late as they come")
+            notes.append(f"{_in_words(until)} lies in the future: rows up to then are late when they arrive")
         after = request_flush(state, until)
         watermark = serialise(after.watermark())
         return Draft(draft_entry(platform, dataflow, last, "flush", reason, watermark=watermark), notes=notes)
@@ -90,8 +94,8 @@ def _leaving_rows(dataflow: Dataflow) -> str:
         case Aggregate():
             return "the windows that end by then"
         case OverWindow():
-            return "those whose values look ahead to no row from then on"
-    return "those below it"
+            return "the rows whose values need no row from then on"
+    return "the rows below it"
 
 
 def event_time_of(dataflow: Dataflow, text: str, now: datetime) -> EventTime:
@@ -120,7 +124,8 @@ def event_time_of(dataflow: Dataflow, text: str, now: datetime) -> EventTime:
         number = HIGHEST + 1
     if not LOWEST <= number <= HIGHEST:
         raise ConfigurationError(
-            f"dataflow {dataflow.name}: --before: expected a whole number of 64 bits, as the event times of the stream are, found {text!r}"
+            f"dataflow {dataflow.name}: --before: expected a whole number of 64 bits, like the stream's "
+            f"event times, found {text!r}"
         )
     return number
 

@@ -157,7 +157,8 @@ class Judging:
             return None
         if isinstance(ahead, int) or not timed:
             raise ConfigurationError(
-                f"dataflow {self.dataflow.name}: watermark.max_ahead: expected no such key (only timestamps are compared with a clock), found {ahead}"
+                f"dataflow {self.dataflow.name}: watermark.max_ahead: expected no such key (only "
+                f"timestamps are compared with a clock), found {ahead}. Remove it"
             )
         return ticks(after(now, ahead))
 

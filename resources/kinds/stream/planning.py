@@ -47,11 +47,9 @@ class StreamPlanning(Planning[EpochSlice]):
         """
         number, name = entry.number if entry else 0, self.dataflow.name
         if isinstance(request, LateOnly):
-            return Plan(name, "stream", number, now, "a stream has late rows, and no late files")
+            return Plan(name, "stream", number, now, "a stream has late rows, but no late files")
         if isinstance(request, Forced):
-            raise ConfigurationError(
-                f"dataflow {name}: expected a run of what is due, found a forced one; a stream watermark has no windows"
-            )
+            raise ConfigurationError(f"dataflow {name}: a forced run needs windows, and a stream has none")
         state = known_state(self.dataflow, entry)
         waiting = self._waiting(entry, state, now)
         planned = plan(
@@ -81,7 +79,7 @@ class StreamPlanning(Planning[EpochSlice]):
         except (SourceError, NeedsDecision) as error:
             if state.flush is None and pending_epoch(state) is None:
                 raise
-            return Waiting((), warnings=[f"new input is not looked for: {error.message}"])
+            return Waiting((), warnings=[f"cannot look for new input: {error.message}"])
 
     def covers(self, state: str, other: str) -> bool:
         """Return whether no value falls: the global watermark, those of common splits, the read position."""

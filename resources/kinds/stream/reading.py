@@ -82,8 +82,8 @@ class StreamReading(Reading[EpochSlice], BuildsOnState[EpochSlice]):
         ]
         if reserved_names:
             raise ConfigurationError(
-                f"dataflow {self.dataflow.name}: source: expected no column whose name begins with {HELPER_PREFIX}, found {', '.join(reserved_names)}. Rename it where the"
-                " source is made"
+                f"dataflow {self.dataflow.name}: source: expected no column whose name starts with "
+                f"{HELPER_PREFIX}, found {', '.join(reserved_names)}. Rename it at the source"
             )
         if not self.dataflow.operators:
             return
@@ -93,7 +93,8 @@ class StreamReading(Reading[EpochSlice], BuildsOnState[EpochSlice]):
         duplicates = sorted({name for name in columns if lower_names.count(name.lower()) > 1})
         if duplicates:
             raise ConfigurationError(
-                f"dataflow {self.dataflow.name}: operators: expected names that no column of the source has, found {', '.join(duplicates)}"
+                f"dataflow {self.dataflow.name}: operators: expected output names that no column of the "
+                f"source has, found {', '.join(duplicates)}. Rename them"
             )
 
     def check_unchanged(self, slice_: EpochSlice) -> None:

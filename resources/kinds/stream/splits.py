@@ -68,9 +68,10 @@ def _build_change(
         declared = sorted(set(leaving) & definition.policy.declared)
         if declared:
             raise ConfigurationError(
-                f"dataflow {dataflow.name}: expected splits that watermark.splits does not declare, found {', '.join(declared)}: the next epoch would"
-                f" wait for {'it' if len(declared) == 1 else 'them'} again. Take {', '.join(declared)} out of watermark.splits"
-                f" (dataflows/{dataflow.name}.yaml), then give this command again"
+                f"dataflow {dataflow.name}: expected splits that watermark.splits does not declare, found "
+                f"{', '.join(declared)}: the next epoch would wait for "
+                f"{'it' if len(declared) == 1 else 'them'} again. Remove {', '.join(declared)} from "
+                f"watermark.splits (dataflows/{dataflow.name}.yaml), then run this command again"
             )
         unknown = sorted(set(names) - set(state.splits))
         if unknown:

@@ -61,8 +61,8 @@ class EpochsOfVersions(Epochs):
             return Waiting((input_before_start(appends.table, before),))
         if since is not None and (appends.table != position["table"] or appends.newest < since.version):
             raise self._source_error(
-                f"expected table {self.dataflow.source.label} of which versions up to {since.version} were read, found another table of that name,"
-                " or an older version of it",
+                f"expected table {self.dataflow.source.label}, of which versions up to {since.version} were "
+                "read, found another table of that name, or an older version of it",
                 "source_replaced",
             )
         chunks = [
@@ -70,7 +70,7 @@ class EpochsOfVersions(Epochs):
             for version in appends.versions
         ]
         skip_warnings = [
-            f"{version.changes}: it is passed over (source.on_change: skip)"
+            f"{version.changes}; it is skipped (source.on_change: skip)"
             for version in appends.versions
             if version.changes
         ]
@@ -119,8 +119,9 @@ class EpochsOfVersions(Epochs):
         )
         if bad is None and lacks_file(error):
             raise self._source_error(
-                f"expected the files that versions {epoch_input.first} to {epoch_input.last} of table {self.dataflow.source.label} have added, found some gone:"
-                " they were joined with others and vacuumed before they were read",
+                f"expected the files that versions {epoch_input.first} to {epoch_input.last} of table "
+                f"{self.dataflow.source.label} added, found some missing: another job joined and vacuumed "
+                "them before the stream read them",
                 "versions_gone",
             ) from error
         return bad
@@ -140,7 +141,8 @@ class EpochsOfVersions(Epochs):
         logged_range = None if last is None else (last.version, epoch_input.id and last.id, files, size)
         if logged_range != (epoch_input.last, epoch_input.id, epoch_input.files, epoch_input.bytes):
             raise self._source_error(
-                f"expected versions {epoch_input.first} to {epoch_input.last} of table {self.dataflow.source.label}, found others in its log",
+                f"expected versions {epoch_input.first} to {epoch_input.last} of table "
+                f"{self.dataflow.source.label} as they were planned, found others in its log",
                 "versions_gone",
             )
         return appended
@@ -149,7 +151,7 @@ class EpochsOfVersions(Epochs):
         """Return the error for a table that does not continue where the stream has read to."""
         name = self.dataflow.name
         return NeedsDecision(
-            f"dataflow {name}: {message}. Reset the state with --replace to sort what the table holds now",
+            f"dataflow {name}: {message}. Run `state reset --replace` to read what the table holds now",
             code=code,
             choices=(f"strandline state reset {name} --replace --reason TEXT",),
         )

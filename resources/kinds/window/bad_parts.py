@@ -71,7 +71,7 @@ class WindowBadParts(BadParts[WindowSlice]):
             return error.why if isinstance(error, BadPart) else error.message
         except Exception as error:
             if problem := describe_engine_loss(error):
-                doing = "looking for the work units that cannot be read"
+                doing = "searching for unreadable work units"
                 raise EngineLost.of(self.dataflow.name, doing, problem) from error
             of_source = self._failure(error)
             if of_source is not None and of_source.transient:

@@ -103,8 +103,9 @@ class WindowColumns:
         missing = [name for name in self.names if name not in columns]
         if missing:
             raise ConfigurationError(
-                f"dataflow {self.dataflow.name}: expected rows with the columns {', '.join(self.names)}, by which a window is replaced; after"
-                f" `{'sql' if self.dataflow.sql else 'transform'}` there are {', '.join(df.columns)}. Keep {', '.join(missing)}",
+                f"dataflow {self.dataflow.name}: expected rows with the columns {', '.join(self.names)}, "
+                f"which identify the rows of a window; after `{'sql' if self.dataflow.sql else 'transform'}` "
+                f"the columns are {', '.join(df.columns)}. Keep {', '.join(missing)}",
                 code="query",
             )
 

@@ -58,8 +58,9 @@ class WindowReplay(ReplayKind):
         newest, name = self.newest, self.dataflow.name
         if self.options.is_isolated and newest is not None and WindowState.of(newest.state()).old:
             raise ConfigurationError(
-                f"dataflow {name}: expected windows as they are cut now, found rows of windows that were cut otherwise in {self.dataflow.table}: a promote"
-                " would leave them. Replay in place, without --into: that deletes them"
+                f"dataflow {name}: expected only windows that the current definition cuts, found rows of "
+                f"windows that an earlier definition cut in {self.dataflow.table}: a promote would leave "
+                "those rows. Replay in place, without --into, which deletes them"
             )
 
     def range(self) -> str:
@@ -135,7 +136,10 @@ class WindowReplay(ReplayKind):
         swapped_spans = {(work.start, work.unit): (work.lower, work.end) for work in swapped}
         staying_works = [work for work in works if swapped_spans.get(work.key) != (work.start, work.end)]
         stays = [
-            f"rows of {describe_works(staying_works, zone)} stay as they are where runs have loaded them since, or are still to load them"
+            (
+                f"rows of {describe_works(staying_works, zone)} stay as they are where runs have loaded them "
+                "since, or will load them"
+            )
         ]
         amount = f"rows of {pluralize(len(swapped), 'work unit')} ({isolated.words})"
 

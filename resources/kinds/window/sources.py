@@ -159,7 +159,7 @@ class FolderWindows:
     def empty_windows(self, works: Sequence[WorkUnit]) -> Sequence[Skip]:
         """Return skips for the first passes of repeated hours, whose folders belong to the second passes."""
         starts = {work.start: work for work in works if self._is_of_later_window(work)}
-        why = "empty: its folder holds both passes of a repeated hour, and the window of the second pass reads it"
+        why = "empty: its folder holds both passes of a repeated hour; the window of the second pass reads it"
         return [
             Skip(
                 f"[{', '.join(as_datetime(at or 0, self._zone).isoformat() for at in (work.start, work.end))})",
@@ -188,7 +188,8 @@ class FolderWindows:
             files = tuple(replace(file, path=f"{below}{file.path}") for file in listing.listed.files)
         if not files and self._definition.missing != "empty":
             missing[work] = (
-                f"expected files in {self._source.root.child(folder)}, found none (missing: empty takes it for an empty window)"
+                f"expected files in {self._source.root.child(folder)}, found none. If a missing folder "
+                "means an empty window, set missing: empty"
             )
         return files
 
@@ -212,7 +213,7 @@ class FolderWindows:
             units = ", ".join(f"{name}={value}" for name, value in shared.values.items())
             raise PlanError(
                 f"source.path: expected a folder of its own for the unit {work.unit}, found the folder name {shared.name}, which the unit {units} would"
-                " have, too: give each value a folder, such as {unit.a}/{unit.b}, or put a text between them that no value has"
+                " share. Give each value a folder, such as {unit.a}/{unit.b}, or separate the values by a text that no value contains"
             )
         return place_name(template, work.start or 0, work.end or 0, self._zone, of_unit).strip("/")
 
@@ -287,6 +288,6 @@ def _as_name(name: str, value: Any) -> str:
     text = "" if value is None else str(value)
     if not text or text in (".", "..") or "/" in text or "\\" in text:
         raise PlanError(
-            f"source.path: expected a value of unit {name} that can be the name of a folder, found {value!r}"
+            f"source.path: expected a value of unit {name} that can name a folder, found {value!r}"
         )
     return text

@@ -38,7 +38,10 @@ class Waits:
     def in_words(self) -> str:
         """How far the stream is, for people."""
         if self.lacks_rows:
-            return f"the table of {self.stream} is older than its state, or another one: `strandline run {self.stream}` says what to do"
+            return (
+                f"the table of {self.stream} is older than its state, or a different table: `strandline run "
+                f"{self.stream}` shows what to do"
+            )
         if self.reached is None:
             return f"{self.stream} has no global watermark yet"
         return f"{self.stream} is complete up to {self.reached.isoformat()}"

@@ -90,7 +90,8 @@ def _in_thread(what: str, rows: Callable[[], Iterator[Row]], seconds: float) -> 
                 item = items.get(timeout=max(0.0, until - time.monotonic()))
             except Empty:
                 raise SourceUnreachable(
-                    f"{what}: expected all rows within {seconds:g} s, found no end of them. Nothing is planned; the next look asks again"
+                    f"{what}: expected all rows within {seconds:g} s, but the read did not end. Nothing "
+                    "was planned; the next look asks again"
                 ) from None
             if item is None:
                 return
@@ -116,5 +117,6 @@ def _start(what: str, thread: Thread, seconds: float) -> float:
         earlier.join(max(min(ends, patience) - time.monotonic(), _LOOK_AROUND * 2))
         if earlier.is_alive():
             raise SourceUnreachable(
-                f"{what}: an earlier look still waits for its answer. Nothing is planned; the next look asks again"
+                f"{what}: an earlier read still waits for its answer. Nothing was planned; the next look "
+                "asks again"
             )

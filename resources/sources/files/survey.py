@@ -195,7 +195,7 @@ def _describe_loose_files(paths: Sequence[str]) -> Iterator[str]:
         names = ", ".join(f"'{quote_name(path)[1:-1]}'" for path in paths[:_MAX_NAMED])
         suffix = f" and {len(paths) - _MAX_NAMED:,} more" if len(paths) > _MAX_NAMED else ""
         yield (
-            f"passed over {names}{suffix}: these files lie beside the folders of datasets and belong to none of them. Move files of one kind into a folder"
+            f"skipped {names}{suffix}: these files lie beside the folders of datasets and belong to none of them. Move files of one kind into a folder"
             " of their own, and run init for it"
         )
 

@@ -35,6 +35,7 @@ def log_store_problem(chosen: str | None, for_all: str | None) -> str | None:
         return None
     store = f"{SETTING}={chosen}" if chosen else "Delta's own"
     return (
-        f"Spark commits to S3 with {store}, which is not conditional: a merge by keys can overwrite what another driver commits at the same"
-        f" moment. Start Spark with --jars {JAR} --conf {SETTING}={CLASS}"
+        f"Spark commits to S3 with {store}, which does not write conditionally: a keyed merge can "
+        f"overwrite what another driver commits at the same moment. Start Spark with --jars {JAR} --conf "
+        f"{SETTING}={CLASS}"
     )

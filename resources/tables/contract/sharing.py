@@ -33,5 +33,6 @@ def share_of(table: Table, dataflow: str) -> Table:
     if isinstance(table, CanBeShared):
         return table.share_of(dataflow)
     raise ConfigurationError(
-        f"dataflow {dataflow}: expected a table format that dataflows can share, found another. Remove target.shared and give the dataflow its own table"
+        f"dataflow {dataflow}: expected a table of a format that dataflows can share, found one of "
+        "another format. Remove target.shared and give the dataflow its own table"
     )

@@ -212,9 +212,11 @@ def find_written_files(
     if files or (partition_by and rows.isEmpty()):
         return files
     raise TargetError(
-        f"folder {table.child(folder)}: expected the files that Spark has just written, found none. Nothing was committed. If Spark runs elsewhere, it"
-        " and this process must reach the same store under this name: mount a folder on every machine of Spark; a bucket's name must mean one store to all"
-        " who share a Spark (docs/how-to/cluster.md). If another job deletes unreferenced files, as VACUUM does, make it keep those of the last day",
+        f"folder {table.child(folder)}: expected the files that Spark has just written, found none. "
+        "Nothing was committed. If Spark runs elsewhere, it and this process must reach the same store "
+        "under this name: mount a folder on every machine of Spark; a bucket name must mean the same "
+        "store to everyone who shares the Spark server (docs/how-to/cluster.md). If another job deletes "
+        "unreferenced files, as VACUUM does, make it keep those of the last day",
         code="files_missing",
     )
 

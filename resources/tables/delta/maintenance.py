@@ -156,8 +156,9 @@ def _cluster(log: DeltaLog, spark: SparkSession, columns: Sequence[str]) -> None
     (detail,) = _run_or_fail(log, "clustered", lambda: spark.sql(f"DESCRIBE DETAIL {name}").collect())
     if detail["partitionColumns"]:
         raise TargetError(
-            f"table {log.place}: expected a table without partitions, which target.cluster_by needs, found one that is partitioned by"
-            f" {', '.join(detail['partitionColumns'])}. Remove the key, or reload the table: `state reset --replace`"
+            f"table {log.place}: expected a table without partitions, as target.cluster_by needs, found "
+            f"one partitioned by {', '.join(detail['partitionColumns'])}. Remove target.cluster_by, or "
+            "reload the table: `state reset --replace`"
         )
     if [column.lower() for column in detail["clusteringColumns"]] != [column.lower() for column in columns]:
         column_list = ", ".join(map(quoted, columns))

@@ -120,7 +120,8 @@ class PlannedChange:
             if table is None:
                 return Removals()
             raise RowsRefused(
-                f"table {log.place}: expected no table, as when the slice was planned; found one that was created since"
+                f"table {log.place}: expected no table; another writer created one after this slice was "
+                "planned. Run again"
             )
         table = self.base.check_later(table, log.place)
         if unmet := unmet_demand(table, self.load):
@@ -192,7 +193,7 @@ def find_removals(table: DeltaTable, load: Load) -> Removals:
         raise NeedsEngine(f"more than {MAX_REWRITTEN_BYTES // 2**20} MiB of files may be rewritten")
     if any(file["num_records"] is None or not can_remove(file["path"]) for file in removals.all_files):
         raise NeedsEngine(
-            "a removed file has no row count in the log, or a path that deltalake spells otherwise"
+            "a removed file has no row count in the log, or a path that deltalake spells differently"
         )
     return removals
 

@@ -213,7 +213,7 @@ class DeltaOwnCommit:
                 raise NeedsEngine("Python cannot represent a partition value") from error
             if isinstance(error, SourceError):
                 raise TargetError(
-                    f"table {place}: the written files cannot be read: {error.message}"
+                    f"table {place}: the files just written cannot be read: {error.message}"
                 ) from error
             raise
         base = BaseVersion.of(table)
@@ -242,7 +242,7 @@ class DeltaOwnCommit:
         _check_own_commit(table, schema, partition_columns, load, rows.sparkSession)
         removals = Removals() if table is None else find_removals(table, load)
         if not all(is_spark_readable(self.log.place.child(path).url) for path in removals.copied_paths):
-            raise NeedsEngine("a rewritten file has a name that Spark reads otherwise")
+            raise NeedsEngine("a rewritten file has a name that Spark reads differently")
         if table is None or not isinstance(load, Replace):
             return _PlannedWrite(rows, schema, partition_columns, removals)
         replacement = self._replacement(rows, load, removals)
@@ -299,7 +299,7 @@ class DeltaOwnCommit:
                     f"table {self.log.place}: its log cannot be written: {error_text}"
                 ) from error
             raise WriteConflict(
-                f"table {self.log.place}: another writer committed first. Nothing is lost: run again"
+                f"table {self.log.place}: another writer committed first. No data is lost: run again"
             ) from error
         _make_checkpoint(table)
         return True

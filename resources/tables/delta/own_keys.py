@@ -144,7 +144,7 @@ def _files(table: DeltaTable, place: Place) -> dict[str, Mapping[str, Any]]:
     )
     if not all_usable or len(by_name) != len(files):
         raise NeedsEngine(
-            "a file of the table has no row count in the log, or a name that Spark reads otherwise"
+            "a file of the table has no row count in the log, or a name that Spark reads differently"
         )
     return by_name
 

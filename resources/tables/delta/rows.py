@@ -47,8 +47,8 @@ def distinct_rows(log: DeltaLog, columns: Sequence[str], max_rows: int) -> Itera
     batches = _read_distinct(table, log.place, columns, max_rows + 1)
     if sum(batch.num_rows for batch in batches) > max_rows:
         raise SourceError(
-            f"table {log.place}: expected at most {max_rows:,} distinct rows of {', '.join(columns)}, found more. Name id columns, or a"
-            " smaller table"
+            f"table {log.place}: expected at most {max_rows:,} distinct rows of {', '.join(columns)}, "
+            "found more. Name columns that identify units, or a smaller table"
         )
     return chain.from_iterable(batch.to_pylist() for batch in batches)
 

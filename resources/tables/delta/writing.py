@@ -79,8 +79,8 @@ class DeltaWrites:
                 creates_table and self._share.dataflow is not None and self._log.exists()
             ):
                 raise WriteConflict(
-                    f"table {self._log.place}: another writer committed first: {shorten_to_line(error_line(error))}. Nothing is lost: the next run tries"
-                    " again"
+                    f"table {self._log.place}: another writer committed first: "
+                    f"{shorten_to_line(error_line(error))}. No data is lost: the next run tries again"
                 ) from error
             raise
 

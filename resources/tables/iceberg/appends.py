@@ -133,9 +133,10 @@ def _readable_runs(metadata: Metadata, appended: Sequence[VersionAppends]) -> li
             ]
             if not_appended:
                 raise SourceError(
-                    f"table {metadata.table_location}: expected snapshot {not_appended[0].id}, which follows delete files, to be an"
-                    f" append, found {not_appended[0].operation}: Iceberg does not list its rows. Rewrite the deletes (rewrite_data_files with delete-file-threshold 1),"
-                    " then reset the state with --replace",
+                    f"table {metadata.table_location}: expected snapshot {not_appended[0].id}, which "
+                    f"follows delete files, to be an append, found {not_appended[0].operation}: Iceberg "
+                    "does not list its rows. Rewrite the deletes (rewrite_data_files with "
+                    "delete-file-threshold 1), then run `state reset --replace`",
                     code="source_changed",
                 )
             runs += [[version], []]

@@ -106,7 +106,9 @@ class _SliceWrite:
         except Exception as error:
             if is_outside_error(error):
                 raise RowsRefused(
-                    f"table {commit.table_name}: rows lie outside the rows that are replaced", code=OUTSIDE
+                    f"table {commit.table_name}: rows lie outside the part of the table that the load "
+                    "replaces",
+                    code=OUTSIDE,
                 ) from error
             # The cached rows cannot fail, but files that others removed with their snapshot can.
             if self._creates_table or not (

@@ -243,8 +243,9 @@ class FolderCatalog(SqlNames):
             with suppress(OSError):
                 os.unlink(target)  # noqa: PTH108
             raise TargetError(
-                f"table {self._place}: expected version {base.version}, the base of the next one, found another version or none: others"
-                " committed many times meanwhile, or the table was dropped. Nothing is lost: the next run reads the table again"
+                f"table {self._place}: expected version {base.version}, the base of the next one, found "
+                "another version or none: others committed many times meanwhile, or the table was "
+                "dropped. No data is lost: the next run reads the table again"
             )
         self._write_hint(base.version + 1)
         for old_file in dropped_metadata_files(base, raw):

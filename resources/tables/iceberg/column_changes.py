@@ -153,7 +153,9 @@ def _alter_clauses(
             and from_type.scale != to_type.scale
         ):
             raise RowsRefused(
-                f"table {table}: column {'.'.join(path)}: expected {type_text(from_type.jsonValue())} or a type with more digits before the point, found"
-                f" {type_text(to_type.jsonValue())}: Iceberg cannot change the digits after it. Convert the column in sql, or load into a new table"
+                f"table {table}: column {'.'.join(path)}: expected {type_text(from_type.jsonValue())} or "
+                f"a type with more digits before the point, found {type_text(to_type.jsonValue())}: "
+                "Iceberg cannot change the digits after the point. Convert the column in sql, or load "
+                "into a new table"
             )
         yield f"ALTER COLUMN {dotted(path)} TYPE {sql_type(to_type)}"

@@ -42,6 +42,7 @@ def conflict_error(table: str, number: int, error: Exception) -> WriteConflict:
         error: error that was caught.
     """
     return WriteConflict(
-        f"table {table}: other writers committed while number {number} was written: {shorten_to_line(str(error))[:_LONGEST_REASON]}. Nothing is lost: the next run"
-        " writes it again. If this repeats, pause other writers"
+        f"table {table}: other writers committed while number {number} was being written: "
+        f"{shorten_to_line(str(error))[:_LONGEST_REASON]}. No data is lost: the next run writes it again. "
+        "If this repeats, pause the other writers"
     )

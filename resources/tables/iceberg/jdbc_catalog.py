@@ -158,7 +158,8 @@ class JdbcCatalog(SqlNames):
         key = key_below(self._place, location)
         if key is None:
             raise TargetError(
-                f"table {self._place}: expected its metadata below its folder, found it at {location}: the catalog has another table of this name"
+                f"table {self._place}: expected its metadata below its folder, found it at {location}: "
+                "the catalog has another table of this name. Use another target.table"
             )
         return key
 

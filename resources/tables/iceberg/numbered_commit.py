@@ -87,12 +87,14 @@ class NumberedCommit:
         if not owns_commit_column(metadata):
             if hides_commit_column(metadata):
                 raise TargetError(
-                    f"table {self.table_name}: lacks the column {COMMIT_COLUMN}, which prevents double loads: another writer dropped or converted it."
-                    " Nothing is lost. Run `state reset --replace`, which reloads all rows with the column"
+                    f"table {self.table_name}: expected the column {COMMIT_COLUMN}, which prevents double "
+                    "loads, found none: another writer dropped or converted it. No data is lost. Run "
+                    "`state reset --replace`, which reloads all rows with the column"
                 )
             raise RowsRefused(
-                f"table {self.table_name}: expected a table that Strandline created, with a column {COMMIT_COLUMN}, found another writer's:"
-                " without the column rows could be loaded twice. Choose another target.table"
+                f"table {self.table_name}: expected a table that Strandline created, with a column "
+                f"{COMMIT_COLUMN}, found another writer's table. Without the column a run could load rows "
+                "twice. Choose another target.table"
             )
         return StructType.fromJson(spark_schema(metadata.schema))
 

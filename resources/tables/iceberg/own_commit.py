@@ -233,7 +233,7 @@ class IcebergOwnCommit:
                 raise NeedsEngine("Spark was started without the committer for S3") from error
             if isinstance(error, SourceError):
                 raise TargetError(
-                    f"table {self._place}: the written files cannot be read: {error.message}"
+                    f"table {self._place}: the files just written cannot be read: {error.message}"
                 ) from error
             raise
         if not written:
@@ -280,7 +280,8 @@ class IcebergOwnCommit:
         if staged.needs_same_snapshot and table.metadata.current != staged.table.metadata.current:
             self.remove_staged()
             raise WriteConflict(
-                f"table {self._place}: readers see another snapshot than the one that this commit started from. Nothing is lost: run again"
+                f"table {self._place}: readers see another snapshot than the one that this commit started "
+                "from. No data is lost: run again"
             )
         # From here on the table may name the files, even if an error is raised.
         self._staged = None
@@ -298,7 +299,7 @@ class IcebergOwnCommit:
         staged.change.delete_manifest_list(snapshot)
         self._staged = staged
         raise WriteConflict(
-            f"table {self._place}: another writer committed first. Nothing is lost: run again"
+            f"table {self._place}: another writer committed first. No data is lost: run again"
         )
 
     def _newest(self, base: PlainTable) -> PlainTable:
@@ -317,5 +318,9 @@ class IcebergOwnCommit:
 
 def replaced_table_error(table: str, table_description: str, newest: Metadata | None) -> TargetError:
     """Return the error of a write whose table was dropped or recreated."""
-    actual = "none: it was dropped" if newest is None else "another one: it was dropped and recreated"
-    return TargetError(f"table {table}: expected the table {table_description}, found {actual} meanwhile")
+    actual = (
+        "none: it was dropped meanwhile"
+        if newest is None
+        else "another one: it was dropped and recreated meanwhile"
+    )
+    return TargetError(f"table {table}: expected the table {table_description}, found {actual}")

@@ -40,7 +40,7 @@ def data_file(file: WrittenFile, table: PlainTable) -> DataFile:
             file.footer, _statistics_plan(file.footer, table, ids), ids
         ).to_serialized_dict()
     except (ValueError, OverflowError) as error:  # a year after 9999, or a text that is not UTF-8
-        raise NeedsEngine("Python cannot represent a bound of a column") from error
+        raise NeedsEngine("Python cannot represent a minimum or maximum of a column") from error
     return DataFile.from_args(
         content=DataFileContent.DATA,
         file_path=f"{table.metadata.table_location}/{DATA}/{file.path}",

@@ -77,7 +77,7 @@ class RestCatalog(SqlNames):
                 ref_update.commit()
             except CommitFailedException as error:
                 raise WriteConflict(
-                    f"table {self._place}: another writer changed it in the catalog first"
+                    f"table {self._place}: another writer changed it in the catalog first. Run again"
                 ) from error
             except (RESTError, OSError, ValueError) as error:
                 raise self._error("change its branches and tags", error) from None

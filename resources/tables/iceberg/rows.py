@@ -160,8 +160,8 @@ def distinct_rows(metadata: Metadata, columns: Sequence[str], max_rows: int) -> 
         distinct_values = batch_values.group_by(batch_values.column_names, use_threads=False).aggregate([])
         if distinct_values.num_rows > max_rows:
             raise SourceError(
-                f"table {metadata.table_location}: expected at most {max_rows:,} distinct rows of {', '.join(columns)}, found more. Name id"
-                " columns, or a smaller table"
+                f"table {metadata.table_location}: expected at most {max_rows:,} distinct rows of "
+                f"{', '.join(columns)}, found more. Name columns that identify units, or a smaller table"
             )
     if distinct_values is None:
         return iter(())
@@ -365,9 +365,10 @@ def _unreadable_error(metadata: Metadata, error: Exception) -> SourceError:
     current = metadata.current
     if current is not None and current.count("total-equality-deletes"):
         return SourceError(
-            f"table {metadata.table_location}: expected rows that can be read without Spark, found another writer's equality deletes."
-            " Merge them into their files: `strandline maintain` with maintenance.optimize, or rewrite_data_files with delete-file-threshold 1 and"
-            " remove-dangling-deletes",
+            f"table {metadata.table_location}: expected rows that can be read without Spark, found "
+            "equality deletes of another writer. Merge them into their files: `strandline maintain` with "
+            "maintenance.optimize, or rewrite_data_files with delete-file-threshold 1 and "
+            "remove-dangling-deletes",
             code="equality_deletes",
         )
     reason = shorten_to_line(str(error)) or type(error).__name__

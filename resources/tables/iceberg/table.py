@@ -172,7 +172,8 @@ class IcebergTable(Table):
         except Exception as error:
             if creates_table and self._dataflow is not None and self.exists():
                 raise WriteConflict(
-                    f"table {self._place}: another dataflow has just created it. Nothing is lost: the next run tries again"
+                    f"table {self._place}: another dataflow has just created it. No data is lost: the "
+                    "next run tries again"
                 ) from error
             raise
 

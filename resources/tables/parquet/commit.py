@@ -172,7 +172,9 @@ class ParquetCommit:
             self.commit_planned(PlannedCommit(Append(), base_snapshot))
             return
         if columns is None:
-            raise TargetError(f"table {self._place}: expected a table, found none: it was removed meanwhile")
+            raise TargetError(
+                f"table {self._place}: expected a table, found none: it was removed meanwhile. Run again"
+            )
         self._check_base(None, Append(), None)
         rows = columns()
         partition_columns = spelled_as_in(partition_by, rows.names)
@@ -212,7 +214,8 @@ class ParquetCommit:
             time.sleep(random.uniform(0, 0.1))  # noqa: S311 - keeps two writers out of step
         self._drop_staged(change)
         raise TargetError(
-            f"table {self._place}: other writers committed first {_MAX_ATTEMPTS} times in a row. Nothing is lost: run again"
+            f"table {self._place}: other writers committed first {_MAX_ATTEMPTS} times in a row. No data "
+            "is lost: run again"
         )
 
     def _is_taken(self, snapshot: TableSnapshot | None) -> bool:
@@ -244,12 +247,14 @@ class ParquetCommit:
             return
         if base is not None:
             raise TargetError(
-                f"table {self._place}: expected version {base} or a later one, found none: it was removed meanwhile"
+                f"table {self._place}: expected version {base} or a later one, found none: the table was "
+                "removed meanwhile"
             )
         if not isinstance(load, ReplaceAll) and has_visible_files(self._place):
             raise RowsRefused(
-                f"table {self._place}: Parquet files that Strandline did not write already exist there, and readers would take them for rows of"
-                " this table. Move them away, or use another target.table"
+                f"table {self._place}: expected only Parquet files that Strandline wrote, found others, "
+                "which readers would take for rows of this table. Move them away, or use another "
+                "target.table"
             )
 
     def _fit_rows(self, rows: DataFrame, base_snapshot: TableSnapshot) -> tuple[DataFrame, str]:
@@ -292,7 +297,7 @@ class ParquetCommit:
             ) from error
         except SourceError as error:
             raise TargetError(
-                f"table {self._place}: the written files cannot be read: {error.message}"
+                f"table {self._place}: the files just written cannot be read: {error.message}"
             ) from error
 
     def _current_removals(
@@ -321,7 +326,8 @@ class ParquetCommit:
         )
         if frozenset(file.path for file in partial_files) != change.copied:
             raise TargetError(
-                f"table {self._place}: another dataflow changed files whose rows this write copies. Nothing is lost: run again"
+                f"table {self._place}: another dataflow changed files whose rows this write copies. No "
+                "data is lost: run again"
             )
         removed_rows = sum(file.rows for file in (*whole_files, *partial_files))
         replaces_all = isinstance(change.load, ReplaceAll)
@@ -368,7 +374,8 @@ class ParquetCommit:
             )
         if not isinstance(change.load, ReplaceAll) and newest.columns_json != change.base.columns_json:
             raise TargetError(
-                f"table {self._place}: another dataflow changed its columns meanwhile. Nothing is lost: run again"
+                f"table {self._place}: another dataflow changed its columns meanwhile. No data is lost: "
+                "run again"
             )
         return base.table
 

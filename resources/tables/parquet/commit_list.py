@@ -206,5 +206,5 @@ def apply_commit(snapshot: TableSnapshot | None, commit: CommitList) -> TableSna
     if commit.columns_json is not None:
         return TableSnapshot(commit, files, tags, commit.columns_json, commit.partition_by)
     if snapshot is None:
-        raise ValueError(f"list {commit.version} names no columns, and no list before it is there")
+        raise ValueError(f"list {commit.version} names no columns, and there is no list before it")
     return TableSnapshot(commit, files, tags, snapshot.columns_json, snapshot.partition_by)

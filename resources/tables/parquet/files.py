@@ -47,7 +47,7 @@ def raising_read_errors(folder: Place, path: str) -> Iterator[None]:
         try:
             yield
         except FileNotFoundError:
-            raise FileMoved(f"{folder}: {path} is gone", code="source_moved") from None
+            raise FileMoved(f"{folder}: {path} is missing", code="source_moved") from None
         except pa.ArrowException as error:
             raise SourceError(f"{folder}: {path} cannot be read: {shorten_to_line(str(error))}") from None
 

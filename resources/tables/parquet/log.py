@@ -64,8 +64,9 @@ class CommitLog:
             return CommitList.parse(data)
         except ValueError as error:
             raise TargetError(
-                f"table {self.place}: the list {_key(version)} cannot be read: {shorten_to_line(str(error))}. It is damaged, or of a newer version of Strandline."
-                f" {_REMEDY}"
+                f"table {self.place}: the list {_key(version)} cannot be read: "
+                f"{shorten_to_line(str(error))}. It is damaged, or a newer version of Strandline wrote "
+                f"it. {_REMEDY}"
             ) from error
 
     def read_all(self, versions: Sequence[int]) -> list[CommitList]:

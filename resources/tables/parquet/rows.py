@@ -113,8 +113,8 @@ class VersionRows:
         distinct_rows = pa.concat_tables(tables).group_by(list(columns)).aggregate([])
         if distinct_rows.num_rows > max_rows:
             raise SourceError(
-                f"table {self.place}: expected at most {max_rows:,} distinct rows of {', '.join(columns)}, found more. Name id columns, or a"
-                " smaller table"
+                f"table {self.place}: expected at most {max_rows:,} distinct rows of {', '.join(columns)}, "
+                "found more. Name columns that identify units, or a smaller table"
             )
         return distinct_rows.select(list(columns))
 

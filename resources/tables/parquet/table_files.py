@@ -95,7 +95,8 @@ class TableFiles:
             raise
         except StrandlineError as error:
             raise TargetError(
-                f"table {self.table}: its files cannot be moved or listed: {error.message}. Nothing is lost: the next run moves them"
+                f"table {self.table}: its files cannot be moved or listed: {error.message}. No data is "
+                "lost: the next run moves them"
             ) from error
 
     def _move(self, source: str, target: str) -> None:

@@ -76,8 +76,9 @@ class Replacement:
             read = self._part.count() if self._part is not None else 0
         if read != self._expected:
             raise TargetError(
-                f"folder {folder}: expected {self._expected:,} rows in the partly replaced files, found {read:,}: a file is damaged or was replaced."
-                " Nothing was committed. Restore the file or the table"
+                f"folder {folder}: expected {self._expected:,} rows in the partly replaced files, found "
+                f"{read:,}: a file is damaged or was replaced. Nothing was committed. Restore the file or "
+                "the table"
             )
         if copied_rows is None:
             copied_rows = self._part.where(self._is_outside).count() if self._part is not None else 0
@@ -88,6 +89,7 @@ class Replacement:
             outside_rows = written - copied_rows
         if outside_rows:
             raise RowsRefused(
-                f"{outside_rows:,} rows lie outside the rows that the slice replaces", code=OUTSIDE
+                f"{outside_rows:,} rows lie outside the part of the table that the slice replaces",
+                code=OUTSIDE,
             )
         return copied_rows

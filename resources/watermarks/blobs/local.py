@@ -98,8 +98,8 @@ class LocalBlobs:
             yield
         except OSError as error:
             raise ProviderError(
-                f"{self._label} {self._root}: cannot {verb} {key}: {error.strerror or error}. Check the folder's path, owner and mode,"
-                " and that its disk has room"
+                f"{self._label} {self._root}: cannot {verb} {key}: {error.strerror or error}. Check the "
+                "folder's path, owner and mode, and that its disk has free space"
             ) from error
 
 

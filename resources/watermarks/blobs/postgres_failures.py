@@ -37,7 +37,7 @@ _REFUSALS = (
     _PermanentFailure(
         ("28",),
         r'authentication failed|no password supplied|role ".*" (does not exist|is not permitted)|no pg_hba\.conf entry',
-        "correct user and password, in the variable that `state` refers to or in PGUSER and PGPASSWORD",
+        "correct the user and password, in the variable that `state` refers to or in PGUSER and PGPASSWORD",
     ),
     _PermanentFailure(
         ("3D",), r'database ".*" does not exist', "create the database, or correct its name in `state`"
@@ -57,7 +57,7 @@ _REFUSALS = (
         (), r"does not support SSL|certificate|sslmode", "correct the address and its parameters in `state`"
     ),
 )
-_LATER = "check that the server runs and can be reached from here; earlier saves remain"
+_LATER = "check that the server runs and can be reached from here. Saved state is not lost"
 _SERVER_MESSAGE = "correct what the server's message above says, and try again"
 
 

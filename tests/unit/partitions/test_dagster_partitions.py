@@ -230,14 +230,14 @@ class TestRequest:
 
     def test_where_no_window_is_there_yet_the_error_says_so(self) -> None:
         partitions = flow("2030-01-01")
-        with pytest.raises(ConfigurationError, match="expected a window, and there is none yet"):
+        with pytest.raises(ConfigurationError, match="expected a window, but no window exists yet"):
             request_of_keys(partitions, ["2030-01-01"], partitions.watermark.windows(NOW), forced=True)
 
     @pytest.mark.parametrize(
         ("keys", "why"),
         [
             ([], "found none"),
-            (["a|2020-01-01", "b|2020-01-02"], "expected all pairs of some windows and some units"),
+            (["a|2020-01-01", "b|2020-01-02"], "expected every combination of some windows and some units"),
             (["2020-01-01"], "a partition such as unit"),
             (["a|2020-01-01|x"], "a partition such as unit"),
             (["z|2020-01-01"], r"expected one of 2 units \(a, b, …\), found the unit 'z'"),

@@ -18,14 +18,14 @@ from partitions.window.state import WindowState
     ("text", "words"),
     [
         ('{"a": 1 "b": 2}', "a comma or a closing bracket is missing at character 9"),
-        ('{"a" 1}', "a colon behind a name is missing at character 6"),
+        ('{"a" 1}', "a colon after a name is missing at character 6"),
         ("{a: 1}", "a name in double quotes is missing at character 2"),
         ("", "a value is missing at character 1"),
-        ("1 2", "more stands behind its end at character 3"),
-        ('{"a": "x', "the text that begins at character 7 has no closing quote"),
-        ('"a\tb"', "a text holds a control character at character 3"),
-        (r'"\q"', "a backslash of a text begins no escape at character 2"),
-        (r'"\u12"', "a backslash of a text begins no escape at character 3"),
+        ("1 2", "more text follows its end at character 3"),
+        ('{"a": "x', "the text that starts at character 7 has no closing quote"),
+        ('"a\tb"', "a text contains a control character at character 3"),
+        (r'"\q"', "a backslash in a text starts no valid escape at character 2"),
+        (r'"\u12"', "a backslash in a text starts no valid escape at character 3"),
         ("[" * 100_000, "it is nested too deeply"),
         ("9" * 5_000, "a number has more digits than can be read"),
     ],
@@ -41,7 +41,7 @@ def test_a_text_of_lines_is_told_by_line_and_column() -> None:
         json.loads('{"a": 1,\n "b"}')
     assert (
         explain_json_error(error.value, over_lines=True)
-        == "a colon behind a name is missing at line 2, column 5"
+        == "a colon after a name is missing at line 2, column 5"
     )
 
 

@@ -84,7 +84,7 @@ def test_a_combination_that_is_right_is_taken(
         (ROWS, {"load": "scd2", "merge_keys": ["id"]}, {}, {"target.effective_column": "nothing"}),
         (ROWS, {"load": "scd2", "effective_column": "at"}, {}, {"target.merge_keys": "nothing"}),
         (ROWS, UPSERT | {"effective_column": "at"}, {}, {"target.effective_column": "at"}),
-        (ROWS, SCD2 | {"merge_keys": ["id", "AT"]}, {}, {"target.effective_column": "at, which is one of merge_keys"}),
+        (ROWS, SCD2 | {"merge_keys": ["id", "AT"]}, {}, {"target.effective_column": "at, which is also in merge_keys"}),
         (WINDOWS, BY_KEYS, {}, {"target.replace_by_watermark": "nothing"}),
         (WINDOWS, {"load": "overwrite"}, {}, {"target.load": "overwrite beside windows or units"}),
         (WHOLE, {"load": "overwrite", "merge_keys": ["id"]}, {}, {"target.merge_keys": "id"}),

@@ -141,7 +141,7 @@ def test_days_of_a_closing_month_are_of_the_definitions_zone(hour: int, first: d
         (
             "first",
             {"u": 9},
-            ["3 rows without a value left out (nulls: first: the first run alone reads them)"],
+            ["3 rows without a value left out (nulls: first: only the first run reads them)"],
         ),
         ("read", {"u": 9}, []),
     ],

@@ -201,8 +201,8 @@ def test_a_file_of_the_future_is_named_with_how_far_and_what_to_do() -> None:
     assert [skip.subject for skip in made.skips] == ["2", "3", "4"]
     (warning,) = made.warnings
     assert warning == (
-        "2: its modification time lies 3 h in the future (1 more file is like it), so `settle` holds it back until then, and all new files"
-        " after it. Set its time (`touch`) or copy it again, and correct the clock of what writes there"
+        "2: its modification time lies 3 h in the future (1 more file is like it), so `settle` holds the file back until then, and all new files"
+        " after it. Set its time (`touch`) or copy it again, and correct the clock of the machine that writes it"
     )
 
 
@@ -223,13 +223,13 @@ def test_of_files_of_the_future_the_one_that_holds_back_others_is_named_first() 
     (warning,) = made.warnings
     assert warning.startswith("p/4: ")
     assert (
-        "2 h in the future (2 more files are like it), so `settle` holds it back until then, and all new files after it in its partition. "
+        "2 h in the future (2 more files are like it), so `settle` holds the file back until then, and all new files after it in its partition. "
         in warning
     )
     made = plan(definition, state, ListedFiles(()), NOW, dataflow="f", number=1, pending=pending)
     (warning,) = made.warnings
     assert warning.startswith("p/1: ")
-    assert "(1 more file is like it), so `settle` holds it back until then. " in warning
+    assert "(1 more file is like it), so `settle` holds the file back until then. " in warning
 
 
 @pytest.mark.parametrize(

@@ -71,7 +71,7 @@ def test_keys_of_splits_are_refused_beside_structured_streaming(key: str) -> Non
         ({}, {"sql": "select * from input"}, "sql: expected no step"),
         ({}, {"target": {"load": "overwrite"}}, "target.load: expected append"),
         ({}, {"target": {"shared": True}}, "target.shared: expected a table of its own"),
-        ({}, {"target": {"format": "parquet"}}, "target.format: expected delta or iceberg (files of a Parquet table move"),
+        ({}, {"target": {"format": "parquet"}}, "target.format: expected delta or iceberg (a Parquet table moves files"),
         ({}, {"target": {"partition_by": ["d"]}}, "target.partition_by: expected no such key"),
         ({}, {"maintenance": {"optimize": "P1D"}}, "maintenance.optimize: expected no such key"),
         ({}, {"source": {"type": "jdbc", "connection": "db", "table": "t"}}, "watermark.type: expected a source of type table or files"),

@@ -25,7 +25,7 @@ def test_the_error_of_late_rows_names_the_splits() -> None:
     error = late_rows_error("clicks", 3, 5, [("a", 4), ("", 1)])
     assert error.message == (
         "dataflow clicks: 5 rows of epoch 3 came late, and late is fail: 4 rows of split a, 1 row of the stream's only split. Nothing of"
-        " this epoch was committed. Set watermark.late to divert or drop; a longer watermark.timeout lowers no watermark that was reached"
+        " this epoch was committed. Set watermark.late to divert or drop. A longer watermark.timeout does not lower a watermark that was already reached"
     )
 
 
@@ -37,5 +37,5 @@ def test_the_error_of_a_full_buffer_names_the_slowest_split() -> None:
         check_buffer("clicks", 2, (), state, waiting=3, count_for_splits=lambda: 3, most=2)
     assert raised.value.message == (
         "dataflow clicks: 3 rows would wait after epoch 2: 3 for split a, the slowest. That is more than watermark.buffer.max_rows, 2."
-        " Nothing of this epoch was committed. Repair the split, remove it, or raise the limit"
+        " Nothing of this epoch was committed. Repair the split, remove it (`strandline splits remove`), or raise the limit"
     )

@@ -57,7 +57,7 @@ def test_what_a_stream_over_splits_cannot_do_is_refused_with_a_way_out(
         ({"a": {"fn": "lag"}}, "column: expected the column that lag is of"),
         ({"a": {"fn": "rank", "column": "x"}}, "column: expected no such key beside fn: rank"),
         ({"a": {"fn": "lag", "column": "x", "frame": [0, 1]}}, "frame: expected no such key beside fn: lag"),
-        ({"a": {"fn": "sum", "column": "x"}}, "frame: expected the first and the last row of sum"),
+        ({"a": {"fn": "sum", "column": "x"}}, "frame: expected the first and the last row that sum reads"),
         ({"a": {"fn": "max", "column": "x", "frame": [1, 0]}}, "frame: expected the first and the last row"),
         (
             {"a": {"fn": "row_number"}, "A": {"fn": "rank"}},

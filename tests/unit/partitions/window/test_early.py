@@ -77,7 +77,7 @@ def test_windows_loaded_early_are_named_and_read_again_when_over() -> None:
     assert made.slices == ()
     (warning,) = made.warnings
     assert warning.startswith(
-        "[2020-01-10T00:00:00+00:00, 2020-01-20T00:00:00+00:00) was loaded before its end, by a clock that ran ahead"
+        "[2020-01-10T00:00:00+00:00, 2020-01-20T00:00:00+00:00) was loaded before its end, because a clock ran ahead"
     )
     seen: list[tuple[str, str]] = []
     for day in range(11, 23):
@@ -138,7 +138,7 @@ def test_the_ledger_counts_nothing_above_now_or_early() -> None:
     told = ledger(definition, state, (NO_UNIT,), at("01-12T12:00:00"), dataflow="flow").units[0]
     assert (told.complete_up_to, [gap.why for gap in told.gaps]) == (
         ms("01-10"),
-        ["loaded before its end, by a clock that ran ahead: read again once it is over"],
+        ["loaded before its end, because a clock ran ahead: read again once it is over"],
     )
 
 

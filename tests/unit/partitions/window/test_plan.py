@@ -83,7 +83,7 @@ def test_nothing_is_due_twice_without_grace() -> None:
 
 def test_an_empty_secondary_input_plans_nothing() -> None:
     made = _plan(_definition(), WindowState(), "2020-02-01", units=())
-    assert (made.slices, made.why) == ((), "the secondary input gives no unit, so nothing is planned")
+    assert (made.slices, made.why) == ((), "the secondary input lists no unit, so nothing is planned")
 
 
 def test_windows_to_come_are_skips_and_the_one_that_holds_now_is_open() -> None:
@@ -93,7 +93,7 @@ def test_windows_to_come_are_skips_and_the_one_that_holds_now_is_open() -> None:
     assert [(skip.subject, skip.why) for skip in made.skips] == [
         (
             "[2020-02-02T06:00:00+00:00, 2020-02-10T00:00:00+00:00)",
-            "future: a window is planned once its time has come",
+            "future: later runs plan these windows",
         )
     ]
 
@@ -105,7 +105,7 @@ def test_before_the_first_whole_window_has_ended_there_is_none() -> None:
 
 def test_from_at_or_after_to_is_no_window_and_no_error() -> None:
     made = _plan(_definition("2030-01-01"), WindowState(), "2020-02-01")
-    assert (made.slices, made.why) == ((), "there is no window yet: from lies at or after to")
+    assert (made.slices, made.why) == ((), "there is no window yet: `from` lies at or after `to`")
 
 
 def test_a_unit_that_is_gone_and_what_is_loaded_are_skips() -> None:
@@ -113,7 +113,7 @@ def test_a_unit_that_is_gone_and_what_is_loaded_are_skips() -> None:
     state = _after(_plan(definition, WindowState(), "2020-02-03", units=("a", "b")), WindowState())
     made = _plan(definition, state, "2020-02-04", units=("a",))
     assert [(skip.subject, skip.why) for skip in made.skips] == [
-        ("id b", "gone: it is no longer a unit; the state keeps what was loaded"),
+        ("id b", "no longer a unit; the state keeps its loaded windows"),
         ("[2020-02-01T00:00:00+00:00, 2020-02-03T00:00:00+00:00) of id a", "2 windows loaded"),
     ]
 
@@ -294,7 +294,7 @@ def test_what_abstinence_leaves_unread_is_warned_of() -> None:
     made = _plan(definition, state, "2020-02-01T09:00:00")
     assert _reads(_works(made)) == [("02-01T00:00", "02-01T09:00", "02-01T08:00", "new")]
     assert list(_plan(definition, _after(made, state), "2020-02-01T09:00:00").warnings) == [
-        "abstinence has left a gap unread: [2020-02-01T06:00:00+00:00, 2020-02-01T08:00:00+00:00)"
+        "abstinence left a gap that no run has read: [2020-02-01T06:00:00+00:00, 2020-02-01T08:00:00+00:00)"
     ]
 
 
@@ -428,4 +428,4 @@ def test_what_failed_a_moment_ago_takes_no_place_from_others() -> None:
 
 def test_windows_have_no_late_files() -> None:
     made = _plan(_definition("2020-02-01"), WindowState(), "2020-02-03", asked=LateOnly())
-    assert (made.slices, made.why) == ((), "only late files are asked for, and windows have none")
+    assert (made.slices, made.why) == ((), "windows have no late files")

@@ -391,10 +391,10 @@ def test_files_beside_the_folders_of_datasets_are_told_of_and_join_none(tmp_path
         ["customers", "orders"],
     )
     assert (
-        "passed over 'prices.csv': these files lie beside the folders of datasets and belong to none of them"
+        "skipped 'prices.csv': these files lie beside the folders of datasets and belong to none of them"
         in output
     )
-    assert "passed over '.hidden.csv': names that start with _ or . belong to no source" in output
+    assert "skipped '.hidden.csv': names that start with _ or . belong to no source" in output
 
 
 def test_links_and_names_that_lead_nowhere_hold_nothing_back(tmp_path: Path) -> None:
@@ -404,5 +404,5 @@ def test_links_and_names_that_lead_nowhere_hold_nothing_back(tmp_path: Path) -> 
     Path(os.fsdecode(bytes(tmp_path) + b"/drop/\xff.csv")).touch()
     code, output = call("init", tmp_path / "shop", "--from", tmp_path / "drop")
     assert (code, proposed(tmp_path / "shop")) == (0, "a int"), output
-    assert 'passed over "2024-01-01.csv": a link that leads to no file' in output
-    assert r'passed over "\udcff.csv": a name that is not UTF-8' in output
+    assert 'skipped "2024-01-01.csv": a link that leads to no file' in output
+    assert r'skipped "\udcff.csv": a name that is not UTF-8' in output

@@ -46,12 +46,12 @@ def test_a_run_without_quarantine_does_not_mention_it(capsys: pytest.CaptureFixt
 
 def test_a_repeated_warning_stays_in_json_alone(capsys: pytest.CaptureFixture[str]) -> None:
     made = outcome()
-    made.warnings, made.repeated = ["names do not sort", "passed over b"], frozenset(["names do not sort"])
+    made.warnings, made.repeated = ["names do not sort", "skipped b"], frozenset(["names do not sort"])
     running.print_outcome(Context(), made)
     err = capsys.readouterr().err
-    assert "warning: passed over b" in err
+    assert "warning: skipped b" in err
     assert "names do not sort" not in err
-    assert made.as_json()["warnings"] == ["names do not sort", "passed over b"]
+    assert made.as_json()["warnings"] == ["names do not sort", "skipped b"]
 
 
 def test_plan_numbers_slices_as_the_run_does_that_loads_them(capsys: pytest.CaptureFixture[str]) -> None:

@@ -89,7 +89,7 @@ def test_an_engine_that_does_not_start_again_counts_as_dead(
         dev.restart_engine()
     with pytest.raises(StrandlineError, match="ended with code 7; it has died 4 times"):
         dev.restart_engine()
-    assert "Spark Connect server ended with code 7; it said: no room" in capsys.readouterr().out
+    assert "Spark Connect server ended with code 7; its output: no room" in capsys.readouterr().out
 
 
 def test_a_taken_port_is_said_before_anything_is_started() -> None:

@@ -111,7 +111,7 @@ def test_a_load_upstream_asks_for_one_run_of_what_is_due(ticker: Ticker) -> None
 def test_a_table_to_come_is_waited_for_and_a_lost_one_fails(make_ticker: Callable[..., Ticker]) -> None:
     ticker = make_ticker(rows_sensor)
     shutil.rmtree(ticker.landing)
-    assert ticker.tick() == "nothing is loaded yet by rows, whose table it reads"
+    assert ticker.tick() == "no table yet: rows must load it first"
     upstream(ticker, rows=1)
     with pytest.raises(SourceError, match="expected a table, found none"):
         ticker.tick()
@@ -135,7 +135,7 @@ def test_windows_of_a_table_that_its_dataflow_has_yet_to_make_are_not_asked_for(
         result = sensor(build_sensor_context(instance=instance))
         assert isinstance(result, SensorResult)
         assert str(result.skip_reason) == str(
-            SkipReason("nothing is loaded yet by flow, whose table it reads")
+            SkipReason("no table yet: flow must load it first")
         )
         put(tmp_path / ".strandline/lake/bronze/flow", 1)
         result = sensor(build_sensor_context(instance=instance))
@@ -172,7 +172,7 @@ def test_an_upstream_load_with_nothing_due_is_asked_once(make_ticker: Callable[.
     ticker = make_ticker(watermark={"type": "column", "columns": ["at"]}, target={"load": "append"})
     ticker.commit(kind="column", watermark=serialise({"at": datetime(2023, 11, 1, tzinfo=UTC)}))
     upstream(ticker, rows=1)
-    assert [ticker.tick(), ticker.tick()] == ["nothing is above the watermark", NONE]
+    assert [ticker.tick(), ticker.tick()] == ["no row is above the watermark", NONE]
     put(ticker.landing, 2)
     upstream(ticker, rows=1)
     requested_run(ticker.tick())

@@ -131,13 +131,13 @@ FLOW = [
     (
         GOOD + "target: {cluster_by: [kind]}\nmaintenance: {vacuum: P1D}\n",
         (3, "target.cluster_by", "kind without maintenance.optimize"),
-        "maintenance: {optimize: P1D} beside it, which puts rows together; or no such key",
+        "maintenance: {optimize: P1D} beside it, which clusters the rows; or no such key",
         None,
     ),
     (
         GOOD + "target: {cluster_by: [kind], partition_by: [day]}\nmaintenance: {optimize: P1D}\n",
         (3, "target.cluster_by", "kind beside partition_by: day"),
-        "one of the two (a Delta table that is clustered has no partitions)",
+        "one of the two (a clustered Delta table has no partitions)",
         None,
     ),
     (GOOD + "target: {cluster_by: [a, b, c, d, e]}\nmaintenance: {optimize: P1D}\n", (3, "target.cluster_by", "5 columns"), "at most 4, which is Delta's limit", None),

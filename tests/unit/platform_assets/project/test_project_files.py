@@ -65,7 +65,7 @@ SHEET = "the name of a sheet, or its place among the sheets, from 1"
                 (
                     "on_bad_file",
                     "quarantine",
-                    "stop (rows of a file that is repaired later may lie below the stored value, so no run would read them)",
+                    "stop (rows of a file that is repaired later may lie below the stored value, and no run would read them)",
                 )
             ],
         ),
@@ -76,7 +76,7 @@ SHEET = "the name of a sheet, or its place among the sheets, from 1"
                 (
                     "unknown_fields",
                     "ignore beside csv",
-                    "check (fields are only left out of ndjson, json, parquet, avro, xml, excel, the answers of an API and the rows of a function; the header of a csv file must be the schema's)",
+                    "check (only ndjson, json, parquet, avro, xml, excel, the answers of an API and the rows of a function can ignore fields; the header of a csv file must be the schema's)",
                 )
             ],
         ),

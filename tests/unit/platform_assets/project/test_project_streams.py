@@ -57,11 +57,11 @@ def test_several_sources_are_united_or_joined(make: Make, text: str) -> None:
 
 
 _LIST = ("source", "at least two sources, or one that is no list")
-_ONE = ("source", "one source, or a stream with engine: structured_streaming (which alone joins several)")
-_TWICE = "another place than that of left (a union would have its rows twice)"
+_ONE = ("source", "one source, or a stream with engine: structured_streaming (only this engine joins several)")
+_TWICE = "a different table than left has (a union would have its rows twice)"
 _BOUND = (
-    "within beside it, such as within: PT1H, or ts among on, or how: inner (only a bound in time tells when a row that has found no other will"
-    " find none any more)"
+    "within beside it, such as within: PT1H, or ts among on, or how: inner (only a limit in time shows when an unmatched row can"
+    " find no match any more)"
 )
 
 
@@ -99,8 +99,8 @@ _BOUND = (
         (
             _flow(LEFT, _source("right", schema="id int, ts timestamp, b string")),
             [
-                (2, "source.0.schema", "the columns of right (a union's sources have the same)"),
-                (3, "source.1.schema", "id long, as left has it (a union's columns have one type each)"),
+                (2, "source.0.schema", "the columns of right (all sources of a union have the same)"),
+                (3, "source.1.schema", "id long, as left has it (each column of a union has one type)"),
             ],
         ),
         (_flow(LEFT, _source("right", schema="id long")), [(3, "source.1.schema", "the event time of each source")]),
@@ -116,7 +116,7 @@ _BOUND = (
                 (
                     5,
                     "operators.0.within",
-                    "no such key, or on without ts (rows that agree in it are no time apart)",
+                    "no such key, or on without ts (rows with the same event time have no distance)",
                 )
             ],
         ),
@@ -126,20 +126,20 @@ _BOUND = (
                 (
                     5,
                     "operators.0.within",
-                    "no such key, or on without ts (rows that agree in it are no time apart)",
+                    "no such key, or on without ts (rows with the same event time have no distance)",
                 )
             ],
         ),
         (
             _flow(LEFT, RIGHT, operators=_join(), watermark=_SPARK.replace("}", ", output_mode: update}"))
             + "target: {load: merge_upsert, merge_keys: [id]}\n",
-            [(4, "watermark.output_mode", "append (Spark joins streams in output mode append alone)")],
+            [(4, "watermark.output_mode", "append (Spark joins streams only in output mode append)")],
         ),
         (
             _flow(LEFT, RIGHT, operators=_join(on=["device"])),
             [
-                (2, "source.0.schema", "the columns that the sources are joined on"),
-                (3, "source.1.schema", "the columns that the sources are joined on"),
+                (2, "source.0.schema", "the columns of `on`"),
+                (3, "source.1.schema", "the columns of `on`"),
             ],
         ),
         (
@@ -148,7 +148,7 @@ _BOUND = (
                 (
                     3,
                     "source.1.schema",
-                    "id long, as the first source has it (rows are joined on equal values)",
+                    "id long, as the first source has it (a join compares values of one type)",
                 )
             ],
         ),
@@ -158,7 +158,7 @@ _BOUND = (
                 (
                     3,
                     "source.1.name",
-                    "another name for the source right: a column of the join would be right_ts, which there is already",
+                    "another name for the source right: the join would have two columns named right_ts",
                 )
             ],
         ),
@@ -172,7 +172,7 @@ _BOUND = (
                 (
                     5,
                     "operators.0.how",
-                    "right, full last, or left with the sources the other way round (rows without one of the first source have no event time)",
+                    "right, full last, or left with the sources swapped (rows without a match in the first source have no event time)",
                 )
             ],
         ),

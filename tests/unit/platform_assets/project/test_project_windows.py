@@ -22,8 +22,8 @@ INSTEAD = "load: merge_overwrite with replace_by_watermark: true, or merge_upser
 MOVING = TIME | {"range": {"from": "P30D", "to": "-"}}
 FOLDERS = {"type": "files", "path": "./in/{start:%Y-%m-%d}", "format": "ndjson"}
 STANDS = (
-    "a constant bound of windows, or days from a midnight on (P30D) or hours from a full hour on (every day others would be cut, and their"
-    f" rows added a second time); or {INSTEAD} beside columns that tell a row's window and unit"
+    "a constant time; or whole days (P30D) from a midnight on, or whole hours from a full hour"
+    f" on; or {INSTEAD} beside columns that tell a row's window and unit (other times would cut new windows every day, and add their rows a second time)"
 )
 
 
@@ -46,7 +46,7 @@ REFUSED: list[tuple[str, list[tuple[int, str, str, str]]]] = [
                 18,
                 "on_bad_file",
                 "quarantine",
-                "stop (a window is read as a whole: one with a bad file is passed over alone, and the next runs read it again)",
+                "stop (a window is read as a whole: a run skips only the window of the bad file, and later runs read it again)",
             )
         ],
     ),
@@ -121,7 +121,7 @@ REFUSED: list[tuple[str, list[tuple[int, str, str, str]]]] = [
                 18,
                 "watermark.abstinent",
                 "a period without abstinent_skips",
-                "abstinent_skips: true beside it (rows are read by range, so what lies in the period is never read), or no abstinent",
+                "abstinent_skips: true beside it (rows are read by range, so no run reads the rows within the period), or no abstinent",
             )
         ],
     ),
@@ -132,7 +132,7 @@ REFUSED: list[tuple[str, list[tuple[int, str, str, str]]]] = [
                 18,
                 "target.replace_by_watermark",
                 "nothing",
-                "true (with load: merge_overwrite a window is replaced by what is read of it), or load: merge_upsert",
+                "true (with load: merge_overwrite, the rows read replace the window), or load: merge_upsert",
             )
         ],
     ),
@@ -144,7 +144,7 @@ REFUSED: list[tuple[str, list[tuple[int, str, str, str]]]] = [
                 18,
                 "watermark.grace",
                 "a grace beside load: append",
-                f"{INSTEAD} (append adds what is read again a second time), or no grace",
+                f"{INSTEAD} (append would add the rows a second time), or no grace",
             ),
             (
                 20,

@@ -135,7 +135,7 @@ def test_a_name_that_is_not_utf8_is_passed_over_by_name(tmp_path: Path) -> None:
     listing = _list(Place(str(tmp_path)))
     assert _found(listing) == ["b.json"]
     assert _warnings(listing) == [
-        r'passed over "a\udcff.json", "c\udcff/": a name that is not UTF-8. Rename or remove it'
+        r'skipped "a\udcff.json", "c\udcff/": a name that is not UTF-8. Rename or remove it'
     ]
     assert _warnings(_list(Place(str(tmp_path)), AbovePath(FileKey("d", "")))) == []
 
@@ -152,10 +152,10 @@ def test_what_is_no_file_of_the_source_is_named_if_it_holds_anything(tmp_path: P
     expected = "names of this source's files end in .json, found"
     remedy = "Rename files to load them, or set source.extensions"
     assert sorted(_warnings(listing)) == [
-        "passed over '.g/', '_b.json': names that start with _ or . belong to no source. Rename files to load them",
-        f"passed over 'c.JSON': {expected} .JSON. {remedy}",
-        f"passed over 'd.json.tmp', 'f.tmp': {expected} .tmp. {remedy}",
-        f"passed over 'e': {expected} none. {remedy}",
+        "skipped '.g/', '_b.json': names that start with _ or . belong to no source. Rename files to load them",
+        f"skipped 'c.JSON': {expected} .JSON. {remedy}",
+        f"skipped 'd.json.tmp', 'f.tmp': {expected} .tmp. {remedy}",
+        f"skipped 'e': {expected} none. {remedy}",
     ]
 
 
@@ -164,8 +164,8 @@ def test_files_of_another_format_are_told_to_have_a_dataflow_of_their_own(tmp_pa
         (tmp_path / name).write_text("x")
     told = "names of this source's files end in .json, found {}. To load these, add a dataflow for the same path with `format: {}`"
     assert sorted(_warnings(_list(Place(str(tmp_path))))) == [
-        f"passed over 'b.csv': {told.format('.csv', 'csv')}",
-        f"passed over 'c.xlsx': {told.format('.xlsx', 'excel')}",
+        f"skipped 'b.csv': {told.format('.csv', 'csv')}",
+        f"skipped 'c.xlsx': {told.format('.xlsx', 'excel')}",
     ]
 
 
@@ -177,8 +177,8 @@ def test_a_link_that_leads_nowhere_is_named_and_holds_nothing_back(tmp_path: Pat
     listing = _list(Place(str(tmp_path)))
     assert _found(listing) == ["a.json"]
     assert sorted(_warnings(listing)) == [
-        'passed over "b.json", "c.json": a link that leads to no file. Rename or remove it',
-        'passed over "d.json": a pipe, a socket or a device, which is no file. Rename or remove it',
+        'skipped "b.json", "c.json": a link that leads to no file. Rename or remove it',
+        'skipped "d.json": a pipe, a socket or a device, which is no file. Rename or remove it',
     ]
 
 

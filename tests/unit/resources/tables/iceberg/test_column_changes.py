@@ -61,8 +61,8 @@ def test_a_safely_wider_type_is_taken(was: T.DataType, becomes: T.DataType, kind
     ("was", "becomes", "message"),
     [
         (T.DecimalType(10, 2), T.DecimalType(14, 4), "Iceberg cannot change the digits after it"),
-        (T.IntegerType(), T.DoubleType(), "expected int or a type that is safely wider, found double"),
-        (T.LongType(), T.StringType(), "expected bigint or a type that is safely wider, found string"),
+        (T.IntegerType(), T.DoubleType(), "expected int or a wider type that keeps all values, found double"),
+        (T.LongType(), T.StringType(), "expected bigint or a wider type that keeps all values, found string"),
     ],
 )
 def test_a_type_iceberg_cannot_widen_is_refused(was: T.DataType, becomes: T.DataType, message: str) -> None:

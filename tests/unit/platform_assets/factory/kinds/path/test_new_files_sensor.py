@@ -246,13 +246,13 @@ def test_only_unloaded_files_ask_for_a_run_with_tracking_set(make_ticker: Callab
 
 def test_names_that_no_run_loads_are_told_on_the_page_once_they_change(ticker: Ticker) -> None:
     (ticker.landing / "b.csv").write_text("id")
-    told = "passed over 'b.csv': names of this source's files end in"
+    told = "skipped 'b.csv': names of this source's files end in"
     assert told in ticker.tick()
     (check,) = ticker.events
     assert told in check.description
     assert told in ticker.tick()
     assert ticker.events == []
     (ticker.landing / "c.csv").write_text("id")
-    assert "passed over 'b.csv', 'c.csv'" in ticker.tick()
+    assert "skipped 'b.csv', 'c.csv'" in ticker.tick()
     (check,) = ticker.events
-    assert "passed over 'b.csv', 'c.csv'" in check.description
+    assert "skipped 'b.csv', 'c.csv'" in check.description
