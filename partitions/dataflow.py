@@ -38,7 +38,7 @@ LatePolicy = Literal["ingest", "quarantine", "alert", "ignore"]
 LATE_POLICIES: Mapping[LatePolicy, str] = {
     "ingest": "loaded by the next run",
     "quarantine": "quarantined by the next step, until released",
-    "alert": "waiting for your decision; late_files: ingest loads late files, quarantine quarantines them",
+    "alert": "waiting for your decision; late_files: ingest loads late files, quarantine sets them aside",
     "ignore": "skipped",
 }
 """What happens to late files, for people."""

@@ -41,7 +41,7 @@ MEANINGS = {
     "source.sources": "Spark's checkpoint knows its sources by their order, and how far it has read each of them",
     "target": "the rows loaded so far are in the old table: the new one gets only rows above the watermark",
     "target.format": "a table keeps its format: another format needs another table",
-    "target.load": "a table of scd2 accepts only load: scd2, since rows of other loads are not versions",
+    "target.load": "an scd2 table accepts only load: scd2, since rows of other loads are not versions",
 }
 """By part of the identity. A part of ``source`` or ``target`` without a line has the line of the whole."""
 

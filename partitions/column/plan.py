@@ -187,9 +187,7 @@ def plan_nothing(
     )
     skips += _left_out(definition, state, observed) + _waiting(definition, observed)
     waits = any(column in observed.waits for column in definition.columns)
-    why = (
-        "rows above the watermark wait for open transactions" if waits else "no row is above the watermark"
-    )
+    why = "rows above the watermark wait for open transactions" if waits else "no row is above the watermark"
     return replace(empty_plan, why=why, slices=(), skips=skips, warnings=observed.warnings)
 
 

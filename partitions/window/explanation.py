@@ -116,7 +116,7 @@ class Explanation:
             )
         for first, after, (_, unit_index) in self.workload.selector.over_cap:
             label = self._label(first, after, self.workload.units[unit_index])
-            yield Skip(label, f"left for a later run by {self._cap}")
+            yield Skip(label, f"left for a later run ({self._cap})")
 
     def _loaded_skips(self, unit_due: DueFinder) -> Iterator[Skip]:
         """Yield ranges of adjacent windows that are loaded and not due."""

@@ -79,7 +79,7 @@ def test_a_late_file_is_told_once_and_again_when_it_is_loaded(make_feed: MakeFee
     assert feed.cli("late", NAME).json["late"] == ["1.ndjson"]
     assert [told.look(feed) for _ in range(3)] == [[], [("began", "late")], []]
     assert told.posts[0]["began"][0]["text"] == (
-        "1 late file, 1.ndjson: waiting for your decision; late_files: ingest loads late files, quarantine quarantines them"
+        "1 late file, 1.ndjson: waiting for your decision; late_files: ingest loads late files, quarantine sets them aside"
         f"\n  strandline late {NAME}"
     )
     feed.define(late_files="ingest")

@@ -335,7 +335,7 @@ class TestVersions:
                 "definition_changed",
                 [f"strandline state reset {NAME} --replace --reason TEXT"],
             )
-            assert "a table of scd2 accepts only load: scd2" in error["message"]
+            assert "an scd2 table accepts only load: scd2" in error["message"]
             assert "set target.table to another table" in error["message"]
             assert feed.cli("state", "accept", NAME, "--reason", "x", "--yes").code == 4
             feed.define(target=load)

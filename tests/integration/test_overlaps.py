@@ -271,7 +271,10 @@ class TestStillWriting:
         with all_others_seem_dead():
             second = gated.run()
         assert (second.error, gated.path) == (None, "b.ndjson")
-        assert "slice 1 of a run that died was abandoned, and its work is planned again: a.ndjson" in second.warnings[0]
+        assert (
+            "slice 1 of a run that died was abandoned, and its work is planned again: a.ndjson"
+            in second.warnings[0]
+        )
         at.open()
         late = first.result(120)
         assert isinstance(late.error, Conflict)

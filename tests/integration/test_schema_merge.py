@@ -410,7 +410,9 @@ class TestOtherSources:
         table.put((4, at(4), 7))
         error = flow.feed.fail()
         assert (error.code, getattr(error, "reason", "")) == ("schema", "type_change_not_allowed")
-        assert "column name: expected string or a wider type that keeps all values, found int" in error.message
+        assert (
+            "column name: expected string or a wider type that keeps all values, found int" in error.message
+        )
 
     def test_fields_of_an_api_become_columns(self, tmp_path: Path, engine: SparkEngine) -> None:
         with api() as server:

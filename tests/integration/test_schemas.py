@@ -375,7 +375,12 @@ class TestTypesOfTables:
     @pytest.mark.parametrize(
         ("form", "value", "kind", "remedy"),
         [
-            ("iceberg", "parse_json('1')", "variant", "such as text with to_json; or use target.format: delta"),
+            (
+                "iceberg",
+                "parse_json('1')",
+                "variant",
+                "such as text with to_json; or use target.format: delta",
+            ),
             ("parquet", "NULL", "void", "or use target.format: delta"),
             ("delta", "array()", "void", "Convert it to another type in sql or transform"),
         ],
@@ -389,8 +394,7 @@ class TestTypesOfTables:
             error = feed.fail()
             assert error.code == "target"
             assert (
-                f"expected types that {form} tables can hold, found column v of type {kind}"
-                in error.message
+                f"expected types that {form} tables can hold, found column v of type {kind}" in error.message
             )
             assert error.message.endswith(remedy)
             assert (feed.open_intent, feed.newest) == (None, None)

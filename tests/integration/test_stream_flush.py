@@ -45,10 +45,7 @@ def test_what_waits_comes_out_by_decision_and_lower_rows_are_late(make_stream: M
     (listed,) = stream.feed.cli("list").json
     assert listed["buffered"] == 3
     answer = stream.feed.command(*FLUSH)
-    assert (
-        "3 rows wait: all leave with the next run, after it has read the existing input"
-        in answer.err
-    )
+    assert "3 rows wait: all leave with the next run, after it has read the existing input" in answer.err
     assert (answer.json["entry"]["why"], answer.json["run"]["status"]) == ("flush", "committed")
     assert (answer.json["run"]["stream"]["emitted"], answer.json["run"]["rows"]) == (3, 3)
     assert stream.sorted() == [(3, 0, 3), (1, 10, 3), (2, 20, 3)]

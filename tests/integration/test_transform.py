@@ -35,8 +35,14 @@ def test_functions_of_the_project_s_modules_run_on_the_workers(make_feed: MakeFe
 @pytest.mark.parametrize(
     ("body", "said"),
     [
-        ("raise ValueError('no rate')", "ValueError: no rate ({folder}/{name}.py:2). The run stopped before it changed anything"),
-        ("df.count()", "expected a Spark DataFrame, found NoneType. The run stopped before it changed anything"),
+        (
+            "raise ValueError('no rate')",
+            "ValueError: no rate ({folder}/{name}.py:2). The run stopped before it changed anything",
+        ),
+        (
+            "df.count()",
+            "expected a Spark DataFrame, found NoneType. The run stopped before it changed anything",
+        ),
         ("return df.select('nope')", "`nope` cannot be resolved"),
         (
             "df.sparkSession.conf.set('spark.sql.session.timeZone', 'Asia/Tokyo'); return df",

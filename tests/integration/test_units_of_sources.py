@@ -280,7 +280,9 @@ class TestAFunction:
         gate = Event()
         monkeypatch.setitem(__import__("sys").modules, "the_gate", gate)
         monkeypatch.setattr(resources.kinds.window.units.rows_in_time, "__defaults__", (0.1,))
-        with pytest.raises(SourceUnreachable, match=r"expected all rows within 0\.1 s, but the read did not end"):
+        with pytest.raises(
+            SourceUnreachable, match=r"expected all rows within 0\.1 s, but the read did not end"
+        ):
             units(feed)
         with pytest.raises(SourceUnreachable, match="an earlier read still waits for its answer"):
             units(feed)

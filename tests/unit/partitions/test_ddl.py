@@ -56,8 +56,16 @@ def test_what_spark_reads_is_accepted(text: str) -> None:
             "NOT NULL within a struct",
             "NOT NULL for a column, not for a field in it",
         ),
-        ("a-b int", "the character '-'", "names in backquotes if they contain other characters than a-z, 0-9 and _"),
-        ("a `b", "the character '`'", "names in backquotes if they contain other characters than a-z, 0-9 and _"),
+        (
+            "a-b int",
+            "the character '-'",
+            "names in backquotes if they contain other characters than a-z, 0-9 and _",
+        ),
+        (
+            "a `b",
+            "the character '`'",
+            "names in backquotes if they contain other characters than a-z, 0-9 and _",
+        ),
         ("a struct<x: int y: int>", "y", "a comma or > in struct<…>"),
     ],
 )

@@ -292,7 +292,9 @@ def test_one_that_cannot_be_read_leaves_all_that_are_bound_to_it_as_they_are() -
         table.commit(piece.without([FailedUnit(one, "torn") for one in piece.works if one.key == (torn, A)]))
     assert sorted(table.rows)[:2] == [(A, ms("2020-01-01")), (A, ms("2020-02-01"))]
     assert len(table.state.failed[A]) == 31
-    assert "one commit reads it together with [2020-01-17" in (table.state.failed[A][ms("2020-01-02")].error or "")
+    assert "one commit reads it together with [2020-01-17" in (
+        table.state.failed[A][ms("2020-01-02")].error or ""
+    )
     table.run(now + timedelta(hours=1))
     assert (table.state.failed, table.state.old) == ({}, {})
 

@@ -134,9 +134,7 @@ def test_windows_of_a_table_that_its_dataflow_has_yet_to_make_are_not_asked_for(
     with DagsterInstance.ephemeral() as instance:
         result = sensor(build_sensor_context(instance=instance))
         assert isinstance(result, SensorResult)
-        assert str(result.skip_reason) == str(
-            SkipReason("no table yet: flow must load it first")
-        )
+        assert str(result.skip_reason) == str(SkipReason("no table yet: flow must load it first"))
         put(tmp_path / ".strandline/lake/bronze/flow", 1)
         result = sensor(build_sensor_context(instance=instance))
         assert isinstance(result, SensorResult)

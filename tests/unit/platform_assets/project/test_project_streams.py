@@ -57,7 +57,10 @@ def test_several_sources_are_united_or_joined(make: Make, text: str) -> None:
 
 
 _LIST = ("source", "at least two sources, or one that is no list")
-_ONE = ("source", "one source, or a stream with engine: structured_streaming (only this engine joins several)")
+_ONE = (
+    "source",
+    "one source, or a stream with engine: structured_streaming (only this engine joins several)",
+)
 _TWICE = "a different table than left has (a union would have its rows twice)"
 _BOUND = (
     "within beside it, such as within: PT1H, or ts among on, or how: inner (only a limit in time shows when an unmatched row can"

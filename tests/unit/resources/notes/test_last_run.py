@@ -110,7 +110,8 @@ def test_a_warning_is_given_once_whatever_it_counts_and_names_as_a_sample(log: W
 
 def test_a_warning_about_another_window_is_another_warning(log: WatermarkLog) -> None:
     first, other = (
-        f"abstinence left a gap that no run has read: [2026-01-0{day}T00:00:00+00:00, 2026-01-09)" for day in (1, 2)
+        f"abstinence left a gap that no run has read: [2026-01-0{day}T00:00:00+00:00, 2026-01-09)"
+        for day in (1, 2)
     )
     assert repeated_warnings(log, FLOW, [first]) == frozenset()
     assert repeated_warnings(log, FLOW, [first, other]) == {first}
