@@ -114,7 +114,7 @@ def _union_refusals(
             twice := next((earlier for earlier in source.sources[:index] if _overlap(earlier, part)), None)
         ) is not None:
             key = "path" if isinstance(part, FilesSource) else "table"
-            expected = f"a different {key} than {twice.name} has (a union would have its rows twice)"
+            expected = f"a {key} whose rows {twice.name} does not read (a union would have them twice)"
             yield Refusal(("source", index, key), part.label, expected)
 
 

@@ -133,7 +133,7 @@ def test_files_that_were_joined_and_vacuumed_before_they_were_read_stop_the_run(
     table.vacuum(retention_hours=0, enforce_retention_duration=False, dry_run=False)
     error = stream.feed.fail()
     assert (error.code, error.exit_code) == ("versions_gone", 4)
-    assert "joined with others and vacuumed" in error.message
+    assert "joined and vacuumed them" in error.message
 
 
 @pytest.mark.parametrize("kind", TABLES)

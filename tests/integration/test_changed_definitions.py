@@ -336,7 +336,7 @@ class TestVersions:
                 [f"strandline state reset {NAME} --replace --reason TEXT"],
             )
             assert "an scd2 table accepts only load: scd2" in error["message"]
-            assert "set target.table to another table" in error["message"]
+            assert "set another target.table" in error["message"]
             assert feed.cli("state", "accept", NAME, "--reason", "x", "--yes").code == 4
             feed.define(target=load)
             feed.load()

@@ -417,5 +417,5 @@ def test_vacuum_deletes_what_only_old_versions_need(tmp_path: Path, monkeypatch:
     # At the beginning of the retention version 3 was the newest.
     assert [_ids(_Table(folder), version) for version in (3, 4)] == [Counter((3, 3)), Counter((4, 4))]
     assert (foreign.exists(), _plain_ids(folder)) == (True, Counter((4, 4)))
-    with pytest.raises(SourceError, match="is gone"):
+    with pytest.raises(SourceError, match="is missing"):
         _ids(_Table(folder), 2)

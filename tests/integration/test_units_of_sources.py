@@ -83,7 +83,7 @@ def refusal(feed: Feed) -> str:
     with pytest.raises(PlanError) as raised:
         units_of(feed.platform, feed.dataflow)
     assert (raised.value.code, raised.value.exit_code) == ("secondary_input", 1)
-    assert "nothing is planned" in raised.value.message
+    assert "nothing was planned" in raised.value.message
     return raised.value.message
 
 

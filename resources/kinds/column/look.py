@@ -290,9 +290,8 @@ class ColumnLook:
             return
         if null_count or above.holds_any(_without_value(self._definition.columns)):
             raise PlanError(
-                f"dataflow {self.dataflow.name}: expected a value in {', '.join(self._definition.columns)} in "
-                "each row (nulls: fail), found "
-                f"{pluralize(null_count, 'row') if null_count else 'at least one row'} without a value. "
+                f"dataflow {self.dataflow.name}: expected a value in {', '.join(self._definition.columns)} of "
+                f"each row (nulls: fail), found {pluralize(null_count, 'row') if null_count else 'at least one row'} without a value. "
                 "Correct the rows at the source, or set nulls to first or skip"
             )
 

@@ -88,7 +88,7 @@ def test_a_column_is_there_once_whatever_its_case() -> None:
 
 @pytest.mark.parametrize("name", RESERVED)
 def test_columns_that_loading_adds_are_reserved(name: str) -> None:
-    with pytest.raises(DdlError, match="loading adds these"):
+    with pytest.raises(DdlError, match="which loading adds"):
         parse_ddl(f"a int, {name.upper()} string")
 
 

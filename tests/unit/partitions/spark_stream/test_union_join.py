@@ -65,5 +65,5 @@ def test_a_column_that_both_sources_have_is_named_after_the_second() -> None:
 
 def test_a_column_of_a_join_with_the_name_of_another_is_refused() -> None:
     join = Join(type="join", on=("id",))
-    with pytest.raises(ValueError, match="would be right_ts, which there is already"):
+    with pytest.raises(ValueError, match="the join would have two columns named right_ts"):
         joined_names(["id", "ts", "right_ts"], ["id", "ts"], join, "right")

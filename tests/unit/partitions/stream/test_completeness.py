@@ -91,7 +91,7 @@ def test_nothing_is_complete_before_there_is_a_global_watermark() -> None:
 @pytest.mark.parametrize(
     ("reader", "makers", "found"),
     [
-        (daily(), (), "to: watermark over silver/readings, which no stream with engine: splits makes"),
+        (daily(), (), "to: watermark over silver/readings, which no stream with engine: splits loads"),
         (daily("id"), (stream(),), "id"),
         (daily(), (stream(over(fn="lead", column="v")),), "ts"),
         (

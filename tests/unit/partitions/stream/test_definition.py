@@ -67,7 +67,7 @@ def test_keys_of_splits_are_refused_beside_structured_streaming(key: str) -> Non
     ("watermark", "parts", "expected"),
     [
         ({"splits": ["a"]}, {}, "watermark.splits: expected watermark.split beside it"),
-        ({"timeout": 5, "max_ahead": "P1D"}, {}, "watermark.timeout: expected durations for a timestamp"),
+        ({"timeout": 5, "max_ahead": "P1D"}, {}, "watermark.timeout: expected durations in all of them for a timestamp"),
         ({}, {"sql": "select * from input"}, "sql: expected no step"),
         ({}, {"target": {"load": "overwrite"}}, "target.load: expected append"),
         ({}, {"target": {"shared": True}}, "target.shared: expected a table of its own"),

@@ -54,7 +54,7 @@ def test_what_a_stream_over_splits_cannot_do_is_refused_with_a_way_out(
 @pytest.mark.parametrize(
     ("columns", "expected"),
     [
-        ({"a": {"fn": "lag"}}, "column: expected the column that lag is of"),
+        ({"a": {"fn": "lag"}}, "column: expected the column that lag reads"),
         ({"a": {"fn": "rank", "column": "x"}}, "column: expected no such key beside fn: rank"),
         ({"a": {"fn": "lag", "column": "x", "frame": [0, 1]}}, "frame: expected no such key beside fn: lag"),
         ({"a": {"fn": "sum", "column": "x"}}, "frame: expected the first and the last row that sum reads"),

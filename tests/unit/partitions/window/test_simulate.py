@@ -63,7 +63,7 @@ def test_no_candidate_that_is_long_enough_is_said() -> None:
 
 def test_nothing_observed_is_said() -> None:
     assert tried().as_json()["observed"]["reads"] == 0
-    assert tried().why.startswith("nothing was observed yet")
+    assert tried().why.startswith("no run has observed anything yet")
 
 
 def test_candidates_are_days_of_a_range_or_durations() -> None:

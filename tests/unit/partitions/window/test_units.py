@@ -148,7 +148,7 @@ def test_a_secondary_input_that_cannot_be_read_is_not_an_empty_one() -> None:
     def missing(one: SecondaryInput) -> Iterable[Mapping[str, Any]]:
         raise SourceError("no such table")
 
-    with pytest.raises(PlanError, match="nothing is planned") as found:
+    with pytest.raises(PlanError, match="nothing was planned") as found:
         list_units(None, [_input()], missing)
     assert found.value.code == "secondary_input"
 

@@ -211,7 +211,7 @@ class TestWhatWaits:
     def test_a_changed_definition_is_said(self, project: Path, log: WatermarkLog) -> None:
         append(log, fingerprint="another")
         _, (document,) = answers(project, "list")
-        assert "its definition differs" in document["waiting"]["why"]
+        assert "its definition has changed" in document["waiting"]["why"]
 
     def test_work_units_and_failed_ones_count_apart(self, project: Path, log: WatermarkLog) -> None:
         (project / "platform.yaml").write_text(

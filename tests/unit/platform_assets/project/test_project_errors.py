@@ -105,7 +105,7 @@ FLOW = [
         "scope: partition with them (time_template and close_after close partitions)",
         None,
     ),
-    (GOOD + "transform: a:b\nsql: select 1\n", (3, "transform", "transform and sql"), "one of them (transform and sql both follow the read)", None),
+    (GOOD + "transform: a:b\nsql: select 1\n", (3, "transform", "transform and sql"), "only one of them (transform and sql both follow the read)", None),
     # the schema
     (
         "source:\n  type: files\n  path: x\n  format: csv\n  schema: a strng\nwatermark: {type: path}\n",
@@ -116,7 +116,7 @@ FLOW = [
     (
         GOOD.replace("}\nw", ", schema: 'a int, _run_id long'}\nw"),
         (1, "source.schema", "the column _run_id"),
-        "other names than _source_file, _ingested_at, _run_id, _corrupt_record, _rescued_data: loading adds these",
+        "other names than _source_file, _ingested_at, _run_id, _corrupt_record, _rescued_data, which loading adds",
         None,
     ),
     (GOOD + "target: {partition_by: ['']}\n", (3, "target.partition_by.0", "no name"), "the name of a column", None),

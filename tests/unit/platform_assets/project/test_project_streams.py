@@ -61,7 +61,7 @@ _ONE = (
     "source",
     "one source, or a stream with engine: structured_streaming (only this engine joins several)",
 )
-_TWICE = "a different table than left has (a union would have its rows twice)"
+_TWICE = "a path whose rows left does not read (a union would have them twice)"
 _BOUND = (
     "within beside it, such as within: PT1H, or ts among on, or how: inner (only a limit in time shows when an unmatched row can"
     " find no match any more)"

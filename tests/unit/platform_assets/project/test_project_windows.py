@@ -154,8 +154,8 @@ REFUSED: list[tuple[str, list[tuple[int, str, str, str]]]] = [
             ),
         ],
     ),
-    (flow(definition=(MOVING, UNITS), window="weekly", target={"load": "append"}), [(9, "watermark.definition", "'P30D', which counts from now", STANDS)]),
-    (flow(FOLDERS, definition=(MOVING,), window="monthly"), [(7, "watermark.definition", "'P30D', which counts from now", STANDS)]),
+    (flow(definition=(MOVING, UNITS), window="weekly", target={"load": "append"}), [(9, "watermark.definition", "'P30D', which is relative to now", STANDS)]),
+    (flow(FOLDERS, definition=(MOVING,), window="monthly"), [(7, "watermark.definition", "'P30D', which is relative to now", STANDS)]),
     (
         flow(TABLE | {"window_column": None}, {"load": "append"}, (UNITS,)),
         [

@@ -56,7 +56,7 @@ def test_a_child_that_does_not_end_politely_is_killed_though_its_parent_is_gone(
 
 
 def test_an_end_is_told_with_its_signal_or_code_and_the_last_lines(tmp_path: Path) -> None:
-    assert describe_exit(-9) == "was ended by SIGKILL (a lack of memory does that)"
+    assert describe_exit(-9) == "was ended by SIGKILL (often because memory ran out)"
     assert (describe_exit(-15), describe_exit(2)) == ("was ended by SIGTERM", "ended with code 2")
     (tmp_path / "log").write_text("1\n2\n3\n4\n5\n")
     assert last_lines(tmp_path / "log") == "3 | 4 | 5"

@@ -60,7 +60,7 @@ def test_a_safely_wider_type_is_taken(was: T.DataType, becomes: T.DataType, kind
 @pytest.mark.parametrize(
     ("was", "becomes", "message"),
     [
-        (T.DecimalType(10, 2), T.DecimalType(14, 4), "Iceberg cannot change the digits after it"),
+        (T.DecimalType(10, 2), T.DecimalType(14, 4), "Iceberg cannot change the digits after the point"),
         (T.IntegerType(), T.DoubleType(), "expected int or a wider type that keeps all values, found double"),
         (T.LongType(), T.StringType(), "expected bigint or a wider type that keeps all values, found string"),
     ],

@@ -178,7 +178,7 @@ def test_without_a_state_nothing_is_late(make_ticker: MakeTicker, tmp_path: Path
 def test_no_file_is_late_under_a_changed_definition(make_ticker: MakeTicker) -> None:
     ticker = make_ticker()
     ticker.commit("d=2/b.ndjson", fingerprint="another")
-    with pytest.raises(NeedsDecision, match="its definition differs"):
+    with pytest.raises(NeedsDecision, match="its definition has changed"):
         ticker.tick()
 
 
