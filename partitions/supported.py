@@ -173,5 +173,5 @@ def _field_refusals(source: SourceDefinition, unknown_fields: str) -> Iterator[R
         yield Refusal(
             ("unknown_fields",),
             f"ignore beside {source.form}",
-            f"check (fields are only left out of {', '.join(left_out)}, the answers of an API and the rows of a function; {reasons[0]})",
+            f"check (only {', '.join(left_out)}, the answers of an API and the rows of a function can ignore fields; {reasons[0]})",
         )

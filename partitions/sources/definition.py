@@ -74,9 +74,7 @@ class RecordSupport(NamedTuple):
     """
 
     always_checked: str | None = "its columns are pinned"
-    rescue_refusal: str | None = (
-        "strict or merge (its values are typed, so there is no text to rescue)"
-    )
+    rescue_refusal: str | None = "strict or merge (its values are typed, so there is no text to rescue)"
     lenient_options: tuple[str, ...] = ()
     are_lines: bool = False
 

@@ -151,7 +151,7 @@ def _bound_refusal(source: SourceDefinition, watermark: WindowWatermark, text: B
     )
     return Refusal(
         text.key,
-        f"{text.form} without an offset, which means two instants where clocks are put back, as at {bound.isoformat()}",
+        f"{text.form} without an offset, which means two instants when clocks go back, as at {bound.isoformat()}",
         f"{exact}; {'{end} beside it, and ' if names_place else ''}{_ROW_TIME}; or a zone that repeats no hour, such as UTC",
     )
 
@@ -159,13 +159,13 @@ def _bound_refusal(source: SourceDefinition, watermark: WindowWatermark, text: B
 def _inexpressible_bound(watermark: WindowWatermark, text: BoundText) -> Refusal | None:
     """Return the refusal of a text that is too coarse for the start or the end of a window."""
     if (start := inexpressible_start(watermark, text.wording)) is not None:
-        problem = f"{text.form}, which cannot say {start.isoformat()}, the start of a window"
+        problem = f"{text.form}, which cannot express {start.isoformat()}, the start of a window"
         return Refusal(
-            text.key, problem, f"a finer form, windows that start where it can say, or {_ROW_TIME}"
+            text.key, problem, f"a finer form, windows whose starts the form can express, or {_ROW_TIME}"
         )
     if text.name == "end" and (end := inexpressible_end(watermark, text.wording)) is not None:
-        problem = f"{text.form}, which cannot say {end.isoformat()}, the end of the last window"
-        expected = f"a finer form, a `to` that it can say, partial: false, or {_ROW_TIME}"
+        problem = f"{text.form}, which cannot express {end.isoformat()}, the end of the last window"
+        expected = f"a finer form, a `to` that the form can express, partial: false, or {_ROW_TIME}"
         return Refusal(text.key, problem, expected)
     return None
 
