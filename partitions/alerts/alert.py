@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-Condition = Literal["failed", "late", "gaps", "stale"]
+Condition = Literal["failed", "late", "gaps", "stale", "duplicate_files"]
 
 CONDITIONS: tuple[Condition, ...] = get_args(Condition)
 

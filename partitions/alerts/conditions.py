@@ -75,6 +75,22 @@ def late_files_alert(dataflow: Dataflow, count: int, names: Sequence[str]) -> Al
     return Alert(dataflow.name, "late", text)
 
 
+def duplicates_alert(dataflow: str, count: int, copies: Sequence[Sequence[str]]) -> Alert | None:
+    """Return the alert of loaded files that have the content of others; None if there are none.
+
+    Args:
+        dataflow: the dataflow's name.
+        count: number of the files.
+        copies: the first of them, each with its original.
+    """
+    if not count:
+        return None
+    named = ", ".join(f"{path} (same content as {original})" for path, original in copies[:MAX_NAMED])
+    such_as = "such as " if count > MAX_NAMED else ""
+    text = f"{pluralize(count, 'file')} loaded twice, {such_as}{named}: duplicates: skip would not load them"
+    return Alert(dataflow, "duplicate_files", f"{text}\n  strandline ledger {dataflow}")
+
+
 def has_ledger(dataflow: Dataflow) -> bool:
     """Return whether a dataflow has windows that can be missing."""
     return dataflow.watermark.has_ledger

@@ -8,6 +8,8 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import AfterValidator, ByteSize, Field, model_validator
 
 from partitions.model import Duration, Model
+from partitions.path.copies import DuplicatePolicy
+from partitions.path.expected import EXPECTED, FINEST_EXPECTED, Expected
 from partitions.path.time_template import TimeTemplate
 from partitions.watermark_definition import SliceSize, WatermarkDefinition
 
@@ -52,6 +54,8 @@ class PathWatermark(WatermarkDefinition):
         layout: ``leaf`` promises that a folder holds either files or folders.
         settle: files younger than this, and all after them in order, wait for a later run.
         close_after: scope partition: how long a partition stays open after its own end.
+        expected: how often a partition must hold a file; the ledger names missing ones.
+        duplicates: what happens to a file with the content of a loaded one.
     """
 
     remembers_files: ClassVar[bool] = True
@@ -65,10 +69,17 @@ class PathWatermark(WatermarkDefinition):
     checkpoint: Checkpoint = Checkpoint()
     layout: Literal["mixed", "leaf"] = "mixed"
     settle: Duration = timedelta(0)
+    expected: Expected | None = None
+    duplicates: DuplicatePolicy = "load"
 
     @model_validator(mode="after")
     def _scope_keys(self) -> PathWatermark:
-        if self.scope == "global" and (self.time_template or self.close_after is not None):
+        for_expected = self.expected is not None and self.close_after is None
+        if (
+            self.scope == "global"
+            and (self.time_template or self.close_after is not None)
+            and not for_expected
+        ):
             raise ValueError(
                 "time_template and close_after close partitions: expected scope: partition with them, found scope: global"
             )
@@ -93,6 +104,16 @@ class PathWatermark(WatermarkDefinition):
             raise ValueError(
                 "scope partition closes what is older than the filter: expected a prefix_template with %Y, then %m and %d or %j,"
                 f" then %H, without a gap, found {self.template.text!r}"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _expects_what_names_tell(self) -> PathWatermark:
+        finest = FINEST_EXPECTED[self.template.unit] if self.expected and self.template else None
+        if finest and self.expected and EXPECTED.index(self.expected) < EXPECTED.index(finest):
+            raise ValueError(
+                f"partitions by {self.template and self.template.text!r} have no finer time: expected `expected: {finest}` or a longer period,"
+                f" found {self.expected}"
             )
         return self
 

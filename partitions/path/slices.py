@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Literal
 
 from partitions.errors import BadPart
 from partitions.path.closing import close_old_partitions
+from partitions.path.copies import CopiedFile
 from partitions.path.definition import Checkpoint, PathWatermark
 from partitions.path.order import pair_order
 from partitions.path.quarantined_files import QuarantinedFile
@@ -34,6 +35,8 @@ class PathSlice:
         quarantined: files that it puts into quarantine, with the reasons.
         replaces: whether the table's rows of the same files are deleted.
         since: where a filtered cold start began; None for any other run.
+        copies: files that are not loaded, since others have their content.
+        checksums: computed checksums of its files and copies, by path.
     """
 
     files: tuple[SourceFile, ...]
@@ -45,11 +48,13 @@ class PathSlice:
     quarantined: tuple[QuarantinedFile, ...] = ()
     replaces: bool = False
     since: Watermark | None = None
+    copies: tuple[CopiedFile, ...] = ()
+    checksums: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def all_files(self) -> tuple[SourceFile, ...]:
-        """Its files and the quarantined ones, in pair order."""
-        return in_pair_order([*self.files, *(entry.file for entry in self.quarantined)])
+        """Its files, the quarantined ones and the copies, in pair order."""
+        return in_pair_order([*self.files, *_files_of(self.quarantined, self.copies)])
 
     @property
     def lower(self) -> Watermark | None:
@@ -98,16 +103,17 @@ class PathSlice:
     def take(self, count: int) -> PathSlice:
         """Return the slice of the first ``count`` files.
 
-        It keeps the quarantined files before the last of them, and closes no partition.
+        It keeps the quarantined files and copies before the last of them, and closes no partition.
         """
         files = self.files[:count]
         last = pair_order(files[-1].path)
         quarantined = tuple(entry for entry in self.quarantined if pair_order(entry.file.path) < last)
-        return self._of(self.before, files, None, quarantined)
+        copies = tuple(copy for copy in self.copies if pair_order(copy.file.path) < last)
+        return self._of(self.before, files, None, quarantined, copies)
 
     def halve(self) -> tuple[PathSlice, ...]:
         """Return two slices of about as many files each."""
-        if len(self.files) < 2 or self.quarantined:
+        if len(self.files) < 2 or self.quarantined or self.copies:
             return (self,)
         first = self.take(len(self.files) // 2)
         return first, self._of(first.after, self.files[len(first.files) :], self.closing)
@@ -121,10 +127,21 @@ class PathSlice:
         )
         return replace(self, files=remaining, quarantined=tuple(quarantined))
 
+    def with_copies(self, copies: Sequence[CopiedFile], checksums: Mapping[str, str]) -> PathSlice:
+        """Return the same slice, in which exactly these of its files and copies are copies."""
+        paths = {copy.file.path for copy in copies}
+        files = in_pair_order([*self.files, *(copy.file for copy in self.copies)])
+        return replace(
+            self,
+            files=tuple(file for file in files if file.path not in paths),
+            copies=tuple(copies),
+            checksums=checksums,
+        )
+
     def leaving(self, paths: Collection[str]) -> PathSlice | None:
         """Return the same slice without some of its late or released files; None if nothing remains."""
         files = tuple(file for file in self.files if file.path not in paths)
-        return replace(self, files=files) if files or self.quarantined else None
+        return replace(self, files=files) if files or self.quarantined or self.copies else None
 
     def _of(
         self,
@@ -132,13 +149,25 @@ class PathSlice:
         files: tuple[SourceFile, ...],
         closing: datetime | None,
         quarantined: tuple[QuarantinedFile, ...] = (),
+        copies: tuple[CopiedFile, ...] = (),
     ) -> PathSlice:
         if self.why != "run":
-            return replace(self, files=files, quarantined=quarantined)
-        slice_ = make_slice(
-            self.definition, before, (*files, *(entry.file for entry in quarantined)), closing
+            return replace(self, files=files, quarantined=quarantined, copies=copies)
+        all_files = (*files, *_files_of(quarantined, copies))
+        slice_ = make_slice(self.definition, before, all_files, closing)
+        return replace(
+            slice_,
+            files=files,
+            quarantined=quarantined,
+            copies=copies,
+            replaces=self.replaces,
+            since=self.since,
         )
-        return replace(slice_, files=files, quarantined=quarantined, replaces=self.replaces, since=self.since)
+
+
+def _files_of(quarantined: Sequence[QuarantinedFile], copies: Sequence[CopiedFile]) -> tuple[SourceFile, ...]:
+    """Return the files that a slice passes over."""
+    return (*(entry.file for entry in quarantined), *(copy.file for copy in copies))
 
 
 def cut_slices(

@@ -114,6 +114,10 @@ class TimeTemplate:
         match = self._pattern.match(partition)
         return match.group().rstrip("/") if match else None
 
+    def components_without_time(self, prefix: str) -> list[str]:
+        """Return the components of a fitting prefix that the template takes whatever they are (``*``)."""
+        return [own for own, part in zip(prefix.split("/"), self._parts, strict=False) if part == "*"]
+
     def end(self, start: datetime) -> datetime:
         """Return the exclusive end of the time range that starts there."""
         return self.step(start, 1)

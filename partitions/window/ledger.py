@@ -7,17 +7,20 @@ has, and one pass over the sorted intervals answers everything.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, tzinfo
 from typing import Any, NamedTuple
 
 from partitions.instants import as_datetime, milliseconds
 from partitions.intervals import Interval, intersect, overlaps, overlay, subtract, union
+from partitions.ledger_bounds import LedgerBounds
 from partitions.window.definition import WindowWatermark
 from partitions.window.state import WindowState
 from partitions.window.units import NO_UNIT, unit_of
 from partitions.window.windows import Windows
 from partitions.window.work_outcomes import Failure
+
+_EARLIEST, _LATEST = -(2**62), 2**62
 
 NEVER = "never loaded"
 GROWS = "not loaded yet: the window is still growing"
@@ -82,6 +85,17 @@ class Ledger:
     zone: tzinfo
     units: Sequence[UnitLedger]
 
+    def within(self, bounds: LedgerBounds) -> Ledger:
+        """Return the ledger with the parts of its stretches within two instants; completeness stays."""
+        if bounds.start is None and bounds.end is None:
+            return self
+        lowest, highest = (
+            milliseconds(bound) if bound is not None else default
+            for bound, default in ((bounds.start, _EARLIEST), (bounds.end, _LATEST))
+        )
+        part = [(lowest, highest)]
+        return replace(self, units=[_unit_within(unit, part) for unit in self.units])
+
     @property
     def complete_up_to(self) -> int | None:
         """Return the lowest ``complete_up_to`` of the current units; None if one has none."""
@@ -106,6 +120,15 @@ class Ledger:
             "complete_up_to": _iso(self.complete_up_to, self.zone),
             "units": [unit.as_json(self.zone) for unit in self.units],
         }
+
+
+def _unit_within(unit: UnitLedger, part: Sequence[Interval]) -> UnitLedger:
+    covered, overlapped = (
+        [(start, end) for start, end, _ in intersect(((*stretch, None) for stretch in stretches), part)]
+        for stretches in (unit.covered, unit.overlaps)
+    )
+    gaps = [Gap(*gap) for gap in intersect(unit.gaps, part)]
+    return replace(unit, covered=covered, gaps=gaps, overlaps=overlapped)
 
 
 def ledger(

@@ -95,6 +95,10 @@ class Context:
         else:
             print_()
 
+    def write(self, text: str) -> None:
+        """Write a text to stdout as it is, without the values of the project's secrets."""
+        click.echo(self.hide(text), nl=False)
+
     def offer(self, choices: Sequence[str], indent: int = 2, *, err: bool = False) -> None:
         """Print commands to choose from, a line each, with the --project of this call.
 

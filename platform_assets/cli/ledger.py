@@ -1,36 +1,59 @@
-"""``strandline ledger``: shows what is covered and missing, by unit of windows, or of files."""
+"""``strandline ledger``: shows what is covered and missing, by unit of windows or partition of files."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from importlib import metadata
 from typing import Any
 
 import click
 
 from partitions.dataflow import Dataflow
 from partitions.errors import StrandlineError
+from partitions.instants import time_text
 from platform_assets.cli.context import Context, shared_options
 from platform_assets.cli.several import collect_results
 from platform_assets.kinds import profile_of
-from platform_assets.kinds.profile import LedgerPage
+from platform_assets.kinds.profile import LedgerPage, LedgerRequest
+from platform_assets.ledger_files.csv_text import csv_text
+from platform_assets.ledger_files.html_page import Heading, Section, html_page
+from platform_assets.ledger_files.rows import ledger_rows
 from platform_assets.platform import build_platform
 from resources.outcome import error_json
+
+_FORMATS = ("table", "csv", "json", "html")
 
 
 @click.command("ledger")
 @click.argument("names", nargs=-1, required=True)
+@click.option("--from", "start", metavar="A", help="From this instant or partition on, inclusive.")
+@click.option("--to", "end", metavar="B", help="Up to this instant or partition, exclusive.")
+@click.option("--compare", is_flag=True, help="List the source, and compare it with what was loaded.")
+@click.option("--format", "form", type=click.Choice(_FORMATS), default="table", help="The form of stdout.")
 @shared_options
-def command(context: Context, names: tuple[str, ...]) -> int:
-    """Show what is loaded, what is missing and why, for each unit or for files."""
+def command(
+    context: Context, names: tuple[str, ...], start: str | None, end: str | None, compare: bool, form: str
+) -> int:
+    """Show what is loaded, what is missing and why, for each unit or partition."""
+    if context.as_json and form not in ("table", "json"):
+        raise click.UsageError(f"expected --json or --format {form}, found both")
     platform, now = build_platform(context.project), context.now or datetime.now(UTC)
+    request = LedgerRequest(now, start, end, compare)
 
     def answer(flow: Dataflow) -> dict[str, Any]:
-        return profile_of(flow).ledger(platform, flow, now)
+        return profile_of(flow).ledger(platform, flow, request)
 
     flows = context.dataflows(names)
     documents, code = collect_results(flows, answer, _failed)
-    context.emit(documents, lambda: _print(context, flows, documents))
+    match form:
+        case "csv":
+            context.write(csv_text(row for document in documents for row in ledger_rows(document)))
+        case "html":
+            context.write(_html(context, flows, documents, request))
+        case _:
+            context.as_json = context.as_json or form == "json"
+            context.emit(documents, lambda: _print(context, flows, documents))
     return code
 
 
@@ -66,3 +89,39 @@ def _print_page(context: Context, page: LedgerPage) -> None:
         context.console.print(table)
     for line in page.more_lines:
         click.echo(line)
+
+
+def _html(
+    context: Context,
+    flows: Sequence[Dataflow],
+    documents: Sequence[Mapping[str, Any]],
+    request: LedgerRequest,
+) -> str:
+    """Return the ledgers as one page."""
+    bounds = [
+        f"{name} {value}" for name, value in (("from", request.start), ("to before", request.end)) if value
+    ]
+    heading = Heading(
+        context.project.folder.name,
+        time_text(datetime.now(UTC)),
+        time_text(request.now),
+        _version(),
+        " ".join(bounds) or None,
+    )
+    return html_page(heading, [_section(*pair) for pair in zip(flows, documents, strict=True)])
+
+
+def _section(flow: Dataflow, document: Mapping[str, Any]) -> Section:
+    if error := document.get("error"):
+        page = LedgerPage(error["message"])
+    else:
+        page = profile_of(flow).ledger_page(flow, document)
+    facts = {"Table": flow.table, "Source": flow.source.label, "Watermark": flow.kind}
+    return Section(flow.name, facts, page, list(ledger_rows(document)))
+
+
+def _version() -> str:
+    try:
+        return metadata.version("strandline")
+    except metadata.PackageNotFoundError:
+        return "of a checkout"

@@ -32,7 +32,15 @@ if TYPE_CHECKING:
     metavar="'N UNIT'",
     help="Length of a chunk, such as '1 month'; without it the range is one chunk.",
 )
-@click.option("--column", help="Column of the range; by default the first watermark column.")
+@click.option(
+    "--column",
+    help="Column of the range; by default the first watermark column. Of files: the column of their rows.",
+)
+@click.option(
+    "--by",
+    type=click.Choice(["folder", "arrival"]),
+    help="Choose files by their folder (the default), or by the time of their arrival.",
+)
 @click.option(
     "--save-watermark", is_flag=True, help="Raise the watermark to the end of each chunk with rows."
 )
@@ -46,6 +54,8 @@ def command(
     """Read a range again. If it stops, the same command continues from there."""
     from resources.replay.options import ReplayOptions
 
+    if range_options["by"] == "folder":
+        range_options["by"] = None
     flows, options = context.dataflows(names), ReplayOptions(table=into, **range_options)
     if into is not None and len(flows) > 1:
         raise click.UsageError("--into: expected one NAME: each replay has a table of its own")

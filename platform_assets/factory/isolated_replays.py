@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
 from dagster import AssetObservation, Config, JobDefinition, MetadataValue, OpExecutionContext
 from pydantic import Field
@@ -36,7 +36,13 @@ class ReplayConfig(Config):
     start: str = Field(description="First value of the range: a date, a time or a whole number.")
     end: str = Field(description="End of the range, exclusive.")
     every: str = Field(default="", description="Length of a chunk, such as 1 month; empty: one chunk.")
-    column: str = Field(default="", description="Column of the range; empty: the first watermark column.")
+    column: str = Field(
+        default="",
+        description="Column of the range; empty: the first watermark column, or the folders of files.",
+    )
+    by: Literal["folder", "arrival"] = Field(
+        default="folder", description="How files are chosen, if no column is named."
+    )
     into: str = Field(
         default="", description="Isolated table, <layer>/<name>; empty: the dataflow's own table."
     )
@@ -107,6 +113,7 @@ class _ReplayJobs:
             config.column or None,
             config.save_watermark,
             config.replace,
+            config.by if config.by == "arrival" else None,
         )
         run_replay = replay_in_place if options.table is None else replay_isolated
         result = run_replay(

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
+from partitions.errors import ConfigurationError
 from partitions.plan import pluralize
 from partitions.sentinels import Watermark, encode
 from platform_assets.kinds.dead_servers import UnreachableServers
@@ -35,6 +36,34 @@ class PlanRow(NamedTuple):
     summary: str
     files: int
     why: str
+
+
+class LedgerRequest(NamedTuple):
+    """The part of a ledger that is asked for.
+
+    Attributes:
+        now: the clock, aware.
+        start: an instant or the name of a partition, inclusive; None: from the beginning.
+        end: the same, exclusive; None: to the end.
+        compare: whether to list the source, and to compare it with the record.
+    """
+
+    now: datetime
+    start: str | None = None
+    end: str | None = None
+    compare: bool = False
+
+    def refuse_options(self, dataflow: Dataflow, *, bounds: bool) -> None:
+        """Raise ConfigurationError for ``--compare``, and with ``bounds`` for ``--from`` and ``--to``."""
+        if self.compare:
+            raise ConfigurationError(
+                f"dataflow {dataflow.name}: --compare lists files: expected a watermark of type path, found {dataflow.kind}"
+            )
+        if bounds and (self.start is not None or self.end is not None):
+            raise ConfigurationError(
+                f"dataflow {dataflow.name}: --from and --to choose partitions or windows: expected a watermark of type path or window, found"
+                f" {dataflow.kind}, whose ledger is one range"
+            )
 
 
 class LedgerPage(NamedTuple):
@@ -143,11 +172,12 @@ class KindProfile(ABC):
         """
 
     @abstractmethod
-    def ledger(self, platform: Platform, dataflow: Dataflow, now: datetime) -> dict[str, Any]:
+    def ledger(self, platform: Platform, dataflow: Dataflow, request: LedgerRequest) -> dict[str, Any]:
         """Return what is loaded and what is missing, as public JSON (docs/reference/cli.md). Starts no Spark.
 
         Raises:
             NeedsDecision: as a run would.
+            ConfigurationError: the kind has no such part, or nothing to compare.
         """
 
     @abstractmethod

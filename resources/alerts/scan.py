@@ -16,6 +16,7 @@ from partitions.alerts.alert import Alert, Condition
 from partitions.alerts.conditions import (
     MAX_NAMED,
     EndedRun,
+    duplicates_alert,
     failure_alert,
     freshness_alert,
     gaps_alert,
@@ -28,6 +29,7 @@ from partitions.errors import StrandlineError, shorten_to_line
 from resources.alerts.last_loads import LastLoads
 from resources.background import in_background
 from resources.dagster.run_history import RunHistory, SuccessfulRuns
+from resources.kinds.path.copies import NOTE as DUPLICATES
 from resources.kinds.path.sweep import unhandled
 from resources.kinds.window.unit_ledger import unit_ledger
 from resources.notes.last_run import Attempt
@@ -73,6 +75,7 @@ class AlertScan:
             "late": self._late_files_alert,
             "gaps": self._gaps_alert,
             "stale": self._freshness_alert,
+            "duplicate_files": self._duplicates_alert,
         }
         for condition in self.conditions:
             alert = rules[condition](dataflow, entry)
@@ -94,6 +97,12 @@ class AlertScan:
         if entry is None or not has_ledger(dataflow):
             return None
         return gaps_alert(dataflow, unit_ledger(self.opener, dataflow, self.now))
+
+    def _duplicates_alert(self, dataflow: Dataflow, _: Entry | None) -> Alert | None:
+        if dataflow.kind != "path" or dataflow.path.duplicates != "alert":
+            return None
+        note = self.opener.log.note(dataflow.name, DUPLICATES) or {}
+        return duplicates_alert(dataflow.name, note.get("count", 0), note.get("files", ()))
 
     def _freshness_alert(self, dataflow: Dataflow, _: Entry | None) -> Alert | None:
         if dataflow.freshness is None:

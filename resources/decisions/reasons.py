@@ -7,5 +7,11 @@ SET = "passed over by state set"
 IMPORTED = "ingested before the import"
 OTHER_ROOT = "at or below the watermark when another root was accepted"
 
+LOADED_REASONS = (IN_TABLE, IMPORTED, OTHER_ROOT)
+"""Reasons of files that a decision has taken as loaded."""
+
+PASSED_OVER_REASONS = (SET,)
+"""Reasons of files that a decision has passed over."""
+
 DECISION_REASONS = (IN_TABLE, SET, IMPORTED, OTHER_ROOT, UNPROCESSED)
 """All of them: such files are in no quarantine."""

@@ -11,8 +11,11 @@ from shlex import quote
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
 from partitions.instants import Instant
+from partitions.replay.column_bounds import arrival_range
 from partitions.replay.every import parse_interval
 from partitions.request import WorkUnitSelection
+
+_NO_CHUNKS = "files have no chunks but those of checkpoint"
 
 
 @dataclass(frozen=True)
@@ -28,6 +31,7 @@ class ReplayOptions:
         save_watermark: in place: whether the watermark is raised to the end of each chunk that has rows.
         replace: in place: whether the commit that loads a chunk deletes its earlier rows, whatever the
             load.
+        by: of files: ``arrival`` chooses them by their time; None: by folder, or by ``column``.
     """
 
     start: str
@@ -37,6 +41,7 @@ class ReplayOptions:
     column: str | None = None
     save_watermark: bool = False
     replace: bool = False
+    by: str | None = None
 
     @property
     def is_isolated(self) -> bool:
@@ -46,7 +51,13 @@ class ReplayOptions:
     @property
     def request(self) -> dict[str, str]:
         """The range, as it is stored."""
-        options = {"start": self.start, "end": self.end, "every": self.every, "column": self.column}
+        options = {
+            "start": self.start,
+            "end": self.end,
+            "every": self.every,
+            "column": self.column,
+            "by": self.by,
+        }
         return {name: text for name, text in options.items() if text is not None}
 
     @property
@@ -98,13 +109,24 @@ def name_dataflow_in_errors(dataflow: Dataflow) -> Iterator[None]:
         raise
 
 
+def requested_arrival(dataflow: Dataflow, options: ReplayOptions) -> tuple[datetime, datetime]:
+    """Return the requested times of arrival: the first, and the exclusive end.
+
+    Raises:
+        ConfigurationError: they are no times, or an option does not apply.
+    """
+    refuse_chunks(dataflow, options, _NO_CHUNKS)
+    with name_dataflow_in_errors(dataflow):
+        return arrival_range(options.start, options.end)
+
+
 def requested_partitions(dataflow: Dataflow, options: ReplayOptions) -> tuple[str, str]:
     """Return the requested partition folders of a path watermark: the first, and the exclusive end.
 
     Raises:
         ConfigurationError: they are not in byte order, or an option does not apply to files.
     """
-    _refuse_chunks(dataflow, options, "files have no chunks but those of checkpoint")
+    refuse_chunks(dataflow, options, _NO_CHUNKS)
     start, end = options.start.strip("/"), options.end.strip("/")
     if start >= end:
         raise ConfigurationError(
@@ -122,7 +144,7 @@ def requested_windows(dataflow: Dataflow, options: ReplayOptions, now: datetime)
         ConfigurationError: they are no times, the start is not below the end, or an option does not apply
             to windows.
     """
-    _refuse_chunks(dataflow, options, "windows are read as they are")
+    refuse_chunks(dataflow, options, "windows are read as they are", "column", "by")
     if dataflow.window.time_entry is None:
         raise ConfigurationError(
             f"dataflow {dataflow.name}: expected windows of time, found none: each run reads all of the source"
@@ -136,12 +158,10 @@ def requested_windows(dataflow: Dataflow, options: ReplayOptions, now: datetime)
     return lower, upper
 
 
-def _refuse_chunks(dataflow: Dataflow, options: ReplayOptions, why: str) -> None:
-    values = {
-        "--every": options.every,
-        "--column": options.column,
-        "--save-watermark": options.save_watermark,
-    }
+def refuse_chunks(dataflow: Dataflow, options: ReplayOptions, why: str, *others: str) -> None:
+    """Raise ConfigurationError for ``--every``, ``--save-watermark`` and other options by name."""
+    values = {"--every": options.every, "--save-watermark": options.save_watermark}
+    values |= {f"--{name}": getattr(options, name) for name in others}
     for option, value in values.items():
         if value:
             raise ConfigurationError(

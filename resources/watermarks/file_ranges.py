@@ -23,6 +23,7 @@ class IngestedFile(NamedTuple):
     Attributes:
         number: number of the last entry that handled it.
         reason: why it was skipped, or ``UNPROCESSED``; None if it was loaded.
+        checksum: the computed checksum of its content; None if none was computed.
     """
 
     path: str
@@ -31,6 +32,7 @@ class IngestedFile(NamedTuple):
     modified: int
     number: int
     reason: str | None = None
+    checksum: str | None = None
 
 
 @dataclass(frozen=True)
@@ -50,14 +52,23 @@ def files_in(table: pa.Table, paths: Sequence[str] | None = None) -> Iterator[In
         import pyarrow.compute as pc
 
         table = table.filter(pc.is_in(table["path"], pa.array(paths, pa.string())))
+    table = with_checksums(table)
     columns: list[list[Any]] = [table[name].to_pylist() for name in IngestedFile._fields]
     return (IngestedFile(*row) for row in zip(*columns, strict=True))
 
 
-def parquet_bytes(rows: Sequence[IngestedFile]) -> bytes:
-    """Return sorted files as Parquet."""
+def with_checksums(table: pa.Table) -> pa.Table:
+    """Return a range with the column of checksums, which ranges of older versions lack."""
     import pyarrow as pa
-    import pyarrow.parquet as pq
+
+    if "checksum" in table.column_names:
+        return table
+    return table.append_column("checksum", pa.nulls(table.num_rows, pa.string()))
+
+
+def records_table(rows: Sequence[IngestedFile]) -> pa.Table:
+    """Return records, at least one, as an Arrow table."""
+    import pyarrow as pa
 
     schema = pa.schema(
         [
@@ -67,15 +78,23 @@ def parquet_bytes(rows: Sequence[IngestedFile]) -> bytes:
             ("modified", pa.int64()),
             ("number", pa.int64()),
             ("reason", pa.string()),
+            ("checksum", pa.string()),
         ]
     )
     columns = [
         pa.array(values, field.type) for values, field in zip(zip(*rows, strict=True), schema, strict=True)
     ]
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def parquet_bytes(rows: Sequence[IngestedFile]) -> bytes:
+    """Return sorted files as Parquet."""
+    import pyarrow.parquet as pq
+
     buffer = BytesIO()
     # Sorted paths share their beginnings: in this encoding they take a third of the space.
     pq.write_table(
-        pa.Table.from_arrays(columns, schema=schema),
+        records_table(rows),
         buffer,
         compression="zstd",
         use_dictionary=["reason"],

@@ -11,22 +11,33 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_left
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from io import BytesIO
-from typing import TYPE_CHECKING
+from itertools import repeat
+from typing import TYPE_CHECKING, Any
 
 from resources.watermarks.entry import Entry, new_id
 from resources.watermarks.entry_names import descending_name, number_of
-from resources.watermarks.file_ranges import UNPROCESSED, FileRange, IngestedFile, files_in, parquet_bytes
-from resources.watermarks.lists import INGESTED_FILES, corrupt_object_error
+from resources.watermarks.file_ranges import (
+    UNPROCESSED,
+    FileRange,
+    IngestedFile,
+    files_in,
+    parquet_bytes,
+    records_table,
+)
+from resources.watermarks.lists import CHECKSUMS, INGESTED_FILES, corrupt_object_error
 from resources.watermarks.log import WatermarkLog
 from resources.watermarks.stored_objects import FILES
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+RECENT = ""
+"""The name of the files that recent lists hold, in the place of a range's name."""
 
 _FOLDER = "ingested"
 _AT_ONCE = 16
@@ -93,6 +104,68 @@ class IngestedFiles:
             yield from (record for record in self._rows(range_) if record.path not in recent)
         yield from sorted(recent.values())
 
+    def find_sizes(self, sizes: Collection[int], known_sizes: dict[str, Any]) -> Iterator[IngestedFile]:
+        """Yield the records of files with one of these sizes, sorted by path in each range; recent ones last.
+
+        Args:
+            sizes: bytes.
+            known_sizes: the sizes in each range, by its name; what is read is added.
+        """
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        requested_sizes = pa.array(sorted(sizes), pa.int64())
+        for range_ in self.manifest.ranges if sizes else ():
+            if range_.name not in known_sizes:
+                known_sizes[range_.name] = pc.unique(self._table(range_)["size"])
+            if pc.any(pc.is_in(requested_sizes, known_sizes[range_.name])).as_py():
+                table = self._table(range_)
+                records = files_in(table.filter(pc.is_in(table["size"], requested_sizes)))
+                yield from (record for record in records if record.path not in self._recent)
+        yield from (record for record in sorted(self._recent.values()) if record.size in sizes)
+
+    def tables(self) -> Iterator[pa.Table]:
+        """Yield all records as Arrow tables with the columns of :class:`IngestedFile`, a range at a time.
+
+        Each file is in one of them.
+        """
+        for _, table in self.numbered_tables():
+            yield table
+
+    def numbered_tables(self) -> Iterator[tuple[str, pa.Table]]:
+        """Yield the tables of :meth:`tables`, each with the name of its range; "" for the recent files."""
+        for name in (*(range_.name for range_ in self.manifest.ranges), RECENT):
+            table = self.table_of(name)
+            if table is not None:
+                yield name, table
+
+    def last_tables(self, enough: Callable[[pa.Table], bool]) -> Iterator[pa.Table]:
+        """Yield the recent files, then the ranges from the last one back, until ``enough`` returns True.
+
+        It is asked after each range.
+        """
+        for name in (RECENT, *(range_.name for range_ in reversed(self.manifest.ranges))):
+            table = self.table_of(name)
+            if table is not None:
+                yield table
+                if name != RECENT and enough(table):
+                    return
+
+    def table_of(self, range_name: str) -> pa.Table | None:
+        """Return the records of a range without files that recent lists override; None if there are none.
+
+        ``RECENT`` names the files of the recent lists.
+        """
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        if range_name == RECENT:
+            return records_table(sorted(self._recent.values())) if self._recent else None
+        (range_,) = (range_ for range_ in self.manifest.ranges if range_.name == range_name)
+        table = self._table(range_)
+        overridden = pc.is_in(table["path"], pa.array(sorted(self._recent), pa.string()))
+        return table.filter(pc.invert(overridden)) if pc.any(overridden).as_py() else table
+
     def _in_ranges(self, paths: Sequence[str]) -> Iterator[IngestedFile]:
         """Yield the records of sorted paths in the ranges; only ranges that can hold one are read."""
         for range_ in self.manifest.ranges:
@@ -148,13 +221,13 @@ class IngestedFiles:
             chain = self._log.history(self._dataflow, last - above + 50)
             entries = [entry for entry in chain if above < entry.number <= last and entry.file_list]
         with ThreadPoolExecutor(_AT_ONCE) as pool:
-            lists = pool.map(
-                lambda entry: self._log.get_list(entry.file_list or "", INGESTED_FILES).rows, entries
-            )
+            lists = pool.map(lambda entry: self._log.get_list(entry.file_list or "", INGESTED_FILES), entries)
             read = [
-                IngestedFile(path, size, version, modified, entry.number, reason)
-                for entry, rows in zip(entries, lists, strict=True)
-                for path, size, version, modified, reason in rows
+                IngestedFile(path, size, version, modified, entry.number, reason, checksum)
+                for entry, stored in zip(entries, lists, strict=True)
+                for (path, size, version, modified, reason), checksum in zip(
+                    stored.rows, stored.head.get(CHECKSUMS) or repeat(None, len(stored.rows)), strict=True
+                )
             ]
         return {entry.path: entry for entry in sorted(read, key=lambda entry: entry.number)}
 

@@ -34,6 +34,9 @@ class ListKind:
 INGESTED_FILES = ListKind("files", 1, ("path", "size", "version", "modified", "reason"))
 """The files of an entry; the reason says why a file was skipped, or what a decision did, None if it was loaded."""
 
+CHECKSUMS = "checksums"
+"""In the head of a list of files: the computed checksum of each row's file, or None, in the order of the rows."""
+
 QUARANTINED_FILES = ListKind("quarantine", 1, ("path", "size", "version", "modified", "reason", "released"))
 """All files in quarantine."""
 

@@ -87,6 +87,8 @@ def test_each_dataflow_sees_and_counts_its_own_rows(subject: Subject) -> None:
     assert [subject.table(name).contents.count_rows() for name in (A, B, "c")] == [2, 1, 0]
     assert [subject.table(name).contents.has_data() for name in (A, B, "c")] == [True, True, False]
     assert [subject.table(name).contents.distinct_texts("unit") for name in (A, B)] == [{"x", "y"}, {"z"}]
+    counts = [subject.table(name).contents.text_counts("unit").to_pylist() for name in (B, "c")]
+    assert counts == [[{"text": "z", "rows": 1}], []]
     assert [subject.table(name).contents.highest_values(["id"]) for name in (A, B, "c")] == [
         {"id": 9},
         {"id": 2},

@@ -201,6 +201,11 @@ def subject(request: pytest.FixtureRequest, tmp_path: Path, spark: SparkSession)
     return Subject(request.param, tmp_path / "table", spark)
 
 
+def _text_counts(table: Table, column: str) -> dict[str, int]:
+    counts = table.contents.text_counts(column).to_pydict()
+    return dict(zip(counts["text"], counts["rows"], strict=True))
+
+
 def test_a_table_that_is_not_there_has_nothing(subject: Subject) -> None:
     table = subject.table
     assert (table.tip(APP).newest, table.head(None, APP).newest) == (None, None)
@@ -210,7 +215,8 @@ def test_a_table_that_is_not_there_has_nothing(subject: Subject) -> None:
         table.contents.schema(),
         table.contents.count_rows(),
         table.contents.distinct_texts("unit"),
-    ) == ([], None, 0, set())
+        _text_counts(table, "unit"),
+    ) == ([], None, 0, set(), {})
     assert table.contents.count_bytes() == 0
     for read in (table.contents.newest_version, lambda: table.contents.distinct_rows(["id"])):
         with pytest.raises(SourceError) as refused:
@@ -707,5 +713,6 @@ def test_distinct_rows_are_sorted_with_null_first_and_never_cut_short(subject: S
         {"unit": "b", "id": 2},
     ]
     assert subject.table.contents.distinct_texts("unit") == {"a", "b"}
+    assert _text_counts(subject.table, "unit") == {"a": 1, "b": 2}
     with pytest.raises(SourceError, match="at most 2 distinct rows"):
         subject.table.contents.distinct_rows(["id"], max_rows=2)

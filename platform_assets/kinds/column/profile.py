@@ -14,7 +14,7 @@ from partitions.errors import SourceError
 from partitions.plan import pluralize
 from partitions.sentinels import deserialise, encode
 from platform_assets.kinds.dead_servers import UnreachableServers
-from platform_assets.kinds.profile import KindProfile, LedgerPage, PlanRow
+from platform_assets.kinds.profile import KindProfile, LedgerPage, LedgerRequest, PlanRow
 from resources.kinds.column.opening import column_look
 from resources.kinds.column.writing import WITHOUT
 from resources.loop.definition_guard import check_definition
@@ -93,14 +93,15 @@ class ColumnProfile(KindProfile):
         has_new = look.has_new_rows(entry, now)
         return repr((entry.watermark if entry else None, look.contents())) if has_new else ""
 
-    def ledger(self, platform: Platform, dataflow: Dataflow, now: datetime) -> dict[str, Any]:
+    def ledger(self, platform: Platform, dataflow: Dataflow, request: LedgerRequest) -> dict[str, Any]:
         """Return the values up to which rows are loaded. Opens no source."""
+        request.refuse_options(dataflow, bounds=True)
         entry = platform.log.newest(dataflow.name)
         check_definition(dataflow, entry, platform.log)
         no_files = {"count": 0}
         return {
             "dataflow": dataflow.name,
-            "now": now.isoformat(),
+            "now": request.now.isoformat(),
             "complete_up_to": None,
             "units": None,
             "covered": {

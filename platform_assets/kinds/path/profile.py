@@ -12,7 +12,14 @@ from partitions.plan import pluralize
 from platform_assets.kinds.dead_servers import UnreachableServers
 from platform_assets.kinds.path.ledger import file_ledger, file_ledger_page
 from platform_assets.kinds.path.words import path_in_words
-from platform_assets.kinds.profile import FindsLateFiles, KindProfile, LedgerPage, ListsNewFiles, PlanRow
+from platform_assets.kinds.profile import (
+    FindsLateFiles,
+    KindProfile,
+    LedgerPage,
+    LedgerRequest,
+    ListsNewFiles,
+    PlanRow,
+)
 from resources.kinds.path.late import LateStep, late_step
 from resources.kinds.path.opening import path_planning
 from resources.kinds.path.sweep import LateFiles, unhandled
@@ -118,9 +125,9 @@ class PathProfile(KindProfile, FindsLateFiles, ListsNewFiles):
         files = self.list_new_files(platform, dataflow, entry, now, _OF_A_RUN).listed.files
         return repr((files[0].path, files[0].size, files[0].version)) if files else ""
 
-    def ledger(self, platform: Platform, dataflow: Dataflow, now: datetime) -> dict[str, Any]:
-        """Return the range that the watermark covers, and what is missing below it."""
-        return file_ledger(platform, dataflow, now)
+    def ledger(self, platform: Platform, dataflow: Dataflow, request: LedgerRequest) -> dict[str, Any]:
+        """Return the range that the watermark covers, its partitions, and what is missing below it."""
+        return file_ledger(platform, dataflow, request)
 
     def ledger_page(self, dataflow: Dataflow, document: Mapping[str, Any]) -> LedgerPage:
         """Return the range, how far it is verified, and the files that are missing."""

@@ -17,7 +17,7 @@ from partitions.stream.ending import CLOSED, FLUSHED
 from partitions.stream.side_table_names import BUFFER, CARRY
 from partitions.stream.state import Split, StreamState
 from platform_assets.kinds.dead_servers import UnreachableServers
-from platform_assets.kinds.profile import KindProfile, LedgerPage, PlanRow
+from platform_assets.kinds.profile import KindProfile, LedgerPage, LedgerRequest, PlanRow
 from platform_assets.kinds.stream.words import (
     short_watermark,
     state_in_words,
@@ -180,14 +180,15 @@ class StreamProfile(KindProfile):
         plan = platform.kind(dataflow).planning.plan(entry, now)
         return repr((entry.watermark if entry else None, plan.slices[-1].upper)) if plan.slices else ""
 
-    def ledger(self, platform: Platform, dataflow: Dataflow, now: datetime) -> dict[str, Any]:
+    def ledger(self, platform: Platform, dataflow: Dataflow, request: LedgerRequest) -> dict[str, Any]:
         """Return up to where rows are sorted. Opens no source."""
+        request.refuse_options(dataflow, bounds=True)
         entry = platform.log.newest(dataflow.name)
         check_definition(dataflow, entry, platform.log)
         state = StreamState.of(entry.state() if entry else None)
         return {
             "dataflow": dataflow.name,
-            "now": now.isoformat(),
+            "now": request.now.isoformat(),
             "complete_up_to": None,
             "units": None,
             "covered": {

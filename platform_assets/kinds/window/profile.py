@@ -10,6 +10,8 @@ from typing import Any, ClassVar
 from typing_extensions import override
 
 from partitions.dataflow import Dataflow
+from partitions.errors import ConfigurationError
+from partitions.ledger_bounds import LedgerBounds
 from partitions.plan import pluralize
 from partitions.request import Forced
 from partitions.sentinels import Watermark
@@ -22,6 +24,7 @@ from platform_assets.kinds.profile import (
     CanSimulate,
     KindProfile,
     LedgerPage,
+    LedgerRequest,
     LoadsAheadOfTime,
     PlanRow,
 )
@@ -117,9 +120,16 @@ class WindowProfile(KindProfile, CanForce, CanSimulate, LoadsAheadOfTime):
         state = WindowState.of(entry.state() if entry else None)
         return " ".join(map(str, (work.key for work in select_waking_work(dataflow.window, state, due, now))))
 
-    def ledger(self, platform: Platform, dataflow: Dataflow, now: datetime) -> dict[str, Any]:
+    def ledger(self, platform: Platform, dataflow: Dataflow, request: LedgerRequest) -> dict[str, Any]:
         """Return what is covered and what is missing for each unit."""
-        return unit_ledger(platform, dataflow, now).as_json()
+        request.refuse_options(dataflow, bounds=False)
+        bounds = LedgerBounds.parse(request.start, request.end, dataflow.zone)
+        if bounds.by_name:
+            raise ConfigurationError(
+                f"dataflow {dataflow.name}: --from and --to: expected instants, such as 2026-01-31 or 2026-01-31T06:00:00, found"
+                f" {bounds.first or bounds.until!r}"
+            )
+        return unit_ledger(platform, dataflow, request.now).within(bounds).as_json()
 
     def ledger_page(self, dataflow: Dataflow, document: Mapping[str, Any]) -> LedgerPage:
         """Return how far all units are complete, and a row for each unit."""

@@ -16,6 +16,7 @@ from partitions.column.predicates import format_bound
 from partitions.column.slices import ColumnSlice
 from partitions.column.state import ColumnState
 from partitions.dataflow import Dataflow
+from partitions.errors import ConfigurationError
 from partitions.plan import Skip
 from partitions.replay.chunk_slice import adds_above, chunk_slice
 from partitions.replay.chunks import Chunk, chunk_column, chunks
@@ -52,6 +53,10 @@ class ColumnReplay(ReplayKind):
 
     def check(self) -> None:
         """Check the range by cutting it."""
+        if self.options.by:
+            raise ConfigurationError(
+                f"dataflow {self.dataflow.name}: --by chooses files: expected a watermark of type path, found column"
+            )
         self._requested_chunks()
 
     def range(self) -> str:

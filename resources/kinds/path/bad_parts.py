@@ -65,7 +65,8 @@ class PathBadParts(BadParts[PathSlice], SetsAside[PathSlice], SetsRecordsAside[P
     def quarantine(self, entry: Entry | None, slice_: PathSlice) -> tuple[StoredList | None, int]:
         """Return the quarantine after the slice."""
         before = read_quarantine(self.log, entry)
-        after = before.after([file.path for file in slice_.files], slice_.quarantined)
+        dealt_with = [*slice_.files, *(copy.file for copy in slice_.copies)]
+        after = before.after([file.path for file in dealt_with], slice_.quarantined)
         stored = None if after == before else StoredList(QUARANTINED_FILES, after.rows())
         return stored, len(slice_.quarantined)
 

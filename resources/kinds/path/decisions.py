@@ -14,6 +14,7 @@ from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError, CorruptWatermark
 from partitions.path.adopted import adopted_watermark, upper_bound
 from partitions.path.cold_start import earliest_cold_start
+from partitions.path.copies import SAME_CONTENT
 from partitions.path.listing_positions import FromBeginning
 from partitions.path.order import pair_order
 from partitions.path.position_of_state import sweep_start
@@ -220,7 +221,13 @@ class PathRules(StateRules):
         try:
             return read_quarantine(self._log, last).files
         except CorruptWatermark:
-            passed_over = (file for file in ingested if file.reason and file.reason not in DECISION_REASONS)
+            passed_over = (
+                file
+                for file in ingested
+                if file.reason
+                and file.reason not in DECISION_REASONS
+                and not file.reason.startswith(SAME_CONTENT)
+            )
             return [QuarantinedFile(SourceFile(*file[:4]), file.reason or "") for file in passed_over]
 
     def _with_rows(

@@ -6,6 +6,7 @@ from partitions.dataflow import Dataflow
 from partitions.path.slices import PathSlice
 from resources.kinds.contract.kind import Kind
 from resources.kinds.path.bad_parts import PathBadParts
+from resources.kinds.path.copies import CopyFinder
 from resources.kinds.path.decisions import PathRules
 from resources.kinds.path.planning import PathPlanning
 from resources.kinds.path.reading import PathReading
@@ -31,7 +32,7 @@ def path_kind(dataflow: Dataflow, source: FileSource, log: WatermarkLog) -> Kind
     return Kind(
         PathPlanning(dataflow, source, log),
         StoredPathSlices(dataflow),
-        PathReading(source),
+        PathReading(source, CopyFinder(dataflow, source.root, log)),
         PathWriting(dataflow),
         PathBadParts(dataflow, source, log),
     )

@@ -5,7 +5,7 @@ See docs/reference/files.md.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import ClassVar
@@ -14,6 +14,7 @@ from typing_extensions import override
 
 from partitions.dataflow import Dataflow
 from partitions.path.definition import PathWatermark
+from partitions.path.listing_positions import FromBeginning
 from partitions.path.plan import PendingFiles, plan
 from partitions.path.position_of_state import listing_start, start_between, sweep_start
 from partitions.path.settle import is_settling, settled_files
@@ -36,6 +37,9 @@ from resources.watermarks.quarantine_list import read_quarantine
 
 _NAMED = 5
 """Files that a warning names."""
+
+_STAT_AT_MOST = 1_000
+"""Files of a replay that are asked for one by one; more are found by a listing of all."""
 
 _LATE_AT_ONCE = 10_000
 """Late files that one plan looks at; a run plans again when these are loaded."""
@@ -112,9 +116,46 @@ class PathPlanning(Planning[PathSlice], CountsFirstLoads[PathSlice]):
             now: the clock, aware.
             replaces: whether the files' earlier rows are deleted.
         """
-        definition, state = self._definition, state_of(PathState, self.dataflow, entry)
         listing = self.source.list_above(start_between(start, end))
-        listed = listing.listed.files
+        why = f"partitions from {start!r} to {end!r}"
+        within = start_between(start, end)
+        missing = self._loaded_files(entry, within.is_above, {file.path for file in listing.listed.files})
+        return self._plan_again(entry, listing.listed, now, why, missing, replaces=replaces)
+
+    def plan_files(
+        self, entry: Entry | None, paths: Collection[str], now: datetime, why: str, *, replaces: bool
+    ) -> Plan[PathSlice]:
+        """Plan a replay of chosen files, as :meth:`plan_partitions` plans those of partitions.
+
+        Args:
+            entry: the newest entry.
+            paths: the files.
+            now: the clock, aware.
+            why: what has chosen them, for people.
+            replaces: whether the files' earlier rows are deleted.
+        """
+        if len(paths) > _STAT_AT_MOST:
+            listing = self.source.list_above(FromBeginning()).listed
+            files = tuple(file for file in listing.files if file.path in paths)
+        else:
+            listing, files = ListedFiles(()), self._existing_files(sorted(paths))
+        missing = sorted(set(paths) - {file.path for file in files})
+        listed = replace(listing, files=in_pair_order(files))
+        return self._plan_again(entry, listed, now, why, missing, replaces=replaces)
+
+    def _plan_again(
+        self,
+        entry: Entry | None,
+        listing: ListedFiles,
+        now: datetime,
+        chosen_by: str,
+        missing: Sequence[str],
+        *,
+        replaces: bool,
+    ) -> Plan[PathSlice]:
+        """Plan listed files that a replay reads; the next run reads the others."""
+        definition, state = self._definition, state_of(PathState, self.dataflow, entry)
+        listed = listing.files
         dealt_with = self.at_or_below_watermark(entry, [file.path for file in listed])
         files = tuple(file for file in listed if file.path in dealt_with)
         quarantined = {aside.file.path for aside in read_quarantine(self.log, entry).waiting}
@@ -124,22 +165,22 @@ class PathPlanning(Planning[PathSlice], CountsFirstLoads[PathSlice]):
         slices = cut_pending_slices(
             definition, watermark_of(definition, state), files, "replay", replaces=replaces
         )
-        left_out, listed_paths = len(listed) - len(files), {file.path for file in listed}
+        left_out = len(listed) - len(files)
         held_back = f"{pluralize(left_out, 'file')} above the watermark, in quarantine, or still settling"
         nothing = (f"nothing is read again: {held_back}",) if left_out and not files else ()
-        why = f"{pluralize(len(files), 'file')} of partitions from {start!r} to {end!r}"
+        rows_stay = f"missing at the source, so their rows stay: {first_few(missing, _NAMED)}"
         return Plan(
             self.dataflow.name,
             "path",
             entry.number if entry else 0,
             now,
-            why,
+            f"{pluralize(len(files), 'file')} of {chosen_by}",
             tuple(slices),
             (Skip(pluralize(left_out, "file"), "above the watermark, in quarantine, or still settling"),)
             if left_out
             else (),
-            (*nothing, *self._warn_of_missing(entry, start, end, listed_paths)),
-            listing.listed.calls,
+            (*nothing, *([rows_stay] if missing else ())),
+            listing.calls,
         )
 
     def at_or_below_watermark(self, entry: Entry | None, paths: Sequence[str]) -> set[str]:
@@ -160,17 +201,14 @@ class PathPlanning(Planning[PathSlice], CountsFirstLoads[PathSlice]):
         aside = {quarantined.file.path for quarantined in read_quarantine(self.log, entry).files}
         return len(paths) - len(self._ingested_paths(entry, paths) - aside)
 
-    def _warn_of_missing(
-        self, entry: Entry | None, start: str, end: str, listed: Collection[str]
-    ) -> Iterator[str]:
-        """Warn of loaded files of these partitions that are missing at the source."""
+    def _loaded_files(
+        self, entry: Entry | None, is_chosen: Callable[[str], bool], listed: Collection[str]
+    ) -> Sequence[str]:
+        """Return the chosen files that were loaded and are not listed."""
         if entry is None:
-            return
-        within = start_between(start, end)
+            return ()
         ingested = IngestedFiles(self.log, self.dataflow.name, entry).all()
-        missing = [file.path for file in ingested if within.is_above(file.path) and file.path not in listed]
-        if missing:
-            yield f"missing at the source, so their rows stay: {first_few(missing, _NAMED)}"
+        return [file.path for file in ingested if is_chosen(file.path) and file.path not in listed]
 
     def _pending(
         self, entry: Entry | None, state: PathState, listed: ListedFiles, now: datetime

@@ -14,6 +14,7 @@ from partitions.path.hive import partition_columns
 from partitions.path.slices import PathSlice
 from partitions.path.source import SourceFile
 from resources.kinds.contract.reading import KnowsColumns, Reading, ReportsMissingColumns, SliceBase
+from resources.kinds.path.copies import CopyFinder
 from resources.sources.files.source import FileSource
 
 if TYPE_CHECKING:
@@ -27,17 +28,19 @@ class PathReading(Reading[PathSlice], KnowsColumns, ReportsMissingColumns[PathSl
 
     Attributes:
         source: the dataflow's files.
+        copies: finds files with the content of loaded ones.
     """
 
     same_query_for_all_slices: ClassVar[bool] = True
     """Files are what slices differ in."""
 
     source: FileSource
+    copies: CopyFinder
 
     @property
     def warnings(self) -> Sequence[str]:
-        """The source's warnings about the files."""
-        return self.source.remarks
+        """The source's warnings about the files, and those about copies."""
+        return (*self.source.remarks, *self.copies.remarks)
 
     def pin(self, spark: SparkSession, pending: Sequence[PathSlice]) -> str | None:
         """Return the declared schema, or infer it from a bounded sample of all waiting files."""
@@ -55,9 +58,12 @@ class PathReading(Reading[PathSlice], KnowsColumns, ReportsMissingColumns[PathSl
 
     @override
     def fix(self, slice_: PathSlice, base: SliceBase) -> PathSlice:
-        """Return the slice, whose files the plan has fixed; check that they have not changed."""
+        """Return the slice, whose files the plan has fixed, with its copies marked.
+
+        Check that the files have not changed.
+        """
         self.check_unchanged(slice_)
-        return slice_
+        return self.copies.mark_copies(slice_, base.entry)
 
     def check_unchanged(self, slice_: PathSlice) -> None:
         """Compare size and version of every file with its listing."""

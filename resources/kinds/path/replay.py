@@ -1,4 +1,6 @@
-"""Replays of files: a range of partition folders, cut by ``checkpoint``.
+"""Replays of files, chosen by folder, by a column of their rows or by arrival.
+
+They are cut by ``checkpoint``.
 
 A promote swaps the rows of each file.
 
@@ -7,6 +9,7 @@ See docs/reference/replay.md, Files.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -16,15 +19,18 @@ from typing_extensions import override
 
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
+from partitions.instants import milliseconds
 from partitions.path.slices import PathSlice, watermark_of
 from partitions.path.source import SourceFile, in_pair_order
 from partitions.path.state import PathState
 from partitions.plan import pluralize
 from partitions.predicate import Among, Between, Predicate
+from partitions.replay.column_bounds import range_of_column
 from partitions.replay.promoted import promoted_files, rows_of_files
 from partitions.request import ReplayFiles
 from partitions.sentinels import serialise
-from partitions.spelling import first_few
+from partitions.spelling import describe_missing, first_few
+from resources.decisions.reasons import LOADED_REASONS
 from resources.dialects.predicates import predicate_sql
 from resources.dialects.spark import SPARK
 from resources.kinds.contract.kind import Kind
@@ -33,11 +39,17 @@ from resources.replay.chunks import ReplayChunk
 from resources.replay.isolated.refusals import never_loaded, range_loaded_again
 from resources.replay.isolated.standing import IsolatedReplay
 from resources.replay.kind import Cut, ReplayKind, Swap
-from resources.replay.options import requested_partitions
+from resources.replay.options import (
+    name_dataflow_in_errors,
+    refuse_chunks,
+    requested_arrival,
+    requested_partitions,
+)
 from resources.sources.files.paths import SOURCE_FILE
 from resources.sql import quoted
 from resources.tables.contract.table import Table
 from resources.watermarks.entry import Entry
+from resources.watermarks.folder_counts import files_modified
 from resources.watermarks.ingested import IngestedFiles
 from resources.watermarks.quarantine_list import read_quarantine
 
@@ -50,7 +62,7 @@ _MAX_NAMED = 100
 
 @dataclass(frozen=True)
 class FileReplay(ReplayKind):
-    """A replay of the files of a range of partitions."""
+    """A replay of the files of a range of partitions, of a column's values, or of times of arrival."""
 
     @property
     def _replaces(self) -> bool:
@@ -58,8 +70,19 @@ class FileReplay(ReplayKind):
         return self.options.replace or self.options.is_isolated
 
     def check(self) -> None:
-        """Check the partitions, and that rows tell their files if the replay looks for them by file."""
-        requested_partitions(self.dataflow, self.options)
+        """Check the range, and that rows tell their files if the replay looks for them by file."""
+        options = self.options
+        if options.column and options.by:
+            raise ConfigurationError(
+                f"dataflow {self.dataflow.name}: expected --column or --by arrival, found both: each chooses files"
+            )
+        if options.column:
+            self._check_files_of_rows()
+            self._rows_of_column()
+        elif options.by:
+            requested_arrival(self.dataflow, options)
+        else:
+            requested_partitions(self.dataflow, options)
         if self._replaces or self.dataflow.target.way == "merge_overwrite":
             self._check_files_of_rows()
 
@@ -77,16 +100,56 @@ class FileReplay(ReplayKind):
             )
 
     def range(self) -> str:
-        """Return the bounds as folders."""
-        lower, upper = requested_partitions(self.dataflow, self.options)
+        """Return the bounds: values of the column, times of arrival, or folders."""
+        if self.options.column:
+            rows = self._rows_of_column()
+            return serialise({"lower": rows.lower, "upper": rows.upper})
+        requested = requested_arrival if self.options.by else requested_partitions
+        lower, upper = requested(self.dataflow, self.options)
         return serialise({"lower": lower, "upper": upper})
+
+    def _rows_of_column(self) -> Between:
+        """Return the requested rows of a column of the table.
+
+        Raises:
+            ConfigurationError: there is no such column, or the bounds do not fit it.
+        """
+        dataflow, column = self.dataflow, str(self.options.column)
+        refuse_chunks(dataflow, self.options, "files have no chunks but those of checkpoint")
+        described = self.platform.table(dataflow).contents.schema()
+        types = (
+            {field["name"]: field["type"] for field in json.loads(described[1])["fields"]}
+            if described
+            else {}
+        )
+        if column not in types:
+            raise ConfigurationError(
+                f"dataflow {dataflow.name}: --column: expected a column of table {dataflow.table}, found {describe_missing([column], list(types))}"
+            )
+        with name_dataflow_in_errors(dataflow):
+            return range_of_column(column, types[column], self.options.start, self.options.end)
+
+    def _chosen_files(self) -> tuple[set[str], str]:
+        """Return the loaded files of the range by a column or by arrival, and what chose them, for people."""
+        dataflow, options = self.dataflow, self.options
+        span = f"from {options.start} to {options.end}"
+        if options.column:
+            counts = self.platform.table(dataflow).contents.text_counts(SOURCE_FILE, self._rows_of_column())
+            return set(counts["text"].to_pylist()), f"rows with {options.column} {span}, read whole"
+        record = IngestedFiles(self.platform.log, dataflow.name, self.newest)
+        first, after = map(milliseconds, requested_arrival(dataflow, options))
+        return files_modified(record.tables(), first, after, LOADED_REASONS), f"arrival {span}"
 
     @override
     def cut(self, range_: str | None = None) -> Cut:
         """List the source: the files as they are now."""
-        folders = requested_partitions(self.dataflow, self.options)
         planning = path_planning(self.platform, self.dataflow)
-        plan = planning.plan_partitions(self.newest, *folders, self.now, replaces=self._replaces)
+        if self.options.column or self.options.by:
+            paths, why = self._chosen_files()
+            plan = planning.plan_files(self.newest, paths, self.now, why, replaces=self._replaces)
+        else:
+            folders = requested_partitions(self.dataflow, self.options)
+            plan = planning.plan_partitions(self.newest, *folders, self.now, replaces=self._replaces)
         chunks = [
             ReplayChunk.of(slice_.files[0].path, slice_.files[-1].path, files=tuple(slice_.keys))
             for slice_ in plan.slices

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from partitions.dataflow import Dataflow
 from partitions.path.cold_start import first_state
+from partitions.path.copies import SAME_CONTENT, CopiedFile
 from partitions.path.definition import PathWatermark
 from partitions.path.quarantined_files import QuarantinedFile
 from partitions.path.slices import PathSlice
@@ -14,7 +15,7 @@ from partitions.path.state import PathState
 from partitions.sentinels import deserialise
 from resources.kinds.contract.stored_slices import StoredSlices
 from resources.watermarks.entry import Intent
-from resources.watermarks.lists import INGESTED_FILES, ListKind, StoredList
+from resources.watermarks.lists import CHECKSUMS, INGESTED_FILES, ListKind, StoredList
 
 
 @dataclass(frozen=True)
@@ -37,22 +38,40 @@ class StoredPathSlices(StoredSlices[PathSlice]):
         return INGESTED_FILES
 
     def to_rows(self, slice_: PathSlice) -> StoredList:
-        """Return path, size, version and modification time of each file, and why it is passed over."""
+        """Return path, size, version and modification time of each file, and why it is passed over.
+
+        The head has the computed checksums, in the order of the rows.
+        """
         loaded = [(*file.row, None) for file in slice_.files]
         passed_over = [(*aside.file.row, aside.reason) for aside in slice_.quarantined]
-        return StoredList(INGESTED_FILES, [*loaded, *passed_over])
+        copies = [(*copy.file.row, copy.reason) for copy in slice_.copies]
+        rows = [*loaded, *passed_over, *copies]
+        checksums = [slice_.checksums.get(path) for path, *_ in rows] if slice_.checksums else None
+        return StoredList(INGESTED_FILES, rows, {CHECKSUMS: checksums} if checksums else {})
 
     def from_rows(self, intent: Intent, stored: StoredList) -> PathSlice:
         """Return the slice with the same files and the same state after them."""
         files = [(SourceFile(*row), reason) for *row, reason in stored.rows]
         since = deserialise(intent.since) if intent.since else None
+        copies = [
+            CopiedFile(file, reason.removeprefix(SAME_CONTENT))
+            for file, reason in files
+            if reason is not None and reason.startswith(SAME_CONTENT)
+        ]
+        checksums = zip(stored.rows, stored.head.get(CHECKSUMS) or (), strict=False)
         return PathSlice(
             tuple(file for file, reason in files if reason is None),
             first_state(self._definition, PathState.of(deserialise(intent.before)), since),
             deserialise(intent.watermark),
             self._definition,
             why=intent.why if intent.why in ("late", "release", "replay") else "run",
-            quarantined=tuple(QuarantinedFile(file, reason) for file, reason in files if reason is not None),
+            quarantined=tuple(
+                QuarantinedFile(file, reason)
+                for file, reason in files
+                if reason is not None and not reason.startswith(SAME_CONTENT)
+            ),
             replaces=intent.replaces == "own",
             since=since,
+            copies=tuple(copies),
+            checksums={path: checksum for (path, *_), checksum in checksums if checksum},
         )

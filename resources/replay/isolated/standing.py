@@ -42,7 +42,7 @@ class IsolatedReplay(StoredRecord):
         dataflow: the dataflow that it reads.
         kind: the kind of its watermark.
         table: ``<layer>/<name>``.
-        request: the options as typed: start, end, every, column.
+        request: the options as typed: start, end, every, column, by.
         column: the column that bounds the range; None for files and windows, whose chunks are stored
             (``resources.replay.isolated.chunks``).
         interval: the length of a column's chunks: one time unit and its count; None for one chunk.
@@ -77,7 +77,12 @@ class IsolatedReplay(StoredRecord):
         """The options that it was begun with."""
         request = self.request
         return ReplayOptions(
-            request["start"], request["end"], self.table, request.get("every"), request.get("column")
+            request["start"],
+            request["end"],
+            self.table,
+            request.get("every"),
+            request.get("column"),
+            by=request.get("by"),
         )
 
     @property
@@ -98,7 +103,12 @@ class IsolatedReplay(StoredRecord):
         if self.column is not None:
             return self.rows.words
         bounds = deserialise(self.range)
-        return f"{_PARTS[self.kind]} from {format_bound(bounds['lower'])} to {format_bound(bounds['upper'])}"
+        parts = _PARTS[self.kind]
+        if column := self.request.get("column"):
+            parts = f"files with {column}"
+        elif self.request.get("by"):
+            parts = "files that arrived"
+        return f"{parts} from {format_bound(bounds['lower'])} to {format_bound(bounds['upper'])}"
 
     @property
     def column_chunks(self) -> tuple[Chunk, ...]:

@@ -9,6 +9,7 @@ from partitions.predicate import EVERYTHING, Predicate
 from resources.tables.contract.commits import MAX_ROWS, Version
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
 
@@ -60,6 +61,18 @@ class TableContents(Protocol):
 
     def distinct_texts(self, column: str) -> set[str]:
         """Return the distinct texts of a column; none if there is no such column. Reads the column's data."""
+        ...
+
+    def text_counts(self, column: str, rows: Predicate = EVERYTHING) -> pa.Table:
+        """Return each text of a column with its number of rows, as the columns ``text`` and ``rows``.
+
+        In any order; without rows if there is no such column. In a shared table the dataflow's rows count.
+        Reads the column's data.
+
+        Args:
+            column: column of texts.
+            rows: rows to look at.
+        """
         ...
 
     def distinct_rows(self, columns: Sequence[str], max_rows: int = MAX_ROWS) -> Iterator[dict[str, Any]]:

@@ -15,6 +15,7 @@ from partitions.errors import SourceError, shorten_to_line
 from partitions.predicate import Predicate
 from resources.connections.places import Place
 from resources.dialects.arrow import arrow_expression
+from resources.tables.text_counts import count_texts
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -89,6 +90,16 @@ def distinct_values(
     except Exception as error:
         raise unreadable_error(place, error) from error
     return batches
+
+
+def text_counts(table: DeltaTable, place: Place, column: str, rows: Predicate) -> pa.Table:
+    """Return each text of a column with its number of rows that meet a condition."""
+    try:
+        dataset = _dataset(table)
+        condition = arrow_expression(rows, dataset.schema)
+        return count_texts(dataset.scanner(columns=[column], filter=condition).to_batches(), column)
+    except Exception as error:
+        raise unreadable_error(place, error) from error
 
 
 def count(table: DeltaTable, place: Place, rows: Predicate) -> int:

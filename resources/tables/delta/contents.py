@@ -28,10 +28,13 @@ from resources.tables.delta.rows import (
     highest_values,
     holds_any,
     missing_table_error,
+    text_counts,
 )
 from resources.tables.delta.share import DeltaShare
+from resources.tables.text_counts import no_texts
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
 _MAX_TEXTS = 100_000_000
@@ -106,6 +109,12 @@ class DeltaContents(TableContents, TellsSpans):
             texts_and_dataflows = self.distinct_rows([column, DATAFLOW_COLUMN], _MAX_TEXTS)
             distinct = (row for row in texts_and_dataflows if row[DATAFLOW_COLUMN] == self.share.dataflow)
         return {row[column] for row in distinct if row[column] is not None}
+
+    def text_counts(self, column: str, rows: Predicate = EVERYTHING) -> pa.Table:
+        """Return each text of a column with its number of rows."""
+        if column not in self.columns() or self.share.is_of_others:
+            return no_texts()
+        return text_counts(self.log, column, all_of((self.share.rows, rows)))
 
     def distinct_rows(self, columns: Sequence[str], max_rows: int = MAX_ROWS) -> Iterator[dict[str, Any]]:
         """Return the distinct rows of columns."""

@@ -26,6 +26,7 @@ from resources.tables.delta.arrow_rows import needs_arrow, unreadable_error
 from resources.tables.delta.inexact_statistics import is_long_decimal, misread_columns
 from resources.tables.delta.log import DeltaLog
 from resources.tables.python_values import python_value
+from resources.tables.text_counts import no_texts
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -51,6 +52,30 @@ def distinct_rows(log: DeltaLog, columns: Sequence[str], max_rows: int) -> Itera
             "found more. Name columns that identify units, or a smaller table"
         )
     return chain.from_iterable(batch.to_pylist() for batch in batches)
+
+
+def text_counts(log: DeltaLog, column: str, rows: Predicate) -> pa.Table:
+    """Count rows of each text; see :meth:`resources.tables.contract.contents.TableContents.text_counts`.
+
+    Raises:
+        SourceError: the table cannot be read.
+    """
+    import pyarrow as pa
+    from deltalake import QueryBuilder
+
+    table = source_table(log)
+    if needs_arrow(table):
+        return arrow_rows.text_counts(table, log.place, column, rows)
+    name = DATAFUSION.name(column)
+    query = f"SELECT {name} AS text, count(*) AS rows FROM source WHERE {name} IS NOT NULL AND {_condition(table, rows)} GROUP BY {name}"  # noqa: S608 - names are quoted, values are literals
+    try:
+        batches = [
+            pa.record_batch(batch) for batch in QueryBuilder().register("source", table).execute(query)
+        ]
+        counts = pa.Table.from_batches(batches) if batches else no_texts()
+        return counts.cast(no_texts().schema)
+    except Exception as error:
+        raise unreadable_error(log.place, error) from error
 
 
 def count_rows(log: DeltaLog, version: int | None = None, rows: Predicate = EVERYTHING) -> int:

@@ -30,10 +30,13 @@ from resources.tables.iceberg.rows import (
     hides_commit_column,
     highest_values,
     holds_any,
+    text_counts,
 )
 from resources.tables.iceberg.share import IcebergShare
+from resources.tables.text_counts import no_texts
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
 _MAX_TEXTS = 100_000_000
@@ -125,6 +128,13 @@ class IcebergContents(TableContents, TellsSpans, TellsNextColumns):
             texts_and_dataflows = self.distinct_rows([column, DATAFLOW_COLUMN], _MAX_TEXTS)
             distinct = (row for row in texts_and_dataflows if row[DATAFLOW_COLUMN] == self.share.dataflow)
         return {row[column] for row in distinct if row[column] is not None}
+
+    def text_counts(self, column: str, rows: Predicate = EVERYTHING) -> pa.Table:
+        """Return each text of a column with its number of rows."""
+        metadata = self.catalog.newest()
+        if metadata is None or column not in self.columns():
+            return no_texts()
+        return text_counts(metadata, column, all_of((self.share.rows(metadata), rows)))
 
     def distinct_rows(self, columns: Sequence[str], max_rows: int = MAX_ROWS) -> Iterator[dict[str, Any]]:
         """Return the distinct rows of columns."""

@@ -17,6 +17,7 @@ from resources.tables.iceberg.commit import DIGITS, OWNS_COLUMN, commit_value, g
 from resources.tables.iceberg.filters import expressions, to_expression
 from resources.tables.iceberg.metadata import Metadata, Snapshot
 from resources.tables.python_values import python_value
+from resources.tables.text_counts import count_texts
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -40,6 +41,16 @@ def count_rows(metadata: Metadata, snapshot: Snapshot | None = None, rows: Predi
     if rows != EVERYTHING:
         return _scan_count(metadata, snapshot, to_expression(rows, metadata.version_schema))
     return snapshot.rows if snapshot.rows is not None else _scan_count(metadata, snapshot, None)
+
+
+def text_counts(metadata: Metadata, column: str, rows: Predicate) -> pa.Table:
+    """Count rows of each text; see :meth:`resources.tables.contract.contents.TableContents.text_counts`.
+
+    Raises:
+        SourceError: the rows cannot be read.
+    """
+    condition = to_expression(rows, metadata.version_schema) if rows != EVERYTHING else None
+    return count_texts(_read_batches(metadata, metadata.current, [column], condition), column)
 
 
 def count_of_commit(metadata: Metadata, snapshot: Snapshot, app_id: str, number: int) -> int:

@@ -25,8 +25,10 @@ from resources.tables.parquet.files import FileMoved
 from resources.tables.parquet.log import CommitLog
 from resources.tables.parquet.placement import Placement
 from resources.tables.parquet.rows import VersionRows
+from resources.tables.text_counts import no_texts
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
 T = TypeVar("T")
@@ -93,6 +95,12 @@ class ParquetContents(TableContents):
             lambda version_rows: version_rows.distinct([column], _MAX_TEXTS), existing_only=True
         )
         return {row[column] for row in distinct if row[column] is not None}
+
+    def text_counts(self, column: str, rows: Predicate = EVERYTHING) -> pa.Table:
+        """Return each text of a column with its number of rows in the files that exist."""
+        if column not in self.columns():
+            return no_texts()
+        return self._query(lambda version_rows: version_rows.text_counts(column, rows), existing_only=True)
 
     def distinct_rows(self, columns: Sequence[str], max_rows: int = MAX_ROWS) -> Iterator[dict[str, Any]]:
         """Return the distinct rows of columns."""

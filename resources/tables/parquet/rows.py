@@ -17,6 +17,7 @@ from resources.tables.parquet.columns import arrow_types, column_types
 from resources.tables.parquet.commit_list import ListedFile, TableSnapshot
 from resources.tables.parquet.extents import extents_of, highest_value, partition_value
 from resources.tables.parquet.files import open_file, raising_read_errors
+from resources.tables.text_counts import count_texts
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -95,6 +96,13 @@ class VersionRows:
             distinct_rows, sort_keys=[(name, "ascending", "at_start") for name in columns]
         )
         return iter(distinct_rows.take(order).to_pylist())
+
+    def text_counts(self, column: str, rows: Predicate) -> pa.Table:
+        """Count rows of each text.
+
+        See :meth:`resources.tables.contract.contents.TableContents.text_counts`.
+        """
+        return count_texts(self._batches([column], rows), column)
 
     def file_maxima(self, column: str) -> list[tuple[Any, int]]:
         """Return each file's highest value from the list.

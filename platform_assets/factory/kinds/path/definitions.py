@@ -18,10 +18,15 @@ from platform_assets.factory.kinds.path.checks import (
 )
 from platform_assets.factory.kinds.path.late import late_job, late_sensor
 from platform_assets.factory.kinds.path.new_files_sensor import files_sensor
-from platform_assets.factory.kinds.path.pictures import arrivals_metadata
+from platform_assets.factory.kinds.path.pictures import arrivals_metadata, partitions_metadata
 from resources.dagster.run_options import RunOptions
 from resources.kinds.path.arrivals import arrivals
+from resources.kinds.path.partition_ledger import newest_partitions
 from resources.platform.platform import Platform
+from resources.watermarks.ingested import IngestedFiles
+
+_PARTITIONS = 10
+"""Partitions on the page of the watermark."""
 
 
 class PathDefinitions(KindDefinitions, HasPicture):
@@ -54,7 +59,11 @@ class PathDefinitions(KindDefinitions, HasPicture):
         return Triggers((files, late_sensor(dataflow, platform, late)), jobs=(late,))
 
     def picture_metadata(self, platform: Platform, dataflow: Dataflow, now: datetime) -> Mapping[str, Any]:
-        """Return a picture of how many files arrived on each day."""
-        log = platform.log
-        days = arrivals(log, dataflow.name, log.newest(dataflow.name))
-        return arrivals_metadata(days, now.astimezone(UTC).date())
+        """Return a picture of how many files arrived on each day, and a table of the newest partitions."""
+        log, entry = platform.log, platform.log.newest(dataflow.name)
+        days = arrivals(log, dataflow.name, entry)
+        partitions = newest_partitions(dataflow, IngestedFiles(log, dataflow.name, entry), _PARTITIONS)
+        return {
+            **arrivals_metadata(days, now.astimezone(UTC).date()),
+            **partitions_metadata(dataflow.name, partitions),
+        }

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import date, timedelta
 from typing import Any
 
-from dagster import MetadataValue
+from dagster import MetadataValue, TableColumn, TableRecord, TableSchema
 
+from partitions.path.ledger import FileCounts
+from partitions.path.ledger_partitions import LedgerPartition
 from partitions.plan import pluralize
 from platform_assets.factory.kinds.image import FAILED, FULL, NONE, PART, png_data_uri
 from resources.kinds.path.arrivals import DayArrivals
@@ -20,6 +22,26 @@ def arrivals_metadata(days: Mapping[str, DayArrivals], today: date) -> dict[str,
     """Return the picture as metadata; nothing if no file arrived."""
     image = arrivals_picture(days, today)
     return {"arrivals": MetadataValue.md(image)} if image else {}
+
+
+def partitions_metadata(
+    dataflow: str, partitions: Sequence[tuple[LedgerPartition, FileCounts]]
+) -> dict[str, Any]:
+    """Return the partitions with their files and bytes as a table; nothing if there are none."""
+    if not partitions:
+        return {}
+    types = {"partition": "string", "files": "int", "bytes": "int", "skipped": "int", "duplicates": "int"}
+    records = [
+        TableRecord(
+            {"partition": partition.name, **{name: getattr(counts, name) for name in list(types)[1:]}}
+        )
+        for partition, counts in partitions
+    ]
+    schema = TableSchema(columns=[TableColumn(name, type_) for name, type_ in types.items()])
+    return {
+        "partitions": MetadataValue.table(records, schema),
+        "all_partitions": f"strandline ledger {dataflow}",
+    }
 
 
 def arrivals_picture(days: Mapping[str, DayArrivals], today: date) -> str:

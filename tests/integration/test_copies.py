@@ -1,0 +1,112 @@
+"""Files that come twice under two names are loaded, skipped or told, as `duplicates` says, and once at each kill."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from partitions.alerts.alert import Alert
+from resources.alerts.scan import AlertScan
+from resources.kinds.path.late import late_step
+from resources.outcome import Step
+from resources.watermarks.ingested import IngestedFiles
+from tests.integration.conftest import MakeFeed
+from tests.support.feed import NAME, NOW, Feed, dies_after
+
+pytestmark = pytest.mark.without_jvm
+
+SKIP = {"watermark": {"duplicates": "skip", "checkpoint": {"interval_files": 2}}}
+
+
+def records(feed: Feed) -> dict[str, str | None]:
+    """The reason of each recorded file."""
+    record = IngestedFiles(feed.platform.log, NAME, feed.newest)
+    return {file.path: file.reason for file in record.all()}
+
+
+def test_a_copy_is_skipped_within_a_listing_and_against_all_that_was_loaded(make_feed: MakeFeed) -> None:
+    feed = make_feed(**SKIP)
+    for name, row in (("a", 1), ("b", 1), ("c", 2), ("d", 1), ("e", 3)):
+        feed.put(f"{name}.ndjson", row)
+    feed.put_text("f.ndjson", "")
+    feed.put_text("g.ndjson", "")
+    outcome = feed.load()
+    assert (feed.ids, feed.path) == ([1, 2, 3], "g.ndjson")
+    assert records(feed) == {
+        "a.ndjson": None,
+        "b.ndjson": "same content as a.ndjson",
+        "c.ndjson": None,
+        "d.ndjson": "same content as a.ndjson",
+        "e.ndjson": None,
+        "f.ndjson": None,
+        "g.ndjson": None,
+    }
+    assert (
+        "1 file not loaded, with the content of another file: b.ndjson (same content as a.ndjson)"
+        in outcome.warnings
+    )
+    IngestedFiles(feed.platform.log, NAME, feed.newest).merge(1)
+    feed.put("h.ndjson", 2)
+    (feed.landing / "c.ndjson").unlink()
+    feed.load()
+    assert (feed.ids, records(feed)["h.ndjson"]) == ([1, 2, 3], "same content as c.ndjson")
+    feed.put("0.ndjson", 3)
+    late_step(feed.platform, feed.dataflow, NOW)
+    assert (feed.ids, records(feed)["0.ndjson"]) == ([1, 2, 3], "same content as e.ndjson")
+    (ledger,) = feed.command("ledger", NAME).json
+    assert (ledger["totals"]["files"], ledger["totals"]["duplicates"]) == (5, 4)
+
+
+@pytest.mark.parametrize("step", [Step.LIST_KEPT, Step.INTENT_PUT, Step.WRITTEN, Step.VERIFIED])
+def test_a_run_that_dies_skips_the_same_copies(make_feed: MakeFeed, step: Step) -> None:
+    feed = make_feed(**SKIP)
+    feed.put("a.ndjson", 1)
+    feed.load()
+    for name, row in (("b", 1), ("c", 2), ("d", 2), ("e", 4)):
+        feed.put(f"{name}.ndjson", row)
+    with pytest.raises(KeyboardInterrupt):
+        feed.run(dies_after(step))
+    feed.load()
+    assert feed.ids == [1, 2, 4]
+    assert [path for path, reason in records(feed).items() if reason] == ["b.ndjson", "d.ndjson"]
+
+
+def test_files_of_one_content_that_are_both_loaded_stay_both_when_they_are_read_again(
+    make_feed: MakeFeed,
+) -> None:
+    feed = make_feed()
+    feed.put("d=1/a.ndjson", 1)
+    feed.put("d=1/b.ndjson", 1)
+    feed.load()
+    feed.define(watermark={"duplicates": "skip"})
+    feed.decide("rewind", "--to", "0")
+    feed.load()
+    assert feed.ids == [1, 1, 1, 1], "append adds the rows of files that are read again"
+    feed.put("d=2/c.ndjson", 1)
+    feed.load()
+    assert (feed.ids, records(feed)["d=2/c.ndjson"]) == ([1, 1, 1, 1], "same content as d=1/a.ndjson")
+
+
+def test_an_alert_is_told_until_a_load_without_copies(make_feed: MakeFeed) -> None:
+    feed = make_feed(watermark={"duplicates": "alert"})
+
+    def alerts() -> list[Alert]:
+        from dagster import DagsterInstance
+
+        with DagsterInstance.ephemeral() as instance:
+            return list(AlertScan(feed.platform, ("duplicate_files",), instance, NOW).alerts(feed.dataflow))
+
+    feed.put("a.ndjson", 1)
+    feed.load()
+    assert alerts() == []
+    feed.put("b.ndjson", 1)
+    outcome = feed.load()
+    assert feed.ids == [1, 1]
+    told = "1 file loaded with the content of another file: b.ndjson (same content as a.ndjson). duplicates: skip would not load them"
+    assert told in outcome.warnings
+    text = "1 file loaded twice, b.ndjson (same content as a.ndjson): duplicates: skip would not load them\n  strandline ledger flow"
+    assert alerts() == [Alert("flow", "duplicate_files", text)]
+    feed.put("c.ndjson", 2)
+    feed.run(now=NOW + timedelta(1))
+    assert alerts() == []
