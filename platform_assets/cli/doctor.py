@@ -14,7 +14,13 @@ from uuid import uuid4
 import click
 
 from partitions.dataflow import Dataflow
-from partitions.errors import ConfigurationError, CorruptWatermark, ProviderError, StrandlineError
+from partitions.errors import (
+    ConfigurationError,
+    CorruptWatermark,
+    NeedsDecision,
+    ProviderError,
+    StrandlineError,
+)
 from partitions.plan import pluralize
 from partitions.readings import dataflows_by_source, dataflows_of_units
 from platform_assets.cli.context import Context, shared_options
@@ -112,6 +118,7 @@ def _checks(context: Context, no_spark: bool) -> Iterator[PartCheck]:
     )
     yield from _check_sources(project)
     for flow in project.dataflows.values():
+        yield from _check_match(project, flow)
         yield from _check_statistics(project, flow)
     if project.settings.alerts is not None and project.valid_settings:
         yield _run_check(
@@ -182,6 +189,15 @@ def _run_check(check: str, act: Callable[[], str], todo: str) -> PartCheck:
         return PartCheck(check, False, error.message, "; ".join(choices) or todo)
     except Exception as error:  # noqa: BLE001 - whatever fails, the other parts must still be checked
         return PartCheck(check, False, f"{type(error).__name__}: {error}", todo)
+
+
+def _check_match(project: Project, flow: Dataflow) -> Iterator[PartCheck]:
+    """Yield a finding if the state of a dataflow and its table do not match, as a run would say it."""
+    with suppress(StrandlineError):  # other checks report what cannot be read
+        try:
+            build_platform(project).checked(flow)
+        except NeedsDecision as error:
+            yield PartCheck(f"table {flow.name}", False, error.message, "; ".join(error.choices))
 
 
 def _check_statistics(project: Project, flow: Dataflow) -> Iterator[PartCheck]:

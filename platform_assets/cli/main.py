@@ -35,6 +35,7 @@ COMMANDS = {
     "simulate": "Show what each grace would have caught and read again.",
     "state": "Show the state of a dataflow, or decide about it.",
     "rename": "Rename a dataflow together with its state; its table stays.",
+    "relocate": "Write the new addresses of Iceberg tables that were moved.",
     "splits": "Remove or merge splits of a stream.",
     "stream": "Flush the buffered rows of a stream whose input has ended.",
     "schema": "Show the schema, or infer it again.",

@@ -18,11 +18,14 @@ from platform_assets.cli.deciding import REASON, YES, apply_decision
 from platform_assets.kinds import PROFILES, profile_of
 from platform_assets.kinds.profile import HasOwnState
 from platform_assets.platform import build_platform
+from platform_assets.project import Project
 from platform_assets.state_views import changes_between, entries_with_intents, export_lines, watermarks_of
 from resources.connections.postgres import Database, is_database
-from resources.watermarks.blobs import open_blobs
+from resources.loop.own_state import address_of, store_address
+from resources.watermarks.blobs import Blobs, open_blobs
 from resources.watermarks.copying import CopiedLog, copy_log, stored_logs
 from resources.watermarks.entry import Entry
+from resources.watermarks.log import WatermarkLog
 
 _NUMBER = click.IntRange(0)
 _ADDRESS = "A folder, s3://bucket/prefix, postgresql://host/database, or env:NAME for the variable that holds the address."
@@ -135,7 +138,7 @@ def copy(context: Context, names: tuple[str, ...], address: str, connection: str
     for name in names:
         if name not in logs:
             raise ConfigurationError(f"dataflow {name}: expected a state in {project.state}, found none yet")
-    copies = [copy_log(source, target, name) for name in names or logs]
+    copies = [_copy(project, source, target, name) for name in names or logs]
     document = {"from": str(project.state), "to": str(store), "dataflows": [asdict(log) for log in copies]}
 
     def print_copies() -> None:
@@ -147,6 +150,13 @@ def copy(context: Context, names: tuple[str, ...], address: str, connection: str
         )
 
     context.emit(document, print_copies)
+
+
+def _copy(project: Project, source: Blobs, target: Blobs, name: str) -> CopiedLog:
+    """Copy a log, and let the copy write the tables that the original has written."""
+    copied = copy_log(source, target, name)
+    store_address(WatermarkLog(target), name, address_of(project.state))
+    return copied
 
 
 def _copy_in_words(log: CopiedLog) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from partitions.dataflow import Dataflow
 from partitions.errors import Conflict
 from resources.decisions.draft import Draft, DraftBuilder
-from resources.decisions.unguarded import skips_guards
+from resources.decisions.unguarded import check_writer, skips_guards, take_over
 from resources.loop.definition_guard import definition_of
 from resources.loop.loop import clock
 from resources.platform.opener import Opener
@@ -45,13 +45,13 @@ def decide(
     unfinished = platform.unfinished(dataflow, clock(), run_is_live)
     foreseen_entry, open_intent = unfinished.preview()
     if open_intent is not None:
-        unfinished.close(
-            reason,
-            new_state=skips_guards(dataflow, foreseen_entry, build_draft(platform, dataflow, foreseen_entry)),
-        )
+        foreseen_draft = build_draft(platform, dataflow, foreseen_entry)
+        check_writer(platform, dataflow, foreseen_entry, foreseen_draft)
+        unfinished.close(reason, new_state=skips_guards(dataflow, foreseen_entry, foreseen_draft))
     log, name = platform.log, dataflow.name
     last = log.newest(name)
     draft = build_draft(platform, dataflow, last)
+    check_writer(platform, dataflow, last, draft)
     claim = claim_of(dataflow, last, draft.entry)
     if not skips_guards(dataflow, last, draft):
         try:
@@ -60,7 +60,9 @@ def decide(
         except Conflict as error:
             raise _conflict(claim, log.intent(name, claim.number)) from error
     unfinished.follow_up(last)
-    return _append_claimed(platform, dataflow, claim, draft)
+    entry = _append_claimed(platform, dataflow, claim, draft)
+    take_over(platform, dataflow, entry)
+    return entry
 
 
 def _append_claimed(platform: Opener, dataflow: Dataflow, claim: Intent, draft: Draft) -> Entry:

@@ -106,7 +106,7 @@ def maintain(
     due = [task for task in (VACUUM, OPTIMIZE) if task in tasks and task not in skipped]
     if not due:
         return MaintenanceReport(name, skipped=skipped)
-    check_table(dataflow, last, table)
+    check_table(dataflow, last, table, own_state=run.own_state)
     if OPTIMIZE in due:
         _check_clustered(dataflow, table)
     results, appended = _run_held(run, last, due)

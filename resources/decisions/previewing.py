@@ -15,7 +15,7 @@ from partitions.errors import CorruptWatermark, StrandlineError
 from partitions.plan import Plan
 from resources.decisions.deciding import append_draft
 from resources.decisions.draft import Draft, DraftBuilder
-from resources.decisions.unguarded import skips_guards
+from resources.decisions.unguarded import check_writer, skips_guards
 from resources.loop.table_guard import check_table
 from resources.platform.opener import Opener
 from resources.watermarks.entry import Entry, Intent
@@ -61,6 +61,7 @@ def preview(
     if last is not None and open_intent is not None:
         rehearsal.log.append(dataflow.name, last, expected=last.previous)
     draft = build_draft(rehearsal, dataflow, last)
+    check_writer(platform, dataflow, last, draft)
     if not skips_guards(dataflow, last, draft):
         check_table(dataflow, platform.log.newest(dataflow.name), platform.table(dataflow), open_intent)
     entry = append_draft(rehearsal, dataflow, draft)

@@ -1,17 +1,53 @@
-"""Which decisions skip the checks of a run, so that they work whatever became of the table.
+"""Which decisions skip the checks of a run, so that they work whatever became of table or state.
 
 See docs/reference/state.md.
 """
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from partitions.dataflow import Dataflow
+from partitions.errors import StrandlineError
 from resources.decisions.draft import Draft
 from resources.loop.entries import names_other_table
+from resources.loop.table_errors import TableErrors
+from resources.loop.table_guard import known_commit
+from resources.platform.stores import Stores
 from resources.watermarks.entry import Entry, Why
 
 _NEW_STATE: tuple[Why, ...] = ("adopt", "reset", "import")
 """Decisions that do not build on what the log says of the table."""
+
+_TAKE_OVER: tuple[Why, ...] = ("accept", *_NEW_STATE)
+"""Decisions after which this state counts as the one that writes the table."""
+
+
+def check_writer(platform: Stores, dataflow: Dataflow, last: Entry | None, draft: Draft) -> None:
+    """Raise if the table's last commit names another state, unless the decision takes the table over.
+
+    Raises:
+        NeedsDecision: code ``other_writer``.
+    """
+    if last is None or draft.entry.why in _TAKE_OVER:
+        return
+    head, own_state = (
+        platform.table(dataflow).head(known_commit(last, None), last.app_id),
+        platform.own_state(dataflow),
+    )
+    if not own_state.knows(head.writer):
+        raise TableErrors(dataflow, last).other_writer(head, own_state.writer)
+
+
+def take_over(platform: Stores, dataflow: Dataflow, entry: Entry) -> None:
+    """Count the state that the last commit names as this one, after a decision that takes the table.
+
+    If the process dies before, the next run stops again, and the same decision ends it.
+    """
+    if entry.why in _TAKE_OVER:
+        with suppress(StrandlineError):  # of a table that cannot be read the next run speaks
+            head = platform.table(dataflow).head(known_commit(entry, None), entry.app_id)
+            platform.own_state(dataflow).take_over(head.writer)
 
 
 def skips_guards(dataflow: Dataflow, last: Entry | None, draft: Draft) -> bool:

@@ -15,10 +15,12 @@ from resources.kinds.contract.kind import Kind
 from resources.kinds.contract.slices import SliceT
 from resources.loop.bad_record_warnings import BadRecordWarnings
 from resources.loop.inputs import InputTables
+from resources.loop.own_state import OwnState
 from resources.loop.rescued import RescuedRows
 from resources.outcome import Observer
 from resources.spark.background import run_detached
 from resources.staging import Staging
+from resources.tables.contract.commits import Writer
 from resources.tables.contract.table import CanPrepare, Table
 from resources.watermarks.log import WatermarkLog
 
@@ -48,6 +50,8 @@ class RunContext(Generic[SliceT]):
         sides: the side tables, by short name.
         rescued: counts the rows with rescued values.
         set_aside: counts the records that did not parse.
+        own_state: the state's addresses, which commits name, and which the table's last commit must name;
+            None for a log that is not the dataflow's own.
     """
 
     dataflow: Dataflow
@@ -67,11 +71,17 @@ class RunContext(Generic[SliceT]):
     sides: Mapping[str, Table] = field(default_factory=dict)
     rescued: RescuedRows = field(default_factory=RescuedRows)
     set_aside: BadRecordWarnings = field(default_factory=BadRecordWarnings)
+    own_state: OwnState | None = None
 
     @property
     def name(self) -> str:
         """The dataflow's name."""
         return self.dataflow.name
+
+    @property
+    def writer(self) -> Writer | None:
+        """The state that the run's commits name."""
+        return self.own_state.writer if self.own_state else None
 
     @cached_property
     def spark(self) -> SparkSession:

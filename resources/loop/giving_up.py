@@ -40,7 +40,7 @@ def give_up(
         NeedsDecision: state and table no longer match; an entry based on the fence would hide it.
         Conflict: another run appended the number.
     """
-    fence = Tag(intent.app_id, intent.number, new_id(), gives_up=True)
+    fence = Tag(intent.app_id, intent.number, new_id(), gives_up=True, writer=run.writer)
     is_new = unguarded_head(run, entry, intent).newest is None
     try:
         first_rows = (lambda: slice_rows(run, entry, intent, None)) if is_new else None

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from partitions.dataflow import Dataflow
 from partitions.errors import NeedsDecision
-from resources.tables.contract.commits import TableHead
+from resources.tables.contract.commits import TableHead, Writer
 from resources.watermarks.entry import Entry
 
 
@@ -22,6 +22,7 @@ class TableErrors:
         self._entry = entry
         name = dataflow.name
         self._adopt = f"strandline state adopt {name} --reason TEXT"
+        self._accept = f"strandline state accept {name} --reason TEXT"
         self._reset = f"strandline state reset {name} --reason TEXT"
         self._replace = f"strandline state reset {name} --replace --reason TEXT"
         self._keep_table = (self._reset,) if dataflow.keeps_table_in_reset else ()
@@ -128,6 +129,28 @@ class TableErrors:
             "table (restored from a backup?), or another project writes with a copy of the state. If the "
             "table is right, run `state adopt`; if not, `state reset --replace` reloads it",
             (self._adopt, self._replace),
+        )
+
+    def other_writer(self, head: TableHead, own: Writer) -> NeedsDecision:
+        """Return the error for a table whose last commit names another state than this one.
+
+        If that commit is unknown here, the two states have parted, and only the table tells which rows it has.
+        """
+        writer = head.writer
+        assert writer is not None
+        known_number = self._entry.number if self._entry else 0
+        has_parted = bool(head.tagged_commits) or head.highest_tag > known_number
+        remedy = (
+            "run `state adopt`, which takes the state that the table tells"
+            if has_parted
+            else "run `state accept`"
+        )
+        return self._needs_decision(
+            "other_writer",
+            f"table {self._table}: expected commits of the state {own.state} of this project ({own.project}), found the last one by the state {writer.state}"
+            f" of the project {writer.project}. Is this a copy of that project? Then set `lake` in platform.yaml to an address of its own, and load everything"
+            f" by `state reset`. Has that project or its state moved here, and nothing runs there any more? Then {remedy}",
+            (self._adopt, self._replace) if has_parted else (self._accept, self._adopt),
         )
 
     def tags_expire(self, head: TableHead) -> NeedsDecision:

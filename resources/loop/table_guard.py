@@ -10,6 +10,7 @@ from __future__ import annotations
 from partitions.dataflow import Dataflow
 from partitions.errors import NeedsDecision
 from resources.loop.entries import hash_lost_files, recorded_commit, required_commit
+from resources.loop.own_state import OwnState
 from resources.loop.table_errors import TableErrors
 from resources.tables.contract.commits import TableCommit, TableHead, TaggedCommit
 from resources.tables.contract.table import Table
@@ -18,7 +19,11 @@ from resources.watermarks.entry import Entry, Intent
 
 
 def check_table(
-    dataflow: Dataflow, entry: Entry | None, table: Table, intent: Intent | None = None
+    dataflow: Dataflow,
+    entry: Entry | None,
+    table: Table,
+    intent: Intent | None = None,
+    own_state: OwnState | None = None,
 ) -> TableHead:
     """Raise if state and table do not match; return what the table's log says.
 
@@ -29,24 +34,27 @@ def check_table(
         entry: the newest entry.
         table: the table that the definition names.
         intent: the open intent of the next number, whose commit or fence may be in the table.
+        own_state: the state's addresses, which the table's last commit must name; None: it may name any.
 
     Raises:
         NeedsDecision: ``state_lost``: no entry knows of a table with data; ``table_missing``,
             ``table_behind`` and ``table_replaced``: the table lacks the recorded commit or its rows, or
             was created since; ``foreign_tag``: another writer wrote under this dataflow's tag;
             ``tags_expire``: the table expires tags; ``foreign_files``: files lie in its folder that no
-            commit has added.
+            commit has added; ``other_writer``: its last commit names another state; ``table_moved``.
         ConfigurationError: ``other_format``: the table's place holds a table of another format.
     """
     errors = TableErrors(dataflow, entry)
     if entry is None or entry.table is None:
         head = table.head(known_commit(entry, intent), intent.app_id if intent else None)
+        _check_writer(head, own_state, errors)
         if head.newest is not None and not _ends_intent(head, intent) and table.contents.has_data():
             raise errors.state_lost(head)
         _check_foreign(dataflow, entry, head, table, errors)
     else:
         head = table.head(known_commit(entry, intent), entry.app_id)
         _check_foreign(dataflow, entry, head, table, errors)
+        _check_writer(head, own_state, errors)
         _check_recorded(entry, head, errors, intent)
         if _is_unseen(entry, head, intent) and table.contents.has_data():
             raise errors.table_unseen(head)
@@ -71,6 +79,12 @@ def known_commit(entry: Entry | None, intent: Intent | None) -> TableCommit | No
 def expired_tags_error(dataflow: Dataflow, head: TableHead) -> NeedsDecision:
     """Return the error for a table that expires tags."""
     return TableErrors(dataflow, None).tags_expire(head)
+
+
+def _check_writer(head: TableHead, own_state: OwnState | None, errors: TableErrors) -> None:
+    """Raise if the table's last commit under the dataflow's tag names another state."""
+    if own_state is not None and not own_state.knows(head.writer):
+        raise errors.other_writer(head, own_state.writer)
 
 
 def _check_foreign(

@@ -22,7 +22,7 @@ def guarded_head(run: RunContext[SliceT], entry: Entry | None) -> TableHead:
         Conflict, Held: the table is ahead because of another run.
     """
     try:
-        return check_table(run.dataflow, entry, run.table)
+        return check_table(run.dataflow, entry, run.table, own_state=run.own_state)
     except NeedsDecision:
         winner = run.log.open_intent(run.name, entry)
         if winner is None:
@@ -59,7 +59,7 @@ def head_with_intent(run: RunContext[SliceT], entry: Entry | None, intent: Inten
         NeedsDecision: as :func:`find_commit` describes.
     """
     try:
-        head = check_table(run.dataflow, entry, run.table, intent)
+        head = check_table(run.dataflow, entry, run.table, intent, run.own_state)
     except NeedsDecision:
         newest = run.log.newest(run.name)
         if newest is None or newest.number < intent.number:

@@ -140,7 +140,14 @@ def _write_once(
     run: RunContext[SliceT], entry: Entry | None, intent: Intent, slice_: SliceT, rows: DataFrame | None
 ) -> StatsReader | NotCommitted:
     rewound = replaced_until(run, entry, intent) is not None
-    tag = Tag(intent.app_id, intent.number, intent.id, after=required_commit(entry), rewound=rewound)
+    tag = Tag(
+        intent.app_id,
+        intent.number,
+        intent.id,
+        after=required_commit(entry),
+        rewound=rewound,
+        writer=run.writer,
+    )
     load: Load = Append()
     try:
         rows = slice_rows(run, entry, intent, slice_) if rows is None else rows

@@ -168,7 +168,7 @@ class Opener(Stores):
                 check_definition(dataflow, entry, self.log)
                 if intent is not None and not intent.is_decision:
                     check_intent(dataflow, intent)
-                check_table(dataflow, entry, self.table(dataflow), intent)
+                check_table(dataflow, entry, self.table(dataflow), intent, self.own_state(dataflow))
             except NeedsDecision:
                 newest = self.log.newest(dataflow.name)
                 newest_intent = self.log.open_intent(dataflow.name, newest)
@@ -218,6 +218,7 @@ class Opener(Stores):
             observer,
             self.bad_records(dataflow),
             self.side_tables(dataflow),
+            own_state=self.own_state(dataflow),
         )
         return Loop(context, HolderPolicy(**patience), history or self.history)
 
@@ -230,4 +231,6 @@ class Opener(Stores):
             run_is_live: asks Dagster about a run on another machine.
         """
         patience = HolderPolicy(run_is_live=run_is_live)
-        return UnfinishedIntent(self.loop(dataflow, now).context, patience)
+        context = self.loop(dataflow, now).context
+        own_state = replace(self.own_state(dataflow), takes_any=True)
+        return UnfinishedIntent(replace(context, own_state=own_state), patience)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -21,11 +22,13 @@ from resources.connections.places import Place
 from resources.connections.postgres import Database
 from resources.connections.source_connection import SourceConnection
 from resources.loop.inputs import InputTables
+from resources.loop.own_state import OwnState, address_of
 from resources.sources.files.formats.registry import packages_of
 from resources.sources.files.source import FileSource
 from resources.sources.registry import Source, open_source
 from resources.spark.engine import SparkEngine
 from resources.staging import Staging
+from resources.tables.contract.commits import Writer
 from resources.tables.contract.sharing import share_of
 from resources.tables.contract.table import Table
 from resources.tables.registry import PACKAGES, find_format, find_table, open_table
@@ -138,6 +141,12 @@ class Stores:
             target.format, self.lake.child(dataflow.table), target.partition_by, target.schema_mode
         )
         return share_of(table, dataflow.name) if target.shared else table
+
+    def own_state(self, dataflow: Dataflow) -> OwnState:
+        """Return the addresses of the dataflow's state, which its commits name."""
+        table = self.lake.child(dataflow.table)
+        folder = os.path.realpath(self.folder)
+        return OwnState(dataflow.name, self.log, Writer(folder, address_of(self.state), address_of(table)))
 
     def bad_records(self, dataflow: Dataflow) -> Table | None:
         """Return the table for the dataflow's bad records; None if bad records may not be set aside.

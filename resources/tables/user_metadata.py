@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 from partitions.errors import NeedsDecision
@@ -37,6 +38,7 @@ def commit_text(place: Place, tag: Tag, state: str, dataflow: str | None = None)
         "gives_up": tag.gives_up,
         "after": {"version": tag.after.version, "id": tag.after.id} if tag.after else None,
         "rewound": tag.rewound,
+        **({"writer": asdict(tag.writer)} if tag.writer else {}),
         **_state(place, tag, state),
     }
     return json.dumps({"strandline": metadata})

@@ -1,6 +1,6 @@
 """Copy the logs of dataflows into another store, and read each object back.
 
-See docs/how-to/move-the-state.md. Of all objects, the newest entry follows the objects that it needs and
+See docs/how-to/moving-and-restoring.md. Of all objects, the newest entry follows the objects that it needs and
 precedes all other entries. So an interrupted copy holds no state, or the newest one: never an older one
 that a run could continue from.
 """

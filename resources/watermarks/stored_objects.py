@@ -39,6 +39,7 @@ _FOLDERS = (
     "notes",
     "chunks",
     "chunks_done",
+    "addresses",
 )
 """All folders of a dataflow's log. Entries come first: without them there is no log."""
 

@@ -1,4 +1,4 @@
-"""A copy of a watermark log into any other store holds the same bytes, or no state, or is refused (docs/how-to/move-the-state.md)."""
+"""A copy of a watermark log into any other store holds the same bytes, or no state, or is refused (docs/how-to/moving-and-restoring.md)."""
 
 from __future__ import annotations
 

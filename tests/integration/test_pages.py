@@ -16,7 +16,7 @@ _HOW_TO = (
     "how-to/parquet-from-pandas.md",
     "how-to/changed-columns.md",
     "how-to/undo-a-bad-load.md",
-    "how-to/move-the-state.md",
+    "how-to/moving-and-restoring.md",
     "how-to/read-tables-elsewhere.md",
     "how-to/why-did-nothing-run.md",
 )

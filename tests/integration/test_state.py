@@ -227,7 +227,7 @@ class TestLost:
         shutil.rmtree(other.landing)
         shutil.copytree(loaded.landing, other.landing)
         other.load()
-        _refused_to_write(loaded, "foreign_tag")
+        _refused_to_write(loaded, "other_writer")
         assert loaded.ids == [1, 2, 3]
 
     @pytest.mark.parametrize("verb", ["adopt", "reset"])
@@ -240,9 +240,10 @@ class TestLost:
         loaded.put("d.ndjson", 4)
         _interrupt(loaded, Step.INTENT_PUT)
         other.load()
-        for refused in (("run", NAME), ("state", "accept", NAME, "--reason", "x", "--yes")):
+        accept = ("state", "accept", NAME, "--reason", "x", "--yes")
+        for refused, code in ((("run", NAME), "other_writer"), (accept, "foreign_tag")):
             answer = loaded.cli(*refused)
-            assert (answer.code, answer.error["code"]) == (4, "foreign_tag")
+            assert (answer.code, answer.error["code"]) == (4, code)
             assert [choice.split()[2] for choice in answer.error["choices"]] == ["adopt", "reset"]
         loaded.decide(verb)
         loaded.load()
@@ -255,6 +256,7 @@ _CHOICES = {
     "table_missing": ["reset flow"],
     "table_behind": ["adopt flow", "reset flow --replace"],
     "foreign_tag": ["adopt flow", "reset flow --replace"],
+    "other_writer": ["adopt flow", "reset flow --replace"],
 }
 """What an operator may choose, most advisable first."""
 

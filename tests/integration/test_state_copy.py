@@ -36,7 +36,7 @@ def test_runs_go_on_from_a_copy_and_the_old_state_stops_before_it_doubles_a_row(
     assert feed.ids == [1, 2, 3]
     move_to(feed, "./state")
     feed.put("4.ndjson", 4)
-    assert feed.fail().code == "foreign_tag"
+    assert feed.fail().code == "other_writer"
     assert feed.ids == [1, 2, 3]
 
 

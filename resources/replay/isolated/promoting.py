@@ -266,7 +266,7 @@ def _swap(
 
 
 def _write(run: RunContext[Any], rows: _ReplayRows, intent: Intent, entry: Entry | None, swap: Swap) -> None:
-    tag = Tag(intent.app_id, intent.number, intent.id, after=required_commit(entry))
+    tag = Tag(intent.app_id, intent.number, intent.id, after=required_commit(entry), writer=run.writer)
     where = swap.where(rows.read(run))
     run.table.write(
         _rows_to_insert(run, rows, where), Replace(where), tag, intent.watermark, base=intent.table_version

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 Version = int | str
@@ -10,6 +11,28 @@ Version = int | str
 
 MAX_ROWS = 1_000_000
 """Longest list of units, in distinct rows. A longer one comes from a column that is no id."""
+
+
+@dataclass(frozen=True)
+class Writer:
+    """The state that a commit belongs to, as the commit records it. It holds no secret.
+
+    Attributes:
+        project: folder of the project, for people.
+        state: address of the watermark log's store.
+        table: address of the table. A lake that was moved or copied has another one.
+    """
+
+    project: str
+    state: str
+    table: str
+
+    @classmethod
+    def parse(cls, record: object) -> Writer | None:
+        """Return the writer in a commit's record; None for a commit of an older version."""
+        if not isinstance(record, Mapping):
+            return None
+        return cls(*(str(record.get(name) or "") for name in ("project", "state", "table")))
 
 
 @dataclass(frozen=True)
@@ -24,6 +47,7 @@ class Tag:
             it.
         after: table commit that the previous state describes; None if that state says nothing of rows.
         rewound: whether the table holds rows above the new state, which the next load of them deletes.
+        writer: state that the commit belongs to; None for tables beside the dataflow's own.
     """
 
     app_id: str
@@ -32,6 +56,7 @@ class Tag:
     gives_up: bool = False
     after: TableCommit | None = None
     rewound: bool = False
+    writer: Writer | None = None
 
 
 @dataclass(frozen=True)
@@ -112,6 +137,8 @@ class TableHead:
         missing_files: data files that the table lists and that another writer removed without a commit.
         foreign_files: files of other writers that plain readers of the folder see and that no commit
             added.
+        writer: state that the newest commit under the tag belongs to; None if no commit that was read
+            tells it.
     """
 
     newest: TableCommit | None
@@ -125,6 +152,7 @@ class TableHead:
     tags_expire: str | None = None
     missing_files: tuple[str, ...] = ()
     foreign_files: tuple[str, ...] = ()
+    writer: Writer | None = None
 
     @property
     def version(self) -> Version | None:

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from itertools import takewhile
 
-from resources.tables.contract.commits import TableCommit, TableHead, TaggedCommit
+from partitions.errors import TargetError
+from resources.tables.contract.commits import TableCommit, TableHead, TaggedCommit, Writer
 from resources.tables.delta.commit import DeltaCommit
 from resources.tables.delta.history import RowHistory
 from resources.tables.delta.log import DeltaLog
 
 _TAGS_EXPIRE = "delta.setTransactionRetentionDuration"
 """The property that makes tags expire. Delta would then no longer skip a write of an old number."""
+
+_SEARCHED_VERSIONS = 20
+"""Versions before the recorded one that are searched for a commit under the tag."""
 
 
 def compare_head(
@@ -64,6 +69,7 @@ def compare_head(
             is_incomplete and recorded and recorded.file and not _holds_file(log, recorded.file, versions)
         ),
         tags_expire=_expiry_property(log, commits, look_in_table=is_incomplete),
+        writer=_find_writer(log, commits, app_id),
     )
 
 
@@ -97,7 +103,27 @@ def _head_without_recorded(log: DeltaLog, recorded_version: int | None, app_id: 
         highest_tag=_highest_tag(log, app_id, tagged_commits, is_complete=is_complete),
         tagged_commits=tagged_commits,
         tags_expire=_expiry_property(log, commits, look_in_table=not is_complete),
+        writer=_find_writer(log, commits, app_id),
     )
+
+
+def _find_writer(log: DeltaLog, commits: Sequence[DeltaCommit], app_id: str | None) -> Writer | None:
+    """Return the state that the newest commit under a tag belongs to.
+
+    Maintenance may have made the commits that were read; then those before them are read, too.
+    """
+    if app_id is None or not commits:
+        return None
+    for commit in reversed(commits):
+        if app_id in commit.tags:
+            return Writer.parse(commit.strandline_metadata.get("writer"))
+    first = commits[0].version
+    with suppress(TargetError):  # cleaned from the log
+        for version in range(first - 1, max(first - _SEARCHED_VERSIONS, -1), -1):
+            commit = log.read(version)
+            if app_id in commit.tags:
+                return Writer.parse(commit.strandline_metadata.get("writer"))
+    return None
 
 
 def _has_recorded_commit(

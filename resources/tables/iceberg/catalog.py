@@ -20,6 +20,7 @@ from partitions.errors import TargetError, shorten_to_line
 from resources.connections.places import Place
 from resources.spark.settings import set_all
 from resources.sql import quoted
+from resources.tables.contract.relocation import TableMoved
 from resources.tables.iceberg.metadata import Metadata, dropped_metadata_files, with_snapshot
 from resources.tables.iceberg.refs import RefChange, commit_refs
 
@@ -46,7 +47,30 @@ class Catalog(Protocol):
         """Return the newest metadata; None if there is no table.
 
         Raises:
+            TableMoved: it names another folder.
             TargetError: it cannot be read.
+        """
+        ...
+
+    def find_moved(self) -> tuple[Metadata, tuple[str, ...]] | None:
+        """Return the newest metadata of a table that was moved here, and remarks for people.
+
+        None if there is no table, or its metadata names this folder.
+
+        Raises:
+            TargetError: it cannot be read, or must not be moved.
+        """
+        ...
+
+    def publish_moved(self, moved: Metadata, raw: Mapping[str, Any]) -> None:
+        """Make the JSON of a version with new addresses the newest metadata.
+
+        Args:
+            moved: metadata from :meth:`find_moved`.
+            raw: the same with new addresses.
+
+        Raises:
+            TargetError: another writer came first, or it cannot be written.
         """
         ...
 
@@ -112,6 +136,25 @@ def strip_file_scheme(location: str) -> str:
     return location.removeprefix("file://").removeprefix("file:")
 
 
+def at_own_place(metadata: Metadata, place: Place) -> Metadata:
+    """Return a table's metadata.
+
+    Raises:
+        TableMoved: it names another folder, in which rows would be looked for and written.
+    """
+    if names_other_folder(metadata, place):
+        raise TableMoved(place, strip_file_scheme(metadata.table_location))
+    return metadata
+
+
+def names_other_folder(metadata: Metadata, place: Place) -> bool:
+    """Return whether metadata names another folder than the place; two paths of one folder are the same."""
+    location = strip_file_scheme(metadata.table_location).rstrip("/")
+    if location in (place.url, place.spark_url):
+        return False
+    return place.local is None or os.path.realpath(location) != os.path.realpath(place.local)
+
+
 class SqlNames:
     """The names of a catalog's table in Spark SQL, and the catalog's settings."""
 
@@ -170,6 +213,23 @@ class FolderCatalog(SqlNames):
 
     def newest(self) -> Metadata | None:
         """Return the metadata file with the highest number."""
+        metadata = self._read_newest()
+        return at_own_place(metadata, self._place) if metadata else None
+
+    def find_moved(self) -> tuple[Metadata, tuple[str, ...]] | None:
+        """Return the newest metadata if it names another folder."""
+        metadata = self._read_newest()
+        return (metadata, ()) if metadata and names_other_folder(metadata, self._place) else None
+
+    def publish_moved(self, moved: Metadata, raw: Mapping[str, Any]) -> None:
+        """Write the next metadata version, unless it exists."""
+        if not self._put_version(moved, raw):
+            raise TargetError(
+                f"table {self._place}: another process wrote version {moved.version + 1} of its metadata first. Run `strandline relocate` again"
+            )
+        self._write_hint(moved.version + 1)
+
+    def _read_newest(self) -> Metadata | None:
         for attempt in range(3):
             try:
                 newest_file = self._newest_file()
@@ -217,6 +277,18 @@ class FolderCatalog(SqlNames):
         return str(self._place.local / "metadata") if self._place.local else None
 
     def _put_next(self, base: Metadata, raw: Mapping[str, Any]) -> bool:
+        """Write the next version, and delete the versions that it no longer names; return False if it exists."""
+        if not self._put_version(base, raw):
+            return False
+        self._write_hint(base.version + 1)
+        for old_file in dropped_metadata_files(base, raw):
+            name = old_file.rpartition("/")[2]
+            for file_name in (name, f".{name}.crc"):  # Hadoop's checksum, if Spark wrote the file
+                with suppress(OSError):
+                    os.unlink(f"{self._folder}/{file_name}")  # noqa: PTH108
+        return True
+
+    def _put_version(self, base: Metadata, raw: Mapping[str, Any]) -> bool:
         """Write the next version; return False if it exists.
 
         A hard link is created only once, whoever tries.
@@ -247,12 +319,6 @@ class FolderCatalog(SqlNames):
                 "another version or none: others committed many times meanwhile, or the table was "
                 "dropped. No data is lost: the next run reads the table again"
             )
-        self._write_hint(base.version + 1)
-        for old_file in dropped_metadata_files(base, raw):
-            name = old_file.rpartition("/")[2]
-            for file_name in (name, f".{name}.crc"):  # Hadoop's checksum, if Spark wrote the file
-                with suppress(OSError):
-                    os.unlink(f"{self._folder}/{file_name}")  # noqa: PTH108
         return True
 
     def _still_has(self, version: Metadata) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from resources.tables.contract.commits import TableCommit, TableHead, TaggedCommit, Version
+from resources.tables.contract.commits import TableCommit, TableHead, TaggedCommit, Version, Writer
 from resources.tables.iceberg.commit import IcebergCommit, group_commits
 from resources.tables.iceberg.metadata import Metadata, sequence_of
 from resources.tables.iceberg.rows import highest_number, holds_commit_of
@@ -62,6 +62,13 @@ def compare_head(
         highest_tag=_highest_tag(metadata, commits, app_id),
         tagged_commits=_tagged_commits(commits, app_id, dataflow),
     )
+
+
+def find_writer(metadata: Metadata | None, app_id: str | None) -> Writer | None:
+    """Return the state that the newest commit under a tag belongs to."""
+    commits = reversed(group_commits(metadata.lineage())) if metadata and app_id else ()
+    newest = next((commit for commit in commits if commit.app_id == app_id), None)
+    return Writer.parse(newest.strandline_metadata.get("writer")) if newest else None
 
 
 def read_tip(metadata: Metadata | None, app_id: str | None) -> TableHead:

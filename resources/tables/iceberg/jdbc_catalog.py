@@ -18,7 +18,15 @@ from uuid import uuid4
 from partitions.errors import SourceError, TargetError, shorten_to_line
 from resources.connections.jdbc import JdbcConnection
 from resources.connections.places import Place
-from resources.tables.iceberg.catalog import LOCAL_FILES, SqlNames, key_below
+from resources.tables.iceberg.catalog import (
+    LOCAL_FILES,
+    SqlNames,
+    at_own_place,
+    key_below,
+    names_other_folder,
+    strip_file_scheme,
+)
+from resources.tables.iceberg.folder_metadata import check_not_moved, find_moved_metadata, read_metadata
 from resources.tables.iceberg.metadata import Metadata, dropped_metadata_files, with_snapshot
 from resources.tables.iceberg.refs import RefChange, commit_refs
 
@@ -34,6 +42,20 @@ IDLE_SECONDS = 60
 """Idle time after which such a connection is ended. Spark reopens one that it still needs."""
 
 
+_CATALOG_TABLE = """
+CREATE TABLE IF NOT EXISTS iceberg_tables (
+    catalog_name VARCHAR(255) NOT NULL,
+    table_namespace VARCHAR(255) NOT NULL,
+    table_name VARCHAR(255) NOT NULL,
+    metadata_location VARCHAR(1000),
+    previous_metadata_location VARCHAR(1000),
+    iceberg_type VARCHAR(5),
+    PRIMARY KEY (catalog_name, table_namespace, table_name)
+)
+"""
+"""Iceberg's own table of tables, version V1; a database that a lake is moved to may lack it."""
+
+
 class JdbcCatalog(SqlNames):
     """The row of the table at a place, two levels below Iceberg's warehouse."""
 
@@ -41,13 +63,55 @@ class JdbcCatalog(SqlNames):
         """Use a table; it need not exist."""
         self._place, self._connection = place, connection
         self._warehouse, self._namespace, self._table = place.spark_url.rsplit("/", 2)
-        self._catalog = f"strandline_{sha256(self._warehouse.encode()).hexdigest()[:8]}"
+        self._catalog = _catalog_name(self._warehouse)
 
     def newest(self) -> Metadata | None:
         """Return the metadata that the row names."""
         location = self._location()
         if location is None:
+            check_not_moved(self._place)
             return None
+        return at_own_place(self._read(location), self._place)
+
+    def find_moved(self) -> tuple[Metadata, tuple[str, ...]] | None:
+        """Return the metadata that a row names, by the new or the old address, else the newest file's."""
+        location = self._location()
+        if location is not None:
+            listed = self._read(location)
+            return (listed, ()) if names_other_folder(listed, self._place) else None
+        moved = find_moved_metadata(self._place)
+        if moved is None:
+            return None
+        old_warehouse, namespace, table = strip_file_scheme(moved.table_location).rsplit("/", 2)
+        old_location = self._location((_catalog_name(old_warehouse), namespace, table))
+        listed_before = read_metadata(self._place, old_location.rpartition("/")[2]) if old_location else None
+        if listed_before is not None:
+            return listed_before, ()
+        return moved, (
+            f"the catalog does not know the old address; the newest file is taken: {moved.location}",
+        )
+
+    def publish_moved(self, moved: Metadata, raw: Mapping[str, Any]) -> None:
+        """Write the metadata, and the row that names it."""
+        before = self._location()
+        location = self._put_metadata(moved, raw)
+        if before is not None:
+            is_published = self._replace_row(before, location)
+        else:
+            with self._connect() as session:
+                session.execute(_CATALOG_TABLE)
+                result = session.execute(
+                    "INSERT INTO iceberg_tables (catalog_name, table_namespace, table_name, metadata_location, iceberg_type)"
+                    " VALUES (%s, %s, %s, %s, 'TABLE') ON CONFLICT DO NOTHING",
+                    (*self._row, location),
+                )
+                is_published = result.rowcount == 1
+        if not is_published:
+            raise TargetError(
+                f"table {self._place}: another process named it in the catalog first. Run `strandline relocate` again"
+            )
+
+    def _read(self, location: str) -> Metadata:
         from obstore.exceptions import BaseError
 
         try:
@@ -69,6 +133,27 @@ class JdbcCatalog(SqlNames):
     def _put_next(self, base: Metadata, raw: Mapping[str, Any]) -> bool:
         from obstore.exceptions import BaseError
 
+        location = self._put_metadata(base, raw)
+        is_replaced = self._replace_row(base.location, location)
+        for file in dropped_metadata_files(base, raw) if is_replaced else [location]:
+            with suppress(BaseError, OSError, TargetError):
+                self._place.store.delete(self._key(file))
+        return is_replaced
+
+    def _replace_row(self, before: str, location: str) -> bool:
+        """Point the row to another metadata file; return False if it no longer names the one before."""
+        with self._connect() as session:
+            result = session.execute(
+                "UPDATE iceberg_tables SET metadata_location = %s, previous_metadata_location = %s"
+                " WHERE catalog_name = %s AND table_namespace = %s AND table_name = %s AND metadata_location = %s",
+                (location, before, *self._row, before),
+            )
+            return result.rowcount == 1
+
+    def _put_metadata(self, base: Metadata, raw: Mapping[str, Any]) -> str:
+        """Write the file of the metadata after ``base``, which no row names yet; return its address."""
+        from obstore.exceptions import BaseError
+
         folder, _, file = base.location.rpartition("/")
         match = _NUMBER.match(file)
         location = f"{folder}/{int(match[1]) + 1 if match else 1:05d}-{uuid4()}.metadata.json"
@@ -76,17 +161,7 @@ class JdbcCatalog(SqlNames):
             self._place.store.put(self._key(location), json.dumps(raw).encode())
         except (BaseError, OSError) as error:
             raise self._error("write its metadata", error) from None
-        with self._connect() as session:
-            result = session.execute(
-                "UPDATE iceberg_tables SET metadata_location = %s, previous_metadata_location = %s"
-                " WHERE catalog_name = %s AND table_namespace = %s AND table_name = %s AND metadata_location = %s",
-                (location, base.location, *self._row, base.location),
-            )
-            is_replaced = result.rowcount == 1
-        for file in dropped_metadata_files(base, raw) if is_replaced else [location]:
-            with suppress(BaseError, OSError, TargetError):
-                self._place.store.delete(self._key(file))
-        return is_replaced
+        return location
 
     def namespace(self, session: SparkSession) -> str:
         """Configure the catalog in the session and return the namespace's name.
@@ -129,19 +204,20 @@ class JdbcCatalog(SqlNames):
     def _row(self) -> tuple[str, str, str]:
         return self._catalog, self._namespace, self._table
 
-    def _location(self) -> str | None:
+    def _location(self, row: tuple[str, str, str] | None = None) -> str | None:
+        """Return the metadata's address in a row: catalog, namespace and table; None: the table's own row."""
         from psycopg.errors import UndefinedTable
 
         with self._connect() as session:
             try:
-                row: Any = session.execute(
+                catalog_row: Any = session.execute(
                     "SELECT metadata_location FROM iceberg_tables"
                     " WHERE catalog_name = %s AND table_namespace = %s AND table_name = %s",
-                    self._row,
+                    row or self._row,
                 ).fetchone()
             except UndefinedTable:  # the catalog was never used
                 return None
-        return row[0] if row else None
+        return catalog_row[0] if catalog_row else None
 
     @contextmanager
     def _connect(self) -> Iterator[psycopg.Connection]:
@@ -168,3 +244,7 @@ class JdbcCatalog(SqlNames):
         return TargetError(
             f"table {self._place}: cannot {verb} (catalog {self._connection}): {type(error).__name__}: {message}"
         )
+
+
+def _catalog_name(warehouse: str) -> str:
+    return f"strandline_{sha256(warehouse.encode()).hexdigest()[:8]}"

@@ -7,16 +7,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
 from functools import lru_cache
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 from partitions.errors import TargetError, WriteConflict, shorten_to_line
 from resources.connections.iceberg_rest import RestCatalogServer
 from resources.connections.places import Place
 from resources.tables.contract.conflict_retries import retry_conflicts
-from resources.tables.iceberg.catalog import LOCAL_FILES, SqlNames, key_below
+from resources.tables.iceberg.catalog import LOCAL_FILES, SqlNames, at_own_place, key_below, strip_file_scheme
+from resources.tables.iceberg.folder_metadata import check_not_moved, find_moved_metadata, read_metadata
 from resources.tables.iceberg.metadata import MAIN, Metadata
 from resources.tables.iceberg.refs import RefChange
 
@@ -36,11 +39,66 @@ class RestCatalog(SqlNames):
 
     def newest(self) -> Metadata | None:
         """Return the metadata that the server has."""
-        table = self._load()
+        try:
+            table = self._load()
+        except TargetError:  # the server may miss the metadata at the old address
+            check_not_moved(self._place)
+            raise
         if table is None:
+            check_not_moved(self._place)
             return None
+        if key_below(self._place, table.metadata_location) is None:
+            check_not_moved(self._place)
         self._check_location(table.metadata_location)
-        return self._metadata(table)
+        return at_own_place(self._metadata(table), self._place)
+
+    def find_moved(self) -> tuple[Metadata, tuple[str, ...]] | None:
+        """Return the metadata that the server names, by its file in the folder, else the newest file's.
+
+        Raises:
+            TargetError: the server's table is still at its old address, so that this one is a copy.
+        """
+        moved = find_moved_metadata(self._place)
+        if moved is None:
+            return None
+        newest_taken = f"the newest file is taken: {moved.location}"
+        try:
+            table = self._load()
+        except TargetError as error:
+            return moved, (
+                f"the catalog cannot read the table at its old address; {newest_taken} ({error.message})",
+            )
+        if table is None:
+            return moved, (f"the catalog does not know the table; {newest_taken}",)
+        if self._exists(table.metadata_location):
+            raise TargetError(
+                f"table {self._place}: expected the only table of its name in the catalog {self._server}, found that it still knows the one at"
+                f" {table.metadata.location}, of which this is a copy. Use another warehouse for this lake, or another target.table"
+            )
+        listed = read_metadata(self._place, table.metadata_location.rpartition("/")[2])
+        return listed or moved, ("the catalog will know the table at its new address only",)
+
+    def publish_moved(self, moved: Metadata, raw: Mapping[str, Any]) -> None:
+        """Write the metadata, and have the server take it instead of the one at the old address."""
+        from obstore.exceptions import BaseError
+        from pyiceberg.exceptions import NoSuchTableError, RESTError
+
+        name = f"{moved.version + 1:05d}-{uuid4()}.metadata.json"
+        client, table = _client(self._server), (self._namespace, self._table)
+        try:
+            self._place.store.put(f"metadata/{name}", json.dumps(raw).encode())
+            client.create_namespace_if_not_exists(self._namespace)
+            with suppress(NoSuchTableError):
+                client.drop_table(table)  # in the catalog alone: no file is removed
+            client.register_table(table, f"{self._place.spark_url}/metadata/{name}")
+        except (BaseError, RESTError, OSError, ValueError) as error:
+            raise self._error("be named in its catalog", error) from None
+
+    def _exists(self, location: str) -> bool:
+        """Return whether a metadata file of an old address is still there, by the lake's connection."""
+        folder, _, name = strip_file_scheme(location).rpartition("/metadata/")
+        address = f"s3://{folder.partition('://')[2]}" if folder.startswith("s3") else folder
+        return read_metadata(replace(self._place, url=address), name) is not None
 
     def _metadata(self, table: Table) -> Metadata:
         raw = json.loads(table.metadata.model_dump_json())

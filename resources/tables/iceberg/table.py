@@ -15,6 +15,7 @@ from resources.connections.places import Place
 from resources.spark.process import error_line
 from resources.tables.contract.adopting import AdoptableState
 from resources.tables.contract.commits import TableCommit, TableHead, Tag, TaggedCommit, Version
+from resources.tables.contract.relocation import Relocation, TableMoved
 from resources.tables.contract.table import Table
 from resources.tables.folder_values import check_iceberg_values
 from resources.tables.iceberg.appends import IcebergAppends
@@ -24,12 +25,13 @@ from resources.tables.iceberg.columns import OUTSIDE
 from resources.tables.iceberg.commit import group_commits
 from resources.tables.iceberg.contents import IcebergContents
 from resources.tables.iceberg.fence import give_up
-from resources.tables.iceberg.head import compare_head, read_tip
+from resources.tables.iceberg.head import compare_head, find_writer, read_tip
 from resources.tables.iceberg.history import adoptable_state
 from resources.tables.iceberg.jdbc_catalog import JdbcCatalog
 from resources.tables.iceberg.maintenance import IcebergMaintenance
 from resources.tables.iceberg.numbered_commit import NumberedCommit
 from resources.tables.iceberg.refs import RefChange
+from resources.tables.iceberg.relocation import MovedTable
 from resources.tables.iceberg.rest_catalog import RestCatalog
 from resources.tables.iceberg.rows import count_of_commit, count_rows
 from resources.tables.iceberg.share import IcebergShare
@@ -98,8 +100,11 @@ class IcebergTable(Table):
         return IcebergAppends(self._place, self._catalog)
 
     def exists(self) -> bool:
-        """Return whether the catalog has the table."""
-        return self._catalog.newest() is not None
+        """Return whether the catalog has the table, or one was moved to its place."""
+        try:
+            return self._catalog.newest() is not None
+        except TableMoved:
+            return True
 
     def identity(self) -> str | None:
         """Return the table's uuid."""
@@ -108,7 +113,9 @@ class IcebergTable(Table):
 
     def head(self, recorded: TableCommit | None, app_id: str | None) -> TableHead:
         """Compare the table's snapshots with the recorded commit."""
-        return compare_head(self._catalog.newest(), recorded, app_id, self._dataflow)
+        metadata = self._catalog.newest()
+        head = compare_head(metadata, recorded, app_id, self._dataflow)
+        return replace(head, writer=find_writer(metadata, app_id))
 
     def tip(self, app_id: str | None) -> TableHead:
         """Return the newest commit and the highest tag."""
@@ -194,6 +201,22 @@ class IcebergTable(Table):
         if snapshot is not None:
             with suppress(WriteConflict):  # the next run repeats it
                 self._catalog.change_refs(RefChange(tags={f"{TAG_PREFIX}{dataflow}": snapshot.id}))
+
+    def plan_relocation(self) -> Relocation | None:
+        """Return what :meth:`relocate` would do."""
+        moved = self._catalog.find_moved()
+        return MovedTable(self._place, *moved).plan() if moved else None
+
+    def relocate(self) -> Relocation | None:
+        """Write the new addresses after a move."""
+        moved = self._catalog.find_moved()
+        if moved is None:
+            return None
+        table = MovedTable(self._place, *moved)
+        relocation, raw = table.plan(), table.new_metadata()
+        table.write(raw)
+        self._catalog.publish_moved(table.metadata, raw)
+        return relocation
 
     def remove(self, session: Callable[[], SparkSession]) -> None:
         """Drop the table from its catalog, then remove its folder."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
@@ -342,6 +342,7 @@ class ParquetCommit:
             if self.tag.after
             else None,
             rewound=self.tag.rewound,
+            writer=asdict(self.tag.writer) if self.tag.writer else None,
             state=self.state,
             time=utc_now(),
             follows=newest.newest.version if newest else None,

@@ -83,6 +83,7 @@ class CommitList(_StoredModel):
         staged: staging folder of its files; empty if it moves none.
         added: added files.
         set_aside: paths of files that are no longer part of the table.
+        writer: state that the commit belongs to; None for a commit of an older version.
         everything: table after the commit, in one of every :data:`LISTS_PER_FULL_LIST` lists.
     """
 
@@ -107,6 +108,7 @@ class CommitList(_StoredModel):
     staged: str = ""
     added: tuple[ListedFile, ...] = ()
     set_aside: tuple[str, ...] = ()
+    writer: Mapping[str, str] | None = None
     everything: FullTable | None = None
 
     @classmethod

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from itertools import chain
 
 from resources.tables.contract.adopting import AdoptableState
-from resources.tables.contract.commits import TableCommit, TableHead
+from resources.tables.contract.commits import TableCommit, TableHead, Writer
 from resources.tables.parquet.commit_list import CommitList, PrecedingCommit, TableSnapshot
 from resources.tables.parquet.file_check import FileCheck
 from resources.tables.parquet.log import CommitLog
+
+_SEARCHED_LISTS = 20
+"""Newest lists that are searched for a commit under the tag."""
 
 
 def compare_head(
@@ -36,6 +41,7 @@ def compare_head(
         is_older=not has_recorded and isinstance(since, int) and newest.version < since,
         highest_tag=snapshot.tags.get(app_id, 0) if app_id else 0,
         tagged_commits=tagged,
+        writer=_find_writer(log, newest, later_commits, app_id),
     )
     if not has_recorded:
         return head
@@ -68,6 +74,19 @@ def adoptable_state(log: CommitLog, file_check: FileCheck, app_id: str | None) -
             return AdoptableState(commit.state, app_id, commit.number, commit.owner, beyond, commit.rewound)
         beyond = True
     return AdoptableState(None, app_id, beyond=True) if beyond else None
+
+
+def _find_writer(
+    log: CommitLog, newest: CommitList, later_commits: Sequence[CommitList], app_id: str | None
+) -> Writer | None:
+    """Return the state that the newest commit under a tag belongs to."""
+    if app_id is None:
+        return None
+    last_versions = range(newest.version - 1, max(newest.version - _SEARCHED_LISTS, 0), -1)
+    for commit in chain((newest,), reversed(later_commits), map(log.read, last_versions)):
+        if commit.app_id == app_id:
+            return Writer.parse(commit.writer)
+    return None
 
 
 def _with_file_check(head: TableHead, snapshot: TableSnapshot, file_check: FileCheck) -> TableHead:
