@@ -9,7 +9,8 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from partitions.instants import DAY, milliseconds
+from partitions.instants import DAY, as_datetime, milliseconds
+from partitions.ledger_bounds import LedgerBounds
 from partitions.window.calendar_grid import Grid
 from partitions.window.definition import WindowWatermark
 from partitions.window.ledger import ABSTINENT, GROWS, LEFT_OUT, NEVER, Gap, Ledger, UnitLedger, ledger
@@ -53,6 +54,13 @@ def test_a_complete_unit_has_one_interval_and_no_gap() -> None:
 def test_what_was_never_loaded_is_a_gap_and_completeness_ends_before_it() -> None:
     found = only(of(loaded(0, 1, 3)))
     assert found.gaps == [Gap(day(2), day(3), NEVER), Gap(day(4), day(5), NEVER)]
+    assert found.complete_up_to == day(2)
+
+
+def test_bounds_cut_stretches_and_leave_completeness() -> None:
+    bounds = LedgerBounds(as_datetime(day(0.5)), as_datetime(day(2.5)))
+    found = of(loaded(0, 1, 3)).within(bounds)
+    assert (only(found).covered, only(found).gaps) == ([(day(0.5), day(2))], [Gap(day(2), day(2.5), NEVER)])
     assert found.complete_up_to == day(2)
 
 
