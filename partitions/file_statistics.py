@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from partitions.predicate import Among, AnyOf, Between, HasValue, Predicate, are_comparable
+from partitions.predicate import Among, AnyOf, Between, HasValue, Predicate, SqlCondition, are_comparable
 
 
 class FileMatch(Enum):
@@ -53,6 +53,8 @@ def match_statistics(predicate: Predicate, extents: Mapping[str, ColumnStatistic
             return _between(predicate, extents.get(predicate.column, ColumnStatistics()))
         case HasValue(column):
             return _with_nulls(extents.get(column, ColumnStatistics()), FileMatch.NONE, FileMatch.ALL)
+        case SqlCondition():
+            return FileMatch.UNKNOWN
     parts = [match_statistics(part, extents) for part in predicate.parts]
     decides, otherwise = (
         (FileMatch.ALL, FileMatch.NONE) if isinstance(predicate, AnyOf) else (FileMatch.NONE, FileMatch.ALL)

@@ -88,7 +88,22 @@ class AllOf:
     parts: tuple[Predicate, ...]
 
 
-Predicate = Among | Between | HasValue | AnyOf | AllOf
+@dataclass(frozen=True)
+class SqlCondition:
+    """Rows for which a condition in Spark's SQL is true, as a person wrote it.
+
+    Only Spark can tell which rows match.
+
+    Attributes:
+        sql: condition over the table's columns.
+        columns: columns that it names.
+    """
+
+    sql: str
+    columns: tuple[str, ...]
+
+
+Predicate = Among | Between | HasValue | AnyOf | AllOf | SqlCondition
 
 EVERYTHING = AllOf(())
 NOTHING = AnyOf(())
@@ -131,6 +146,8 @@ def columns_of(predicate: Predicate) -> tuple[str, ...]:
     """Return the columns that a predicate compares, without duplicates, in order of appearance."""
     if isinstance(predicate, Among | Between | HasValue):
         return (predicate.column,)
+    if isinstance(predicate, SqlCondition):
+        return predicate.columns
     return tuple(dict.fromkeys(column for part in predicate.parts for column in columns_of(part)))
 
 
@@ -140,7 +157,12 @@ def rename_columns(predicate: Predicate, names: Mapping[str, str]) -> Predicate:
     Args:
         predicate: over columns with the old names.
         names: new names by old names.
+
+    Raises:
+        ValueError: the predicate has a condition in SQL.
     """
+    if isinstance(predicate, SqlCondition):
+        raise ValueError(f"columns of a condition in SQL cannot be renamed: {predicate.sql}")  # noqa: TRY004
     if isinstance(predicate, Among | Between | HasValue):
         return replace(predicate, column=names[predicate.column])
     return type(predicate)(tuple(rename_columns(part, names) for part in predicate.parts))
@@ -155,8 +177,11 @@ def matches(predicate: Predicate, row: Mapping[str, Any]) -> bool:
 
     Raises:
         KeyError: the row lacks a column.
+        ValueError: the predicate has a condition in SQL, which only Spark evaluates.
     """
     match predicate:
+        case SqlCondition(sql):
+            raise ValueError(f"only Spark evaluates a condition in SQL: {sql}")
         case AnyOf(parts):
             return any(matches(part, row) for part in parts)
         case AllOf(parts):

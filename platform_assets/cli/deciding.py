@@ -33,10 +33,10 @@ def apply_decision(context: Context, name: str, build_draft: DraftBuilder, reaso
 
     (flow,) = context.dataflows([name])
     # The decision may have to fence an unfinished slice in the table, for which Spark starts.
-    platform = _platform(context)
+    platform = writing_platform(context)
     words = partial(stored_in_words, flow.kind)
     effect = preview(platform, flow, build_draft, context.now or datetime.now(UTC), in_words=words)
-    _print_effect(f"{name}: {effect.draft.entry.why}", effect.lines)
+    print_effect(f"{name}: {effect.draft.entry.why}", effect.lines)
     if not yes:
         confirm("Append this entry?")
     return decide(platform, flow, build_draft, reason)
@@ -68,18 +68,20 @@ def end_replay(
         the result of ``end``.
     """
     (flow,) = context.dataflows([name])
-    platform = _platform(context)
-    _print_effect(f"{name}: {verb} {table}", preview(platform, flow, table))
+    platform = writing_platform(context)
+    print_effect(f"{name}: {verb} {table}", preview(platform, flow, table))
     if not yes:
         confirm(f"{verb.capitalize()} it?")
     return end(platform, flow, table, reason, context.now or datetime.now(UTC))
 
 
-def _platform(context: Context) -> Platform:
+def writing_platform(context: Context) -> Platform:
+    """Return the project's resources for a command that writes, which shows on stderr that Spark starts."""
     return build_platform(context.project, lambda line: click.echo(f"  {line}", err=True))
 
 
-def _print_effect(title: str, lines: Iterable[str]) -> None:
+def print_effect(title: str, lines: Iterable[str]) -> None:
+    """Show what a decision would do, on stderr."""
     click.echo(title, err=True)
     for line in lines:
         click.echo(f"  {line}", err=True)

@@ -34,6 +34,7 @@ COMMANDS = {
     "ledger": "Show what is covered and missing, unit by unit.",
     "simulate": "Show what each grace would have caught and read again.",
     "state": "Show the state of a dataflow, or decide about it.",
+    "delete": "Delete rows in one commit, and keep them away.",
     "rename": "Rename a dataflow together with its state; its table stays.",
     "relocate": "Write the new addresses of Iceberg tables that were moved.",
     "splits": "Remove or merge splits of a stream.",

@@ -22,6 +22,7 @@ from platform_assets.project import Project
 from platform_assets.state_views import changes_between, entries_with_intents, export_lines, watermarks_of
 from resources.connections.postgres import Database, is_database
 from resources.loop.own_state import address_of, store_address
+from resources.loop.withheld import withheld_in_words
 from resources.watermarks.blobs import Blobs, open_blobs
 from resources.watermarks.copying import CopiedLog, copy_log, stored_logs
 from resources.watermarks.entry import Entry
@@ -292,14 +293,27 @@ def print_entries(entries: list[Entry], full: bool = False) -> None:
     for entry in entries:
         reason = f" ({entry.reason})" if entry.reason else ""
         profile = PROFILES[entry.kind]
-        quarantined = f"{entry.quarantined} quarantined" if entry.quarantined else ""
-        amounts = ", ".join(
-            filter(None, (pluralize(entry.rows, "row"), profile.entry_amount(entry), quarantined))
-        )
         click.echo(
-            f"{entry.number:>6}  {time_text(entry.time)}  {entry.why}{reason}  {amounts}"
+            f"{entry.number:>6}  {time_text(entry.time)}  {entry.why}{reason}  {_amounts_in_words(entry)}"
             f"  {entry.watermark if full else profile.entry_watermark(entry)}{_engine_in_words(entry)}"
         )
+
+
+def _amounts_in_words(entry: Entry) -> str:
+    """Return how much an entry has loaded, deleted and withheld."""
+    if entry.why == "delete":
+        return f"{pluralize(entry.deleted, 'row')} deleted where {entry.predicate}"
+    if entry.why == "forget":
+        return f"where {entry.predicate}"
+    quarantined = f"{entry.quarantined} quarantined" if entry.quarantined else ""
+    profile = PROFILES[entry.kind]
+    parts = (
+        pluralize(entry.rows, "row"),
+        profile.entry_amount(entry),
+        quarantined,
+        withheld_in_words(entry.withheld),
+    )
+    return ", ".join(filter(None, parts))
 
 
 def _engine_in_words(entry: Entry) -> str:

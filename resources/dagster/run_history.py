@@ -117,7 +117,11 @@ class RunHistory:
     ) -> Attempt | None:
         """Return the attempt of the open slice, if it started after the last complete run; else None."""
         intent = self._log.open_intent(dataflow, entry)
-        if intent is None or intent.is_decision or (noted and _instant(noted.time) > _instant(intent.time)):
+        if (
+            intent is None
+            or not intent.loads_slice
+            or (noted and _instant(noted.time) > _instant(intent.time))
+        ):
             return None
         if holder.is_alive(intent.holder, intent.id, self._run_is_live) is not False:
             return Attempt(intent.time, "running", run_id=intent.run_id)

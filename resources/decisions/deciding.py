@@ -13,6 +13,7 @@ from resources.loop.definition_guard import definition_of
 from resources.loop.loop import clock
 from resources.platform.opener import Opener
 from resources.watermarks import holder as holders
+from resources.watermarks.deleted_rows import put_deletes
 from resources.watermarks.entry import Entry, Intent
 from resources.watermarks.holder import RunIsLive
 from resources.watermarks.lists import INGESTED_FILES, QUARANTINED_FILES, StoredList
@@ -122,4 +123,6 @@ def append_draft(platform: Opener, dataflow: Dataflow, draft: Draft) -> Entry:
             log.put_list(name, objects, StoredList(QUARANTINED_FILES, rows), QUARANTINE) if rows else None
         )
         entry = entry.model_copy(update={"quarantine": list_name})
+    if draft.deletes is not None:
+        entry = entry.model_copy(update={"deletes": put_deletes(log, name, objects, draft.deletes)})
     return log.append(name, entry, expected=entry.previous)

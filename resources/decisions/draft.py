@@ -22,6 +22,7 @@ from resources.tables.contract.adopting import adopted_state
 from resources.tables.contract.commits import TableCommit, TableHead
 from resources.tables.contract.table import Table
 from resources.tables.registry import refuse_other_formats
+from resources.watermarks.deleted_rows import DeleteInForce
 from resources.watermarks.entry import Entry, Why, check_reason, new_id, next_entry
 
 
@@ -37,6 +38,7 @@ class Draft:
         notes: more for people to know before they agree.
         takes_table: whether the decision accepts the table as it is, although it builds on the state,
             because the table shows no other state.
+        deletes: all deletes in force after it; None if they stay as they are.
     """
 
     entry: Entry
@@ -45,6 +47,7 @@ class Draft:
     files_note: str = ""
     notes: Sequence[str] = ()
     takes_table: bool = False
+    deletes: Sequence[DeleteInForce] | None = None
 
 
 _ACCEPT_SOURCE: frozenset[Why] = frozenset({"accept", "set", "reset", "rewind"})
@@ -153,7 +156,7 @@ def _with_abandoned_rows(platform: Opener, dataflow: Dataflow, entry: Entry) -> 
     That happens if others have changed the table meanwhile.
     """
     intent = platform.log.intent(dataflow.name, entry.number) if entry.why == "abandon" else None
-    if intent is None or intent.is_decision:
+    if intent is None or not intent.loads_slice:
         return entry
     head = platform.table(dataflow).head(None, intent.app_id)
     commit = head.find_tagged_commit(intent.number)

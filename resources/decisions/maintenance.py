@@ -18,8 +18,8 @@ from partitions.maintenance_periods import OPTIMIZE, VACUUM, Task
 from partitions.spelling import describe_missing
 from resources.decisions.deciding import claim_of
 from resources.loop.context import RunContext
+from resources.loop.ending import end_intent
 from resources.loop.entries import table_fields
-from resources.loop.giving_up import drop_decision
 from resources.loop.holder_wait import HolderPolicy, abandoned_intent
 from resources.loop.intents import holding, lost_number_error
 from resources.loop.table_guard import check_table
@@ -92,13 +92,13 @@ def maintain(
     run = platform.loop(dataflow, datetime.now(UTC)).context
     table, log, name = run.table, platform.log, dataflow.name
     last, open_intent = abandoned_intent(run, log.newest(name), holder_policy or HolderPolicy())
-    if open_intent is not None and not open_intent.is_decision:
+    if open_intent is not None and open_intent.loads_slice:
         raise Conflict(
             f"dataflow {name}: a run has left slice {open_intent.number} unfinished, and may need files that would go. Run `strandline run {name}`, which"
             " finishes it, and then again"
         )
     if open_intent is not None:
-        last = drop_decision(run, last, open_intent)
+        last = end_intent(run, last, open_intent, "ended for maintenance")
     if last is None:
         return MaintenanceReport(name, skipped=dict.fromkeys(tasks, "nothing is loaded yet"))
     reason = _reason_to_keep_versions(platform, dataflow) if VACUUM in tasks else None
@@ -186,7 +186,7 @@ def _reason_to_keep_versions(platform: Opener, dataflow: Dataflow) -> str | None
     """Return why older versions of the table are needed: an unfinished slice reads one; else None."""
     for reader in platform.lineage.readers_of(dataflow.table):
         intent = platform.log.open_intent(reader, platform.log.newest(reader))
-        if intent is None or intent.is_decision:
+        if intent is None or not intent.loads_slice:
             continue
         if datetime.now(UTC) - datetime.fromisoformat(intent.time) > _LONG_UNFINISHED:
             return f"dataflow {reader} has a slice unfinished since {time_text(intent.time)}, which may read an older version. Run `strandline run {reader}`"

@@ -6,7 +6,7 @@ from functools import reduce
 from typing import TYPE_CHECKING
 
 from partitions.decimal_bounds import DecimalDigits, fit_bounds
-from partitions.predicate import AllOf, Among, AnyOf, Between, HasValue, Predicate
+from partitions.predicate import AllOf, Among, AnyOf, Between, HasValue, Predicate, SqlCondition
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -47,6 +47,8 @@ def _expression(predicate: Predicate) -> pc.Expression:
             return pc.field(column).is_valid()
         case Between():
             return _between(predicate)
+        case SqlCondition(sql):
+            raise ValueError(f"only Spark evaluates a condition in SQL: {sql}")
 
 
 def _among(predicate: Among) -> pc.Expression:

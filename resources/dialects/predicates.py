@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from partitions.predicate import Among, AnyOf, Between, HasValue, Predicate
+from partitions.predicate import Among, AnyOf, Between, HasValue, Predicate, SqlCondition
 from resources.dialects.dialect import SqlSyntax
+from resources.dialects.spark import SPARK
 
 
 def predicate_sql(predicate: Predicate, dialect: SqlSyntax) -> str:
     """Return the condition that exactly the predicate's rows match, in a dialect of SQL.
 
     It needs no parentheses after WHERE, but does beside other conditions.
+
+    Raises:
+        ValueError: the predicate has a condition in Spark's SQL, and the dialect is another.
     """
     if isinstance(predicate, AnyOf) and predicate.parts:
         return " OR ".join(f"({_conjunct(part, dialect)})" for part in predicate.parts)
@@ -25,6 +29,10 @@ def _conjunct(predicate: Predicate, dialect: SqlSyntax) -> str:
             return _between(predicate, dialect)
         case HasValue(column):
             return f"{dialect.name(column)} IS NOT NULL"
+        case SqlCondition(sql):
+            if dialect is not SPARK:
+                raise ValueError(f"only Spark evaluates a condition in SQL: {sql}")
+            return f"({sql})"
         case AnyOf(parts):
             return _either([_conjunct(part, dialect) for part in parts])
         case _:

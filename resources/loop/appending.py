@@ -62,6 +62,7 @@ def foreseen_entry(
         counted_commit,
         watermark=_watermark_after(run, intent, stats or {}),
         replace_until=until,
+        withheld=run.withheld.of_slice(intent.number),
         job_id=run.job_id,
         guarded=guarded,
     )

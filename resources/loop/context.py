@@ -17,11 +17,14 @@ from resources.loop.bad_record_warnings import BadRecordWarnings
 from resources.loop.inputs import InputTables
 from resources.loop.own_state import OwnState
 from resources.loop.rescued import RescuedRows
+from resources.loop.withheld import WithheldRows
 from resources.outcome import Observer
 from resources.spark.background import run_detached
 from resources.staging import Staging
 from resources.tables.contract.commits import Writer
 from resources.tables.contract.table import CanPrepare, Table
+from resources.watermarks.deleted_rows import DeleteInForce, deletes_in_force
+from resources.watermarks.entry import Entry
 from resources.watermarks.log import WatermarkLog
 
 if TYPE_CHECKING:
@@ -52,6 +55,9 @@ class RunContext(Generic[SliceT]):
         set_aside: counts the records that did not parse.
         own_state: the state's addresses, which commits name, and which the table's last commit must name;
             None for a log that is not the dataflow's own.
+        withheld: counts the rows that a delete in force names.
+        deletes_of: the dataflow whose deletes are in force; None: this one. An isolated replay has those of
+            the live dataflow.
     """
 
     dataflow: Dataflow
@@ -72,6 +78,8 @@ class RunContext(Generic[SliceT]):
     rescued: RescuedRows = field(default_factory=RescuedRows)
     set_aside: BadRecordWarnings = field(default_factory=BadRecordWarnings)
     own_state: OwnState | None = None
+    withheld: WithheldRows = field(default_factory=WithheldRows)
+    deletes_of: str | None = None
 
     @property
     def name(self) -> str:
@@ -82,6 +90,16 @@ class RunContext(Generic[SliceT]):
     def writer(self) -> Writer | None:
         """The state that the run's commits name."""
         return self.own_state.writer if self.own_state else None
+
+    def deletes(self, entry: Entry | None) -> tuple[DeleteInForce, ...]:
+        """Return the deletes in force for a slice that follows an entry.
+
+        Raises:
+            CorruptWatermark: their list is missing or does not read.
+        """
+        if self.deletes_of is not None:
+            entry = self.log.newest(self.deletes_of)
+        return deletes_in_force(self.log, entry)
 
     @cached_property
     def spark(self) -> SparkSession:

@@ -25,6 +25,7 @@ def loaded_entry(
     watermark: str,
     replace_until: str | None,
     job_id: str | None,
+    withheld: Mapping[int, int] | None = None,
     guarded: bool = True,
 ) -> Entry:
     """Return the entry of a slice that is in the table.
@@ -38,6 +39,8 @@ def loaded_entry(
         replace_until: the state up to which later loads still replace rows, sentinel JSON text; None if
             they do not.
         job_id: Dagster's job.
+        withheld: rows that deletes in force held back, by the numbers of their entries; None if not
+            counted.
         guarded: whether state and table match. If not, the entry keeps the table commit of the entry
             before, so that the next run stops, too.
     """
@@ -51,6 +54,7 @@ def loaded_entry(
         job_id=job_id,
         committed_by=commit.committed_by,
         rows=commit.rows,
+        withheld=dict(withheld) if withheld else None,
         total_rows=rows + commit.rows - (commit.removed or 0),
         total_files=files + new_files,
         modified=intent.modified if intent.modified is not None else before and before.modified,
@@ -101,6 +105,47 @@ def abandoned_entry(
         # A number that is given up pins no schema. If its fence has made the table, the columns there belong to no schema either.
         new_columns=_holds_only_fences(before, fence),
         **(_of_table(dataflow, before, fence) if fence and is_fence else {}),
+    )
+
+
+def deleted_entry(
+    dataflow: Dataflow,
+    before: Entry | None,
+    intent: Intent,
+    commit: TaggedCommit | None,
+    job_id: str | None,
+) -> Entry:
+    """Return the entry of a delete: the watermark stays, and its condition is in force from now on.
+
+    Args:
+        dataflow: the definition.
+        before: the newest entry.
+        intent: the delete's intent.
+        commit: the commit that deleted the rows, with all its counts; None if it is only foreseen.
+        job_id: Dagster's job.
+    """
+    rows = before.total_rows if before else 0
+    deleted = 0
+    if commit is not None:
+        deleted = rows if commit.removed is None else commit.removed
+    return next_entry(
+        before,
+        id=intent.id,
+        number=intent.number,
+        watermark=intent.watermark,
+        why=intent.why,
+        reason=intent.reason,
+        run_id=intent.run_id,
+        job_id=job_id,
+        fingerprint=before.fingerprint if before else intent.fingerprint,
+        kind=intent.kind,
+        app_id=intent.app_id,
+        predicate=intent.predicate,
+        deletes=intent.deletes,
+        deleted=deleted,
+        total_rows=max(0, rows - deleted),
+        committed_by=commit.committed_by if commit else None,
+        **(_of_table(dataflow, before, commit) if commit else {}),
     )
 
 

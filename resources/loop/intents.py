@@ -147,7 +147,7 @@ def lost_number_error(run: RunContext[SliceT], winner: Intent) -> StrandlineErro
 def held_error(intent: Intent) -> DataflowHeld:
     """Return the error for a number that a living run or decision works on."""
     holder = intent.holder
-    doing = "deciding" if intent.is_decision else "loading"
+    doing = "loading" if intent.loads_slice else "deciding"
     by_run = f", run {intent.run_id}" if intent.run_id else ""
     return DataflowHeld(
         f"dataflow {intent.dataflow} is held: process {holder.pid} on {holders.host_name(holder)}{by_run} has "

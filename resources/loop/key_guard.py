@@ -58,7 +58,7 @@ def _last_keyed_by(run: RunContext[SliceT], entry: Entry | None) -> str | None:
         return entry.keyed_by if entry else None
     for past in run.log.history(run.name, _SEARCHED_ENTRIES):  # entries of older versions do not say it
         intent = run.log.intent(run.name, past.number)
-        if intent is not None and intent.definition.get("merge_keys") is not None and not intent.is_decision:
+        if intent is not None and intent.definition.get("merge_keys") is not None and intent.loads_slice:
             return keyed_by(intent.definition)
     return None
 

@@ -30,6 +30,7 @@ from resources.loop.appending import follow_up
 from resources.loop.bad_parts import PASSED_OVER, SHOWN, BadPartPolicy
 from resources.loop.context import RunContext
 from resources.loop.definition_guard import check_definition, check_intent
+from resources.loop.deleting import finish_delete
 from resources.loop.giving_up import close_intent, drop_decision
 from resources.loop.holder_wait import HolderPolicy, abandoned_intent
 from resources.loop.interruption_retries import retry_interruptions
@@ -132,7 +133,7 @@ class _RunExecution(Generic[SliceT]):
         self._bad_parts.report()
         if outcome.committed:
             self._compact()
-        warnings = [*run.kind.reading.warnings, *run.set_aside.warnings]
+        warnings = [*run.kind.reading.warnings, *run.set_aside.warnings, *run.withheld.warnings]
         outcome.warnings.extend(warning for warning in warnings if warning not in outcome.warnings)
         outcome.warnings.extend(filter(None, [run.rescued.warning]))
         outcome.seconds = time.monotonic() - started
@@ -171,6 +172,9 @@ class _RunExecution(Generic[SliceT]):
             return
         if intent.is_decision:
             self._outcome.newest = drop_decision(self._run, entry, intent)
+            return
+        if intent.predicate is not None:
+            self._outcome.newest = finish_delete(self._run, entry, intent)
             return
         if intent.why == "promote" or (intent.why == "replay" and not self._skips_loaded_chunk):
             # No run does their work: the same command takes the next number, if this one did not come to it.

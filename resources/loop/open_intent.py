@@ -14,7 +14,7 @@ from partitions.errors import Conflict, DataflowHeld, NeedsDecision
 from resources.kinds.contract.slices import SliceT
 from resources.loop.appending import follow_up
 from resources.loop.context import RunContext
-from resources.loop.giving_up import close_intent, drop_decision, preview_close
+from resources.loop.ending import end_intent, preview_end
 from resources.loop.holder_wait import HolderPolicy
 from resources.loop.intents import held_error
 from resources.loop.lease import is_held
@@ -36,17 +36,15 @@ class UnfinishedIntent(Generic[SliceT]):
         Args:
             reason: the operator's reason.
             new_state: whether a decision replaces the state afterwards, as
-                :func:`resources.loop.giving_up.close_intent` describes.
+                :func:`resources.loop.ending.end_intent` describes.
 
         Raises:
             Held: the intent's holder lives.
-            NeedsDecision, TargetError: as :func:`resources.loop.giving_up.close_intent` describes.
+            NeedsDecision, TargetError: as :func:`resources.loop.ending.end_intent` describes.
         """
         entry, intent = self._open()
-        if intent is not None and intent.is_decision:
-            drop_decision(self._run, entry, intent)
-        elif intent is not None:
-            close_intent(self._run, entry, intent, reason, new_state=new_state)
+        if intent is not None:
+            end_intent(self._run, entry, intent, reason, new_state=new_state)
 
     def preview(self) -> tuple[Entry | None, Intent | None]:
         """Return the entry that would be the newest after :meth:`close`, and the intent that it would end.
@@ -57,7 +55,7 @@ class UnfinishedIntent(Generic[SliceT]):
             Held: the intent's holder lives.
         """
         entry, intent = self._open()
-        return (preview_close(self._run, entry, intent) if intent else entry), intent
+        return (preview_end(self._run, entry, intent) if intent else entry), intent
 
     def check_table(self, entry: Entry | None) -> None:
         """Raise as a run would if state and table do not match."""

@@ -53,6 +53,8 @@ def slice_rows(
         source_rows = source_rows if columns is None else with_cached_columns(source_rows, columns)
     names = PinnedSchema.of(pinned).struct.names if compiled else None
     rows = transformed(spark, run.dataflow, source_rows, batch, run.folder, compiled=names)
+    if slice_ is not None:
+        rows = run.withheld.withhold(run.name, rows, run.deletes(entry), intent.number)
     if isinstance(run.kind.writing, WatchesRows):
         run.kind.writing.check_rows(rows)
     return rows

@@ -169,6 +169,7 @@ def _write_once(
         )  # behind the observation, which counts what was read
         _target(run, entry, intent, load).write(rows, load, tag, intent.watermark, base=intent.table_version)
         count_rescued()
+        run.withheld.count(intent.number)
     except (BadPart, SchemaEvolved) as why:
         # Of a slice that another run has begun, and that no run can read any more; one of this run was looked at before its intent.
         return _give_up(run, entry, intent, why)

@@ -166,7 +166,7 @@ class Opener(Stores):
             intent = self.log.open_intent(dataflow.name, entry)
             try:
                 check_definition(dataflow, entry, self.log)
-                if intent is not None and not intent.is_decision:
+                if intent is not None and intent.loads_slice:
                     check_intent(dataflow, intent)
                 check_table(dataflow, entry, self.table(dataflow), intent, self.own_state(dataflow))
             except NeedsDecision:
@@ -187,6 +187,7 @@ class Opener(Stores):
         job_id: str | None = None,
         observer: Observer = lambda step, line: None,
         history: RetentionPolicy | None = None,
+        deletes_of: str | None = None,
         **patience: Any,
     ) -> Loop[Any]:
         """Return a run of the dataflow.
@@ -199,6 +200,7 @@ class Opener(Stores):
             job_id: Dagster's job.
             observer: called after every step.
             history: how much of the log is retained; None: as in the project.
+            deletes_of: the dataflow whose deletes are in force; None: this one.
             patience: attributes of :class:`Patience`.
         """
         staging = self.staging(dataflow)
@@ -219,6 +221,7 @@ class Opener(Stores):
             self.bad_records(dataflow),
             self.side_tables(dataflow),
             own_state=self.own_state(dataflow),
+            deletes_of=deletes_of,
         )
         return Loop(context, HolderPolicy(**patience), history or self.history)
 

@@ -14,7 +14,7 @@ from partitions.state_of_kind import remembers_files
 from resources.watermarks.entry import Entry
 from resources.watermarks.ingested import IngestedFiles
 from resources.watermarks.log import WatermarkLog
-from resources.watermarks.stored_objects import FILES, LEASES, OBSERVED, QUARANTINE
+from resources.watermarks.stored_objects import DELETES, FILES, LEASES, OBSERVED, QUARANTINE
 
 _AT_ONCE = 200
 """The most entries that one run deletes: the chore must not take longer than the load."""
@@ -81,8 +81,8 @@ def _delete(log: WatermarkLog, dataflow: str, newest: Entry, numbers: list[int])
     log.raise_floor(dataflow, floor)
     log.delete_entries(dataflow, numbers)
     log.delete_numbered(dataflow, "intents", floor)
-    keep = newest.quarantine.rpartition("/")[2] if newest.quarantine else None
-    log.delete_numbered(dataflow, QUARANTINE, floor, keep)
+    for folder, key in ((QUARANTINE, newest.quarantine), (DELETES, newest.deletes)):
+        log.delete_numbered(dataflow, folder, floor, key.rpartition("/")[2] if key else None)
     if not remembers_files(newest.kind):
         log.delete_numbered(dataflow, FILES, floor)
         log.delete_numbered(dataflow, OBSERVED, floor)

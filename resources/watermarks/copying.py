@@ -195,7 +195,7 @@ class _Copier:
         stored = read_record(records[_folder(key)], data, key)
         changes = {
             field: folder_of(self.name) + value.removeprefix(folder_of(self.dataflow))
-            for field in ("pinned", "file_list", "quarantine")
+            for field in ("pinned", "file_list", "quarantine", "deletes")
             if isinstance(value := getattr(stored, field), str)
             and value.startswith(f"{folder_of(self.dataflow)}/")
         }

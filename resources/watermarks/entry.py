@@ -20,7 +20,7 @@ SCHEMA_VERSION = 1
 """The version of entries and intents. A reader refuses a higher one: it might overlook something."""
 
 Why = Literal[
-    "run", "replay", "rewind", "set", "reset", "import", "adopt", "accept", "late", "release", "unprocess", "abandon", "promote", "maintain", "splits", "flush"
+    "run", "replay", "rewind", "set", "reset", "import", "adopt", "accept", "late", "release", "unprocess", "abandon", "promote", "maintain", "splits", "flush", "delete", "forget"
 ]  # fmt: skip
 
 LOADS: frozenset[Why] = frozenset({"run", "replay", "late", "release", "promote"})
@@ -73,6 +73,12 @@ class Entry(StoredRecord):
         work_units: number of work units that it loaded.
         failed_units: number of work units that it skipped because they could not be read.
         quarantine: name of the object that lists all files in quarantine; None if there is none.
+        deletes: name of the object that lists the deletes in force; None if there are none. No later slice
+        writes rows that they name.
+        predicate: the condition of a delete, in Spark's SQL; None for any other entry.
+        deleted: number of rows that a delete has deleted.
+        withheld: number of rows of the slice that were not written because of a delete in force, by the
+        number of the delete's entry; None if there are none, or nobody has counted them.
         inputs: versions of the tables that were read beside the dataflow's own rows, by the names in the
         definition.
         since: sentinel JSON text of the state where a filtered cold start began.
@@ -127,6 +133,10 @@ class Entry(StoredRecord):
     work_units: int = 0
     failed_units: int = 0
     quarantine: str | None = None
+    deletes: str | None = None
+    predicate: str | None = None
+    deleted: int = 0
+    withheld: dict[int, int] | None = None
     inputs: dict[str, int | str] | None = None
     since: str | None = None
     era: int = 0
@@ -152,17 +162,18 @@ class Entry(StoredRecord):
         bounds = {name: text and json.loads(text) for name, text in texts.items()}
         if short:
             bounds["watermark"] = encode(shorten_watermark(self.kind, self.state()))
-        return {name: bounds.get(name, getattr(self, name)) for name in _PUBLIC}
+        withheld = {"withheld": {str(number): rows for number, rows in (self.withheld or {}).items()}}
+        return {name: {**bounds, **withheld}.get(name, getattr(self, name)) for name in _PUBLIC}
 
 
 _PUBLIC = (
     "number", "watermark", "lower", "upper", "why", "reason", "run_id", "job_id", "rows", "files", "quarantined", "work_units", "failed_units", "total_rows",
-    "total_files", "inputs", "committed_by", "time", "schema_version", "fingerprint", "kind",
+    "total_files", "predicate", "deleted", "withheld", "inputs", "committed_by", "time", "schema_version", "fingerprint", "kind",
 )  # fmt: skip
 
 _OF_ONE_ENTRY: dict[str, Any] = {
     "lower": None, "upper": None, "reason": None, "run_id": None, "job_id": None, "rows": 0, "files": 0, "quarantined": 0,
-    "work_units": 0, "failed_units": 0, "file_list": None, "inputs": None, "committed_by": None,
+    "work_units": 0, "failed_units": 0, "file_list": None, "inputs": None, "committed_by": None, "predicate": None, "deleted": 0, "withheld": None,
 }  # fmt: skip
 """Fields of one entry alone; all others stay until an entry changes them."""
 
@@ -210,6 +221,9 @@ class Intent(StoredRecord):
         table_version: the target's version when it was planned; None if there was no table.
         inputs: versions of the tables that it reads beside the dataflow's own rows.
         replaces: rows that the same commit deletes.
+        predicate: the condition of a delete, in Spark's SQL; None for any other intent.
+        deletes: name of the object that lists the deletes in force after a delete; None for any other
+        intent.
         first_loads: for a slice that reads files again: how many of them were never loaded; None for any
         other slice.
         reason: the operator's reason to promote, or the replay's; None for any other slice.
@@ -235,6 +249,8 @@ class Intent(StoredRecord):
     work_units: int = 0
     failed_units: int = 0
     quarantine: str | None = None
+    predicate: str | None = None
+    deletes: str | None = None
     inputs: dict[str, int | str] | None = None
     since: str | None = None
     replaces: Replaces | None = None
@@ -253,7 +269,12 @@ class Intent(StoredRecord):
     @property
     def is_decision(self) -> bool:
         """Whether no table is written under it."""
-        return not self.file_list
+        return not self.file_list and self.predicate is None
+
+    @property
+    def loads_slice(self) -> bool:
+        """Whether rows of the source are written under it: it is neither a decision nor a delete."""
+        return bool(self.file_list)
 
 
 _OF_A_SLICE = (

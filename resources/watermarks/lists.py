@@ -40,6 +40,9 @@ CHECKSUMS = "checksums"
 QUARANTINED_FILES = ListKind("quarantine", 1, ("path", "size", "version", "modified", "reason", "released"))
 """All files in quarantine."""
 
+DELETED_ROWS = ListKind("deletes", 1, ("number", "predicate", "columns", "reason", "time"))
+"""All deletes in force: the entry's number, the condition, the types of its columns by name, the reason, the time."""
+
 SEEN_WORK_UNITS = ListKind("observed", 1, ("start", "unit", "rows", "digest"))
 """The observations of work units by a write."""
 

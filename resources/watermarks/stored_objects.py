@@ -23,6 +23,9 @@ LEASES = "leases"
 QUARANTINE = "quarantine"
 """The folder of the lists of quarantined files, named by the number of their intent."""
 
+DELETES = "deletes"
+"""The folder of the lists of deletes in force, named by the number of their intent."""
+
 OBSERVED = "observed"
 """The folder of observations of work units by writes, named by the number of their intent."""
 
@@ -32,6 +35,7 @@ _FOLDERS = (
     FILES,
     LEASES,
     QUARANTINE,
+    DELETES,
     OBSERVED,
     "schemas",
     "floor",

@@ -33,8 +33,9 @@ from resources.dialects.spark import SPARK
 from resources.loop.appending import append_loaded, follow_up
 from resources.loop.context import RunContext
 from resources.loop.definition_guard import check_definition, definition_of
+from resources.loop.ending import end_intent
 from resources.loop.entries import required_commit
-from resources.loop.giving_up import close_intent, drop_decision, give_up
+from resources.loop.giving_up import give_up
 from resources.loop.holder_wait import abandoned_intent
 from resources.loop.intents import first_loads, holding, put_intent
 from resources.loop.verifying import check_log, find_commit, guarded_head, verified_commit
@@ -150,11 +151,7 @@ def promote_replay(
     entry, intent = abandoned_intent(run, log.newest(dataflow.name), loop.holder_policy)
     if intent is not None:
         reason_of_end = f"a run that died had begun it; ended for a promote: {reason}"
-        entry = (
-            drop_decision(run, entry, intent)
-            if intent.is_decision
-            else close_intent(run, entry, intent, reason_of_end)
-        )
+        entry = end_intent(run, entry, intent, reason_of_end)
     promoted = promoted_entry(log, isolated, entry)
     if promoted is None:
         check_definition(dataflow, entry, log)
@@ -268,9 +265,12 @@ def _swap(
 def _write(run: RunContext[Any], rows: _ReplayRows, intent: Intent, entry: Entry | None, swap: Swap) -> None:
     tag = Tag(intent.app_id, intent.number, intent.id, after=required_commit(entry), writer=run.writer)
     where = swap.where(rows.read(run))
-    run.table.write(
-        _rows_to_insert(run, rows, where), Replace(where), tag, intent.watermark, base=intent.table_version
+    # The deletes of now: some may be younger than the replay.
+    new_rows = run.withheld.withhold(
+        run.name, _rows_to_insert(run, rows, where), run.deletes(entry), intent.number
     )
+    run.table.write(new_rows, Replace(where), tag, intent.watermark, base=intent.table_version)
+    run.withheld.count(intent.number)
 
 
 def _check_failed_write(run: RunContext[Any], intent: Intent, entry: Entry | None, error: Exception) -> None:

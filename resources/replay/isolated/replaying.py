@@ -106,7 +106,8 @@ def replay_isolated(
     if isolated.column is None and stored_chunks(log, isolated) is None:
         cut = replay.cut()
         put_chunks(log, isolated, StoredChunks(chunks=tuple(cut.chunks), warnings=tuple(cut.warnings)))
-    loop = platform.loop(replay.loaded_by(isolated.loading_dataflow(dataflow)), now, observer=observer, **how)
+    loading = replay.loaded_by(isolated.loading_dataflow(dataflow))
+    loop = platform.loop(loading, now, observer=observer, deletes_of=dataflow.name, **how)
     remaining = {*remaining_chunks(log, isolated)}
     steps = [
         ReplayStep(

@@ -8,7 +8,7 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from partitions.decimal_bounds import decimal_digits, fit_bounds
-from partitions.predicate import Among, AnyOf, Between, HasValue, Predicate, columns_of
+from partitions.predicate import Among, AnyOf, Between, HasValue, Predicate, SqlCondition, columns_of
 
 if TYPE_CHECKING:
     from pyiceberg.expressions import BooleanExpression
@@ -48,6 +48,8 @@ def _expression(predicate: Predicate) -> BooleanExpression:
             result = _between(predicate)
         case HasValue(column):
             result = expressions().NotNull(column)
+        case SqlCondition(sql):
+            raise ValueError(f"only Spark evaluates a condition in SQL: {sql}")
         case AnyOf(parts):
             result = reduce(expressions().Or, map(_expression, parts), expressions().AlwaysFalse())
         case _:

@@ -1,0 +1,217 @@
+"""``strandline delete``: rows that go for good, and the condition that keeps them away.
+
+See docs/how-to/deleting-and-keeping.md. The delete is one commit of the table and one entry, by the commit
+protocol (:mod:`resources.loop.deleting`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from partitions.dataflow import Dataflow
+from partitions.errors import ConfigurationError
+from partitions.plan import pluralize
+from resources.decisions.delete_condition import Condition, MatchingRows, check_condition, matching_rows
+from resources.decisions.draft import (
+    Draft,
+    DraftBuilder,
+    draft_entry,
+    require_current_definition,
+    require_entry,
+)
+from resources.loop.context import RunContext
+from resources.loop.deleting import commit_delete, forgotten
+from resources.loop.ending import end_intent
+from resources.loop.holder_wait import abandoned_intent
+from resources.loop.verifying import guarded_head
+from resources.outcome import Observer
+from resources.platform.opener import Opener
+from resources.watermarks.deleted_rows import DeleteInForce, deletes_in_force
+from resources.watermarks.entry import Entry
+
+_HISTORY = 1_000_000
+
+
+@dataclass(frozen=True)
+class DeletePreview:
+    """The effect of a delete.
+
+    Attributes:
+        dataflow: the dataflow's name.
+        predicate: the condition.
+        matching: the rows that would go.
+        in_force: the delete of the same condition that is in force already; None if there is none.
+        lines: sentences for people.
+    """
+
+    dataflow: str
+    predicate: str
+    matching: MatchingRows
+    in_force: DeleteInForce | None
+    lines: tuple[str, ...]
+
+    @property
+    def does_nothing(self) -> bool:
+        """Whether the condition is in force already, and no row matches it."""
+        return self.in_force is not None and not self.matching.rows
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the preview in the public JSON form (docs/reference/cli.md, JSON)."""
+        return {
+            "dataflow": self.dataflow,
+            "predicate": self.predicate,
+            "matching": self.matching.as_json(),
+            "in_force": self.in_force.number if self.in_force else None,
+        }
+
+
+def preview_delete(platform: Opener, dataflow: Dataflow, where: str, now: datetime) -> DeletePreview:
+    """Return what a delete would do. Starts Spark, changes nothing.
+
+    Raises:
+        ConfigurationError: the condition is refused, or there is nothing to delete from.
+        NeedsDecision: state and table do not match.
+        Held: a living run works on a slice.
+    """
+    run = platform.loop(dataflow, now).context
+    last, open_intent = platform.unfinished(dataflow, now, lambda run_id: None).preview()
+    newest = platform.log.newest(dataflow.name)
+    require_current_definition(platform, dataflow, newest)
+    if open_intent is None:
+        guarded_head(run, newest)
+    condition = check_condition(run, where)
+    matching = matching_rows(run, condition)
+    in_force = _same_delete(deletes_in_force(platform.log, last), condition)
+    lines = []
+    if open_intent is not None:
+        lines.append(
+            f"number {open_intent.number} ({open_intent.why}), which was begun and not finished, is ended first"
+        )
+    lines += _describe(platform, dataflow, matching)
+    if in_force:
+        lines.append(f"the condition is in force already, since entry {in_force.number}")
+    else:
+        lines.append(
+            "the condition stays in force: no later load, replay or decision brings such rows back, until `--forget` ends it"
+        )
+    return DeletePreview(dataflow.name, condition.predicate, matching, in_force, tuple(lines))
+
+
+def _describe(platform: Opener, dataflow: Dataflow, matching: MatchingRows) -> list[str]:
+    """Describe the rows, what reads them, and what stays."""
+    where = [f"in {pluralize(matching.files, 'data file')}"] if matching.rows else []
+    if matching.rows and matching.partitions is not None:
+        where.append(f"in {pluralize(matching.partitions, 'partition')}")
+    if matching.rows and matching.source_files is not None:
+        where.append(f"from {pluralize(matching.source_files, 'source file')}")
+    places = f", {', '.join(where)}" if where else ""
+    verb = "matches" if matching.rows == 1 else "match"
+    lines = [f"{pluralize(matching.rows, 'row')} of {matching.total:,} in {dataflow.table} {verb}{places}"]
+    for example in matching.examples:
+        lines.append(f"for example: {', '.join(f'{name}={value}' for name, value in example.items())}")
+    readers = platform.lineage.readers_of(dataflow.table)
+    if readers:
+        lines.append(f"read by {', '.join(readers)}: what they have loaded of these rows stays")
+    lines.append("older versions of the table, and the source, still hold the rows")
+    return lines
+
+
+def delete_rows(
+    platform: Opener,
+    dataflow: Dataflow,
+    where: str,
+    reason: str,
+    now: datetime,
+    *,
+    run_id: str | None = None,
+    job_id: str | None = None,
+    observer: Observer = lambda step, line: None,
+    **patience: Any,
+) -> Entry:
+    """Delete rows of a table in one commit, and keep the condition in force; return its entry.
+
+    If the same condition is in force already and no row matches it, return the newest entry and change
+    nothing. So the same command may be repeated after a kill.
+
+    Args:
+        platform: the resources.
+        dataflow: the dataflow.
+        where: the condition in Spark's SQL, over the table's columns.
+        reason: the operator's reason; stays in the log.
+        now: the clock, aware.
+        run_id: Dagster's run id, if the run is Dagster's.
+        job_id: Dagster's job.
+        observer: is called at each step.
+        patience: attributes of :class:`resources.loop.holder_wait.HolderPolicy`, for a live run.
+
+    Raises:
+        ConfigurationError: there is no reason, or the condition is refused.
+        NeedsDecision: state and table do not match.
+        Held: a run or decision still works on the dataflow.
+        Conflict: another run was faster.
+        TargetError: the write failed.
+    """
+    if not reason.strip():
+        raise ConfigurationError(
+            f"dataflow {dataflow.name}: expected a reason, which stays in the log, found none"
+        )
+    log = platform.log
+    loop = platform.loop(dataflow, now, run_id=run_id, job_id=job_id, observer=observer, **patience)
+    run = loop.context
+    entry, intent = abandoned_intent(run, log.newest(dataflow.name), loop.holder_policy)
+    if intent is not None:
+        entry = end_intent(run, entry, intent, f"a run that died had begun it; ended for a delete: {reason}")
+    last = require_current_definition(platform, dataflow, entry)
+    condition = check_condition(run, where)
+    if _same_delete(deletes_in_force(log, last), condition) is not None and not _has_rows(run, condition):
+        return last
+    return commit_delete(run, last, condition.predicate, condition.columns, reason)
+
+
+def _has_rows(run: RunContext[Any], condition: Condition) -> bool:
+    return matching_rows(run, condition).rows > 0
+
+
+def _same_delete(deletes: Sequence[DeleteInForce], condition: Condition) -> DeleteInForce | None:
+    """Return the delete in force with the same condition; None if there is none."""
+    return next((delete for delete in deletes if delete.predicate == condition.predicate), None)
+
+
+def forget_delete(reason: str, number: int) -> DraftBuilder:
+    """End a delete: its condition is no longer in force. No row comes back by itself.
+
+    Args:
+        reason: the operator's reason.
+        number: number of the delete's entry.
+
+    Raises:
+        ConfigurationError: that delete is not in force.
+    """
+
+    def build_draft(platform: Opener, dataflow: Dataflow, last: Entry | None) -> Draft:
+        last = require_entry(dataflow, last)
+        deletes = deletes_in_force(platform.log, last)
+        ended = next((delete for delete in deletes if delete.number == number), None)
+        if ended is None:
+            numbers = ", ".join(f"{delete.number} ({delete.predicate})" for delete in deletes)
+            raise ConfigurationError(
+                f"dataflow {dataflow.name}: --forget: expected the entry of a delete that is in force ({numbers or 'there is none'}), found {number}",
+                code="no_delete",
+                choices=(f"strandline state history {dataflow.name}",),
+            )
+        entry = draft_entry(platform, dataflow, last, "forget", reason, predicate=ended.predicate)
+        withheld = sum(
+            (past.withheld or {}).get(number, 0) for past in platform.log.history(dataflow.name, _HISTORY)
+        )
+        replay = f"strandline state rewind {dataflow.name} --to {number} --replace"
+        notes = (
+            f"rows where {ended.predicate} are loaded again from now on",
+            f"{pluralize(withheld, 'row')} that {'was' if withheld == 1 else 'were'} withheld since entry {number} and the deleted ones stay away:"
+            f" files that were loaded before need a replay, such as `{replay}`",
+        )
+        return Draft(entry, notes=notes, deletes=forgotten(deletes, number))
+
+    return build_draft

@@ -1,0 +1,151 @@
+"""The commit of a delete: one number of the protocol whose write only deletes rows.
+
+Its intent holds the condition and the deletes in force after it, so that whoever finds it open finishes it:
+the next run, or the next decision (docs/explanation/protocol.md, Deletes).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from partitions.errors import Conflict, RowsRefused, StrandlineError, TargetError
+from partitions.fingerprint import fingerprint
+from partitions.loads import Replace
+from partitions.plan import pluralize
+from partitions.predicate import SqlCondition
+from partitions.sql_condition import named_columns
+from resources.loop.appending import append, append_abandoned, follow_up
+from resources.loop.context import RunContext
+from resources.loop.definition_guard import definition_of
+from resources.loop.entries import deleted_entry, required_commit
+from resources.loop.giving_up import give_up
+from resources.loop.intents import holding, put_intent
+from resources.loop.verifying import check_log, find_commit, guarded_head, verified_commit
+from resources.outcome import Step
+from resources.spark.failures import root_cause
+from resources.tables.contract.commits import Tag, TaggedCommit, Version
+from resources.tables.contract.conflict_retries import retry_conflicts
+from resources.watermarks import holder as holders
+from resources.watermarks.deleted_rows import DeleteInForce, deletes_in_force, put_deletes
+from resources.watermarks.entry import Entry, Intent, new_id, utc_now
+
+
+def commit_delete(
+    run: RunContext[Any], entry: Entry, predicate: str, columns: Mapping[str, str], reason: str
+) -> Entry:
+    """Delete rows under the number after an entry, and keep the condition in force; return the new entry.
+
+    Args:
+        run: the run of the dataflow.
+        entry: the newest entry.
+        predicate: condition in Spark's SQL, which fits the table.
+        columns: types of the columns that it names, by name.
+        reason: the operator's reason.
+
+    Raises:
+        NeedsDecision: state and table do not match.
+        Conflict, Held: another run was faster, or works on the number.
+        TargetError: the write failed. Unless the message says otherwise, the next run finishes the delete.
+    """
+    head = guarded_head(run, entry)
+    follow_up(run, entry)
+    number, intent_id, time = entry.number + 1, new_id(), utc_now()
+    in_force = deletes_in_force(run.log, entry)
+    deletes = [*in_force, DeleteInForce(number, predicate, columns, reason, time)]
+    intent = Intent(
+        id=intent_id,
+        number=number,
+        dataflow=run.name,
+        kind=run.dataflow.kind,
+        app_id=entry.app_id,
+        why="delete",
+        reason=reason,
+        before=entry.watermark,
+        watermark=entry.watermark,
+        definition=definition_of(run.dataflow),
+        fingerprint=fingerprint(run.dataflow),
+        pinned=entry.pinned or "",
+        file_list="",
+        predicate=predicate,
+        deletes=put_deletes(run.log, run.name, f"{number:010d}-{intent_id}", deletes),
+        holder=holders.current_holder(run.run_id),
+        run_id=run.run_id,
+        time=time,
+        table_version=head.version,
+    )
+    run.notify(Step.LIST_KEPT, f"{pluralize(len(deletes), 'delete')} in force")
+    put_intent(run, intent, f"delete of rows where {predicate}")
+    return finish_delete(run, entry, intent)
+
+
+def finish_delete(run: RunContext[Any], entry: Entry | None, intent: Intent) -> Entry:
+    """Finish the delete of an intent: look up its commit, write it if it is missing, append its entry.
+
+    Raises:
+        NeedsDecision, Conflict, TargetError: as :func:`commit_delete`.
+    """
+    with holding(run, intent):
+        if find_commit(run, entry, intent) is None:
+            _write(run, entry, intent)
+            run.notify(Step.WRITTEN, f"delete {intent.number} written")
+        commit = verified_commit(run, entry, intent)
+        if commit.owner != intent.id:  # the table holds the number for a fence, which must still be recorded
+            append_abandoned(run, entry, intent, commit, "given up by another run")
+            raise Conflict(
+                f"dataflow {run.name}: the delete under number {intent.number} was given up by another run. No row was deleted; delete again"
+            )
+        run.notify(Step.VERIFIED, f"delete {intent.number} is version {commit.version} of the table")
+        check_log(run, intent)
+        appended = append(run, foreseen_delete(run, entry, intent, commit))
+        run.notify(Step.APPENDED, f"delete {intent.number}: {pluralize(appended.deleted, 'row')} deleted")
+        return appended
+
+
+def foreseen_delete(
+    run: RunContext[Any], entry: Entry | None, intent: Intent, commit: TaggedCommit | None
+) -> Entry:
+    """Return the entry that :func:`finish_delete` appends; without its commit, with unknown counts."""
+    counted = commit and run.table.complete_counts(commit, entry.total_rows if entry else 0)
+    return deleted_entry(run.dataflow, entry, intent, counted, run.job_id)
+
+
+def _write(run: RunContext[Any], entry: Entry | None, intent: Intent) -> None:
+    """Delete the rows in one tagged commit.
+
+    Raises:
+        TargetError: the write failed. If trying again cannot help, the number is given up.
+    """
+    from pyspark.errors import AnalysisException
+
+    try:
+        retry_conflicts(lambda: _delete_once(run, entry, intent))
+    except Exception as error:
+        if find_commit(run, entry, intent) is not None:  # the commit has landed although its answer did not
+            return
+        failure = f"dataflow {run.name}: the delete from {run.dataflow.table} failed: {root_cause(error).rstrip(' .;')}"
+        if isinstance(error, AnalysisException | RowsRefused):
+            if give_up(run, entry, intent, failure) is None:
+                return
+            raise TargetError(
+                f"{failure}. No row was deleted, and nothing is in force. Correct --where, and delete again"
+            ) from error
+        if isinstance(error, StrandlineError):
+            raise
+        raise TargetError(
+            f"{failure}. The delete stays open: the next run or decision finishes it"
+        ) from error
+
+
+def _delete_once(run: RunContext[Any], entry: Entry | None, intent: Intent) -> None:
+    assert intent.predicate is not None
+    table, tag = run.table, Tag(intent.app_id, intent.number, intent.id, after=required_commit(entry))
+    where = SqlCondition(intent.predicate, named_columns(intent.predicate, table.contents.columns()))
+    newest: Version = table.contents.newest_version()
+    no_rows = table.contents.read(run.spark, newest).limit(0)
+    table.write(no_rows, Replace(where), tag, intent.watermark, base=intent.table_version)
+
+
+def forgotten(deletes: Sequence[DeleteInForce], number: int) -> tuple[DeleteInForce, ...]:
+    """Return the deletes that stay in force once that of an entry has ended."""
+    return tuple(delete for delete in deletes if delete.number != number)

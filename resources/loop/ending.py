@@ -1,0 +1,49 @@
+"""End the open intent of a process that died, for a decision that needs its number.
+
+See docs/explanation/protocol.md, Recovery.
+"""
+
+from __future__ import annotations
+
+from resources.kinds.contract.slices import SliceT
+from resources.loop.context import RunContext
+from resources.loop.deleting import finish_delete, foreseen_delete
+from resources.loop.giving_up import close_intent, drop_decision, preview_close
+from resources.loop.verifying import is_guarded, unguarded_head
+from resources.watermarks.entry import Entry, Intent
+
+
+def end_intent(
+    run: RunContext[SliceT], entry: Entry | None, intent: Intent, reason: str, *, new_state: bool = False
+) -> Entry:
+    """End an open intent without loading anything; return the entry that ends it.
+
+    A delete is finished: its rows were to go, and nothing plans it again. A slice is appended if it was
+    written, else abandoned.
+
+    Args:
+        run: a run of the dataflow.
+        entry: the newest entry.
+        intent: the open intent, whose holder is gone.
+        reason: the operator's reason.
+        new_state: whether a decision replaces the state afterwards. Then a delete of a table that does not
+            match the state is abandoned.
+
+    Raises:
+        NeedsDecision, TargetError: as :func:`resources.loop.giving_up.close_intent` describes.
+    """
+    if intent.is_decision:
+        return drop_decision(run, entry, intent)
+    if intent.predicate is not None and (not new_state or is_guarded(run, entry, intent)):
+        return finish_delete(run, entry, intent)
+    return close_intent(run, entry, intent, reason, new_state=new_state)
+
+
+def preview_end(run: RunContext[SliceT], entry: Entry | None, intent: Intent) -> Entry:
+    """Return the entry that :func:`end_intent` would append. Changes nothing, starts no Spark."""
+    if intent.predicate is None or not is_guarded(run, entry, intent):
+        return preview_close(run, entry, intent)
+    commit = unguarded_head(run, entry, intent).find_tagged_commit(intent.number)
+    if commit is not None and commit.owner != intent.id:
+        return preview_close(run, entry, intent)
+    return foreseen_delete(run, entry, intent, commit)

@@ -1,0 +1,81 @@
+"""The deletes in force, which each entry names: rows that no later slice writes.
+
+See docs/how-to/deleting-and-keeping.md. The list is carried from entry to entry, so that no compaction,
+copy, reset or rename can lose it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from resources.watermarks.entry import Entry
+from resources.watermarks.lists import DELETED_ROWS, StoredList
+from resources.watermarks.log import WatermarkLog
+from resources.watermarks.stored_objects import DELETES
+
+
+@dataclass(frozen=True)
+class DeleteInForce:
+    """One delete.
+
+    Attributes:
+        number: number of its entry.
+        predicate: condition in Spark's SQL.
+        columns: types of the columns that the condition names, by name, in Spark's words.
+        reason: the operator's reason.
+        time: when it was made, ISO in UTC.
+    """
+
+    number: int
+    predicate: str
+    columns: Mapping[str, str]
+    reason: str
+    time: str
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the delete in the public JSON form (docs/reference/cli.md, JSON)."""
+        return {
+            "number": self.number,
+            "predicate": self.predicate,
+            "columns": dict(self.columns),
+            "reason": self.reason,
+            "time": self.time,
+        }
+
+
+def deletes_in_force(log: WatermarkLog, entry: Entry | None) -> tuple[DeleteInForce, ...]:
+    """Return the deletes in force after an entry, oldest first.
+
+    Raises:
+        CorruptWatermark: their list is missing or does not read.
+    """
+    return () if entry is None or entry.deletes is None else stored_deletes(log, entry.deletes)
+
+
+def stored_deletes(log: WatermarkLog, key: str) -> tuple[DeleteInForce, ...]:
+    """Return the deletes of a stored list, oldest first.
+
+    Raises:
+        CorruptWatermark: the list is missing or does not read.
+    """
+    return tuple(DeleteInForce(*row) for row in log.get_list(key, DELETED_ROWS).rows)
+
+
+def put_deletes(log: WatermarkLog, dataflow: str, name: str, deletes: Sequence[DeleteInForce]) -> str | None:
+    """Store the deletes in force beside the log; return the object's key, None if there are none.
+
+    Args:
+        log: the log.
+        dataflow: the dataflow's name.
+        name: the number of their entry, ten digits, and its id.
+        deletes: all of them, oldest first.
+    """
+    if not deletes:
+        return None
+    rows = [
+        (delete.number, delete.predicate, dict(delete.columns), delete.reason, delete.time)
+        for delete in deletes
+    ]
+    return log.put_list(dataflow, name, StoredList(DELETED_ROWS, rows), DELETES)
