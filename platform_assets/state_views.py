@@ -8,6 +8,7 @@ from typing import Any
 
 from partitions.errors import ConfigurationError
 from platform_assets.words import in_words
+from resources.watermarks.deleted_rows import deletes_in_force
 from resources.watermarks.entry import Entry, Intent
 from resources.watermarks.log import WatermarkLog
 
@@ -50,9 +51,13 @@ def watermarks_of(log: WatermarkLog, changes: Mapping[str, Any]) -> tuple[str, s
 
 
 def export_lines(log: WatermarkLog, name: str) -> Iterator[str]:
-    """Yield all entries as JSON lines, oldest first."""
-    for entry in reversed(list(log.history(name, _ALL))):
-        yield json.dumps({**entry.as_json(), "app_id": entry.app_id, "table_version": entry.table_version})
+    """Yield all entries as JSON lines, oldest first; the newest with the deletes in force."""
+    entries = list(log.history(name, _ALL))
+    for entry in reversed(entries):
+        document = {**entry.as_json(), "app_id": entry.app_id, "table_version": entry.table_version}
+        if entry is entries[0]:
+            document["deletes"] = [delete.as_json() for delete in deletes_in_force(log, entry)]
+        yield json.dumps(document)
 
 
 def _entry(log: WatermarkLog, name: str, number: int) -> Entry:

@@ -39,7 +39,11 @@ def command(
             "expected either --where or --forget, found " + ("both" if where else "neither")
         )
     if number is not None:
-        _forget(context, name, number, reason, yes, dry_run)
+        if dry_run:
+            raise ConfigurationError(
+                "expected --dry-run beside --where, found it beside --forget, whose prompt shows the effect. Leave it out"
+            )
+        _forget(context, name, number, reason, yes)
     elif where is not None:
         _delete(context, name, where, reason, yes, dry_run)
 
@@ -66,7 +70,7 @@ def _delete(context: Context, name: str, where: str, reason: str, yes: bool, dry
     )
 
 
-def _forget(context: Context, name: str, number: int, reason: str, yes: bool, dry_run: bool) -> None:
+def _forget(context: Context, name: str, number: int, reason: str, yes: bool) -> None:
     from resources.decisions.delete import forget_delete
 
     entry = apply_decision(context, name, forget_delete(reason, number), reason, yes)

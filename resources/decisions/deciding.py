@@ -5,15 +5,18 @@ See docs/reference/state.md.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from partitions.dataflow import Dataflow
 from partitions.errors import Conflict
 from resources.decisions.draft import Draft, DraftBuilder
-from resources.decisions.unguarded import check_writer, skips_guards, take_over
+from resources.decisions.unguarded import NEW_STATE, check_writer, skips_guards, take_over
 from resources.loop.definition_guard import definition_of
+from resources.loop.deletes_of_table import deletes_of_table, put_deletes_of_table
 from resources.loop.loop import clock
 from resources.platform.opener import Opener
 from resources.watermarks import holder as holders
-from resources.watermarks.deleted_rows import put_deletes
+from resources.watermarks.deleted_rows import DeleteInForce, deletes_in_force, put_deletes, united
 from resources.watermarks.entry import Entry, Intent
 from resources.watermarks.holder import RunIsLive
 from resources.watermarks.lists import INGESTED_FILES, QUARANTINED_FILES, StoredList
@@ -73,7 +76,11 @@ def _append_claimed(platform: Opener, dataflow: Dataflow, claim: Intent, draft: 
         winner = platform.log.put_intent(claim)
         if winner.id != claim.id:
             raise _conflict(claim, winner)
-        return append_draft(platform, dataflow, draft)
+        entry = append_draft(platform, dataflow, draft)
+        if draft.deletes is not None:
+            deletes = deletes_in_force(platform.log, entry)
+            put_deletes_of_table(platform.table(dataflow), entry.app_id, deletes)
+        return entry
     finally:
         holders.mark_inactive(claim.id)
 
@@ -123,6 +130,20 @@ def append_draft(platform: Opener, dataflow: Dataflow, draft: Draft) -> Entry:
             log.put_list(name, objects, StoredList(QUARANTINED_FILES, rows), QUARANTINE) if rows else None
         )
         entry = entry.model_copy(update={"quarantine": list_name})
-    if draft.deletes is not None:
-        entry = entry.model_copy(update={"deletes": put_deletes(log, name, objects, draft.deletes)})
+    deletes = _deletes_after(platform, dataflow, draft)
+    if deletes is not None:
+        entry = entry.model_copy(update={"deletes": put_deletes(log, name, objects, deletes)})
     return log.append(name, entry, expected=entry.previous)
+
+
+def _deletes_after(platform: Opener, dataflow: Dataflow, draft: Draft) -> Sequence[DeleteInForce] | None:
+    """Return the deletes in force after a decision; None if they stay as they are.
+
+    A decision that takes its state from elsewhere also takes the deletes that the table knows.
+    """
+    entry = draft.entry
+    if entry.why not in NEW_STATE:
+        return draft.deletes
+    before = deletes_in_force(platform.log, entry)
+    after = united(before, draft.deletes or (), deletes_of_table(platform.table(dataflow), entry.app_id))
+    return None if after == before else after

@@ -110,8 +110,10 @@ def _describe(platform: Opener, dataflow: Dataflow, matching: MatchingRows) -> l
     places = f", {', '.join(where)}" if where else ""
     verb = "matches" if matching.rows == 1 else "match"
     lines = [f"{pluralize(matching.rows, 'row')} of {matching.total:,} in {dataflow.table} {verb}{places}"]
-    for example in matching.examples:
-        lines.append(f"for example: {', '.join(f'{name}={value}' for name, value in example.items())}")
+    lines += [
+        f"for example: {', '.join(f'{name}={value}' for name, value in example.items())}"
+        for example in matching.examples
+    ]
     readers = platform.lineage.readers_of(dataflow.table)
     if readers:
         lines.append(f"read by {', '.join(readers)}: what they have loaded of these rows stays")
@@ -207,11 +209,11 @@ def forget_delete(reason: str, number: int) -> DraftBuilder:
             (past.withheld or {}).get(number, 0) for past in platform.log.history(dataflow.name, _HISTORY)
         )
         replay = f"strandline state rewind {dataflow.name} --to {number} --replace"
-        notes = (
-            f"rows where {ended.predicate} are loaded again from now on",
-            f"{pluralize(withheld, 'row')} that {'was' if withheld == 1 else 'were'} withheld since entry {number} and the deleted ones stay away:"
-            f" files that were loaded before need a replay, such as `{replay}`",
+        stays_away = (
+            f"{pluralize(withheld, 'row')} withheld since entry {number}, and the deleted ones, stay away: files that were loaded before"
+            f" need a replay, such as `{replay}`"
         )
+        notes = (f"rows where {ended.predicate} are loaded again from now on", stays_away)
         return Draft(entry, notes=notes, deletes=forgotten(deletes, number))
 
     return build_draft

@@ -12,12 +12,13 @@ from typing import Any
 
 from partitions.dataflow import Dataflow
 from partitions.errors import CorruptWatermark, StrandlineError
-from partitions.plan import Plan
+from partitions.plan import Plan, pluralize
 from resources.decisions.deciding import append_draft
 from resources.decisions.draft import Draft, DraftBuilder
-from resources.decisions.unguarded import check_writer, skips_guards
+from resources.decisions.unguarded import NEW_STATE, check_writer, skips_guards
 from resources.loop.table_guard import check_table
 from resources.platform.opener import Opener
+from resources.watermarks.deleted_rows import deletes_in_force
 from resources.watermarks.entry import Entry, Intent
 from resources.watermarks.holder import RunIsLive
 
@@ -72,6 +73,11 @@ def preview(
     if draft.files_note:
         lines.append(draft.files_note)
     lines.extend(draft.notes)
+    if entry.why in NEW_STATE and entry.deletes is not None:
+        count = len(deletes_in_force(rehearsal.log, entry))
+        lines.append(
+            f"{pluralize(count, 'delete')} {'stays' if count == 1 else 'stay'} in force: no such row comes back"
+        )
     try:
         plan = rehearsal.kind(dataflow).planning.plan(entry, now)
     except StrandlineError as error:  # the decision may be what mends it, and needs no source

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 from partitions.dataflow import Dataflow
@@ -22,6 +23,7 @@ from resources.kinds.contract.decisions import KnowsFiles, NeverGoesBack
 from resources.loop.definition_guard import check_watermark_form
 from resources.platform.opener import Opener
 from resources.tables.contract.adopting import adopted_state
+from resources.watermarks.deleted_rows import DeleteInForce
 from resources.watermarks.entry import Entry, Why
 
 
@@ -38,7 +40,8 @@ def import_entries(reason: str, lines: Sequence[str]) -> DraftBuilder:
         watermark = platform.rules(dataflow).parse_watermark(json.dumps(newest["watermark"]))
         app_id = str(newest["app_id"]) if last is None and newest.get("app_id") else None
         labels = (IMPORTED, "taken as ingested")
-        return taken_over(platform, dataflow, last, "import", reason, watermark, labels, app_id)
+        draft = taken_over(platform, dataflow, last, "import", reason, watermark, labels, app_id)
+        return replace(draft, deletes=[DeleteInForce(**delete) for delete in newest.get("deletes") or ()])
 
     return build_draft
 

@@ -16,7 +16,7 @@ from resources.loop.table_guard import known_commit
 from resources.platform.stores import Stores
 from resources.watermarks.entry import Entry, Why
 
-_NEW_STATE: tuple[Why, ...] = ("adopt", "reset", "import")
+NEW_STATE: tuple[Why, ...] = ("adopt", "reset", "import")
 """Decisions that do not build on what the log says of the table."""
 
 _TAKE_OVER: tuple[Why, ...] = ("accept", *_NEW_STATE)
@@ -52,4 +52,4 @@ def take_over(platform: Stores, dataflow: Dataflow, entry: Entry) -> None:
 
 def skips_guards(dataflow: Dataflow, last: Entry | None, draft: Draft) -> bool:
     """Return whether a decision replaces the state, so that state and table need not match."""
-    return draft.entry.why in _NEW_STATE or draft.takes_table or names_other_table(dataflow, last)
+    return draft.entry.why in NEW_STATE or draft.takes_table or names_other_table(dataflow, last)

@@ -18,6 +18,7 @@ from partitions.sql_condition import named_columns
 from resources.loop.appending import append, append_abandoned, follow_up
 from resources.loop.context import RunContext
 from resources.loop.definition_guard import definition_of
+from resources.loop.deletes_of_table import put_deletes_of_table
 from resources.loop.entries import deleted_entry, required_commit
 from resources.loop.giving_up import give_up
 from resources.loop.intents import holding, put_intent
@@ -27,7 +28,7 @@ from resources.spark.failures import root_cause
 from resources.tables.contract.commits import Tag, TaggedCommit, Version
 from resources.tables.contract.conflict_retries import retry_conflicts
 from resources.watermarks import holder as holders
-from resources.watermarks.deleted_rows import DeleteInForce, deletes_in_force, put_deletes
+from resources.watermarks.deleted_rows import DeleteInForce, deletes_in_force, put_deletes, stored_deletes
 from resources.watermarks.entry import Entry, Intent, new_id, utc_now
 
 
@@ -97,6 +98,8 @@ def finish_delete(run: RunContext[Any], entry: Entry | None, intent: Intent) -> 
             )
         run.notify(Step.VERIFIED, f"delete {intent.number} is version {commit.version} of the table")
         check_log(run, intent)
+        if intent.deletes is not None:
+            put_deletes_of_table(run.table, intent.app_id, stored_deletes(run.log, intent.deletes))
         appended = append(run, foreseen_delete(run, entry, intent, commit))
         run.notify(Step.APPENDED, f"delete {intent.number}: {pluralize(appended.deleted, 'row')} deleted")
         return appended
@@ -123,7 +126,7 @@ def _write(run: RunContext[Any], entry: Entry | None, intent: Intent) -> None:
     except Exception as error:
         if find_commit(run, entry, intent) is not None:  # the commit has landed although its answer did not
             return
-        failure = f"dataflow {run.name}: the delete from {run.dataflow.table} failed: {root_cause(error).rstrip(' .;')}"
+        failure = f"dataflow {run.name}: rows of {run.dataflow.table} could not be deleted: {root_cause(error).rstrip(' .;')}"
         if isinstance(error, AnalysisException | RowsRefused):
             if give_up(run, entry, intent, failure) is None:
                 return

@@ -74,8 +74,19 @@ def put_deletes(log: WatermarkLog, dataflow: str, name: str, deletes: Sequence[D
     """
     if not deletes:
         return None
+    return log.put_list(dataflow, name, list_of_deletes(deletes), DELETES)
+
+
+def list_of_deletes(deletes: Sequence[DeleteInForce]) -> StoredList:
+    """Return deletes as a list that can be stored."""
     rows = [
         (delete.number, delete.predicate, dict(delete.columns), delete.reason, delete.time)
         for delete in deletes
     ]
-    return log.put_list(dataflow, name, StoredList(DELETED_ROWS, rows), DELETES)
+    return StoredList(DELETED_ROWS, rows)
+
+
+def united(*lists: Sequence[DeleteInForce]) -> tuple[DeleteInForce, ...]:
+    """Return the deletes of several lists, each condition once, oldest first."""
+    by_predicate = {delete.predicate: delete for deletes in reversed(lists) for delete in deletes}
+    return tuple(sorted(by_predicate.values(), key=lambda delete: delete.number))

@@ -1,0 +1,39 @@
+"""The deletes in force, stored once more beside the table: a lost state is taken from there.
+
+The object is written before the entry of a delete, and after that of a forget. So it never lacks a delete
+that is in force.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from resources.tables.contract.table import Table
+from resources.watermarks.blobs import open_blobs
+from resources.watermarks.deleted_rows import DeleteInForce, list_of_deletes
+from resources.watermarks.lists import DELETED_ROWS, read_list
+
+_FOLDER = "_strandline_deletes"
+"""Folder in the table's own; readers skip names that begin with an underscore."""
+
+
+def put_deletes_of_table(table: Table, app_id: str, deletes: Sequence[DeleteInForce]) -> None:
+    """Store all deletes in force of a dataflow beside its table, over an earlier list."""
+    open_blobs(table.place, "table").put(_key(app_id), list_of_deletes(deletes).to_bytes())
+
+
+def deletes_of_table(table: Table, app_id: str) -> tuple[DeleteInForce, ...]:
+    """Return the deletes that are stored beside a table; none without a list.
+
+    Raises:
+        CorruptWatermark: the list does not read.
+    """
+    key = _key(app_id)
+    data = open_blobs(table.place, "table").get(key)
+    if data is None:
+        return ()
+    return tuple(DeleteInForce(*row) for row in read_list(DELETED_ROWS, data, key).rows)
+
+
+def _key(app_id: str) -> str:
+    return f"{_FOLDER}/{app_id}.json.gz"

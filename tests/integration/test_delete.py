@@ -1,0 +1,217 @@
+"""``strandline delete``: rows go in one commit, exactly once, and nothing brings them back (docs/how-to/deleting-and-keeping.md)."""
+
+from __future__ import annotations
+
+import shutil
+from typing import Any
+
+import pytest
+
+from resources.outcome import Step
+from tests.integration.conftest import MakeFeed
+from tests.support.delete_crash import crash_deleting
+from tests.support.feed import Answer, Feed
+
+SCHEMA = "id long, who string"
+LAYOUTS: dict[str, dict[str, Any]] = {
+    "plain": {"load": "append"},
+    "partitioned": {"load": "append", "partition_by": ["who"]},
+    "upsert": {"load": "merge_upsert", "merge_keys": ["id"]},
+    "scd2": {"load": "scd2", "merge_keys": ["id"], "effective_column": "at"},
+}
+ROWS = ({"id": 1, "who": "ann"}, {"id": 2, "who": "bob"}, {"id": 3, "who": None})
+ANN, BOB = "who = 'ann'", "who = 'bob'"
+CELLS = [
+    pytest.param(
+        table_format,
+        layout,
+        marks=() if (table_format, layout) in QUICK else pytest.mark.full,
+        id=f"{table_format}, {layout}",
+    )
+    for QUICK in [{("delta", "plain"), ("delta", "scd2"), ("iceberg", "plain"), ("parquet", "partitioned")}]
+    for table_format in ("delta", "iceberg", "parquet")
+    for layout in LAYOUTS
+    if table_format != "parquet" or layout in ("plain", "partitioned")
+]
+
+
+def made(make_feed: MakeFeed, table_format: str = "delta", layout: str = "plain", **keys: Any) -> Feed:
+    """Three rows in two files, of which the first is loaded, then the second."""
+    schema = f"{SCHEMA}, at timestamp" if layout == "scd2" else SCHEMA
+    feed = make_feed(source={"schema": schema}, target={**LAYOUTS[layout], "format": table_format}, **keys)
+    feed.put("1.ndjson", *(_with_time(row, layout) for row in ROWS[:2]))
+    feed.load()
+    feed.put("2.ndjson", _with_time(ROWS[2], layout))
+    feed.load()
+    return feed
+
+
+def _with_time(row: dict[str, Any], layout: str) -> dict[str, Any]:
+    return {**row, "at": "2026-05-01T00:00:00Z"} if layout == "scd2" else row
+
+
+def delete(feed: Feed, where: str, *more: str) -> Answer:
+    return feed.command("delete", feed.name, "--where", where, "--reason", "asked for", "--yes", *more)
+
+
+def rows(feed: Feed) -> list[tuple[Any, ...]]:
+    return feed.rows("id", "who")
+
+
+@pytest.mark.parametrize(("table_format", "layout"), CELLS)
+def test_rows_go_in_one_commit_and_stay_away(make_feed: MakeFeed, table_format: str, layout: str) -> None:
+    feed = made(make_feed, table_format, layout)
+    answer = delete(feed, BOB)
+    assert rows(feed) == [(1, "ann"), (3, None)]
+    entry = feed.entries[-1]
+    assert (entry.number, entry.why, entry.deleted, entry.total_rows) == (3, "delete", 1, 2)
+    assert answer.json["matching"]["rows"] == 1
+    assert feed.load().status == "nothing"
+    feed.put(
+        "3.ndjson",
+        *(_with_time({"id": number, "who": who}, layout) for number, who in [(4, "bob"), (5, "eve")]),
+    )
+    feed.put("0.ndjson", _with_time({"id": 6, "who": "bob"}, layout))
+    outcome = feed.load()
+    assert rows(feed) == [(1, "ann"), (3, None), (5, "eve")]
+    assert [found.withheld for found in feed.entries[3:]] == [{3: 1}]
+    assert outcome.rows == 1
+    assert "1 row withheld by the delete of entry 3" in outcome.warnings
+
+
+def test_null_does_not_match(make_feed: MakeFeed) -> None:
+    feed = made(make_feed)
+    delete(feed, "who <> 'ann'")
+    assert rows(feed) == [(1, "ann"), (3, None)]
+
+
+@pytest.mark.parametrize(
+    ("where", "found"),
+    [
+        ("rand() < 0.5", "rand()"),
+        ("id = 1 OR who = current_user()", "current_user()"),
+        ("date(who) < current_date", "current_date"),
+        ("id IN (SELECT 1)", "a subquery"),
+        ("id = 1 -- or so", "a comment"),
+        ("1 = 1", "'1 = 1'"),
+        ("_run_id IS NULL", "_run_id"),
+        ("id = = 1", "PARSE_SYNTAX_ERROR"),
+        ("nobody = 1", "'nobody = 1'"),
+        ("id = 1 AND nobody = 1", "nobody"),
+        ("id + 1", "BIGINT"),
+        ("max(id) = 1", "max"),
+    ],
+)
+def test_a_condition_that_may_change_or_does_not_fit_is_refused(loaded: Feed, where: str, found: str) -> None:
+    answer = loaded.cli("delete", loaded.name, "--where", where, "--reason", "x", "--yes")
+    assert (answer.code, answer.error["code"]) == (2, "predicate")
+    assert found in answer.error["message"]
+    assert loaded.entries[-1].number == 2
+
+
+def test_a_dry_run_counts_and_changes_nothing(loaded: Feed) -> None:
+    answer = delete(loaded, BOB, "--dry-run")
+    assert answer.json["number"] is None
+    assert answer.json["matching"] == {
+        "rows": 1,
+        "total_rows": 3,
+        "files": 1,
+        "source_files": 1,
+        "partitions": None,
+        "examples": [{"who": "bob", "_source_file": "1.ndjson"}],
+    }
+    assert loaded.entries[-1].number == 2
+
+
+@pytest.fixture
+def loaded(make_feed: MakeFeed) -> Feed:
+    """Three rows in two files."""
+    return made(make_feed)
+
+
+def _rewind(feed: Feed) -> None:
+    feed.decide("rewind", "--to", "0", "--replace")
+
+
+def _reset(feed: Feed) -> None:
+    feed.decide("reset", "--replace")
+
+
+def _lose_table(feed: Feed) -> None:
+    shutil.rmtree(feed.table)
+    feed.decide("reset", "--replace")
+
+
+def _import(feed: Feed) -> None:
+    export = feed.folder / "export.jsonl"
+    export.write_text(feed.cli("state", "export", feed.name).out)
+    shutil.rmtree(feed.state)
+    feed.decide("import", str(export))
+    feed.decide("rewind", "--to", "0", "--replace")
+
+
+def _adopt(feed: Feed) -> None:
+    shutil.rmtree(feed.state)
+    feed.decide("adopt")
+    feed.decide("rewind", "--to", "0", "--replace")
+
+
+def _late(feed: Feed) -> None:
+    feed.put("0.ndjson", ROWS[1])
+
+
+@pytest.mark.parametrize("act", [_rewind, _reset, _lose_table, _import, _adopt, _late])
+def test_no_decision_and_no_late_file_brings_a_row_back(make_feed: MakeFeed, act: Any) -> None:
+    feed = made(make_feed)
+    delete(feed, BOB)
+    act(feed)
+    feed.load()
+    feed.load()
+    assert rows(feed) == [(1, "ann"), (3, None)]
+
+
+@pytest.mark.parametrize(
+    "step", [Step.LIST_KEPT, Step.INTENT_PUT, Step.WRITTEN, Step.VERIFIED, Step.APPENDED]
+)
+def test_a_delete_killed_at_any_step_is_done_once_or_not_at_all(make_feed: MakeFeed, step: Step) -> None:
+    feed = made(make_feed)
+    crash_deleting(feed, step, BOB)
+    feed.put("3.ndjson", {"id": 4, "who": "bob"})
+    assert feed.load().error is None
+    was_begun = step != Step.LIST_KEPT
+    assert rows(feed) == (
+        [(1, "ann"), (3, None)] if was_begun else [(1, "ann"), (2, "bob"), (3, None), (4, "bob")]
+    )
+    assert [entry.why for entry in feed.entries] == ["run", "run", *(["delete"] if was_begun else []), "run"]
+    assert feed.open_intent is None
+    assert feed.entries[-1].total_rows == len(rows(feed))
+
+
+def test_the_next_decision_finishes_a_delete_that_died(make_feed: MakeFeed) -> None:
+    feed = made(make_feed)
+    crash_deleting(feed, Step.INTENT_PUT, BOB)
+    answer = feed.decide("rewind", "--to", "1")
+    assert "delete 3, which was begun and not finished, is finished" in answer.err
+    assert [entry.why for entry in feed.entries] == ["run", "run", "delete", "rewind"]
+    assert rows(feed) == [(1, "ann"), (3, None)]
+
+
+def test_the_same_delete_again_does_nothing(make_feed: MakeFeed) -> None:
+    feed = made(make_feed)
+    delete(feed, BOB)
+    assert delete(feed, BOB).json["in_force"] == 3
+    assert len(feed.entries) == 3
+
+
+def test_a_forgotten_delete_withholds_nothing_and_names_the_replay(make_feed: MakeFeed) -> None:
+    feed = made(make_feed)
+    delete(feed, BOB)
+    answer = feed.command("delete", feed.name, "--forget", "3", "--reason", "a mistake", "--yes")
+    assert "strandline state rewind flow --to 3 --replace" in answer.err
+    assert (answer.json["entry"]["why"], answer.json["entry"]["predicate"]) == ("forget", BOB)
+    feed.put("3.ndjson", {"id": 4, "who": "bob"})
+    feed.load()
+    assert rows(feed) == [(1, "ann"), (3, None), (4, "bob")]
+    feed.decide("rewind", "--to", "0", "--replace")
+    feed.load()
+    assert rows(feed) == [(1, "ann"), (2, "bob"), (3, None), (4, "bob")]
