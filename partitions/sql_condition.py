@@ -121,7 +121,7 @@ def named_columns(condition: str, columns: Sequence[str]) -> tuple[str, ...]:
 
 
 def column_of_run(names: Sequence[str]) -> str | None:
-    """Return the first column whose value depends on the run or the load, not on the row; None without one.
+    """Return the first column whose value depends on the run or the load; None if there is none.
 
     A row that is loaded again has another value there, so a condition on it would not find the row.
     """

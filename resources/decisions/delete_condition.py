@@ -129,10 +129,10 @@ def _check_text(dataflow: Dataflow, predicate: str, columns: Sequence[str], name
 
 
 def _refused(
-    dataflow: Dataflow, expected: str, found: str, remedy: str = "Correct --where"
+    dataflow: Dataflow, expected: str, actual: str, remedy: str = "Correct --where"
 ) -> ConfigurationError:
     return ConfigurationError(
-        f"dataflow {dataflow.name}: --where: expected {expected}, found {found.rstrip(' .;')}. Nothing was deleted. {remedy}",
+        f"dataflow {dataflow.name}: --where: expected {expected}, found {actual.rstrip(' .;')}. Nothing was deleted. {remedy}",
         code="predicate",
     )
 
@@ -159,14 +159,14 @@ def matching_rows(run: RunContext[Any], condition: Condition) -> MatchingRows:
         counts.append(F.count_distinct(partition).alias("partitions"))
     (row,) = located.agg(*counts).collect()
     values = row.asDict()
-    shown = dict.fromkeys(
+    example_columns = dict.fromkeys(
         names[name.casefold()]
         for name in (*condition.columns, *dataflow.target.merge_keys, *([source_file] if source_file else ()))
         if name.casefold() in names
     )
-    examples = matching.select(*(F.col(quoted(name)).cast("string").alias(name) for name in shown)).limit(
-        _EXAMPLES
-    )
+    examples = matching.select(
+        *(F.col(quoted(name)).cast("string").alias(name) for name in example_columns)
+    ).limit(_EXAMPLES)
     return MatchingRows(
         values["rows"],
         total,

@@ -19,7 +19,7 @@ from resources.watermarks.entry import Entry, Why
 NEW_STATE: tuple[Why, ...] = ("adopt", "reset", "import")
 """Decisions that do not build on what the log says of the table."""
 
-_TAKE_OVER: tuple[Why, ...] = ("accept", *_NEW_STATE)
+_TAKE_OVER: tuple[Why, ...] = ("accept", *NEW_STATE)
 """Decisions after which this state counts as the one that writes the table."""
 
 

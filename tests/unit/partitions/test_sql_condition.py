@@ -1,0 +1,51 @@
+"""A condition that stays in force means the same at any time (docs/how-to/deleting-and-keeping.md)."""
+
+from __future__ import annotations
+
+import pytest
+
+from partitions.sql_condition import changing_part, column_of_run, named_columns
+
+COLUMNS = ("id", "Who", "at", "user name", "address")
+
+
+@pytest.mark.parametrize(
+    ("condition", "part"),
+    [
+        ("id = 1", None),
+        ("who = 'select rand() -- no'", None),
+        ('who = "now()"', None),
+        ("`now` = 1", None),
+        ("address.user = 'x'", None),
+        ("at < timestamp '2026-01-01'", None),
+        ("exists(array(id), x -> x = 1)", None),
+        ("unix_timestamp(at) < 5", None),
+        ("RAND ( ) < 0.5", "rand()"),
+        ("at < now()", "now()"),
+        ("at < CURRENT_TIMESTAMP", "current_timestamp"),
+        ("who = user", "user"),
+        ("at < timestamp 'now'", "timestamp 'now'"),
+        ("at < date ' Yesterday '", "date 'yesterday'"),
+        ("unix_timestamp() > id", "unix_timestamp()"),
+        ("id IN (select id FROM t)", "a subquery"),
+        ("id = 1 /* all */", "a comment"),
+        ("id = 1; DROP TABLE t", "a semicolon"),
+    ],
+)
+def test_a_part_that_may_change_is_named(condition: str, part: str | None) -> None:
+    assert changing_part(condition, COLUMNS) == part
+
+
+def test_a_column_called_user_is_a_column() -> None:
+    assert changing_part("user = 'ann'", ("user",)) is None
+
+
+def test_named_columns_are_those_of_the_table_in_its_spelling() -> None:
+    condition = "WHO = 'id' AND `user name` IS NULL AND address.at = 1"
+    assert named_columns(condition, COLUMNS) == ("Who", "user name", "address")
+
+
+def test_columns_of_a_run_and_of_a_history_are_found() -> None:
+    assert column_of_run(["id", "_RUN_ID"]) == "_RUN_ID"
+    assert column_of_run(["id", "_is_current"]) == "_is_current"
+    assert column_of_run(["id", "_source_file"]) is None
