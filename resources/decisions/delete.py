@@ -30,7 +30,7 @@ from resources.loop.verifying import guarded_head
 from resources.outcome import Observer
 from resources.platform.opener import Opener
 from resources.watermarks.deleted_rows import DeleteInForce, deletes_in_force
-from resources.watermarks.entry import Entry
+from resources.watermarks.entry import Entry, check_reason
 
 _HISTORY = 1_000_000
 
@@ -156,10 +156,7 @@ def delete_rows(
         Conflict: another run was faster.
         TargetError: the write failed.
     """
-    if not reason.strip():
-        raise ConfigurationError(
-            f"dataflow {dataflow.name}: expected a reason, which stays in the log, found none"
-        )
+    check_reason(dataflow.name, reason)
     log = platform.log
     loop = platform.loop(dataflow, now, run_id=run_id, job_id=job_id, observer=observer, **patience)
     run = loop.context
