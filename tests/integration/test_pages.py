@@ -18,7 +18,6 @@ _HOW_TO = (
     "how-to/undo-a-bad-load.md",
     "how-to/moving-and-restoring.md",
     "how-to/deleting-and-keeping.md",
-    "how-to/move-the-state.md",
     "how-to/read-tables-elsewhere.md",
     "how-to/why-did-nothing-run.md",
 )
