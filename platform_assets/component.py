@@ -70,7 +70,8 @@ class StrandlineProject(Component, Model, Resolvable):
     )
     strict: bool = Field(
         default=False,
-        description="Fail if a file has errors; else its dataflow shows as an asset that fails with them, and the others load.",
+        description="Fail if a file has errors. Otherwise the dataflow of such a file becomes an asset that fails with "
+        "them, and the others load.",
     )
 
     def build_defs(self, context: ComponentLoadContext) -> Definitions:

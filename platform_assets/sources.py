@@ -82,7 +82,10 @@ class _Files(SourceProfile[FilesSource]):
     def probe(self, project: Connections, dataflow: Dataflow, source: FilesSource) -> str:
         """List files from the beginning."""
         root = self.place(project, dataflow, source)
-        return f"{root}: reads, {file_count(list_above(root, FromBeginning(), source.endings, budget=PROBE_BUDGET))}"
+        return (
+            f"{root}: readable, "
+            f"{file_count(list_above(root, FromBeginning(), source.endings, budget=PROBE_BUDGET))}"
+        )
 
 
 class _Jdbc(SourceProfile[JdbcSource]):

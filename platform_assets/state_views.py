@@ -64,7 +64,8 @@ def _entry(log: WatermarkLog, name: str, number: int) -> Entry:
     entry = log.find(name, number)
     if entry is None:
         raise ConfigurationError(
-            f"dataflow {name}: expected the number of an entry, found {number}: there is none, or it was compacted away",
+            f"dataflow {name}: expected the number of an entry, found {number}, which does not exist or was "
+            "compacted away",
             choices=(f"strandline state history {name}",),
         )
     return entry

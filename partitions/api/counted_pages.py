@@ -55,7 +55,7 @@ class CountedPages:
         if next_position is None:
             if flag is False and visited.number == 1 and page.count and not paging.is_short(page):
                 after_short = self._at_distance(1, visited)
-                return Probe(after_short, lambda probed: end_by_flag(page, probed, "a page behind it"))
+                return Probe(after_short, lambda probed: end_by_flag(page, probed, "a page after it"))
             return End()
         if are_alike(page, visited.before) and not self._records.is_total_known and not self._uses_position:
             far_position = self._at_distance(_FAR_PAGES, visited)
@@ -126,8 +126,9 @@ class CountedPages:
         if are_alike(probed, visited.page):
             raise PagingError(
                 f"other records than on page {visited.number - 1}",
-                "the same, also far behind it: the API seems to ignore what the page is asked for by",
-                "correct source.paging; or name the number of all records (total) or ends: short, if the API repeats its last page",
+                "the same records, even on a page far after it: the API seems to ignore the page parameter",
+                "correct source.paging. If the API repeats its last page, name the number of all records (total), or "
+                "set ends: short",
             )
         self._uses_position = True
         return NextPage(next_position)

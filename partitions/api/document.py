@@ -29,7 +29,7 @@ _ESCAPE = 6
 """The length of an escape such as ``\\u00e9``."""
 _MAX_QUOTED_LETTERS = 300
 _NO_RECORDS_REMEDY = (
-    "correct source.records, or set records_optional: true if this says that there are no records"
+    "correct source.records, or set records_optional: true if the API leaves it out when there are no records"
 )
 
 
@@ -177,8 +177,8 @@ def _check_errors(document: Document, names: Sequence[str], path: str | None) ->
             raise DocumentError(
                 "an answer without errors",
                 f"at {error_path} {shorten_to_line(json.dumps(value, ensure_ascii=False), _MAX_QUOTED_LETTERS)}",
-                remedy="the API has failed although its status says otherwise: mend what it names; if this field is no error, name the field that"
-                " is as source.errors, or set errors: ignore",
+                remedy="the API failed although its status reports success: correct the problem that it names. If this field "
+                "is not an error, set source.errors to the field that is one, or to ignore",
             )
 
 
@@ -272,7 +272,9 @@ def _skip_blank(text: str, start: int) -> int:
     return match.end() if match else start
 
 
-_WHOLE_DOCUMENT_REMEDY = "the API has to send one whole JSON document; strandline doctor asks it for a page"
+_WHOLE_DOCUMENT_REMEDY = (
+    "the API must send one whole JSON document; `strandline doctor` requests one page from it"
+)
 
 
 def _parse_error(text: str, error: Exception, walk: _RecordScanner) -> DocumentError:

@@ -53,11 +53,12 @@ def end_by_flag(last_page: PageInfo, probed: PageInfo, lead: str) -> End:
     """
     if probed.count and not probed.records <= last_page.records:
         raise PagingError(
-            "no more records behind a page that a flag says is the last",
+            "no more records after the page that a flag marks as the last",
             f"{lead} to {probed.count} more"
             if lead.endswith("leads")
             else f"{lead} with {probed.count} more",
-            "a flag that is true on the last page is paging.end, one that is true before it is paging.more",
+            "use paging.end for a flag that is true on the last page, and paging.more for one that is true before "
+            "it",
         )
     return End()
 

@@ -68,7 +68,7 @@ class _FlaggedPaging(Model):
         more, end = _parse_flag(self.more, page.more), _parse_flag(self.end, page.end)
         if more is not None and more == end:
             raise PagingError(
-                f"another value at {self.end} than at {self.more}", f"{str(more).lower()} at both"
+                f"opposite values at {self.end} and {self.more}", f"{str(more).lower()} at both"
             )
         return more if end is None else not end
 
@@ -95,7 +95,9 @@ class NumberedPaging(_FlaggedPaging):
         if self.size_param is not None and self.size is None:
             raise ValueError("size_param: expected size beside it, found nothing")
         if self.ends == "short" and self.size is None:
-            raise ValueError("ends: short: expected size beside it (else no page is short), found nothing")
+            raise ValueError(
+                "ends: short: expected size beside it (without a size no page is short), found nothing"
+            )
         return self
 
     @property
@@ -178,7 +180,7 @@ class Offsets(NumberedPaging):
         if not self.has_more(page):
             return None
         if self.size is None and not page.count:
-            raise PagingError("records on a page behind which there are more", "none")
+            raise PagingError("records, since a flag announces more pages", "none")
         return self.at(position, self.size or page.count)
 
 
@@ -206,7 +208,7 @@ class Cursor(_FlaggedPaging):
     def _in_one_place(self) -> Cursor:
         if (self.next is None) == (self.header is None):
             actual = "neither" if self.next is None else "both"
-            raise ValueError(f"expected next, the cursor's path in the answer, or header, found {actual}")
+            raise ValueError(f"expected next (the cursor's path in the answer) or header, found {actual}")
         return self
 
     def first(self) -> Position:
@@ -223,7 +225,7 @@ class Cursor(_FlaggedPaging):
         flag = self.flag(page)
         next_position = self.leads_to(position, page)
         if next_position is None and flag:
-            raise PagingError(f"a cursor at {self._place} on a page behind which there are more", "none")
+            raise PagingError(f"a cursor at {self._place}, since a flag announces more pages", "none")
         return None if flag is False else next_position
 
     def leads_to(self, position: Position, page: PageInfo) -> Position | None:
@@ -235,7 +237,7 @@ class Cursor(_FlaggedPaging):
         if _has_no_next(page.next):
             return None
         if isinstance(page.next, bool) or not isinstance(page.next, str | int | float):
-            raise PagingError(f"text or a number as the cursor at {self._place}", "another value")
+            raise PagingError(f"text or a number as the cursor at {self._place}", "a value of another type")
         return Position({**position.parameters, self.param: page.next})
 
     def promises_next_page(self, _page: PageInfo) -> bool:
@@ -276,7 +278,7 @@ class NextLink(_FlaggedPaging):
         flag = self.flag(page)
         next_position = self.leads_to(position, page)
         if next_position is None and flag:
-            raise PagingError(f"a link at {self._place} on a page behind which there are more", "none")
+            raise PagingError(f"a link at {self._place}, since a flag announces more pages", "none")
         return None if flag is False else next_position
 
     def leads_to(self, _position: Position, page: PageInfo) -> Position | None:
@@ -288,7 +290,7 @@ class NextLink(_FlaggedPaging):
         if _has_no_next(page.next):
             return None
         if not isinstance(page.next, str):
-            raise PagingError(f"an address as text at {self._place}", "another value")
+            raise PagingError(f"an address as text at {self._place}", "a value of another type")
         return Position({}, page.next)
 
     def promises_next_page(self, _page: PageInfo) -> bool:

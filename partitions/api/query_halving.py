@@ -93,11 +93,11 @@ class Query:
         """
         if self.depth >= _MAX_DEPTH:
             raise CannotHalve(
-                "parts of it have as many, however small they are: the API seems to ignore the bounds"
+                "its parts return as many records, however small they are: the API seems to ignore the bounds"
             )
         parts = self._cut(source, zone, lowest, highest)
         if any(part.request.identity == self.request.identity for part in parts):
-            raise CannotHalve("the API is not told of bounds")
+            raise CannotHalve("no request parameter holds the bounds")
         return parts
 
     def _cut(self, source: ApiSource, zone: tzinfo, lowest: Any, highest: Any) -> tuple[Query, Query]:
@@ -105,13 +105,13 @@ class Query:
             return self._cut_window(source, self.extent, zone)
         if self.range is not None and self.range.column in source.watermark_param_mapping:
             return self._cut_range(source, self.range, zone, lowest, highest)
-        raise CannotHalve("no bound of it is sent to the API (watermark_param_mapping)")
+        raise CannotHalve("no request parameter holds the lower bound (watermark_param_mapping)")
 
     def _cut_range(
         self, source: ApiSource, range_: ColumnRange, zone: tzinfo, lowest: Any, highest: Any
     ) -> tuple[Query, Query]:
         if source.watermark_to_param is None:
-            raise CannotHalve("the API is told of no upper bound (watermark_to_param)")
+            raise CannotHalve("no request parameter holds the upper bound (watermark_to_param)")
         lower = range_.lower if range_.lower is not None else lowest
         upper = range_.upper if range_.upper is not None else highest
         middle = _middle(source, range_, lower, upper, zone)
@@ -140,7 +140,7 @@ class Query:
 
     def _cut_window(self, source: ApiSource, extent: Extent, zone: tzinfo) -> tuple[Query, Query]:
         if extent.lower is None or extent.upper is None or not source.sends_both_ends:
-            raise CannotHalve("the API is not told both ends of a stretch of time")
+            raise CannotHalve("the requests do not have both ends of the window as parameters")
         middle = next(
             (
                 floored
@@ -155,7 +155,7 @@ class Query:
             None,
         )
         if middle is None:
-            raise CannotHalve("the form of its bounds says no time in between")
+            raise CannotHalve("the format of the bounds cannot express a time in between")
         moment = as_datetime(middle)
         halves = (
             replace(
@@ -180,7 +180,7 @@ class Query:
                 if part.extent is not None
             )
         except PlanError as error:
-            raise CannotHalve(f"a part of it cannot be asked for: {error.message}") from None
+            raise CannotHalve(f"a part of it cannot be requested: {error.message}") from None
         return first, second
 
 
@@ -192,7 +192,7 @@ def _middle(source: ApiSource, range_: ColumnRange, lower: Any, upper: Any, zone
     middle: Any = None
     match lower, upper:
         case (None, _) | (_, None):
-            raise CannotHalve("no record has a value that bounds could be made of")
+            raise CannotHalve("no record has a value that could be a bound")
         case int(), int():
             first = lower + (range_.lower is not None and not range_.lower_inclusive)
             last = upper - (range_.upper is not None and not range_.upper_inclusive)
@@ -205,14 +205,14 @@ def _middle(source: ApiSource, range_: ColumnRange, lower: Any, upper: Any, zone
         case ((int() | float() | Decimal()), (int() | float() | Decimal())):
             if source.watermark_from_exclusive:
                 raise CannotHalve(
-                    "the API leaves out rows at its lower bound, and fractions have no next number"
+                    "the API excludes rows at the lower bound, and a fraction has no next value"
                 )
             middle = (Decimal(str(lower)) + Decimal(str(upper))) / 2
         case _:
-            raise CannotHalve("texts have no middle")
+            raise CannotHalve("text has no middle")
     if middle is not None and compare_values(lower, middle) < 0 and compare_values(middle, upper) < 0:
         return middle
-    raise CannotHalve("the bounds that the API can be told lie too close together")
+    raise CannotHalve("the format of the bounds cannot express a value in between")
 
 
 def _floored(ms: int, step: timedelta, zone: tzinfo) -> int:

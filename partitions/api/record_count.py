@@ -47,8 +47,9 @@ class RecordCount:
         if self._max_records is not None and self._count >= self._max_records:
             raise RecordLimitReached(
                 f"fewer than {self._max_records} records (max_records) of one request",
-                f"{self._count}, so that there may be more",
-                "ask for less at a time: by smaller windows, or bounded above (watermark_to_param), so that ranges can be cut",
+                f"{self._count}, so there may be more",
+                "request less at a time: shorten the windows, or set watermark_to_param so that Strandline can halve "
+                "ranges",
             )
 
     @property
@@ -77,10 +78,10 @@ class RecordCount:
             )
         if self._count < self._total:
             raise IncompleteRecords(
-                f"{self._total} records, as {self._total_path} (total) says",
+                f"{self._total} records, the number at {self._total_path} (total)",
                 f"{self._count} on {pages} page{'s' if pages > 1 else ''}",
-                "correct source.paging (its size, if it has one) so that all pages are read; if records came or went while they were read, run again; if"
-                " the API counts others, too, leave source.total out",
+                "correct source.paging (its size, if it has one) so that all pages are read. If records changed "
+                "during the read, run again. If that number counts other records, too, leave out source.total",
             )
 
 

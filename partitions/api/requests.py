@@ -169,8 +169,9 @@ def _placeholder_bound(source: ApiSource, name: str, ms: int, zone: tzinfo) -> d
 def _check_expressible(source: ApiSource, is_exact: bool, moment: Any) -> None:
     if not is_exact and source.window_column is None:
         raise PlanError(
-            f"source.watermark_param_format: expected a format that can say {moment.isoformat()}, an end of what is read, found"
-            f" {source.watermark_param_format}; use iso, name the column with a row's time as window_column, or read whole windows (watermark.partial: false)"
+            f"source.watermark_param_format: expected a format that can express the bound {moment.isoformat()}, "
+            f"found {source.watermark_param_format}; use iso, name the column with a row's time as window_column, "
+            "or read whole windows (watermark.partial: false)"
         )
 
 
@@ -206,7 +207,7 @@ def _as_segment(name: str, text: str) -> str:
     """Return a value escaped as one segment of a path."""
     if text in ("", ".", ".."):
         raise PlanError(
-            f"source.path: expected a value of unit {name} that can be a part of a path, found {text!r}"
+            f"source.path: expected a value of unit {name} that can be part of a path, found {text!r}"
         )
     return quote(text, safe="")
 

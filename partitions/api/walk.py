@@ -132,9 +132,10 @@ class PageWalk:
         if self._records.is_complete:
             return End()
         raise PagingError(
-            "a page that was not asked for yet",
+            "a new page",
             f"{next_position} again, a loop",
-            "correct source.paging; or name what tells the last page: the number of all records (total), or a flag (paging.more, paging.end)",
+            "correct source.paging, or name what marks the last page: the number of all records (total), or a "
+            "flag (paging.more, paging.end)",
         )
 
     def _apply_step(self, step: Step) -> None:
@@ -193,15 +194,15 @@ class PageWalk:
         new = page.records - self._last_page.records
         if new and new != page.records:
             raise PagingError(
-                "the same records at the same position, or others",
-                "some of them again: the source seems to have changed while it was read",
-                "run again, or bound what is read by watermark_to_param",
+                "either the same records or only new ones at the same position",
+                "some of them again: the source seems to have changed during the read",
+                "run again, or set watermark_to_param, which bounds each read above",
             )
         return bool(new)
 
     def _refuse_more(self, page: PageInfo) -> None:
         if self._paging is not None and self._paging.flag(page):
             raise PagingError(
-                "a page that was not asked for yet, since there are more",
+                "a new page, since a flag announces more",
                 f"{self._counted_position} again, a loop",
             )

@@ -23,10 +23,10 @@ SKIPPED_CHARACTERS = "".join(map(chr, range(33)))
 
 
 REFUSED_OPTIONS: Mapping[str, str] = {
-    "enforceschema": "no such option: each header is compared with the schema, so that no columns are mixed up",
+    "enforceschema": "no such option: Strandline compares each header with the schema, so that no columns are mixed up",
     "chartoescapequoteescaping": "no such option: a quote within quotes is doubled, or `escape` stands before it",
     "unescapedquotehandling": "no such option: a quote within quotes is doubled, or `escape` stands before it",
-    "enabledatetimeparsingfallback": "no such option: name the form of times in timestampFormat",
+    "enabledatetimeparsingfallback": "no such option: set timestampFormat to the form of times",
 }
 """Options of Spark's reader, in lower case, that would silently change or lose rows; with the advice for each."""
 

@@ -40,8 +40,8 @@ def _field_evidence(name: str, item: Any, above: str, *, in_list: bool) -> _Type
     if field_evidence.fault is None and field_evidence.has_value and not name:
         return _TypeEvidence(
             Fault(
-                f"field {above}'': expected a name, found an empty one, which no column has: give it one, or leave new fields out, by `unknown_fields: ignore`"
-                " in the place of `schema_mode: merge`"
+                f"field {above}'': expected a name, found an empty one: give the field a name, or leave new fields out "
+                "with `unknown_fields: ignore` instead of `schema_mode: merge`"
             )
         )
     return field_evidence
@@ -72,7 +72,8 @@ def type_evidence(value: Any, where: str, *, in_list: bool = False) -> _TypeEvid
     has_value = any(field_evidence.has_value for field_evidence in evidence)
     if fault is None and has_null_item and not has_value and not in_list:
         fault = Fault(
-            f"field {where}: expected values of a type, found a list of nothing but null, whose type is unknown: declare it in source.schema, or leave it out"
+            f"field {where}: expected a list with typed values, found one with nothing but null, whose type is "
+            "unknown: declare it in source.schema, or leave it out"
         )
     return _TypeEvidence(fault, has_value, has_null_item)
 
@@ -99,8 +100,9 @@ def find_case_conflict(names: Iterable[str]) -> tuple[str, str] | None:
 def case_conflict_fault(first: str, second: str, above: str) -> Fault:
     """Return the fault of two names that differ in case only."""
     return Fault(
-        f"expected fields with names of their own, found {above}{first} and {above}{second}, which differ in upper and lower case only",
-        hint="give one of them another name, or declare source.schema with one of them and set unknown_fields: ignore",
+        f"expected field names that differ in more than upper and lower case, found {above}{first} and {above}"
+        f"{second}",
+        hint="rename one of them, or declare source.schema with one of them and set unknown_fields: ignore",
     )
 
 
@@ -113,8 +115,8 @@ def names_fault(value: Members, above: str) -> Fault | None:
 def depth_fault(field: str) -> Fault:
     """Return the fault of a record with a new field that nests too deeply for its type to be inferred."""
     return Fault(
-        f"field {field}: expected objects and arrays at most {MAX_LEVELS} levels deep where types are inferred, found more: declare source.schema,"
-        " with the field that holds them as string or variant"
+        f"field {field}: expected objects and arrays at most {MAX_LEVELS} levels deep where types are "
+        "inferred, found more: declare source.schema, with the deep field as string or variant"
     )
 
 

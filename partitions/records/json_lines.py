@@ -299,7 +299,7 @@ def _any_fault(value: Any, where: str) -> Fault | None:
 
 def _number_of_variant_fault(text: str) -> str | None:
     if text in _SPECIAL:
-        return "a word that is no number of JSON"
+        return "a word that is not a JSON number"
     digits = text.lstrip("-")
     return (
         number_fault(text, "double", TextOptions())
@@ -311,9 +311,9 @@ def _number_of_variant_fault(text: str) -> str | None:
 def _text_fault(value: Any) -> str | None:
     """Return why a text column cannot hold a value as it is written; None if it can."""
     if isinstance(value, Number):
-        return "a word that is no number of JSON" if value in _SPECIAL else None
+        return "a word that is not a JSON number" if value in _SPECIAL else None
     if isinstance(value, str):
-        return "an unpaired surrogate escape, which is no text" if HALF_LETTER.search(value) else None
+        return "an unpaired surrogate escape, which is not text" if HALF_LETTER.search(value) else None
     inner = (
         [item for _, item in value]
         if isinstance(value, Members)

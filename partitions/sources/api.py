@@ -37,7 +37,7 @@ def _check_path(text: str) -> str:
     Template.parse(text)
     if "://" in text or text.startswith("//") or "?" in text or "#" in text:
         raise ValueError(
-            "expected a path below the connection's base_url, such as /orders; its parameters stand in params"
+            "expected a path below the connection's base_url, such as /orders; its parameters go into params"
         )
     return text
 
@@ -57,8 +57,8 @@ def _check_template(value: Any) -> Any:
 def _check_ignored_status(status: int) -> int:
     if status in NEVER_EMPTY or not 400 <= status < 500:
         raise ValueError(
-            "expected statuses from 400 to 499 that an API gives where it has no rows, such as 404; those of credentials (401, 403, 407) and those"
-            " that pass (408, 425, 429, 5xx) never say so"
+            "expected statuses from 400 to 499 that mean no rows, such as 404; a status of credentials (401, 403, "
+            "407) or of a passing failure (408, 425, 429, 5xx) never does"
         )
     return status
 
@@ -268,7 +268,7 @@ class ApiSource(RowsSource):
         yield from super().unit_refusals()
         for key in ("watermark_param_mapping", "watermark_to_param", "watermark_param_range"):
             if getattr(self, key):
-                yield Refusal(("source", key), "it", "no such key (all units are asked for)")
+                yield Refusal(("source", key), "it", "no such key (a list of units has no bounds)")
 
     def window_refusals(self, *, timed: bool, unit_fields: Sequence[str]) -> Iterator[Refusal]:
         """Yield what requests and columns lack to identify windows and units, or have too much."""
@@ -294,7 +294,7 @@ class ApiSource(RowsSource):
             yield Refusal(
                 ("source", "watermark_param_range"),
                 "a range beside windows",
-                "no such key (a window is asked for by itself; watermark.window says how long it is)",
+                "no such key (each window is a request; watermark.window sets its length)",
             )
         yield from self._unit_refusals(unit_fields)
 
@@ -311,13 +311,14 @@ class ApiSource(RowsSource):
             yield Refusal(
                 ("source", "watermark_to_param"),
                 f"{self.watermark_to_param} beside {len(columns)} columns",
-                "one column in watermark.columns beside it (a row is new if any of them moved, which one upper bound cannot say)",
+                "one column in watermark.columns beside it (a row is new if any of several columns rose, which one "
+                "upper bound cannot express)",
             )
         if nulls in ("fail", "read"):
             yield Refusal(
                 ("watermark", "nulls"),
                 nulls,
-                "first or skip (an API cannot be asked for rows without a value: all of it would be read in each run)",
+                "first or skip (no parameter asks an API for rows without a value, so each run would read everything)",
             )
 
 
@@ -378,7 +379,7 @@ def _check_body_is_sent(source: ApiSource) -> None:
     }
     body_key = next((key for key, is_used in uses.items() if is_used), None)
     if body_key and source.method == "GET":
-        raise ValueError(f"{body_key}: expected method: POST beside what stands in a body, found GET")
+        raise ValueError(f"{body_key}: expected method: POST beside parameters in a body, found GET")
 
 
 def _check_ranges_end(source: ApiSource) -> None:
@@ -386,8 +387,10 @@ def _check_ranges_end(source: ApiSource) -> None:
         return
     if source.watermark_to_param is None or not source.watermark_param_mapping:
         raise ValueError(
-            "watermark_param_range: expected watermark_param_mapping and watermark_to_param beside it"
-            " (else each range would be read to its end), found one of them at most"
+            "watermark_param_range: expected watermark_param_mapping and watermark_to_param beside it (without "
+            "both, each range would have no end), found one of them at most"
         )
     if source.watermark_param_range.unit == "hour" and source.bounds().step.days:
-        raise ValueError("watermark_param_range: expected days or more, found hours, which dates cannot say")
+        raise ValueError(
+            "watermark_param_range: expected days or more, found hours, which dates cannot express"
+        )

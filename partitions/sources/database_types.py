@@ -237,7 +237,8 @@ def readable_types(columns: Sequence[DescribedColumn], label: str) -> Mapping[st
     counts = Counter(column.name.casefold() for column in columns)
     problems = [f"{column.name} {column.type.problem}" for column in columns if column.type.problem]
     problems += [
-        f"{column.name} is there {counts[column.name.casefold()]} times, upper and lower case alike. Give each a name of its own, by AS"
+        f"the name {column.name} occurs {counts[column.name.casefold()]} times, ignoring case. Rename each by "
+        "AS"
         for column in {column.name.casefold(): column for column in columns}.values()
         if counts[column.name.casefold()] > 1
     ]

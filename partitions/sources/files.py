@@ -138,7 +138,7 @@ class FilesSource(SourceDefinition):
             yield Refusal(
                 key,
                 names,
-                f"{separated}, or another text between them that no value has (two units could have one folder)",
+                f"{separated}, or another separator that no value contains (two units could share a folder)",
             )
         unknown = sorted(
             {name.removeprefix("unit.") for name in placeholder_names - WHOLE_WINDOW} - set(unit_fields)

@@ -83,7 +83,7 @@ class FileFormat:
     reader_options: Sequence[str] = ()
     is_line_based: bool = False
     rescue_refusal: str | None = (
-        "strict or merge (a value that does not fit is found by the record, not by the field)"
+        "strict or merge (Strandline sees that a record has a value that does not fit, but not which field)"
     )
     lists_units: bool = False
     records_are_lines: bool = False
@@ -117,7 +117,8 @@ class FileFormat:
                 yield Refusal(
                     ("source", "options", name),
                     repr(user_options[name]),
-                    "a form with year, month and day, such as dd.MM.yyyy: a part that it leaves out would be filled in. Declare the column as string",
+                    "a format with year, month and day, such as dd.MM.yyyy: Spark would fill in a part that it leaves "
+                    "out. Or declare the column as string",
                 )
         if self.options is None:
             yield from self._unknown_options(user_options)
@@ -165,20 +166,24 @@ class FileFormat:
             return None
         if encoding_name in ("utf-16", "utf-32"):
             order = f"{encoding}LE or {encoding}BE"
-            return f"{order}, beside lineSep: without the order of bytes no end of a line can be told"
+            return f"{order}, beside lineSep: without the byte order the ends of lines are unknown"
         return None if "linesep" in names else 'lineSep: "\\n" beside it'
 
 
-_BAD_RECORDS = "no such option: records that do not fit are told, or set aside by max_bad_records"
-_FOLDERS = "no such option: all folders below `path` are read, and those such as day=2026-01-31 are columns"
-_BY_TIME = "no such option: what was loaded is told by the watermark; files that it passes over would be lost"
+_BAD_RECORDS = "no such option: a record that does not fit is an error, or set aside by max_bad_records"
+_FOLDERS = (
+    "no such option: all folders below `path` are read, and folders such as day=2026-01-31 become columns"
+)
+_BY_TIME = (
+    "no such option: the watermark says which files are loaded, so files that a filter skips would be lost"
+)
 _INFERENCE = "no such option: types are inferred where source.schema is missing; declare string to keep texts"
 
 _REFUSED: Mapping[str, str] = {
     "mode": _BAD_RECORDS,
     "badrecordspath": _BAD_RECORDS,
     "columnnameofcorruptrecord": _BAD_RECORDS,
-    "ignorecorruptfiles": "no such option: on_bad_file: quarantine passes over files that do not read, and names them",
+    "ignorecorruptfiles": "no such option: on_bad_file: quarantine skips unreadable files, and names them",
     "ignoremissingfiles": "no such option: files that vanish stay above the watermark",
     "path": _FOLDERS,
     "paths": _FOLDERS,
@@ -193,7 +198,7 @@ _REFUSED: Mapping[str, str] = {
 
 _JSON_REFUSED: Mapping[str, str] = {
     "singlevariantcolumn": "no such option: declare source.schema, with fields of the type variant",
-    "enabledatetimeparsingfallback": "no such option: name the form of times in timestampFormat",
+    "enabledatetimeparsingfallback": "no such option: set timestampFormat to the form of times",
 }
 
 _TIME_FORMAT_OPTIONS = frozenset({"dateformat", "timestampformat", "timestampntzformat"})
@@ -202,7 +207,7 @@ _TIME_FORMAT_OPTIONS = frozenset({"dateformat", "timestampformat", "timestampntz
 _EXPECTED = {
     "sheet": "the name of a sheet, or its place among the sheets, from 1",
     "header_row": "the number of the row with the names of the columns, from 1; or 0 if there is none",
-    "skip_rows": "how many rows below the header are no records",
+    "skip_rows": "how many rows below the header are not records",
 }
 """What is expected, by option of ``ExcelOptions``."""
 
@@ -268,7 +273,7 @@ FORMATS: Mapping[str, FileFormat] = {
         (".ndjson", ".jsonl", ".json"),
         refused={
             **_JSON_REFUSED,
-            "multiline": "no such option: records that go over several lines are `format: json`",
+            "multiline": "no such option: records over several lines need `format: json`",
         },
         reader_options=_JSON_OPTIONS,
         is_line_based=True,
@@ -302,8 +307,8 @@ FORMATS: Mapping[str, FileFormat] = {
         (".avro",),
         is_text=False,
         refused={
-            "avroschema": "no such option: source.schema names the columns; defaults of another schema would be made up",
-            "avroschemaurl": "no such option: source.schema names the columns; defaults of another schema would be made up",
+            "avroschema": "no such option: source.schema names the columns; another schema would add its own defaults",
+            "avroschemaurl": "no such option: source.schema names the columns; another schema would add its own defaults",
             "positionalfieldmatching": "no such option: fields are matched by their names",
             "ignoreextension": "no such option: source.extensions names the endings of the files that are read",
         },

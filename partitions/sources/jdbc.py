@@ -57,8 +57,8 @@ def _quoted_placeholder(text: str, syntax: LexicalRules) -> str | None:
         if enclosing:
             where = "in a comment" if enclosing.kind == "comment" else "in quotes"
             return (
-                f"expected placeholders outside of quotes and comments, since a value comes with its own quotes;"
-                f" found {{{placeholder.name}}} {where}"
+                "expected placeholders outside of quotes and comments, since Strandline quotes each value; found {"
+                f"{placeholder.name}}} {where}"
             )
     return None
 
@@ -83,7 +83,7 @@ class JdbcSource(RowsSource):
     @model_validator(mode="after")
     def _has_table_or_query(self) -> JdbcSource:
         if self.table is not None and self.query is not None:
-            raise ValueError("table and query both say what is read: expected one of them")
+            raise ValueError("table and query cannot stand together: expected one of them")
         if self.table is None and self.query is None:
             raise ValueError("expected table or query, found neither")
         return self

@@ -97,7 +97,7 @@ class PythonSource(RowsSource):
         """Yield a function for the highest value, which a list of units does not need."""
         yield from super().unit_refusals()
         if self.highest is not None:
-            yield Refusal(("source", "highest"), self.highest, "no such key (all units are asked for)")
+            yield Refusal(("source", "highest"), self.highest, "no such key (a list of units has no bounds)")
 
     def window_refusals(self, *, timed: bool, unit_fields: Sequence[str]) -> Iterator[Refusal]:
         """Yield keys for columns that the definition does not have.

@@ -99,7 +99,7 @@ class RowsSource(SourceDefinition):
             yield Refusal(
                 ("source", self.placeholder_location[0]),
                 f"{{{min(self.placeholders)}}}",
-                f"{self.placeholder_location[1].removeprefix('the ')} without placeholders (only windows have them; rows above a watermark are asked for without)",
+                f"{self.placeholder_location[1].removeprefix('the ')} without placeholders (only windows fill them)",
             )
 
     def _unit_refusals(self, unit_fields: Sequence[str]) -> Iterator[Refusal]:

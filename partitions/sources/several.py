@@ -64,7 +64,7 @@ class SeveralSources(SourceDefinition):
         if not isinstance(value, list | tuple):
             return value
         if len(value) < 2:
-            raise ValueError("expected at least two sources, or one that is no list")
+            raise ValueError("expected at least two sources, or one source without a list")
         return {"sources": value}
 
     @property
@@ -98,7 +98,7 @@ class SeveralSources(SourceDefinition):
         names = [source.name.casefold() for source in self.sources]
         for index, source in enumerate(self.sources):
             if names.index(names[index]) < index:
-                expected = "a name that no other source has, upper and lower case being the same"
+                expected = "a name that no other source has, ignoring case"
                 yield Refusal(("source", index, "name"), f"{source.name} again", expected)
             yield from at_source_key(("source", index), source.refusals())
 

@@ -101,7 +101,8 @@ def confirm(question: str) -> None:
             raise
         click.echo(err=True)
         raise ConfigurationError(
-            f"expected an answer to {question!r}, found no terminal; --yes skips the prompt"
+            f"expected an answer to {question!r}, found no terminal. Run again with --yes, which skips the "
+            "question"
         ) from None
     if not agreed:
         raise click.Abort

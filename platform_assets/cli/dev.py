@@ -51,7 +51,7 @@ _SHOWN = 20
 )
 @shared_options
 def command(context: Context, port: int, host: str) -> int:
-    """Open the Dagster UI on this machine, with a warm engine. Ctrl-C ends both."""
+    """Open the Dagster UI on this machine, with a warm engine. Ctrl-C stops both."""
     project = context.project
     platform = build_platform(project)
     _check_free(host, port)
@@ -60,11 +60,11 @@ def command(context: Context, port: int, host: str) -> int:
     with catch_end_signals() as ended, ExitStack() as stack:
         dev = DevProcesses(home, ended.is_set)
         stack.callback(dev.end)
-        stack.callback(_say, "ending …")
+        stack.callback(_say, "stopping …")
         with suppress(KeyboardInterrupt):
             remote = project.spark_settings.remote
             if remote:
-                _say(f"Spark Connect server {remote} comes from the settings; none is started")
+                _say(f"using the Spark Connect server {remote} of the settings")
             else:
                 dev.start_engine(_engine(platform, context))
             dev.start_dagster(project.folder, host, port)
@@ -127,7 +127,7 @@ class DevProcesses:
         web = ("dagster_webserver", "-w", str(workspace), "-h", host, "-p", str(port))
         self._start("webserver", web, environment, folder)
         self._await(lambda: _listens(_family(host), (host, port)))
-        _say(f"Dagster UI: http://{host}:{port}\nCtrl-C ends all of them")
+        _say(f"Dagster UI: http://{host}:{port}\nCtrl-C stops all of them")
 
     def restart_engine(self) -> None:
         """Restart a dead engine under the same address.
@@ -145,7 +145,7 @@ class DevProcesses:
         self._deaths = [time_ for time_ in self._deaths if now - time_ < _SPAN] + [now]
         if len(self._deaths) >= _DEATHS:
             raise _too_many_deaths(death, len(self._deaths), engine.log)
-        _say(f"{death}: starting another under the same address, {engine.url} …")
+        _say(f"{death}; starting another under the same address, {engine.url} …")
         try:
             engine.start()
         except StrandlineError as error:  # counts as a death at the next check
@@ -180,7 +180,8 @@ class DevProcesses:
             if self.clock() > deadline:
                 name = list(self._services)[-1]
                 raise StrandlineError(
-                    f"Dagster's {name} was not ready after {_READY_SECONDS:.0f} s; the last lines of {self._log(name)}: {last_lines(self._log(name))}",
+                    f"Dagster's {name} was not ready after {_READY_SECONDS:.0f} s. The last lines of {self._log(name)}: "
+                    f"{last_lines(self._log(name))}",
                     code="dev",
                 )
             time.sleep(0.1)
@@ -189,7 +190,8 @@ class DevProcesses:
         for name, process in self._services.items():
             if (code := process.poll()) is not None:
                 raise StrandlineError(
-                    f"Dagster's {name} {describe_exit(code)}, so everything is stopped; the last lines of {self._log(name)}: {last_lines(self._log(name))}",
+                    f"Dagster's {name} {describe_exit(code)}, so `strandline dev` stopped everything. The last lines of "
+                    f"{self._log(name)}: {last_lines(self._log(name))}",
                     code="dev",
                     choices=("strandline dev",),
                 )
@@ -229,8 +231,9 @@ def _first_names(names: Sequence[str]) -> str:
 
 def _too_many_deaths(death: str, deaths: int, log: Path) -> StrandlineError:
     return StrandlineError(
-        f"{death}; it has died {deaths} times within {_SPAN / 60:.0f} minutes, so everything is stopped. Give it more memory"
-        f" (`spark: {{conf: {{spark.driver.memory: 4g}}}}` in platform.yaml), or smaller slices (`checkpoint`). The last lines of {log}: {last_lines(log)}",
+        f"{death}; it has died {deaths} times within {_SPAN / 60:.0f} minutes, so `strandline dev` stopped "
+        "everything. Give it more memory (`spark: {conf: {spark.driver.memory: 4g}}` in platform.yaml), or "
+        f"smaller slices (`checkpoint`). The last lines of {log}: {last_lines(log)}",
         code="spark",
         choices=("strandline doctor",),
     )

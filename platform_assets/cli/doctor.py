@@ -41,7 +41,7 @@ from resources.watermarks.blobs.protocol import Blobs
 
 _CORRECT = "set the variable, or correct the key, that the message names"
 _GET_JARS = (
-    "the first session fetches Spark's jars: see what the error names"
+    "the first session downloads Spark's jars: correct what the error names"
     if INSTALLED
     else "run `make setup`, which fetches the jars"
 )
@@ -74,7 +74,7 @@ _NO_POOLS = (
 
 
 @click.command("doctor")
-@click.option("--no-spark", is_flag=True, help="Do not start Spark, which takes some seconds.")
+@click.option("--no-spark", is_flag=True, help="Do not start Spark, which takes seconds.")
 @shared_options
 def command(context: Context, no_spark: bool) -> int:
     """Check Java, Spark, jars, state, lake, sources and Dagster."""
@@ -175,7 +175,7 @@ def _probe_above_watermark(project: Project, dataflow: Dataflow) -> str | None:
         platform, now = build_platform(project), datetime.now(UTC)
         entry = platform.log.newest(dataflow.name)
         listing = profile.list_new_files(platform, dataflow, entry, now, PROBE_BUDGET)
-        return f"{platform.root_of(dataflow)}: reads, {file_count(listing)} above the watermark"
+        return f"{platform.root_of(dataflow)}: readable, {file_count(listing)} above the watermark"
     return None
 
 
@@ -215,16 +215,17 @@ def _check_statistics(project: Project, flow: Dataflow) -> Iterator[PartCheck]:
     todo = f"strandline maintain {flow.name}"
     if not wrong_statistics.can_be_written:
         todo = (
-            "let readers skip no files (Spark: spark.databricks.delta.stats.skipping=false), or load the table again:"
-            f" `strandline state reset {flow.name} --replace --reason TEXT`"
+            "let readers read all files (Spark: spark.databricks.delta.stats.skipping=false), or load the table "
+            f"again: `strandline state reset {flow.name} --replace --reason TEXT`"
         )
     elif flow.maintenance is None:
         todo = f"add `maintenance: {{optimize: P1D}}` to the dataflow's file, and run `{todo}`"
     yield PartCheck(
         f"table {flow.name}",
         False,
-        f"{flow.table}: the statistics of {pluralize(len(wrong_statistics.files), 'file')} leave rows out: a writer stored bounds of decimals as doubles, or of texts with other letters."
-        " Readers that skip files by statistics miss rows",
+        f"{flow.table}: the statistics of {pluralize(len(wrong_statistics.files), 'file')} exclude rows that "
+        "the files hold: a writer stored bounds of decimals as doubles, or changed letters of texts. Readers "
+        "that skip files by statistics miss these rows",
         todo,
     )
 
@@ -248,9 +249,10 @@ def _check_conditional_puts(place: object, blobs: Blobs) -> str:
         blobs.delete(key)
     if not first or second:
         raise StrandlineError(
-            f"{place}: expected the second conditional put of one name to be refused, found that it was accepted; use a store that supports If-None-Match"
+            f"{place}: expected the store to refuse a second conditional put of one name, found that it accepted "
+            "it. Use a store that supports If-None-Match"
         )
-    return f"{place}: writes, and refuses to write twice"
+    return f"{place}: writable, and refuses to overwrite"
 
 
 def _is_on_s3(project: Project) -> bool:
@@ -285,7 +287,7 @@ def _check_log_store(engine: SparkEngine) -> str:
     conf = engine.session().conf
     if problem := log_store_problem(conf.get(SETTING, None), conf.get(FOR_ALL_SCHEMES, None)):
         raise StrandlineError(problem)
-    return "Spark commits by conditional puts: of two drivers that commit at once, one wins"
+    return "Spark commits by conditional puts: if two drivers commit at once, one wins"
 
 
 def _check_dagster(project: Path) -> str:

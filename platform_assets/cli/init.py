@@ -50,7 +50,7 @@ def command(context: Context, directory: Path, files: str | None, first: str | N
     if existing:
         remedy = "--name gives another name"
         if len(flows) > 1:
-            remedy = f"for a new dataset name its folder, such as --from {str(files).rstrip('/')}/FOLDER"
+            remedy = f"name the folder of the new dataset, such as --from {str(files).rstrip('/')}/FOLDER"
         raise ConfigurationError(
             f"{directory}: expected no dataflow named {existing[0]}, found dataflows/{existing[0]}.yaml; {remedy}"
         )
@@ -88,7 +88,7 @@ def _draft_dataflows(folder: Path, files: str, name: str | None) -> dict[str, st
     if name is not None and len(datasets) > 1:
         folders = ", ".join(dataset.folder for dataset in datasets)
         raise ConfigurationError(
-            f"--name: expected one dataset at {files}, found {len(datasets)}: {folders}; leave --name out"
+            f"--name: expected one dataset at {files}, found {len(datasets)}: {folders}. Run without --name"
         )
     fallback = dataflow_name(place.url.rstrip("/").rpartition("/")[2], "files")
     names = (

@@ -55,7 +55,7 @@ def _print(step: LateStep, policy: str) -> None:
         click.echo(f"  {pluralize(step.remaining.count, 'late file')} {remaining}")
     if step.remaining.settling:
         click.echo(
-            f"  {pluralize(len(step.remaining.settling), 'file')} younger than settle, left for a later step"
+            f"  {pluralize(len(step.remaining.settling), 'file')} younger than settle; a later step looks at them"
         )
     if not document["complete"]:
         click.echo("  this round continues with the next step")

@@ -147,7 +147,7 @@ def _failure(error: Exception) -> _Failure:
         case click.Abort():
             return _Failure(_INTERRUPTED, "interrupted", "stopped by the user")
         case OSError(filename=str(place), strerror=str(why)):
-            checks = "Check its path, owner and mode, and that its disk has room"
+            checks = "Check its path, owner and mode, and that its disk has free space"
             return _Failure(1, StrandlineError.code, f"{place}: {why}. {checks}")
     return _Failure(1, "internal", f"{type(error).__name__}: {error} (STRANDLINE_DEBUG=1 shows where)")
 

@@ -76,8 +76,8 @@ def _check_renamable(platform: Platform, flow: Dataflow, old: str) -> None:
         )
     if log.names(old, REPLAYING, 1):
         raise ConfigurationError(
-            f"dataflow {old}: expected no replay in progress, found one, whose chunks the log counts under the old name. Run the same"
-            " `strandline replay` again, which finishes it, then rename"
+            f"dataflow {old}: expected no replay in progress, found one, and the log counts its chunks under the "
+            "old name. Run the same `strandline replay` again, which finishes it, then rename"
         )
     if replays := stored_replays(log, old):
         raise ConfigurationError(

@@ -64,6 +64,6 @@ def _upstream_not_loaded(name: str, failed: Sequence[Outcome]) -> UpstreamNotLoa
     upstream = " and ".join(f"{outcome.dataflow} ({outcome.status})" for outcome in failed)
     names = " ".join([*(outcome.dataflow for outcome in failed), name])
     return UpstreamNotLoaded(
-        f"{name} was not started: it reads what {upstream} should have loaded",
+        f"{name} was not started: {upstream} should have loaded what it reads",
         choices=[f"strandline run {names}"],
     )

@@ -178,8 +178,9 @@ def instance(project: Path, *, captures: bool = True) -> AbstractContextManager[
 
 def _unusable_home(error: Exception) -> StrandlineError:
     return StrandlineError(
-        f"{HOME}={os.environ.get(HOME)}: expected an absolute path to a folder in which Dagster can keep runs, found {type(error).__name__}:"
-        f" {shorten_to_line(str(error))}. Correct the variable, or the folder's rights and room; after an upgrade of Dagster: `dagster instance migrate`",
+        f"{HOME}={os.environ.get(HOME)}: expected an absolute path to a folder in which Dagster can keep runs, "
+        f"found {type(error).__name__}: {shorten_to_line(str(error))}. Correct the variable, or the folder's "
+        "rights and free space; after an upgrade of Dagster: `dagster instance migrate`",
         code="dagster",
     )
 

@@ -94,7 +94,7 @@ def _print_infer(context: Context, document: dict[str, Any]) -> None:
             f"  {change['column']}: pinned {change['pinned'] or 'no such column'}, found {change['found'] or 'no such column'}"
         )
     if difference and document["is_declared"]:
-        click.echo("  a run reads the columns that source.schema declares as it declares them")
+        click.echo("  a run reads declared columns with the types of source.schema")
     evolution = document["evolution"]
     if evolution is not None and difference:
         effect = _DOES[evolution["action"]].format(mode=evolution["mode"])

@@ -146,8 +146,8 @@ def copy(context: Context, names: tuple[str, ...], address: str, connection: str
         for log in copies:
             click.echo(_copy_in_words(log))
         click.echo(
-            f"read back and compared: all {pluralize(len(copies), 'log')} in {store}. Set `state` in platform.yaml to it, and stop what still"
-            " runs with the old one"
+            f"read back and compared: all {pluralize(len(copies), 'log')} in {store}. Set `state` in platform.yaml "
+            "to it, and stop all processes that use the old one"
         )
 
     context.emit(document, print_copies)
@@ -162,7 +162,7 @@ def _copy(project: Project, source: Blobs, target: Blobs, name: str) -> CopiedLo
 
 def _copy_in_words(log: CopiedLog) -> str:
     amounts = f"{pluralize(log.entries, 'entry', 'entries')}, {pluralize(log.objects, 'other object')}"
-    written = f"{log.written:,} written" if log.written else "all there already"
+    written = f"{log.written:,} written" if log.written else "all already there"
     return f"{log.dataflow}: state {log.number}, {amounts}; {written}"
 
 
@@ -181,8 +181,8 @@ def read_address(address: str, environment: Mapping[str, str]) -> str:
         return environment[name]
     if is_database(address) and Database.parse(address).passwords:
         raise ConfigurationError(
-            "--to: expected an address without a password, which other users could read in the list of processes; found one. Put the"
-            " address into a variable, and name that: --to env:STATE_URL"
+            "--to: expected an address without a password, found one: other users could read it in the list of "
+            "processes. Put the address into a variable, and name that: --to env:STATE_URL"
         )
     return address
 
@@ -205,7 +205,8 @@ def reset_command(context: Context, name: str, replace: bool, reason: str, yes: 
 @click.option(
     "--below",
     type=click.Choice(["late", "loaded"]),
-    help="What files of another root are that lie at or below the watermark and that no entry knows. [default: late, if it has files that were loaded]",
+    help="After a change of root: how to treat files at or below the watermark that no entry lists. [default: "
+    "late, if it has files that were loaded]",
 )
 @REASON
 @YES
@@ -289,7 +290,7 @@ def _apply(context: Context, name: str, build_draft: Any, reason: str, yes: bool
 def print_entries(entries: list[Entry], full: bool = False) -> None:
     """Print entries for people, a line each."""
     if not entries:
-        click.echo("no entry: nothing was loaded yet, or the state was lost (a run tells which)")
+        click.echo("no entry: nothing was loaded yet, or the state was lost (a run shows which)")
     for entry in entries:
         reason = f" ({entry.reason})" if entry.reason else ""
         profile = PROFILES[entry.kind]

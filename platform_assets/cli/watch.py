@@ -38,9 +38,9 @@ _SETTLED = 0.1
 )
 @shared_options
 def command(context: Context, names: tuple[str, ...], every: float, runs: int) -> int:
-    """Load new data seconds after it arrives. Ctrl-C ends it, after the runs in progress."""
+    """Load new data seconds after it arrives. Ctrl-C stops it after the runs in progress."""
     if context.now is not None:
-        raise click.UsageError("--now: a process that keeps running uses this machine's clock")
+        raise click.UsageError("--now: expected no --now, since `watch` uses this machine's clock")
     context.dataflows(names)  # reports wrong names or settings before anything is opened
     folder = context.project.folder
     with ExitStack() as stack:

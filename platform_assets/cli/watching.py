@@ -189,7 +189,7 @@ class Watch:
         if wait.is_long(now):
             self._say_once(
                 name,
-                f"{reason}, and new data waits for its end; if no process works on it, terminate it in Dagster's UI",
+                f"{reason}, and new data waits until it ends. If no process works on it, terminate it in Dagster's UI",
             )
 
     def _collect_runs(self) -> None:

@@ -107,7 +107,7 @@ def alerts_sensor(project: Project, platform: Platform, clock: Clock = time.time
         name=NAME,
         minimum_interval_seconds=_INTERVAL,
         default_status=DefaultSensorStatus.RUNNING,
-        description=f"Sends one message when a dataflow needs you and one when it is well again: {', '.join(conditions)}.",
+        description=f"Sends one message when a dataflow needs you, and one when the problem ends: {', '.join(conditions)}.",
     )
     def tick(context: SensorEvaluationContext) -> SensorResult:
         cursor, seconds = AlertCursor.read(context.cursor), clock()

@@ -67,12 +67,13 @@ def common_run_checks(dataflow: Dataflow) -> Sequence[RunCheck]:
     monotone = AssetCheckSpec(
         "watermark_monotone",
         asset=watermark_key(dataflow.name),
-        description="No part of the watermark fell in this run.",
+        description="No part of the watermark went down in this run.",
     )
     accounted = AssetCheckSpec(
         "rows_accounted",
         asset=table_key(dataflow),
-        description="This run's commits and its entries count the same rows; each row of a stream is in one place.",
+        description="This run's commits and its entries count the same rows; each row of a stream is in exactly one "
+        "place.",
     )
     fresh = AssetCheckSpec(
         UP_TO_DATE,
@@ -169,7 +170,8 @@ def row_accounting_check(dataflow: Dataflow, platform: Platform) -> AssetChecksD
     @asset_check(
         asset=table_key(dataflow),
         name=ROW_ACCOUNTING.name,
-        description="Rows in the table (from its file statistics) against rows in the watermark log. Rows that another writer deletes or adds show here.",
+        description="The rows of the table (by its file statistics) against the rows of the watermark log. This check "
+        "shows rows that another writer deleted or added.",
     )
     def accounting() -> AssetCheckResult:
         entry = platform.log.newest(dataflow.name)

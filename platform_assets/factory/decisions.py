@@ -82,7 +82,8 @@ class AcceptConfig(DecisionConfig):
 
     below: FilesBelow | None = Field(
         default=None,
-        description="What files of another root are that lie at or below the watermark and that no entry knows; by default late.",
+        description="After a change of root: how to treat files at or below the watermark that no entry lists; by default "
+        "late.",
     )
 
 

@@ -96,7 +96,7 @@ def find_run_in_flight(
         busy, death = _judge_run(record, log, dataflow, now, observed or ObservedLease())
         if busy is not None:
             return busy
-        instance.report_run_failed(record.dagster_run, f"{death}. The next run finishes what it had begun")
+        instance.report_run_failed(record.dagster_run, f"{death}. The next run finishes its work")
     return None
 
 
@@ -136,7 +136,10 @@ def _judge_run(
     where = f"{name} is in flight on {host_name(holder)} (process {holder.pid}), since {_start_time_in_words(record)}"
     intent = log.open_intent(dataflow, log.newest(dataflow))
     if intent is None or intent.holder.run_id != run.run_id:
-        no_lease = "it holds no number now, so no lease shows whether it is alive; if that machine is gone, mark the run as failed in the UI"
+        no_lease = (
+            "it holds no number now, so no lease shows whether it is alive. If that machine is gone, mark the run "
+            "as failed in the UI"
+        )
         return _Verdict(RunInFlight(f"{where}: {no_lease}"))
     text = lease.lease_text(log, intent)
     if text != observed.text or now < observed.at:
@@ -146,7 +149,7 @@ def _judge_run(
     no_renewal = f"its lease (number {intent.number}) was not renewed for {now - observed.at:.0f} s"
     if now - observed.at < lease.PATIENCE_SECONDS:
         return _Verdict(RunInFlight(f"{where}: {no_renewal}", observed))
-    return _Verdict(None, f"{where}, as Dagster has it, but {no_renewal}")
+    return _Verdict(None, f"{where} according to Dagster, but {no_renewal}")
 
 
 def _start_time_in_words(record: RunRecord) -> str:

@@ -78,8 +78,8 @@ def _check_iceberg(flow: Checked[Dataflow], settings: Checked[Settings]) -> None
         flow.refuse(
             ("target", "format"),
             "iceberg in a lake on an object store",
-            "a catalog that commits one writer's version alone: iceberg: {catalog: jdbc, connection: NAME} or {catalog: rest, connection: NAME} in"
-            " platform.yaml",
+            "a catalog that accepts one of two commits of the same version: iceberg: {catalog: jdbc, connection: "
+            "NAME} or {catalog: rest, connection: NAME} in platform.yaml",
         )
 
 

@@ -145,7 +145,7 @@ class Project:
         if not remote:
             return settings
         if not remote.startswith("sc://"):
-            raise ConfigurationError(f"{SPARK_REMOTE}: expected sc://host:port, found something else")
+            raise ConfigurationError(f"{SPARK_REMOTE}: expected sc://host:port, found another form")
         return SparkSettings(remote=remote)
 
     def connection(self, name: str, connection_type: type[ConnectionT]) -> ConnectionT:

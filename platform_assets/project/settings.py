@@ -46,7 +46,7 @@ _FIXED_SETTINGS = {
     TIME_ZONE: ("UTC", "times are read, written and compared in UTC (in sql: from_utc_timestamp)"),
     ANSI: (
         "true",
-        "without it a value that does not fit its type silently becomes another one, or NULL (in sql: try_cast of the values that may be NULL)",
+        "without it a value that does not fit silently changes or becomes NULL (in sql, use try_cast for such values)",
     ),
 }
 """Settings that every session has: the value, and the reason."""

@@ -149,7 +149,7 @@ def _elsewhere(key: Key, model: type[BaseModel], unwritten: Collection[str]) -> 
     name = str(key[-1])
     places = [place for place in places_of(model, name) if place != key and place[0] not in unwritten]
     where = [f"in {place[0]}" if place[1:] else "at the top of the file, not indented" for place in places]
-    return f"; {name} stands {any_of(where)}" if where else ""
+    return f"; {name} belongs {any_of(where)}" if where else ""
 
 
 def _validator_error(

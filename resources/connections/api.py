@@ -114,7 +114,7 @@ class ApiConnection:
             ConfigurationError: without any value, which may be a secret.
         """
         if not _BASE.fullmatch(self.base_url):
-            raise ConfigurationError(f"base_url: expected {EXPECTED_ADDRESS}, found another form")
+            raise ConfigurationError(f"base_url: expected {EXPECTED_ADDRESS}, found something else")
         for host in self.hosts:
             if not _HOST.fullmatch(host):
                 raise ConfigurationError("hosts: expected names such as files.shop.example or host:8080")
@@ -149,7 +149,7 @@ class ApiConnection:
                 f"{missing[0]}: expected token_url, client_id and client_secret together, found no {missing[0]}"
             )
         if not _BASE.fullmatch(self.token_url or ""):
-            raise ConfigurationError(f"token_url: expected {EXPECTED_ADDRESS}, found another form")
+            raise ConfigurationError(f"token_url: expected {EXPECTED_ADDRESS}, found something else")
         named = {name.lower() for name in self.headers}
         if self.token or self.user is not None or "authorization" in named:
             raise ConfigurationError(
@@ -253,5 +253,5 @@ def _check_header(key: str, value: str) -> None:
     """Refuse a value that would end a header: the client's own error would quote it."""
     if value != value.strip() or not value.isprintable() or not value.isascii():
         raise ConfigurationError(
-            f"{key}: expected printable ASCII without line ends, and without blanks around it"
+            f"{key}: expected printable ASCII without line ends, and without blanks at either end"
         )

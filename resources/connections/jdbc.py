@@ -247,8 +247,8 @@ def _check_tls(url_parameters: Sequence[str]) -> None:
     store = next((name for name in _TRUST_STORES if name in parameters), None)
     if store and "serversslcert" not in parameters and _tls_mode(parameters) in ("verify-ca", "verify-full"):
         raise ConfigurationError(
-            f"expected serverSslCert, a PEM file with the authority's certificate, in the URL, found {store} without it: a plan is made without"
-            " Java, whose stores of certificates it cannot read"
+            f"expected serverSslCert, a PEM file with the authority's certificate, in the URL, found {store} "
+            "without it: Strandline plans without Java and cannot read Java's certificate stores"
         )
 
 

@@ -81,7 +81,7 @@ def store_failure(place: object, error: Exception) -> StoreFailure:
         name = match[1] if (match := _PATH.search(text)) else shorten_to_line(text)
         return StoreFailure(
             StoreErrorKind.BAD_NAME,
-            f"a key cannot be represented: {name!r}",
+            f"the key {name!r} is not a valid path",
             "Expected names without control characters and without empty, . or .. components; rename or remove the object",
         )
     if _NO_CREDENTIALS.search(text):

@@ -104,7 +104,7 @@ class Place:
                 f"{scheme_name}://bucket/prefix" for scheme_name in _SCHEMES
             )  # the text itself may hold a password
             raise ConfigurationError(
-                f"expected a folder or {expected}; found scheme {scheme!r}, or a bucket of another form"
+                f"expected a folder or {expected}; found the scheme {scheme!r}, or an invalid bucket name"
             )
         prefix = prefix.strip("/")
         if any(part in ("", ".", "..") for part in prefix.split("/")) and prefix:

@@ -60,9 +60,7 @@ class Database:
         scheme, _, rest = text.partition("://")
         address, _, query = rest.partition("?")
         if scheme not in SCHEMES or rest.count("@") > ("@" in re.split("[/?]", rest)[0]):
-            raise AddressError(
-                "an address of another form; the letters / ? @ of a password are written %2F %3F %40"
-            )
+            raise AddressError("an address of another form; write / ? @ in a password as %2F %3F %40")
         named = [(parameter.partition("=")[0], parameter) for parameter in query.split("&") if parameter]
         schemas = [parameter.partition("=")[2] for name, parameter in named if name == "schema"]
         schema = _schema(unquote(schemas[-1])) if schemas else _SCHEMA
@@ -104,7 +102,7 @@ def _fields(url: str) -> dict[str, str]:
             else "an address that libpq does not accept"
         ) from None
     if not all(port.isdecimal() for port in fields.get("port", "").split(",") if port):
-        raise AddressError("a port that is no number")
+        raise AddressError("a port that is not a number")
     return fields
 
 
@@ -134,6 +132,6 @@ def _schema(name: str) -> str:
     if not name.isprintable() or not 1 <= len(name.encode()) <= _LONGEST_NAME or reserved:
         raise AddressError(
             "a schema that PostgreSQL does not allow",
-            f"schema=NAME of 1 to {_LONGEST_NAME} bytes, without pg_ in front",
+            f"schema=NAME of 1 to {_LONGEST_NAME} bytes that does not begin with pg_",
         )
     return name

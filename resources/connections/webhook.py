@@ -15,7 +15,7 @@ _FAILURES = {
     "ConnectTimeout": f"it did not accept the connection within {_CONNECT:.0f} s",
     "ReadTimeout": f"it accepted the message and did not answer within {_ANSWER:.0f} s",
     "NameResolutionError": "no host has this name",
-    "NewConnectionError": "nothing takes connections there",
+    "NewConnectionError": "nothing listens there",
     "SSLError": "its certificate is not accepted",
 }
 """By the class of the error, or of its cause: its meaning."""
@@ -43,7 +43,7 @@ class Webhook:
         except ValueError:  # of a port that is none
             fits = False
         if not fits:
-            raise ConfigurationError("alerts.webhook: expected http://… or https://…, found another form")
+            raise ConfigurationError("alerts.webhook: expected http://… or https://…, found something else")
 
     @property
     def host(self) -> str:

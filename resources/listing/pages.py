@@ -134,7 +134,7 @@ def _plain_pages(
         if any(_REPLACED in meta["path"] for meta in metas) or (
             first and not offset and _begins_with_a_slash(store, place, folder, metas)
         ):
-            raise SourceError(f"{place}: a key cannot be represented", code="source_bad_name")
+            raise SourceError(f"{place}: a key is not a valid path", code="source_bad_name")
         yield ListPage(metas, len(metas) == PAGE, _reached(metas[-1], endings) if metas else "", {})
         if len(metas) < PAGE:
             return
@@ -186,7 +186,7 @@ def _any_page(place: Place, offset: str, folder: str, delimiter: str = "") -> Li
         )
     except (BotoCoreError, ClientError) as error:
         raise SourceUnreachable(
-            f"{place}: the store does not list keys that are no paths ({error}). Try again later"
+            f"{place}: the store did not list the keys that are not valid paths ({error}). Try again later"
         ) from None
     objects, faults, key = list[ListedObject](), dict[str, str](), ""
     for item in answer.get("Contents", ()):
@@ -194,7 +194,7 @@ def _any_page(place: Place, offset: str, folder: str, delimiter: str = "") -> Li
         if key.endswith("/") and not item["Size"]:
             continue  # a folder's own key
         if fault := fault_of_key(key):
-            faults[key] = f"the key has {fault}, which no path has"
+            faults[key] = f"the key has {fault}, which no path can have"
             continue
         objects.append(
             ListedObject(

@@ -34,7 +34,7 @@ def look_at_database(connection: JdbcConnection, source: JdbcSource) -> str:
     with client(connection, _SECONDS) as database:
         names = list(readable_types(database.describe(query), source.label))
     check_names(source, names)
-    return f"{connection}: reads, {_describe_columns(names, source)}"
+    return f"{connection}: readable, {_describe_columns(names, source)}"
 
 
 def look_at_api(connection: ApiConnection, source: ApiSource) -> str:
@@ -47,7 +47,7 @@ def look_at_api(connection: ApiConnection, source: ApiSource) -> str:
         SourceError: the API refuses, or does not answer (SourceUnreachable).
     """
     if source.placeholders:
-        return f"{connection}: not asked (its requests are for windows and units)"
+        return f"{connection}: not checked (a request needs a window or a unit)"
     with ApiClient(connection, int(source.max_page_bytes), retry_for=timedelta(seconds=_SECONDS)) as client:
         strict = source.model_copy(update={"ignore_http_codes": (), "max_records": None})
         page = next(iterate_pages(client, strict, sample_request(source)))
@@ -64,9 +64,9 @@ def look_at_table(place: Place, source: TableSource) -> str:
     table = find_table(place)
     version, names = table.contents.newest_version(), table.contents.columns()
     check_names(source, names)
-    return f"{place}: reads, version {version}, {_describe_columns(names, source)}"
+    return f"{place}: readable, version {version}, {_describe_columns(names, source)}"
 
 
 def _describe_columns(names: list[str], source: RowsSource) -> str:
     columns_by_key = named_columns(source)
-    return f"{source.label} has {len(names)} columns{', ' + ', '.join(columns_by_key.values()) + ' among them' if columns_by_key else ''}"
+    return f"{source.label} has {len(names)} columns{', including ' + ', '.join(columns_by_key.values()) if columns_by_key else ''}"

@@ -40,6 +40,7 @@ def table_rows(
     for column in [*units.values(), *([window] if window else [])]:
         if column not in value_types:
             raise ConfigurationError(
-                f"column {column}: expected one with single values among {', '.join(schema.fieldNames())}, found none of that name"
+                f"column {column}: expected a column with single values, such as {', '.join(schema.fieldNames())}, "
+                "found no column of that name"
             )
     return extents_predicate(extents, ExtentColumns(value_types, window, units, zone))

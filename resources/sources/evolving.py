@@ -66,8 +66,9 @@ def check_free(dataflow: Dataflow, fields: Iterable[str], where: str) -> None:
     reserved_name = next((name for name in fields if name.casefold() in added), None)
     if reserved_name is not None:
         raise SchemaError(
-            f"{where}: expected other fields than {', '.join(added)}, which loading adds as columns, found {reserved_name}. Have the source name it otherwise;"
-            " or leave it out, by source.schema, and `unknown_fields: ignore` at the top level of the dataflow; or set target.origin_columns: false",
+            f"{where}: expected no field with the name of a column that Strandline adds ({', '.join(added)}), "
+            f"found {reserved_name}. Rename it at the source; or leave it out with source.schema and "
+            "`unknown_fields: ignore` at the top level of the dataflow; or set target.origin_columns: false",
             reason="incompatible_schema",
             field=reserved_name,
         )
@@ -76,9 +77,10 @@ def check_free(dataflow: Dataflow, fields: Iterable[str], where: str) -> None:
 def explain_refusal(error: SchemaError, mode: SchemaMode, dataflow: str, where: str) -> SchemaError:
     """Return a schema error with its place, and with what to do."""
     return SchemaError(
-        f"{where}: {error.message}. schema_mode: {mode} accepts {ACCEPTED[mode]}. Mend the source;"
-        " or keep what does not fit as JSON in a column of its own with `schema_mode: rescue`; or give source.schema types that hold all of it, and run the"
-        " reset below, which empties the table and loads what is still at the source: rows of files that are gone do not come back",
+        f"{where}: {error.message}. schema_mode: {mode} accepts {ACCEPTED[mode]}. Fix the source; or keep "
+        "values that do not fit as JSON in the column _rescued_data with `schema_mode: rescue`; or declare "
+        "types in source.schema that hold all values, and run the reset below. It empties the table and loads "
+        "what the source still has: rows of deleted files do not come back",
         reason=error.reason,
         field=error.field,
         choices=(f"strandline state reset {dataflow} --replace --reason TEXT",),
@@ -87,7 +89,7 @@ def explain_refusal(error: SchemaError, mode: SchemaMode, dataflow: str, where: 
 
 ACCEPTED: Mapping[SchemaMode, str] = {
     "strict": "no change",
-    "merge": "new columns that may be NULL, columns that are missing, and types that are safely wider or narrower",
+    "merge": "new nullable columns, missing columns, and types that are safely wider or narrower",
     "overwrite": "any columns",
     "rescue": "anything",
 }

@@ -84,7 +84,10 @@ class PinsColumns(ABC):
         columns = self._columns(spark)
         if self._mode not in FOLLOWS:
             if changes := column_changes(columns, pinned):
-                difference = f"source: expected the columns of {self._source.label} that were pinned, found others: {'; '.join(changes.values())}"
+                difference = (
+                    f"source: expected the pinned columns of {self._source.label}, found changes: "
+                    f"{'; '.join(changes.values())}"
+                )
                 remedy = _restore_remedy(self._source, dataflow, may_merge=self._may_merge)
                 raise schema_mismatch_error(difference, remedy, dataflow, next(iter(changes)))
             return
@@ -106,9 +109,7 @@ class PinsColumns(ABC):
         if not self._missing:
             return ()
         names = ", ".join(sorted(self._missing))
-        return (
-            f"{self._source.label} has no {names} any more: NULL in the rows that are loaded from now on",
-        )
+        return (f"{self._source.label} no longer has {names}: new rows have NULL there",)
 
     def lacking(self, spark: SparkSession, pinned: str) -> Sequence[LackingColumn]:
         """Return the pinned columns that the source lacks; none if the mode does not follow the source."""
@@ -217,13 +218,16 @@ def _restore_remedy(source: RowsSource, dataflow: str, *, may_merge: bool) -> st
 
     Only a database accepts a query, and another query changes the definition.
     """
-    remedy = "Put the source back"
+    remedy = "Restore the source's columns"
     if may_merge:
-        remedy += "; or set `schema_mode: merge` below `target`, which takes new columns and wider types"
+        remedy += "; or set `schema_mode: merge` below `target`, which accepts new columns and wider types"
     if not source.has_query:
         return remedy
     accept = f"`strandline state accept {dataflow} --reason TEXT`"
-    return f"{remedy}; or name the columns in a `query`, so that new ones do not count, and accept the changed definition by {accept}"
+    return (
+        f"{remedy}; or list the columns in a `query`, which leaves new ones out, and accept the changed "
+        f"definition by {accept}"
+    )
 
 
 def strict(frame: DataFrame, schema: StructType, names: Sequence[str] | None = None) -> DataFrame:

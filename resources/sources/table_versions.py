@@ -70,8 +70,9 @@ class TableVersions:
         remaining_versions = appends.versions[len(earlier_versions) :]
         if remaining_versions and remaining_versions[0].holds_all_files and first_version != 0:
             raise NeedsDecision(
-                f"table {self._source.label}: expected version {first_version} (source.from) in its log, found it from version {remaining_versions[0].version} on, with all"
-                " rows of before in it. Name a later version, or earliest or latest",
+                f"table {self._source.label}: expected version {first_version} (source.from) in its log, found only "
+                f"version {remaining_versions[0].version} and later, which hold all older rows. Set source.from to a "
+                "later version, or to earliest or latest",
                 code="versions_gone",
             )
         return self._without_changes(appends._replace(versions=remaining_versions)), earlier_versions[
@@ -92,8 +93,9 @@ class TableVersions:
         changing_version = next((version for version in appends.versions if version.changes), None)
         if changing_version is not None:
             raise SourceError(
-                f"table {self._source.label}: expected versions that only append rows, since a stream reads each once; {changing_version.changes}."
-                " Nothing of it was read. Have the stream read a table that only grows, or pass such versions over with source.on_change: skip",
+                f"table {self._source.label}: expected versions that only append rows, since a stream reads each once; "
+                f"{changing_version.changes}. Nothing of that version was read. Let the stream read a table that only "
+                "grows, or skip such versions with source.on_change: skip",
                 code="source_changed",
             )
         return appends
@@ -117,5 +119,6 @@ class TableVersions:
         if isinstance(self._table, TellsAppends):
             return self._table.appends
         raise ConfigurationError(
-            f"table {self._source.label}: expected a Delta or Iceberg table, whose log tells what each version appends, found another format"
+            f"table {self._source.label}: expected a Delta or Iceberg table, whose log lists the rows that each "
+            "version appends, found another format"
         )

@@ -46,7 +46,7 @@ def _source(**named: Any) -> JdbcSource:
 def test_a_database_says_what_it_has(postgres: pg.Postgres, table: str) -> None:
     connection = _connection(postgres)
     found = look_at_database(connection, _source(table=f"public.{table}", window_column="at"))
-    assert found == f"{connection}: reads, public.{table} of erp has 2 columns, at among them"
+    assert found == f"{connection}: readable, public.{table} of erp has 2 columns, including at"
     query = f"select id, {{unit.a}}::text as a, '100%' as b from {table} where at >= {{start}}; -- all"
     assert look_at_database(connection, _source(query=query)).endswith("a query of erp has 3 columns")
 
@@ -89,7 +89,9 @@ def test_mariadb_says_what_it_has(mariadb: MariaDB) -> None:
     name = f"t_{uuid4().hex[:8]}"
     mariadb.ask(f"CREATE TABLE {name} (at datetime(6), sid varchar(9))")
     shown = f"mariadb://127.0.0.1:{mariadb.port}/shop"
-    assert look_at_database(mariadb.connection, _source(table=name)).startswith(f"{shown}: reads, {name} of ")
+    assert look_at_database(mariadb.connection, _source(table=name)).startswith(
+        f"{shown}: readable, {name} of "
+    )
     with pytest.raises(SourceError, match=r"expected rows, found: Table 'shop\.nope' doesn't exist"):
         look_at_database(mariadb.connection, _source(table="nope"))
     wrong = JdbcConnection.parse(mariadb.url, "tests", "not the password")
@@ -102,7 +104,9 @@ def test_a_table_of_the_lake_says_what_it_has(tmp_path: Path) -> None:
     place = Place(str(tmp_path / "t"))
     write_deltalake(place.url, pa.table({"id": [1], "at": [2]}))
     source = TableSource(type="table", table="bronze/t", unit_columns={"s": "id"})
-    assert look_at_table(place, source) == f"{place}: reads, version 0, bronze/t has 2 columns, id among them"
+    assert (
+        look_at_table(place, source) == f"{place}: readable, version 0, bronze/t has 2 columns, including id"
+    )
     with pytest.raises(
         ConfigurationError, match=r"source\.unit_columns\.s: .*found idd \(did you mean id\?\)"
     ):
@@ -134,7 +138,9 @@ def test_doctor_tries_a_database_but_no_password(postgres: pg.Postgres, table: s
         ]
         return found
 
-    assert doctor(postgres.password)["found"].endswith(f"reads, {table} of erp has 2 columns, at among them")
+    assert doctor(postgres.password)["found"].endswith(
+        f"readable, {table} of erp has 2 columns, including at"
+    )
     assert "expected access" in doctor("wrong-sesame")["found"]
     assert "expected the environment variable PW to be set" in doctor(None)["found"]
 
@@ -161,4 +167,4 @@ def test_doctor_looks_into_the_folders_of_windows(tmp_path: Path) -> None:
     (tmp_path / "in" / "2024-01-01" / "a.ndjson").write_text('{"id": 1}\n')
     found = doctor()
     assert (found["ok"], found["todo"]) == (True, None)
-    assert found["found"].endswith("/in: reads, 1 file")
+    assert found["found"].endswith("/in: readable, 1 file")

@@ -198,7 +198,7 @@ def test_an_inclusive_api_of_days_loses_no_row(tmp_path: Path, engine: SparkEngi
     [
         ([status(500)] * 9, "HTTP 500"),
         ([content('{"data": {"items": [{"id": 9')] * 9, "expected JSON"),
-        ([content("<html>", "text/html")], "found an answer of type text/html"),
+        ([content("<html>", "text/html")], "found the content type text/html"),
         ([page(row(4), row(5), row(6))] * 9, "seems to ignore"),
         ([content('{"rows": []}')], "expected records at data.items"),
     ],
@@ -231,7 +231,7 @@ def test_a_query_of_too_many_records_is_halved(tmp_path: Path, engine: SparkEngi
     assert (error.code, flow.feed.open_intent) == ("source_incomplete", None)
     assert "fewer than 5 records (max_records) of one request" in error.message
     assert (
-        "it cannot be cut in halves: the bounds that the API can be told lie too close together"
+        "Strandline cannot halve the request: the format of the bounds cannot express a value in between"
         in error.message
     )
     assert len(flow.ids) == 47
@@ -252,7 +252,10 @@ def test_numbers_without_an_end_to_say_fail_by_name(tmp_path: Path, engine: Spar
     server.rows = [row(number, 1) for number in range(1, 8)]
     error = flow.fail()
     assert error.code == "source_incomplete"
-    assert "cannot be cut in halves: the API is told of no upper bound (watermark_to_param)" in error.message
+    assert (
+        "Strandline cannot halve the request: no request parameter holds the upper bound (watermark_to_param)"
+        in error.message
+    )
 
 
 @pytest.mark.parametrize("way", ["placeholders", "parameters", "both"])
@@ -729,7 +732,11 @@ def test_a_watermark_of_texts_and_numbers_is_one_of_texts_and_leaves_no_row_out(
             '[{"id": 1e3}]',
             "record 1: field id: expected bigint, found a number with a fraction or",
         ),
-        (None, '[{"id": 1, "ID": 2}]', "found id and ID, which differ in upper and lower case only"),
+        (
+            None,
+            '[{"id": 1, "ID": 2}]',
+            "expected column names that differ in more than upper and lower case, found id and ID",
+        ),
         (
             None,
             r'[{"id": 1, "v": "\ud83d"}]',
@@ -773,7 +780,7 @@ def test_a_value_that_its_column_does_not_hold_exactly_fails_by_name(
     server.faults.extend([content(f'{{"data": {{"items": [{records}]}}}}')] * 2)
     error = flow.fail()
     assert f"record 2: field {field}: expected " in error.message
-    assert "declare a type in source.schema that holds it" in error.message
+    assert "declare a type in source.schema that holds them" in error.message
     assert (flow.ids, flow.watermark) == ([], {})
 
 

@@ -48,9 +48,7 @@ ELEMENTS = (
     '<rows at="x"><row k="7"><id>1</id><tags>a</tags><tags>b</tags></row><other/><row><id>2</id></row></rows>'
 )
 BESIDE = "expected the fields of the declared schema, found {} beside them"
-TWO_CASES = (
-    "expected columns with names of their own, found {} and {}, which differ in upper and lower case only"
-)
+TWO_CASES = "expected column names that differ in more than upper and lower case, found {} and {}"
 TWO_TEXTS = "record 1: field note._VALUE: expected one text, found 2 with elements or comments between them; to hold several, declare an array in source.schema"
 DIGITS = "sheet Data, A4: field id: expected {}, found a number with more digits than a workbook stores exactly; a text cell would keep them, '9007199254740992'"
 
@@ -73,13 +71,13 @@ READINGS = {
         "id", [(1,), (6,)],
         {
             "b.avro": BESIDE.format("who.age"), "c.avro": "cannot be read: it is damaged, or ends too early",
-            "d.avro": "column id: expected bigint, found Avro's type string", "e.avro": "expected Avro, found another file",
+            "d.avro": "column id: expected bigint, found Avro's type string", "e.avro": "expected an Avro file, found another format",
         },
     ),
     **{
         f"headers that no table holds are passed over [{mode}]": Reading(
             AVRO, {"a.avro": avro({"id": 1, "ID": 2}, ID="long"), "b.avro": avro({"id": 1, "d": Decimal(1)}, d=LONG), "c.avro": avro({"id": 3, "none": None}, none="null")},
-            "id", [(3,)], {"a.avro": "expected columns with names of their own, found ID and id", "b.avro": "column d: expected a type that Spark reads, found a decimal of 60 digits, which is more than 38"}, more={"target": {"schema_mode": mode}},
+            "id", [(3,)], {"a.avro": "expected column names that differ in more than upper and lower case, found ID and id", "b.avro": "column d: expected a type that Spark reads, found a decimal of 60 digits, which is more than 38"}, more={"target": {"schema_mode": mode}},
         )
         for mode in ("strict", "merge", "rescue")
     },
@@ -94,7 +92,7 @@ READINGS = {
             "d.xml": xml("<id>4</id>").replace("<row>", '<row xmlns:p="u">'),
         },
         "id", [(4,)],
-        {"a.xml": "line 3: expected XML, found text that is not XML (it ends too early)", "b.xml": BESIDE.format("id._unit"), "c.xml": BESIDE.format("tags._k")},
+        {"a.xml": "line 3: expected XML, found text that does not parse as XML (it ends too early)", "b.xml": BESIDE.format("id._unit"), "c.xml": BESIDE.format("tags._k")},
     ),
     "what no column takes as it is makes the record bad": Reading(
         XML | {"schema": MIXED},
@@ -175,7 +173,7 @@ READINGS = {
         {
             "b.xml": "line 3: record 2: field id: expected bigint, found other text", "c.xml.gz": "line 5: record 3: field who.age: expected int, found other text",
             "d.xml": "line 2: record 1: field all: expected bigint, found other text", "e.xml": "line 2: record 1: field _k: expected bigint, found other text",
-            "f.xml": "line 3: expected XML, found text that is not XML (mismatched tag)", "g.xml": "line 2: expected XML, found text that is not XML (unclosed token)",
+            "f.xml": "line 3: expected XML, found text that does not parse as XML (mismatched tag)", "g.xml": "line 2: expected XML, found text that does not parse as XML (unclosed token)",
         },
         more={"show_bad_records": False},
     ),
@@ -256,7 +254,7 @@ class TestXml:
     def test_xml_without_the_row_tag_is_warned_of(self, make_feed: MakeFeed, schema: str | None) -> None:
         feed = make_feed(source={**XML, "schema": schema, "options": {"rowTag": "rwo"}})
         feed.put_text("a.xml", xml("<id>1</id>"))
-        warning = "file a.xml has no element rwo, so no record: it has rows, row, id; correct options.rowTag if one of these is a record"
+        warning = "file a.xml has no element rwo and so no record; the elements are rows, row, id. If one of them is a record, set options.rowTag to it"
         assert warning in feed.run().warnings
         feed.put_text("b.xml", "<rows/>")
         assert not any("b.xml has no" in each for each in feed.run().warnings)
@@ -289,9 +287,7 @@ class TestXml:
         feed = make_feed(source=XML | {"schema": "id long, v struct<a: variant>"})
         feed.put_text("a.xml", xml("<id>1</id><v><a>007</a></v>"))
         error = feed.fail()
-        assert (
-            "expected types that take texts as they are written, found v struct<a:variant>" in error.message
-        )
+        assert "expected types that keep text as it is written, found v struct<a:variant>" in error.message
 
     @pytest.mark.parametrize("mode", ["strict", "merge"])
     def test_names_that_differ_in_case_only_are_told(self, make_feed: MakeFeed, mode: str) -> None:
@@ -303,7 +299,7 @@ class TestXml:
         feed.put_text("d.xml", xml("<id>5</id>", "<Id>6</Id>"))
         feed.load()
         assert feed.ids == [4]
-        two = "expected columns with names of their own, found {} and {}, which differ in upper and lower case only"
+        two = "expected column names that differ in more than upper and lower case, found {} and {}"
         assert feed.quarantined == {
             "a.xml": two.format("id", "ID"),
             "b.xml": two.format("_k", "_K"),
@@ -363,7 +359,7 @@ class TestExcel:
             " sheet Data, A7: field id: expected bigint, found text, 'b'; 4 bad records in all",
             "c.xlsx": "sheet Data, A2: field on: expected date, found text, 'soon'",
             "d.xlsx": "line 1: expected the fields of the pinned schema, found more beside them",
-            "e.xlsx": "sheet Data, B2: expected values below a name in header row 1 only, found a number, '6' (options.header_row can name another row)",
+            "e.xlsx": "sheet Data, B2: expected values only in columns that header row 1 names, found a number, '6' (options.header_row can name another row)",
             "f.xlsx": "cannot be read: expected a workbook, found another file",
         }
         assert _staged(feed) == []

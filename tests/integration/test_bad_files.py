@@ -155,7 +155,7 @@ READINGS = {
             PARQUET, _not_held(), "id", [(6,)],
             {
                 "a.parquet": "column c: expected a type that Spark reads, found decimal(60,2), which has more than 38 digits",
-                "b.parquet": "expected columns with names of their own, found x and X",
+                "b.parquet": "expected column names that differ in more than upper and lower case, found x and X",
                 "c.parquet": r"column a\0b: expected a type that Spark reads, found a name with a NUL",
                 "d.parquet": "it is encrypted",
                 "g.parquet": "cannot be read: a page does not match its checksum: it is damaged",

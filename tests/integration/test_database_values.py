@@ -281,7 +281,7 @@ def test_a_unit_spelled_otherwise_is_named_before_its_rows_are_loaded(
         f"column shop: expected the value of a unit as the definition spells it ('{named}')" in error.message
     )
     assert re.search(rf"found '{exact.strip()} *' \({len(exact)} letters\) in the row with ", error.message)
-    assert "Name the unit as it was found" in error.message
+    assert "Write the unit as the database has it" in error.message
     if declared == "char(3)":
         del source["table"]
         source["query"] = f"SELECT id, day, CAST(shop AS text) AS shop FROM {table}"

@@ -221,7 +221,7 @@ def test_wrong_bounds_are_found_and_written_again(make_feed: MakeFeed) -> None:
     ) == (1, True)
     (check,) = findings(feed)
     assert (check["ok"], check["todo"]) == (False, f"strandline maintain {NAME}")
-    assert "the statistics of 1 file leave rows out" in check["found"]
+    assert "the statistics of 1 file exclude rows" in check["found"]
     before = sorted(DeltaTable(str(feed.table)).file_uris())
     done = maintain(feed.platform, feed.dataflow, ("vacuum",))
     assert done.results["vacuum"].statistics == 1

@@ -630,7 +630,7 @@ def test_a_form_of_dates_that_leaves_a_part_out_is_refused(make_feed: MakeFeed) 
         feed = make_feed(source={"format": "csv", "schema": "x date", "options": {name: form}})
         answer = feed.cli("validate")
         assert answer.code == 2
-        assert "a form with year, month and day, such as dd.MM.yyyy" in answer.out
+        assert "a format with year, month and day, such as dd.MM.yyyy" in answer.out
 
 
 def test_a_first_file_whose_only_record_is_no_text_names_the_encoding(make_feed: MakeFeed) -> None:

@@ -111,7 +111,7 @@ def test_what_reads_a_failed_one_is_skipped_and_others_run(chain: Feed) -> None:
     )
     assert found["daily"]["error"] == {
         "code": "upstream",
-        "message": f"daily was not started: it reads what {NAME} (failed) should have loaded",
+        "message": f"daily was not started: {NAME} (failed) should have loaded what it reads",
         "choices": [f"strandline run {NAME} daily"],
     }
     assert found["daily"]["run_id"] is None

@@ -168,7 +168,7 @@ class TestFolders:
         feed.put_parquet("day=2026-01-02/2.parquet", {"id": 2, "day": "2026-01-02"})
         feed.put_parquet("day=2026-01-03/3.parquet", {"id": 3, "day": "2026-01-02"})
         error = feed.fail()
-        assert "field day: expected 2026-01-03, as the folder day=2026-01-03 says" in error.message
+        assert "field day: expected 2026-01-03, the value in the folder day=2026-01-03" in error.message
         assert feed.rows("id", "day") == [(1, date(2026, 1, 1)), (2, date(2026, 1, 2))]
 
     def test_a_new_folder_column_is_refused_naming_the_file(self, feed: Feed) -> None:

@@ -68,7 +68,7 @@ def test_libpqs_variables_complete_the_address(feed: Feed, postgres: Postgres, d
 
 def test_doctor_tries_a_state_and_leaves_none(feed: Feed, postgres: Postgres, database: Database) -> None:
     found = checks(feed)["state"]
-    assert (found["ok"], found["found"]) == (True, f"{database}: writes, and refuses to write twice")
+    assert (found["ok"], found["found"]) == (True, f"{database}: writable, and refuses to overwrite")
     assert postgres.ask("SELECT count(*) FROM {schema}.watermark_log", schema=database.schema) == [(0,)]
 
 

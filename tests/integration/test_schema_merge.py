@@ -270,7 +270,10 @@ class TestFilesOfEachFormat:
         feed.load()
         feed.put("b.ndjson", {"id": 2, "Id": 3})
         error = feed.fail()
-        assert "b.ndjson, line 1: expected fields with names of their own, found id and Id" in error.message
+        assert (
+            "b.ndjson, line 1: expected field names that differ in more than upper and lower case, found id and Id"
+            in error.message
+        )
 
 
 class TestDeclared:
@@ -403,9 +406,7 @@ class TestOtherSources:
         outcome = flow.run()
         assert outcome.error is None
         assert rows(flow.feed, "id", "value", "name") == [(1, 10, None), (2, 2**40, "x"), (3, None, "y")]
-        assert outcome.warnings == [
-            f"{table.name} of erp has no value any more: NULL in the rows that are loaded from now on"
-        ]
+        assert outcome.warnings == [f"{table.name} of erp no longer has value: new rows have NULL there"]
         table.ask("ALTER TABLE {s}.rows ALTER COLUMN name TYPE int USING length(name)")
         table.put((4, at(4), 7))
         error = flow.feed.fail()
@@ -501,7 +502,7 @@ def test_a_field_named_as_a_column_that_loading_adds_is_refused(make_feed: MakeF
     feed.put("2.ndjson", {"id": 2, "_Run_Id": "mine"})
     error = feed.fail()
     assert error.code == ("schema" if first is None else "incompatible_schema")
-    assert "which loading adds as columns, found _Run_Id" in error.message
+    assert "(_source, _loaded_at, _run_id), found _Run_Id" in error.message
     assert feed.ids == ([] if first is None else [1])
     feed.define(target={"origin_columns": False})
     if first is None:

@@ -44,7 +44,7 @@ def _put_records(feed: Feed, path: str, form: str, *records: dict[str, Any]) -> 
 
 
 NO_TYPE = (
-    "column {}: expected values of a type, found a list, map or struct of nothing but null, whose type is unknown:"
+    "column {}: expected a list, map or struct with typed values, found one with nothing but null, whose type is unknown:"
     " declare the column in source.schema, or write NULL"
 )
 FOLDERS = "id long, day date, region string"
@@ -185,7 +185,9 @@ class TestFolders:
         assert feed.rows("id", "v") == [(1, 5), (2, 5), (3, 6)]
         assert outcome.error is not None
         assert outcome.error.code == ("bad_file" if form in ("parquet", "avro") else "bad_record")
-        assert "field v: expected 7, as the folder v=7 says, found another value" in outcome.error.message
+        assert (
+            "field v: expected 7, the value in the folder v=7, found another value" in outcome.error.message
+        )
         assert "'8'" in outcome.error.message
 
     @pytest.mark.parametrize("kind", [pa.int64(), pa.null()])
@@ -436,7 +438,7 @@ class TestReset:
         feed.put("b.ndjson", 2)
         warnings = feed.cli("plan", NAME).json[0]["warnings"]
         error = feed.fail()
-        assert "found another (id string, more string" in error.message
+        assert "found a different one (id string, more string" in error.message
         assert f"the next run with rows stops: {error.message}: {error.choices[0]}" in warnings
         (choice,) = error.choices
         words = choice.removeprefix("strandline ").removesuffix(" TEXT").split()

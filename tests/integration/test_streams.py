@@ -270,7 +270,7 @@ def test_a_new_column_stops_the_run_and_recommends_what_streams_accept(make_stre
     write_deltalake(str(stream.source), pa.table(wider), mode="append", schema_mode="merge")
     error = stream.feed.fail()
     assert (
-        "found others: more is new (string). schema_mode: strict accepts no change. Restore the source; or run the reset"
+        "found changes: more is new (string). schema_mode: strict accepts no change. Restore the source's columns; or run the reset"
         in error.message
     )
     assert stream.places() == {"sorted": [1], "late": [], "quarantine": [], "buffer": [2]}

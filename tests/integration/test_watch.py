@@ -326,7 +326,7 @@ def test_never_started(
     with in_this_process(short, monkeypatch) as (watch, instance):
         queued = create_run_for_test(instance, status=DagsterRunStatus.NOT_STARTED, tags={DATAFLOW_TAG: NAME})
         short.put("2.ndjson", 2)
-        told = f"run {queued.run_id[:8]} is in flight, and new data waits for its end"
+        told = f"run {queued.run_id[:8]} is in flight, and new data waits until it ends"
         look_until(watch, lambda: told in capsys.readouterr().err)
         assert short.ids == [1]
         instance.report_run_canceled(queued)

@@ -149,10 +149,7 @@ class WindowProfile(KindProfile, CanForce, CanSimulate, LoadsAheadOfTime):
 
     def loads_ahead(self, names: Sequence[str]) -> str:
         """Return a warning that windows would count as loaded before their time."""
-        return (
-            f"windows of {', '.join(names)} that are still to come would count as loaded, and be read again"
-            " only once they are over"
-        )
+        return f"future windows of {', '.join(names)} would count as loaded, and be read again only after they end"
 
 
 def _span(described: Mapping[str, Any]) -> tuple[str, str]:

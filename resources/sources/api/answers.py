@@ -100,7 +100,8 @@ class AnswerReader:
         content_type = response.headers.get("Content-Type", "").partition(";")[0].strip().lower()
         if not _is_json(content_type):
             raise SourceError(
-                f"{where}: expected JSON, found an answer of type {shorten_to_line(content_type, 100)}. Check base_url and path, and that credentials are accepted",
+                f"{where}: expected JSON, found the content type {shorten_to_line(content_type, 100)}. Check base_url "
+                "and path, and that the API accepts the credentials",
                 code="source_content_type",
             )
         body = self._body(response, where, deadline, self._max_bytes)
@@ -132,16 +133,20 @@ class AnswerReader:
             size += len(chunk)
             if size > max_bytes:
                 raise SourceError(
-                    f"{where}: expected a page of at most {max_bytes} bytes (max_page_bytes), found more. Ask for smaller pages (paging.size), or raise it",
+                    f"{where}: expected a page of at most {max_bytes} bytes (max_page_bytes), found more. Ask for smaller "
+                    "pages (paging.size), or raise max_page_bytes",
                     code="source_page_too_large",
                 )
             if time.monotonic() > deadline:
                 raise TransientFailure(
-                    f"{where}: expected a whole page within {self._timeout.total_seconds():g} s, found {size} bytes and no end"
+                    f"{where}: expected a whole page within {self._timeout.total_seconds():g} s, received {size} bytes and "
+                    "no end"
                 )
         missing = response.raw.length_remaining
         if missing:
-            raise TransientFailure(f"{where}: expected a whole page, found one that lacks {missing} bytes")
+            raise TransientFailure(
+                f"{where}: expected a whole page, found one that ends {missing} bytes too early"
+            )
         unpacking.end()
         return b"".join(chunks)
 
@@ -176,7 +181,7 @@ def _check_retry(response: requests.Response, where: str) -> None:
     status = response.status_code
     pause = requested_pause(status, response.headers, datetime.now(UTC))
     if status in _TRANSIENT_STATUSES or (status == 403 and pause is not None):
-        wait_notice = f", which asks to wait {_format_pause(pause)}" if pause is not None else ""
+        wait_notice = f", and asks to wait {_format_pause(pause)}" if pause is not None else ""
         raise TransientFailure(f"{where}: expected a page, found HTTP {status}{wait_notice}", pause)
 
 
@@ -186,10 +191,9 @@ def _decode(body: bytes, where: str, compressed: str | None) -> str:
         return body.decode(json.detect_encoding(body))
     except UnicodeDecodeError as error:
         raise SourceError(
-            f"{where}: expected JSON in UTF-8, found an invalid byte at position {error.start + 1}. The API has to send UTF-8, as JSON says"
+            f"{where}: expected JSON in UTF-8, found an invalid byte at position {error.start + 1}. Ask the API's " "owner to send UTF-8, which JSON requires"
             if compressed is None
-            else f"{where}: expected a body compressed by gzip or deflate, or not at all, as requested, found one compressed by"
-            f" {shorten_to_line(compressed, 100)}. Make the API, or the proxy in front of it, respect Accept-Encoding",
+            else f"{where}: expected a body that is uncompressed or compressed by gzip or deflate, as requested, found " f"one compressed by {shorten_to_line(compressed, 100)}. Make the API, or the proxy in front of it, " "respect Accept-Encoding",
             code="source_answer",
         ) from None
 

@@ -187,7 +187,7 @@ class ApiClient:
         displayed_url = self.connection.redact_url(self._prepared(page, url).url or url)
         return (
             url,
-            f"API {page.request.method} {displayed_url}, {'behind ' if page.is_probe else ''}page {page.number}",
+            f"API {page.request.method} {displayed_url}, {'after ' if page.is_probe else ''}page {page.number}",
         )
 
     def _fetch_with_retries(
@@ -216,9 +216,12 @@ class ApiClient:
         """Return how long a page was retried, and what to do."""
         seconds = self._retry_for.total_seconds()
         if failure.pause is not None and failure.pause > seconds:
-            return f", longer than retry_for ({seconds:g} s). Run again after that, or raise retry_for of the connection in platform.yaml"
-        attempt_notice = "" if self._attempts else f"; it was retried for {seconds:g} s"
-        return f"{attempt_notice}. Check that the API runs and can be reached; the next run tries again"
+            return (
+                f", which is longer than retry_for ({seconds:g} s). Run again after that, or raise retry_for of the "
+                "connection in platform.yaml"
+            )
+        attempt_notice = "" if self._attempts else f". Strandline retried for {seconds:g} s"
+        return f"{attempt_notice}. Check that the API runs and that this machine reaches it; the next run tries again"
 
     def _pause(self, error: Exception) -> bool | float:
         """Return whether to retry a page, or after how many seconds if the API says so.
@@ -248,14 +251,14 @@ class ApiClient:
             raise TransientFailure(str(refusal)) from None
         except requests.exceptions.SSLError:
             raise SourceError(
-                f"{where}: expected a trusted certificate and a supported TLS version, found another. Correct base_url, or name the"
-                " authority's file in the variable REQUESTS_CA_BUNDLE",
+                f"{where}: expected a trusted certificate and a supported TLS version, found neither or one of them "
+                "only. Correct base_url, or name the authority's file in the variable REQUESTS_CA_BUNDLE",
                 code="source_tls",
             ) from None
         except NotCompressed as error:
             raise SourceError(
-                f"{where}: expected a body compressed by {error.names}, as its Content-Encoding says, found one that is not. Have the API, or the proxy in"
-                " front of it, send the header that fits",
+                f"{where}: expected a body compressed by {error.names}, as its Content-Encoding says, found a body "
+                "that is not. Make the API, or the proxy in front of it, send the right Content-Encoding",
                 code="source_answer",
             ) from None
         except (requests.RequestException, HTTPError, OSError) as error:
@@ -295,7 +298,8 @@ class ApiClient:
                 if response.status_code == 303:
                     page = page._replace(request=Request("GET", page.request.path))
         raise SourceError(
-            f"{where}: expected an answer, found more than {_REDIRECTS} redirects. Correct base_url or path to the address that answers",
+            f"{where}: expected an answer, found more than {_REDIRECTS} redirects. Set base_url or path to the "
+            "address that answers",
             code="source_answer",
         )
 
@@ -322,8 +326,9 @@ class ApiClient:
             )
         except (requests.RequestException, ValueError):
             raise SourceError(
-                f"API {self.connection}, {request.method} {request.path}, page {page.number}: expected an address that a request can be made of, found"
-                f" another in {'the next link' if position.link else 'path or params of the source'}. Correct it",
+                f"API {self.connection}, {request.method} {request.path}, page {page.number}: expected a valid URL, "
+                f"found an invalid one in {'the next link' if position.link else 'path or params of the source'}. "
+                "Correct it",
                 code="source_refused",
             ) from None
 
@@ -331,7 +336,8 @@ class ApiClient:
         location = response.headers.get("Location")
         if not location:
             raise SourceError(
-                f"{where}: expected a redirect with an address, found HTTP {response.status_code} without one. Correct base_url or path to the address that answers",
+                f"{where}: expected a redirect with an address, found HTTP {response.status_code} without one. Set "
+                "base_url or path to the address that answers",
                 code="source_answer",
             )
         target = urljoin(url, location)
@@ -342,8 +348,9 @@ class ApiClient:
         if not self.connection.trusts(url):
             parts = urlsplit(url)
             raise SourceError(
-                f"API {self.connection}: expected {subject} to stay on its host, found {parts.scheme}://{parts.hostname}. Nothing was sent to it. If it"
-                " may get the connection's credentials, name it in `hosts` of the connection",
+                f"API {self.connection}: expected {subject} to stay on its host, found {parts.scheme}://"
+                f"{parts.hostname}. Strandline sent nothing to that host. If it may get the connection's credentials, "
+                "name it in `hosts` of the connection",
                 code="source_other_host",
             )
 

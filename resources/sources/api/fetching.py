@@ -235,8 +235,9 @@ class Fetcher:
             del page  # else three pages are in memory when the next one is parsed
         if count and names and not has_any:
             raise SourceError(
-                f"{self.label(request)}: expected a field {' or '.join(sorted(names))} in the records of its pages, found none in"
-                f" {pluralize(count, 'record')}, so that no row would be read. Correct the names in the definition, or source.records",
+                f"{self.label(request)}: expected a field {' or '.join(sorted(names))} in the records of its pages, "
+                f"found none in {pluralize(count, 'record')}, so no row can be read. Correct the names in the "
+                "definition, or source.records",
                 code="missing_column",
             )
 

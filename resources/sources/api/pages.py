@@ -39,7 +39,7 @@ class TooManyRecords(SourceError):
         """Return the error for a request that cannot be halved, with the reason."""
         text_start, _, remedy = self.message.partition(". Nothing")
         return SourceError(
-            f"{text_start}, and it cannot be cut in halves: {why}. Nothing{remedy}", code=self.code
+            f"{text_start}, and Strandline cannot halve the request: {why}. Nothing{remedy}", code=self.code
         )
 
 
@@ -193,8 +193,9 @@ def _past_end_remedy(source: ApiSource, number: int) -> str | None:
     if number == 1 or not isinstance(source.paging, NumberedPaging):
         return None
     return (
-        "The page before it came, so it may lie behind the last: have the walk end there by the number of all records (total: meta.total), or with"
-        " the first page that is not full (paging.ends: short, beside paging.size); or name the status in ignore_http_codes"
+        "The page before it exists, so this one may lie after the last page. Name where the number of all "
+        "records stands (total: meta.total); or end at the first page that is not full (paging.ends: short, "
+        "beside paging.size); or name the status in ignore_http_codes"
     )
 
 
@@ -215,9 +216,10 @@ def _document(source: ApiSource, answer: Answer) -> Document:
     if answer.is_lines:
         if not answer.proves_end and _total_location(source) is None:
             raise DocumentError(
-                "lines whose end is proved, by a Content-Length, chunks or gzip",
-                "some that end where the connection does, so that a part may be missing",
-                remedy="have the API send one of these; or name the header with the number of all records as source.total_header",
+                "lines whose end is certain, by a Content-Length, chunks or gzip",
+                "lines that end with the connection, so a part may be missing",
+                remedy="make the API send one of these, or name the header with the number of all records as "
+                "source.total_header",
             )
         return parse_lines(answer.text, errors=source.errors)
     return parse_document(

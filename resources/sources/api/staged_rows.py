@@ -126,14 +126,14 @@ class StagedRows:
         """Return what to do about records that do not fit, by the code of their error."""
         name = self._dataflow.name
         reload_hint = (
-            f"where the table has rows, that takes `strandline state reset {name} --replace --reason TEXT`"
+            f"if the table has rows, this also takes `strandline state reset {name} --replace --reason TEXT`"
         )
         if code == UNKNOWN_FIELD:
             return (
                 f"take new fields as columns with `schema_mode: merge` below target in dataflows/{name}.yaml, or leave them out with"
                 f" `unknown_fields: ignore` at its top level, or declare them in source.schema: {reload_hint}"
             )
-        return f"have the API send what the column holds, or declare a type in source.schema that holds it: {reload_hint}"
+        return f"correct the values at the API, or declare a type in source.schema that holds them: {reload_hint}"
 
 
 def _with_number_column(pinned: str) -> str:

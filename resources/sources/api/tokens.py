@@ -76,8 +76,8 @@ def _request_token(connection: ApiConnection, session: requests.Session) -> tupl
             body = response.raw.read(_MAX_BYTES, decode_content=True)
     except requests.exceptions.SSLError:
         raise SourceError(
-            f"{where}: expected a trusted certificate and a supported TLS version, found another. Correct token_url, or name the"
-            " authority's file in the variable REQUESTS_CA_BUNDLE",
+            f"{where}: expected a trusted certificate and a supported TLS version, found neither or one of them "
+            "only. Correct token_url, or name the authority's file in the variable REQUESTS_CA_BUNDLE",
             code="source_tls",
         ) from None
     except (requests.RequestException, HTTPError, OSError) as error:
@@ -94,13 +94,15 @@ def _request_token(connection: ApiConnection, session: requests.Session) -> tupl
         )
         answer_text = f"HTTP {response.status_code} {connection.hide(shorten_to_line(str(reason), _MAX_QUOTED_LETTERS))}".rstrip()
         raise SourceError(
-            f"{where}: expected a token, found {answer_text}. Correct client_id, client_secret, scope or token_params of the connection in platform.yaml;"
-            " client_auth: body sends the client's secret in the form",
+            f"{where}: expected a token, found {answer_text}. Correct client_id, client_secret, scope or "
+            "token_params of the connection in platform.yaml. If the server wants the client's secret in the "
+            "form, set client_auth: body",
             code="source_denied",
         )
     if not token.isascii() or not token.isprintable() or " " in token:
         raise SourceError(
-            f"{where}: expected a token of printable ASCII, found another. Correct token_url of the connection in platform.yaml",
+            f"{where}: expected a token of printable ASCII, found other characters. Correct token_url of the "
+            "connection in platform.yaml",
             code="source_denied",
         )
     return token, _seconds(answer.get("expires_in"))

@@ -58,7 +58,7 @@ class Decompressor:
     def end(self) -> None:
         """Raise ProtocolError if the body was cut off."""
         if not all(layer.is_whole for layer in self._layers):
-            raise ProtocolError("the compressed body has no end")
+            raise ProtocolError("the compressed body ends too early")
 
 
 class _CompressionLayer:
@@ -92,7 +92,7 @@ class _CompressionLayer:
                 if self._is_gzip and not data.strip(b"\0"):  # padding
                     break
                 if not self._is_gzip:
-                    raise DecodeError("more after the end of the compressed body")
+                    raise DecodeError("more data after the end of the compressed body")
                 self._stream = zlib.decompressobj(self._bits)
             parts.append(self._decompress(data))
             data = self._stream.unused_data

@@ -76,7 +76,7 @@ def _read_metadata(head: bytes, *, is_whole: bool) -> dict[str, bytes] | None:
         BrokenHeaderError: it is no Avro header, or the file ends within it.
     """
     if not head.startswith(_MAGIC):
-        raise BrokenHeaderError("expected Avro, found another file")
+        raise BrokenHeaderError("expected an Avro file, found another format")
     pairs: dict[str, bytes] = {}
     data = io.BytesIO(head[len(_MAGIC) :])
     try:

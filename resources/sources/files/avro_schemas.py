@@ -42,7 +42,7 @@ def _unreadable(
         return
     if isinstance(avro_type, str):
         if avro_type in enclosing:
-            yield dotted_name(path), f"the record {avro_type}, which holds itself"
+            yield dotted_name(path), f"the recursive record {avro_type}"
             return
         avro_type = named_types.get(avro_type, avro_type)
     if not isinstance(avro_type, dict):
@@ -61,7 +61,7 @@ def _unreadable(
         )
     elif avro_type["type"] in ("record", "error"):
         if avro_type["name"] in enclosing:
-            yield dotted_name(path), f"the record {avro_type['name']}, which holds itself"
+            yield dotted_name(path), f"the recursive record {avro_type['name']}"
             return
         if not avro_type["fields"]:
             yield dotted_name(path), "a record without fields"

@@ -39,7 +39,8 @@ def changed_schema_error(
     differences = [f"{name} {declared[name]}" if name in declared else f"no {name}" for name in changed]
     pinned_columns = ", ".join(f"{name} {data_type}" for name, data_type in pinned_types.items())
     return schema_mismatch_error(
-        f"source.schema: expected the schema that was pinned ({pinned_columns}), found another ({', '.join(differences) or 'another order'})",
+        f"source.schema: expected the pinned schema ({pinned_columns}), found a different one ("
+        f"{', '.join(differences) or 'another order'})",
         "Restore it",
         dataflow,
         changed[0] if changed else None,

@@ -129,8 +129,8 @@ class FileCopies:
         if missing:
             raise bad_document_error(
                 path,
-                f"expected the {len(texts)} bad lines of the first check, found {len(removed)} of them when it was read again: it has changed, or"
-                f" Python does not know the encoding {self._encoding}",
+                f"expected the {len(texts)} bad lines of the first check, found {len(removed)} of them at the second "
+                f"read: the file changed, or Python does not know the encoding {self._encoding}",
             )
 
     def _decoder(self, texts: Collection[str]) -> Callable[[bytes], str | None]:

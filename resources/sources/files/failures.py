@@ -55,7 +55,7 @@ _RETYPED_REMEDY = "Fix or remove it; or, if a type holds the values of all files
 def _rescue_hint(may_rescue: bool) -> str:
     """Return the advice to use ``schema_mode: rescue``; "" if the dataflow cannot."""
     return (
-        "; or keep what does not fit as JSON in a column of its own with `schema_mode: rescue`"
+        "; or keep values that do not fit as JSON in the column _rescued_data with `schema_mode: rescue`"
         if may_rescue
         else ""
     )
@@ -125,10 +125,13 @@ def case_conflict_error(
     """
     remedy = "; or declare `source.schema` with one of them and set `unknown_fields: ignore` at the top level of the dataflow"
     where = f"line {line}: " if line else ""
-    why = f"{where}expected columns with names of their own, found {first} and {second}, which differ in upper and lower case only"
+    why = (
+        f"{where}expected column names that differ in more than upper and lower case, found {first} and "
+        f"{second}"
+    )
     return BadFile(
-        f"file {path}, {why}. Give one of them another name{remedy if may_be_ignored else ''}."
-        " Nothing of the file was loaded; the watermark stays below it",
+        f"file {path}, {why}. Rename one of them{remedy if may_be_ignored else ''}. Nothing of the file was "
+        "loaded; the watermark stays below it",
         path=path,
         why=why,
         code=SchemaError.code,
@@ -140,7 +143,7 @@ def doubled_names_error(path: str, first: str, second: str) -> BadFile:
 
     No table can hold both.
     """
-    why = f"expected columns with names of their own, found {first} and {second}"
+    why = f"expected column names that differ in more than upper and lower case, found {first} and {second}"
     return bad_document_error(path, why)
 
 
@@ -206,8 +209,8 @@ def bad_encoding_error(
     if binary is not None:
         why = f"expected text, found {binary}"
         return BadFile(
-            f"file {path}, {why}. Unpack it, or give it the ending that says what it is, and a dataflow of that format; or remove it. Nothing of it"
-            " was loaded; the watermark stays below it",
+            f"file {path}, {why}. Unpack it; or give it the ending of its format, and load it by a dataflow of "
+            "that format; or remove it. Nothing of it was loaded; the watermark stays below it",
             path=path,
             why=why,
             code=BAD_ENCODING,
@@ -248,13 +251,15 @@ def bad_header_error(
     )
     why = f"expected {header}, found {first_few(found_names, _MAX_NAMES, ',')} ({misread or '; '.join(differs) or 'another order'})"
     merge = (
-        "take columns that come and go with `schema_mode: merge` below `target` (docs/reference/schemas.md), "
+        "accept columns that come and go with `schema_mode: merge` below `target` "
+        "(docs/reference/schemas.md), "
         if may_merge and differs and not misread
         else ""
     )
     return BadFile(
-        f"file {path}: {why}. Nothing of the file was loaded, so that no columns are mixed up: fix or remove it, {merge}or load files with this"
-        " header by a dataflow of their own; the watermark stays below it",
+        f"file {path}: {why}. Nothing of the file was loaded, because its columns could be mixed up. Fix or "
+        f"remove it, {merge}or load files with this header by a separate dataflow; the watermark stays below "
+        "it",
         path=path,
         why=why,
         code=BAD_HEADER,
@@ -266,7 +271,7 @@ def _describe_doubled_names(names: Sequence[str]) -> str | None:
     folded = [name.casefold() for name in names]
     repeated = dict.fromkeys(name for name, fold in zip(names, folded, strict=True) if folded.count(fold) > 1)
     return (
-        f"{first_few(list(repeated), _MAX_NAMES)}: a column is named twice; give each another name"
+        f"{first_few(list(repeated), _MAX_NAMES)}: a column name occurs twice; rename one of the columns"
         if repeated
         else None
     )
@@ -320,10 +325,15 @@ def unknown_field_error(
     """
     name = dataflow.name
     merge = (
-        "take new fields with `schema_mode: merge` below `target`, or " if may_take_columns(dataflow) else ""
+        "accept new fields with `schema_mode: merge` below `target`, or "
+        if may_take_columns(dataflow)
+        else ""
     )
     where = f"line {line}: " if line else ""
-    why = f"{where}expected the fields of the {_schema_word(is_declared)}, found {first_few(names, _MAX_NAMES)} beside them"
+    why = (
+        f"{where}expected the fields of the {_schema_word(is_declared)}, found also "
+        f"{first_few(names, _MAX_NAMES)}"
+    )
     return BadFile(
         f"file {path}, {why}. schema_mode: strict accepts no new field, so nothing of the file was loaded; the watermark stays below it. Fix"
         f" the file; or in dataflows/{name}.yaml {merge}leave them out with"
@@ -356,8 +366,8 @@ def no_known_columns_error(
     where = f"{place}: " if place else ""
     why = f"{where}expected columns of the {_schema_word(is_declared)} ({first_few(expected, _MAX_NAMES)}), found only {first_few(names, _MAX_NAMES)}{hint}"
     return BadFile(
-        f"file {path}, {why}. Nothing of the file was loaded: fix or remove it, or load files with such columns by a dataflow of their own; the"
-        " watermark stays below it",
+        f"file {path}, {why}. Nothing of the file was loaded: fix or remove it, or load files with such "
+        "columns by a separate dataflow; the watermark stays below it",
         path=path,
         why=why,
         code=BAD_HEADER,

@@ -58,9 +58,9 @@ def folder_conflict_fault(column: str, folder_name: str, path: str, value: str |
         ("no value", f"{folder_name}={NULL_FOLDER}") if text is None else (text, f"{folder_name}={text}")
     )
     return Fault(
-        f"field {column}: expected {expected}, as the folder {folder} says, found another value",
+        f"field {column}: expected {expected}, the value in the folder {folder}, found another value",
         value,
-        hint="if they are two things, give the folder, or the placeholder in source.path, another name",
+        hint="if the field and the folder mean two things, rename the folder, or the placeholder in source.path",
     )
 
 

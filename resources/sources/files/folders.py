@@ -52,8 +52,9 @@ def _find_folder_fault(
         value = folder_value(folder, name)
         if not isinstance(data_type, str):
             return (
-                f"folder {name}={NULL_FOLDER if value is None else value}: expected a simple type for the column {column}, found {sql_type_name(data_type)}: if they are two things, give the folder,"
-                " or the placeholder in source.path, another name"
+                f"folder {name}={NULL_FOLDER if value is None else value}: expected a simple type for the column "
+                f"{column}, found {sql_type_name(data_type)}: if the column and the folder mean two things, rename the "
+                "folder, or the placeholder in source.path"
             )
         fault = None if value is None else fault_of_text(value, data_type, reading)
         if fault is not None:

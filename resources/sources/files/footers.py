@@ -108,7 +108,7 @@ def _read_footer(place: Place, file: SourceFile) -> Footer | None:
             return Footer(fault="it is encrypted")
         if tail[-4:] != b"PAR1":
             return Footer(
-                fault="expected Parquet, which ends with PAR1, found another file, or a part of one"
+                fault="expected a Parquet file, which ends with PAR1, found another format or a part of a file"
             )
         if length + 12 > file.size:
             return Footer(fault="its footer is damaged: it is longer than the file")

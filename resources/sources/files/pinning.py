@@ -115,8 +115,8 @@ class SchemaPinner:
         except (PySparkException, ValueError, TypeError) as error:
             if "char/varchar" in str(error):
                 raise ConfigurationError(
-                    f"source.schema: expected texts of any length (string), found {self._source.schema_!r}: char would fill texts with blanks, and varchar"
-                    " would not take longer ones; declare string"
+                    f"source.schema: expected texts of any length (string), found {self._source.schema_!r}: char pads "
+                    "texts with blanks, and varchar refuses longer ones; declare string"
                 ) from error
             raise ConfigurationError(
                 f"source.schema: expected Spark DDL such as 'id long, name string', found {self._source.schema_!r}: {error_line(error)}"

@@ -246,12 +246,12 @@ class FilesReader:
             if lower not in allowed_names:
                 example = next(file.path for file in files if name in partition_columns([file.path]))
                 merge = (
-                    "take new columns with `schema_mode: merge` below `target`; or "
+                    "accept new columns with `schema_mode: merge` below `target`; or "
                     if may_take_columns(self._dataflow)
                     else ""
                 )
                 expected = (
-                    f"a folder of {', '.join(sorted(expected_names))}"
+                    f"a folder named by one of the columns {', '.join(sorted(expected_names))}"
                     if expected_names
                     else "no folder that names a column"
                 )

@@ -263,7 +263,7 @@ class _CellParser:
                 f"expected a date of the workbook's calendar, found {text}, which lies before its first day"
             )
         elif number >= _BEYOND - (_FROM_1904 if self._is_1904 else 0):
-            self._note_bad(f"expected a date up to the year 9999, found day {text}, which lies behind it")
+            self._note_bad(f"expected a date up to the year 9999, found day {text}, which lies after it")
         elif number < 1 and self._is_1904 and self._shows == "day":
             moment = datetime.fromisoformat("1904-01-01") + timedelta(milliseconds=round(number * 86_400_000))
             self.notes.dates[self._row, self._column] = moment if moment.time() != time() else moment.date()

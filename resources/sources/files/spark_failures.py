@@ -64,9 +64,9 @@ def find_bad_file(error: Exception, paths: Iterable[str], *, may_rescue: bool = 
         return None
     if _MISSING.search(text) or "FILE_NOT_EXIST" in text:
         return BadFile(
-            f"file {path}: it was listed, and is gone now. It stays above the watermark",
+            f"file {path}: it vanished after the listing. It stays above the watermark",
             path=path,
-            why="it was listed, and had vanished when it was to be read",
+            why="it vanished after the listing",
             code=FILE_VANISHED,
         )
     said_by_spark = root_cause(error)
@@ -108,7 +108,7 @@ _WORDS = (
 
 
 _LIMITS = tuple(
-    (pattern, f"{excess} than {option} of source.options allows: set that higher")
+    (pattern, f"{excess} than {option} of source.options allows: raise {option}")
     for pattern, excess, option in (
         ("exceeds the maximum number of characters defined", "a value is longer", "maxCharsPerColumn"),
         (r"univocity\.[^\n]*ArrayIndexOutOfBounds", "a line has more columns", "maxColumns"),

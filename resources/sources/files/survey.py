@@ -183,7 +183,8 @@ def survey(place: Place) -> Survey:
         )
         suffix = "".join(f"; {line}" for line in passed_over)
         raise SourceError(
-            f"{place}: expected files of a format that can be read ({supported_endings}; text also packed), found endings: {endings}{suffix}",
+            f"{place}: expected files of a format that Strandline reads ({supported_endings}; text also "
+            f"compressed), found endings: {endings}{suffix}",
             code="source_missing",
         )
     return Survey(datasets, passed_over)

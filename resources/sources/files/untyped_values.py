@@ -67,8 +67,8 @@ def files_with_untyped_values(
             rows, path_column = form.scan(spark, group, schema), form.scanner.path_of(group)
             for path, place, _ in first_values(rows, path_column, dropped_values):
                 why = (
-                    f"column {list(own)[place]}: expected values of a type, found a list, map or struct of nothing but null, whose"
-                    " type is unknown: declare the column in source.schema, or write NULL"
+                    f"column {list(own)[place]}: expected a list, map or struct with typed values, found one with nothing "
+                    "but null, whose type is unknown: declare the column in source.schema, or write NULL"
                 )
                 bad_files.setdefault(path, bad_document_error(path, why))
     return bad_files

@@ -190,7 +190,7 @@ def read_content(place: Place, path: str) -> bytes:
                 return (place.local / path).read_bytes()
             return bytes(place.store.get(path).bytes())
         except FileNotFoundError as error:
-            why = "it was listed, and had vanished when it was to be read"
+            why = "it vanished after the listing"
             raise BadFile(f"file {path}: {why}", path=path, why=why, code=FILE_VANISHED) from error
 
 
@@ -239,7 +239,7 @@ def _open_sheet(workbook: CalamineWorkbook, path: str, name: str, sheet_option: 
         ]
         if filled_names:
             why = f"expected records in sheet {name}, found none, but cells in {', '.join(filled_names)} (options.sheet)"
-            raise _bad(path, why, "Name a sheet in options.sheet, also this one")
+            raise _bad(path, why, "Name the sheet with the records in options.sheet, even if it is this one")
     return chosen
 
 
@@ -247,7 +247,10 @@ def _refuse_several(workbook: CalamineWorkbook, path: str) -> None:
     """Raise BadFile if several visible sheets hold cells."""
     names = [name for name in _visible(workbook) if workbook.get_sheet_by_name(name).start is not None]
     if len(names) > 1:
-        why = f"expected one sheet with cells, or the name of the one with the records (options.sheet), found {len(names)}: {', '.join(names)}"
+        why = (
+            f"expected one sheet with cells, or the sheet with the records in options.sheet, found {len(names)}: "
+            f"{', '.join(names)}"
+        )
         sheet = json.dumps(names[1], ensure_ascii=False)
         raise _bad(path, why, f"Name it in source, such as options: {{sheet: {sheet}}}, or remove the others")
 

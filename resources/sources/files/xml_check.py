@@ -63,8 +63,9 @@ class XmlRule:
         for field in schema.fields:
             if re.search(r"(?:^|[:<,])variant\b", field.dataType.simpleString()):
                 raise ConfigurationError(
-                    f"source.schema: expected types that take texts as they are written, found {field.name} {field.dataType.simpleString()}: XML has no"
-                    " types, and Spark would guess them (007 is 7). Declare string, or a struct of its elements"
+                    f"source.schema: expected types that keep text as it is written, found {field.name} "
+                    f"{field.dataType.simpleString()}: XML has no types, and Spark would guess them (007 becomes 7). "
+                    "Declare string, or a struct of its elements"
                 )
         self._must_know_some, self._options = must_know_some, options
         self._schema, self._reading, self._value_tag = schema, reading, value_tag

@@ -50,11 +50,9 @@ _POSTGRESQL_KINDS: Mapping[int, ValueType] = {
 """By a type's OID."""
 
 
-_INEXACT = (
-    "its values have no exact decimal form, so a bound would not meet them; cast it to a double in a query"
-)
+_INEXACT = "its values have no exact decimal form, so a bound would miss them; cast it to a double in a query"
 _TOO_LONG = "Spark holds 38 digits; cast it in a query"
-_UNORDERED = "which has no order that a bound could keep; cast it to text in a query"
+_UNORDERED = "whose values have no order for a bound; cast it to text in a query"
 _DIGITS = 38
 _BINARY = 63
 """MariaDB's number for the binary character set."""
@@ -168,7 +166,7 @@ def _postgresql(connection: JdbcConnection, timeout: float | None) -> Iterator[C
                 cursor = driver_connection.execute(query.encode())
                 if cursor.description is None:
                     raise SourceError(
-                        f"database {connection}: expected columns, found none; a query is a SELECT"
+                        f"database {connection}: expected columns, found none. Write the query as a SELECT"
                     )
                 types = postgresql_types(cursor, ask)
                 return [
@@ -217,7 +215,7 @@ def _mysql(connection: JdbcConnection, timeout: float | None) -> Iterator[Client
                 cursor.execute(query)
                 if cursor.description is None:
                     raise SourceError(
-                        f"database {connection}: expected columns, found none; a query is a SELECT"
+                        f"database {connection}: expected columns, found none. Write the query as a SELECT"
                     )
                 # cursor.description has neither the charset nor the table's name for a column.
                 return [
@@ -302,8 +300,8 @@ def _tls(connection: JdbcConnection) -> Mapping[str, Any]:
         context = ssl.create_default_context(cafile=authorities)
     except OSError as error:  # ssl.SSLError, too
         raise SourceError(
-            f"database {connection}: expected certificates in PEM at serverSslCert of its URL, where the command runs, found {error}. Correct the"
-            " path, which Spark reads, too"
+            f"database {connection}: expected certificates in PEM at serverSslCert of its URL on this machine, "
+            f"found {error}. Correct the path; Spark reads the same one"
         ) from None
     context.verify_flags &= (
         ~ssl.VERIFY_X509_STRICT

@@ -57,8 +57,9 @@ def source_error(error: Exception, connection: JdbcConnection, label: str = "") 
         return _bad_value(value, connection, label)
     if _NO_DRIVER.search(text):
         return SourceError(
-            f"database {connection}: expected its driver in Spark, found none. A Spark Connect server is started with"
-            f" --packages {connection.package}; `strandline dev` of this project starts one that has it, if the project had a database then"
+            f"database {connection}: expected its driver in Spark, found none. Start the Spark Connect server with "
+            f"--packages {connection.package}. `strandline dev` does so if the project has a database: restart it "
+            "after you add the first one"
         )
     driver_text = driver_message(text)
     return None if driver_text is None else error_of(driver_text, connection)
@@ -76,8 +77,9 @@ def _bad_value(refused: RefusedValue, connection: JdbcConnection, label: str) ->
     if is_of_units:
         name = DIALECTS[connection.system].name(refused.column)
         return BadPart(
-            f"{label}: {why}. The database takes both for equal, the table does not. Nothing of the slice is loaded. Name the unit as it was"
-            f" found; or, if it ends with blanks, read the table through a `query` in which the column is CAST({name} AS text) AS {name}",
+            f"{label}: {why}. The database treats both as equal, the table does not. Nothing of the slice is "
+            "loaded. Write the unit as the database has it; or, if it ends with blanks, read the table through a "
+            f"`query` in which the column is CAST({name} AS text) AS {name}",
             part=label,
             why=why,
             code="bad_value",
@@ -122,5 +124,6 @@ def error_of(driver_text: str, connection: JdbcConnection) -> SourceError:
             " tries again"
         )
     return SourceError(
-        f"database {connection}: expected rows, found: {line}. Correct the source's table or query, its connection's url, or what the user may read"
+        f"database {connection}: expected rows, found: {line}. Correct the source's table or query, its "
+        "connection's url, or the user's rights"
     )

@@ -97,8 +97,8 @@ def _check_names(source: JdbcSource, columns: Sequence[str], names: Sequence[str
     missing = [column for column in columns if column not in names]
     if missing:
         raise SourceError(
-            f"watermark.columns: expected columns of {source.label}, found {describe_missing(missing, names)}. Name those that are there,"
-            " or put the old names back at the source"
+            f"watermark.columns: expected columns of {source.label}, found {describe_missing(missing, names)}. "
+            "Name existing columns, or restore the old names at the source"
         )
 
 

@@ -160,9 +160,9 @@ class JdbcRows(PinsColumns):
             if seconds is None or not is_time_limit(error):
                 raise
             raise SourceUnreachable(
-                f"database {self._connection}: the look for new rows in {self._source.label} was ended after {seconds:.0f} s, its time limit,"
-                " since the database scans the rows. Create an index that begins with the watermark's column; of a query, on the column"
-                " that it is made of"
+                f"database {self._connection}: the check for new rows in {self._source.label} hit its time limit of "
+                f"{seconds:.0f} s, because the database scans the rows. Create an index that begins with the "
+                "watermark's column; for a query, on the column behind it"
             ) from None
 
     @contextmanager
@@ -273,7 +273,8 @@ class JdbcRows(PinsColumns):
         names = self._available_columns(schema).fieldNames()
         if missing := [name for name in names if name.casefold() not in types]:
             raise SourceError(
-                f"{self._source.label}: expected the pinned columns, found no {', '.join(missing)}. Put the source back"
+                f"{self._source.label}: expected the pinned columns, found no {', '.join(missing)}. Restore them at "
+                "the source"
             )
         return {name: types[name.casefold()] for name in names}
 

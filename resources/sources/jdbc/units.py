@@ -46,7 +46,9 @@ def distinct_rows(
         query = f"SELECT DISTINCT {names} FROM {rows} ORDER BY {order} LIMIT {MAX_ROWS + 1}"  # noqa: S608 - names are quoted, the query is the user's
         rows_ = database.ask(query)
     if len(rows_) > MAX_ROWS:
-        raise SourceError(f"{source.label}: expected at most {MAX_ROWS} different rows, found more")
+        raise SourceError(
+            f"{source.label}: expected at most {MAX_ROWS} different rows, found more. Select fewer units"
+        )
     return [dict(zip(columns, row, strict=True)) for row in rows_]
 
 

@@ -13,7 +13,7 @@ from partitions.column.open_transactions import OpenTransaction, TransactionsUnk
 from resources.sources.jdbc.client import Client
 
 _NEVER = TransactionsUnknown(
-    "MariaDB and MySQL do not tell which transactions may still write to a table", always=True
+    "MariaDB and MySQL do not show which transactions may still write to a table", always=True
 )
 
 
@@ -31,7 +31,7 @@ def open_writers(database: Client, columns: Sequence[str]) -> WritingTransaction
     tables = database.ask(query)
     reason = next((f"{name}: {reason}" for _, name, reason in tables if reason), None)
     if reason is not None or not tables:
-        return TransactionsUnknown(reason or "no table is behind it")
+        return TransactionsUnknown(reason or "the query reads no table")
     oids = [oid for oid, *_ in tables]
     sequences = database.ask(dialect.sequences(oids, columns))
     cached_sequence = next(((name, cache) for _, name, cache in sequences if cache > 1), None)

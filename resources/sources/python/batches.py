@@ -96,7 +96,8 @@ def _inferred_type(field: pa.Field) -> pa.DataType:
         raise InvalidYield(f"expected values that a table can hold, found {field.name}: {error}") from None
     if data_type is None:
         raise InvalidYield(
-            f"expected a value of {field.name} among the first rows, found none, so nothing tells its type. Declare source.schema"
+            f"expected a value of {field.name} among the first rows, found none, so its type is unknown. Declare "
+            "source.schema"
         )
     return data_type
 

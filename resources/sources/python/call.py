@@ -81,7 +81,7 @@ class FunctionCaller:
 
     def _error_text(self, function: str, request: RowRequest, problem: str) -> str:
         return self._code.hide(
-            f"dataflow {self._dataflow}: function {function}, asked for {request.words}: {problem}"
+            f"dataflow {self._dataflow}: function {function}, called for {request.words}: {problem}"
         )
 
 

@@ -70,6 +70,7 @@ class RowRequest:
     def _only(self) -> ColumnRange | None:
         if len(self.bounds) > 1:
             raise ConfigurationError(
-                f"expected bounds of one column, found those of {', '.join(self.bounds)}: use request.bounds[column].lower"
+                f"expected bounds of one column, found bounds of {', '.join(self.bounds)}: use "
+                "request.bounds[column].lower"
             )
         return next(iter(self.bounds.values()), None)

@@ -88,8 +88,9 @@ class FunctionSchema:
                 )
             return
         raise schema_mismatch_error(
-            f"source.schema: expected the schema that was pinned ({pinned_schema.struct.simpleString()}), found another ({declared.simpleString()})",
-            "Put it back",
+            f"source.schema: expected the pinned schema ({pinned_schema.struct.simpleString()}), found a different "
+            f"one ({declared.simpleString()})",
+            "Restore it",
             dataflow,
             None,
         )
@@ -159,7 +160,7 @@ class FunctionSchema:
         missing = set(schema.names) - set(batch.column_names)
         if missing:
             names = ", ".join(sorted(missing))
-            self.remarks[f"{self._source.label} yields no {names} any more: NULL in these rows"] = None
+            self.remarks[f"{self._source.label} no longer yields {names}: these rows have NULL there"] = None
         for name in missing:
             batch = batch.append_column(name, pa.nulls(len(batch), schema.field(name).type))
         return batch

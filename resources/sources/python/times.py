@@ -44,7 +44,7 @@ def times_of_one_kind(values: Sequence[Any], zone: str | None, zoned: bool) -> S
     times = [_midnight(value) for value in days_or_times]
     if zoned or any(value is not None and value.tzinfo is not None for value in times):
         if zone is None and not all(value is None or value.tzinfo for value in times):
-            raise TypeError("they are times with and without a zone")
+            raise TypeError("times with and without a zone")
         local_zone = zone_of(zone or "UTC")
         return [
             value and (value.astimezone(UTC) if value.tzinfo else latest_instant(value, local_zone))
@@ -69,7 +69,7 @@ def python_time(value: Any) -> Any:
     if hasattr(value, "to_pydatetime"):
         value = value.to_pydatetime()
     if value is not None and not isinstance(value, date):
-        raise TypeError(f"they are times, and {type(value).__name__}")
+        raise TypeError(f"times and {type(value).__name__}")
     return value
 
 

@@ -85,7 +85,7 @@ def own_array(values: Sequence[Any], zone: str | None, *, zoned: bool = False) -
     if len(value_types) > 1 and any(
         issubclass(kind, bool) or kind.__name__ == "bool" for kind in value_types
     ):
-        raise TypeError("they are true or false, and others")
+        raise TypeError("true or false and other values")
     if len(value_types) > 1 and any(issubclass(kind, Decimal) for kind in value_types):
         return pa.array([_decimal(value) for value in values])
     try:
@@ -133,7 +133,7 @@ def of_arrow(values: Any, target: pa.DataType, zone: str, *, ignore_unknown: boo
     if is_number(source_type) and is_number(target):
         return _as_numbers(values, target)
     if family_of(source_type) is None or family_of(source_type) != family_of(target):
-        raise TypeError(f"they are {source_type}")
+        raise TypeError(f"{source_type}")
     return values.cast(target)
 
 
@@ -144,7 +144,7 @@ def _decimal(value: Any) -> Decimal | None:
     if isinstance(value, Integral):
         return Decimal(int(value))
     if not isinstance(value, Real):
-        raise TypeError(f"they are numbers, and {type(value).__name__}")
+        raise TypeError(f"numbers and {type(value).__name__}")
     return Decimal(str(value))
 
 
@@ -181,7 +181,7 @@ def _structs(
         (value for value in values if value is not None and not isinstance(value, Mapping)), None
     )
     if wrong_value is not None:
-        raise TypeError(f"they are {type(wrong_value).__name__}")
+        raise TypeError(f"{type(wrong_value).__name__}")
     unknown = sorted({str(name) for value in values for name in value or () if name not in field_names})
     if unknown and not ignore_unknown:
         raise SchemaError(
@@ -207,7 +207,7 @@ def _elements(value: Any, target: pa.DataType) -> Sequence[Any]:
     if pa.types.is_map(target):
         return list(value.items()) if isinstance(value, Mapping) else list(value)
     if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
-        raise TypeError(f"they are {type(value).__name__}")
+        raise TypeError(f"{type(value).__name__}")
     return list(value)
 
 
@@ -224,7 +224,7 @@ def _read_text(values: Any, target: pa.DataType, zone: str) -> Any:
         return pc.coalesce(with_zone, _in_zone(local, target, zone))
     if _reads_text(target):
         return values.cast(target)
-    raise TypeError(f"they are {values.type}")
+    raise TypeError(f"{values.type}")
 
 
 def _reads_text(target: pa.DataType) -> bool:
@@ -238,10 +238,10 @@ def _as_times(values: Any, target: pa.DataType, zone: str) -> Any:
 
     source_type = values.type
     if not pa.types.is_timestamp(source_type) and not pa.types.is_date(source_type):
-        raise TypeError(f"they are {source_type}")
+        raise TypeError(f"{source_type}")
     if pa.types.is_timestamp(source_type) and source_type.tz is not None:
         if target.tz is None:
-            raise TypeError("they have a zone, and the column has none")
+            raise TypeError("times with a zone, and the column has none")
         return values.cast(target)
     local = values.cast(pa.timestamp("us"))
     return local.cast(target) if target.tz is None else _in_zone(local, target, zone)
@@ -271,12 +271,12 @@ def _as_days(values: Any, target: pa.DataType) -> Any:
     if pa.types.is_date(source_type):
         return values.cast(target)
     if not pa.types.is_timestamp(source_type):
-        raise TypeError(f"they are {source_type}")
+        raise TypeError(f"{source_type}")
     if source_type.tz is not None:
-        raise TypeError("they have a zone, and the column has days")
+        raise TypeError("times with a zone, and the column has days")
     days = values.cast(pa.date32(), safe=False)
     if not _are_all(pc.equal(days.cast(source_type), values)):
-        raise ValueError("they have times within a day")
+        raise ValueError("times within a day, and the column has days")
     return days.cast(target)
 
 
@@ -296,7 +296,7 @@ def _as_numbers(values: Any, target: pa.DataType) -> Any:
         if not _are_all(
             pc.equal(_as_shortest_text(converted).cast(pa.decimal128(38, source_type.scale)), values)
         ):
-            raise ValueError(f"{target} has not all of their digits")
+            raise ValueError(f"{target} cannot hold all of their digits")
         return converted
     if pa.types.is_float64(source_type) and pa.types.is_float32(target):
         return _as_floats(values, target)
@@ -312,7 +312,7 @@ def _as_floats(values: Any, target: pa.DataType) -> Any:
     same = pc.or_(pc.equal(converted.cast(pa.float64()), values), pc.is_nan(values))
     digits = pc.if_else(pc.is_finite(converted), _as_shortest_text(converted), pa.scalar(None, pa.string()))
     if not _are_all(pc.or_(same, pc.coalesce(pc.equal(digits.cast(pa.float64()), values), same))):
-        raise ValueError("a float has not all of their digits")
+        raise ValueError("a float cannot hold all of their digits")
     return converted
 
 

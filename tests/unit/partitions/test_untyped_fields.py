@@ -100,4 +100,4 @@ def test_a_value_without_type_is_unknown_and_null_is_not(record: str, unknown: t
 def test_a_list_of_nothing_but_null_in_a_field_without_type_is_a_fault() -> None:
     fault = JsonRule.of(UNTYPED).judge('{"id": 1, "x": {"a": [null]}}').fault
     assert fault is not None
-    assert "found a list of nothing but null, whose type is unknown" in fault.reason
+    assert "found one with nothing but null, whose type is unknown" in fault.reason

@@ -156,7 +156,7 @@ def test_words_of_spark_never_quote_a_value(cause: str, why: str) -> None:
 
 def test_a_header_that_names_a_column_twice_in_any_case_says_so() -> None:
     why = bad_header_error("a.csv", ["id0", "ID1", "text"], ["id", "ID", "text"]).why
-    assert why.endswith("(id, ID: a column is named twice; give each another name)")
+    assert why.endswith("(id, ID: a column name occurs twice; rename one of the columns)")
     first = bad_header_error("a.csv", (), ["id", "ID"]).why
     assert first.startswith("expected a header that names each column once, found id,ID (id, ID: ")
     assert bad_header_error("a.csv", ["id", "text"], ["text", "id"]).why.endswith("(another order)")
@@ -165,7 +165,7 @@ def test_a_header_that_names_a_column_twice_in_any_case_says_so() -> None:
 def test_a_header_with_other_columns_names_the_schema_mode_that_takes_them() -> None:
     known = ["id", "text"]
     taking = (
-        "take columns that come and go with `schema_mode: merge` below `target` (docs/reference/schemas.md)"
+        "accept columns that come and go with `schema_mode: merge` below `target` (docs/reference/schemas.md)"
     )
     assert taking in bad_header_error("a.csv", known, ["id", "text", "deleted"], may_merge=True).message
     assert taking in bad_header_error("a.csv", known, ["id"], may_merge=True).message
@@ -188,9 +188,9 @@ def test_a_dataflow_that_may_not_rescue_values_is_not_told_to() -> None:
         ("a.b.ParquetDecodingException: could not verify page integrity, CRC checksum verification failed", "a page does not match its checksum: it is damaged"),
         ("shaded.TProtocolException: Required field 'x' was not found! Struct: org.a.B$C@15b5", "a page is damaged"),
         ("a.IncompatibleSchemaException: Cannot convert Avro type to SQL", "Cannot convert Avro type to SQL"),
-        ("com.univocity.parsers.common.TextParsingException: Length of parsed input (6) exceeds the maximum number of characters defined in your parser settings (5).\nCaused by: java.lang.ArrayIndexOutOfBoundsException: Index 5 out of bounds for length 5", "a value is longer than maxCharsPerColumn of source.options allows: set that higher"),
-        ("com.univocity.parsers.common.TextParsingException: java.lang.ArrayIndexOutOfBoundsException - Index 1 out of bounds for length 1\nCaused by: java.lang.ArrayIndexOutOfBoundsException: Index 1 out of bounds for length 1", "a line has more columns than maxColumns of source.options allows: set that higher"),
-        ("c.f.j.StreamConstraintsException: Number value length (5) exceeds the maximum allowed (2, from `StreamReadConstraints.getMaxNumberLength()`)", "a number is longer than maxNumLen of source.options allows: set that higher"),
+        ("com.univocity.parsers.common.TextParsingException: Length of parsed input (6) exceeds the maximum number of characters defined in your parser settings (5).\nCaused by: java.lang.ArrayIndexOutOfBoundsException: Index 5 out of bounds for length 5", "a value is longer than maxCharsPerColumn of source.options allows: raise it"),
+        ("com.univocity.parsers.common.TextParsingException: java.lang.ArrayIndexOutOfBoundsException - Index 1 out of bounds for length 1\nCaused by: java.lang.ArrayIndexOutOfBoundsException: Index 1 out of bounds for length 1", "a line has more columns than maxColumns of source.options allows: raise it"),
+        ("c.f.j.StreamConstraintsException: Number value length (5) exceeds the maximum allowed (2, from `StreamReadConstraints.getMaxNumberLength()`)", "a number is longer than maxNumLen of source.options allows: raise it"),
         ("java.lang.RuntimeException: s3a://bucket/in/a.parquet is not what it was", "it is not what it was"),
     ],
 )  # fmt: skip
@@ -209,5 +209,5 @@ def test_of_a_header_of_many_columns_the_first_ones_are_shown() -> None:
     why = bad_header_error("a.csv", (), [*many, "c0"]).why
     assert why == (
         "expected a header that names each column once, found c0,c1,c2,c3,c4,c5,c6,c7,c8,c9 and 1,291 more"
-        " (c0: a column is named twice; give each another name)"
+        " (c0: a column name occurs twice; rename one of the columns)"
     )

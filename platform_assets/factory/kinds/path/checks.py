@@ -83,7 +83,7 @@ def late_files_check(dataflow: Dataflow, platform: Platform) -> AssetChecksDefin
     @asset_check(
         asset=table_key(dataflow),
         name=LATE_FILES,
-        description="Files at or below the watermark that were never ingested and that no entry has handled.",
+        description="Files at or below the watermark that no run ingested and no entry lists.",
     )
     def late() -> AssetCheckResult:
         passed, metadata = check_late_files(dataflow, platform, clock())

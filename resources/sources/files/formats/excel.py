@@ -264,8 +264,10 @@ class _SheetRows:
         for number, cell in enumerate(record.cells):
             if cell is not None and not is_blank(cell) and number not in self._named:
                 row = self._sheet.header_row
-                below = f"below a name in header row {row}" if row else "in the columns of source.schema"
-                message = f"expected values {below} only, found {describe_cell(cell)}"
+                below = (
+                    f"in columns that header row {row} names" if row else "in the columns of source.schema"
+                )
+                message = f"expected values only {below}, found {describe_cell(cell)}"
                 hint = "options.header_row can name another row" if row else ""
                 raise self._bad_cell(record, number, Fault(message, hint=hint))
 

@@ -225,8 +225,8 @@ class JsonColumns(FileColumns):
         where = "" if self._form.READS_DOCUMENTS else f"line {number}: "
         return bad_document_error(
             path,
-            f"{where}expected objects and arrays at most {MAX_LEVELS} levels deep where types are inferred, found {levels}:"
-            " declare source.schema, with the field that holds them as string or variant",
+            f"{where}expected objects and arrays at most {MAX_LEVELS} levels deep where types are inferred, found "
+            f"{levels}: declare source.schema, with the deep field as string or variant",
         )
 
     def _infer_columns(self, spark: SparkSession, files: Sequence[SourceFile], **options: str) -> StructType:

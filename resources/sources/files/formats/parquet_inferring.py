@@ -77,7 +77,7 @@ class ParquetColumns(TypedColumns):
             return schema if footer is None else restore_times(schema, footer.nanoseconds)
         unknown_column = next((name for name, data_type in footer.types.items() if data_type is None), None)
         if unknown_column is not None:
-            raise unreadable_type_error(file.path, unknown_column, "another one than Spark's")
+            raise unreadable_type_error(file.path, unknown_column, "a type that Spark lacks")
         return struct_of_own_types(footer.types)
 
     @override

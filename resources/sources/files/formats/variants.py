@@ -174,7 +174,8 @@ def infer_columns(form: FormatReader, spark: SparkSession, files: Sequence[Sourc
         if (match := _TWICE.search(str(error))) is None:
             raise
         raise SchemaError(
-            f"column {match[1]}: expected a name of its own, found others that differ from it in upper and lower case only",
+            f"column {match[1]}: expected a unique name, found others that differ from it in upper and lower case "
+            "only",
             reason="incompatible_schema",
             field=match[1],
         ) from error

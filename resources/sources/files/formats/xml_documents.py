@@ -56,11 +56,18 @@ class DocumentCache:
                 if len(names_by_path) > 1
                 else f"file {path} has"
             )
-            remark = f"{subject} no element {tag}, so no record: it has {', '.join(names)}; correct options.rowTag if one of these is a record"
+            remark = (
+                f"{subject} no element {tag} and so no record; the elements are {', '.join(names)}. If one of them is "
+                "a record, set options.rowTag to it"
+            )
             self._remarks[remark] = None
 
 
 def broken_record(xml_error: BrokenXmlError) -> BadRecord:
     """Return a broken document as a bad record, at the place of the fault."""
-    why = xml_error.why if xml_error.is_xml else f"expected XML, found text that is not XML ({xml_error.why})"
+    why = (
+        xml_error.why
+        if xml_error.is_xml
+        else f"expected XML, found text that does not parse as XML ({xml_error.why})"
+    )
     return BadRecord("", why, xml_error.line)

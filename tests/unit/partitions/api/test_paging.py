@@ -232,7 +232,7 @@ def test_paging_that_cannot_work_is_refused(given: dict[str, Any]) -> None:
 @pytest.mark.parametrize("value", [None, "", False])
 def test_more_pages_without_a_cursor_to_them_are_an_error(value: Any) -> None:
     walk = PageWalk(paging(**CURSOR, more="more"), 1000)
-    with pytest.raises(PagingError, match="expected a cursor at next on a page behind which there are more"):
+    with pytest.raises(PagingError, match="expected a cursor at next, since a flag announces more pages"):
         walk.advance(seen(3, next=value, more=True))
 
 
@@ -260,7 +260,7 @@ def test_a_flag_that_ends_the_walk_early_fails(given: dict[str, Any], flags: dic
     walk = PageWalk(paging(**given, **dict.fromkeys(flags, "flag")), 1000)
     assert walk.advance(seen(1, next="/1", **flags))
     assert walk.is_probe
-    with pytest.raises(PagingError, match=r"a flag says is the last, found .* 1 more") as error:
+    with pytest.raises(PagingError, match=r"a flag marks as the last, found .* 1 more") as error:
         walk.advance(seen(2, next="/2", **flags))
     assert "paging.end" in error.value.remedy
 
@@ -275,7 +275,7 @@ def test_a_cursor_to_nothing_behind_a_flag_is_fine(given: dict[str, Any], behind
 
 
 def test_flags_that_say_two_things_are_an_error() -> None:
-    with pytest.raises(PagingError, match="expected another value at end than at more, found true at both"):
+    with pytest.raises(PagingError, match="expected opposite values at end and more, found true at both"):
         PageWalk(paging(**PAGES, more="more", end="end"), 9).advance(seen(1, more=True, end=True))
 
 
@@ -290,7 +290,7 @@ def test_the_announced_total_proves_that_all_records_came(given: dict[str, Any] 
         walk.advance(each)
     if total == 3:
         with pytest.raises(
-            IncompleteRecords, match=r"expected 3 records, as meta\.total \(total\) says, found 2"
+            IncompleteRecords, match=r"expected 3 records, the number at meta\.total \(total\), found 2"
         ):
             walk.advance(last)
     else:

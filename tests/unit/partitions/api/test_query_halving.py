@@ -88,7 +88,7 @@ def test_parts_of_a_time_range_meet_at_a_bound_that_the_api_can_be_told(place: d
     middle = datetime(2026, 1, 2, tzinfo=UTC)
     for value, is_low in ((middle, False), (middle - timedelta(microseconds=1), True), (None, True)):
         assert (low.contains(value, UTC), high.contains(value, UTC)) == (is_low, not is_low)
-    with pytest.raises(CannotHalve, match="lie too close together"):
+    with pytest.raises(CannotHalve, match="cannot express a value in between"):
         low.halves(api, UTC, None, None)
 
 
@@ -118,8 +118,8 @@ def test_days_are_cut_at_days() -> None:
     [
         ({"watermark_param_mapping": {"id": "since"}}, ColumnRange("id", 1, None), "watermark_to_param"),
         ({}, ColumnRange("id", 1, None), "watermark_param_mapping"),
-        (BY_ID, ColumnRange("id", "a", "z"), "texts have no middle"),
-        (BY_ID, ColumnRange("id", 5, 7, False, False), "too close together"),
+        (BY_ID, ColumnRange("id", "a", "z"), "text has no middle"),
+        (BY_ID, ColumnRange("id", 5, 7, False, False), "cannot express a value in between"),
         (BY_ID, ColumnRange("id", None, None), "no record has a value"),
     ],
 )
@@ -156,9 +156,12 @@ def test_a_window_is_cut_at_a_moment_that_its_forms_can_say(form: str, hours: in
 @pytest.mark.parametrize(
     ("more", "why"),
     [
-        ({"params": {"from": "{start:%Y-%m-%d}", "to": "{end:%Y-%m-%d}"}}, "says no time in between"),
-        ({"params": {"day": "{start:%Y-%m-%d}"}}, "not told both ends"),
-        ({"window_column": "at"}, "not told both ends"),
+        (
+            {"params": {"from": "{start:%Y-%m-%d}", "to": "{end:%Y-%m-%d}"}},
+            "cannot express a time in between",
+        ),
+        ({"params": {"day": "{start:%Y-%m-%d}"}}, "do not have both ends"),
+        ({"window_column": "at"}, "do not have both ends"),
     ],
 )
 def test_a_window_that_cannot_be_cut_says_why(more: dict[str, Any], why: str) -> None:

@@ -67,8 +67,8 @@ _RULE = _rule(id="long", who=_WHO, all=_ALL, amount="double", price="decimal(10,
         (r'{"text": "x\ud83dy"}', "field text: expected string, found an unpaired surrogate escape, which is no text", r"x\ud83dy"),
         (r'{"text": "\ud83d\u0041"}', "field text: expected string, found an unpaired surrogate escape, which is no text", r"\ud83dA"),
         (r'{"text": "\uDE00\uD83D"}', "field text: expected string, found an unpaired surrogate escape, which is no text", r"\ude00\ud83d"),
-        ('{"text": NaN}', "field text: expected string, found a word that is no number of JSON", "NaN"),
-        ('{"text": {"a": [NaN]}}', "field text: expected string, found a word that is no number of JSON", None),
+        ('{"text": NaN}', "field text: expected string, found a word that is not a JSON number", "NaN"),
+        ('{"text": {"a": [NaN]}}', "field text: expected string, found a word that is not a JSON number", None),
         ('{"blob": "a"}', "field blob: expected binary, found text that is not base64", "a"),
         ('{"\\ud83d": 1}', "field \\ud83d: expected a name in UTF-8, found an unpaired surrogate in it", None),
     ],
@@ -138,7 +138,7 @@ def test_fields_that_the_schema_lacks_are_told_at_any_depth_unless_they_hold_not
 
 def test_names_of_fields_without_a_type_that_no_column_has_are_told() -> None:
     rule = _rule(id="long", l="void")
-    empty = "expected a name, found an empty one, which no column has: give it one, or leave new fields out, by `unknown_fields: ignore` in the place of `schema_mode: merge`"
+    empty = "expected a name, found an empty one: give the field a name, or leave new fields out with `unknown_fields: ignore` instead of `schema_mode: merge`"
     for text in ('"": 1', '"new": {"": 1}', '"l": {"": [1]}'):
         fault = rule.judge(f'{{"id": 1, {text}}}').fault
         assert fault is not None
@@ -161,7 +161,7 @@ def test_a_list_of_nothing_but_null_has_no_type_that_keeps_it() -> None:
         for name in ("l", "new"):
             fault = rule.judge(f'{{"id": 1, "{name}": {text}}}').fault
             assert fault is not None
-            assert "expected values of a type, found a list of nothing but null" in fault.reason
+            assert "expected a list with typed values, found one with nothing but null" in fault.reason
     assert rule.judge('{"id": 1, "new": [null, 1], "l": [null, 1]}').unknown == ("new", "l")
     for text in ("[]", "{}", "null", "[{}]"):
         assert rule.judge(f'{{"id": 1, "l": {text}}}') == rule.judge('{"id": 1}')
@@ -323,7 +323,7 @@ def test_names_that_differ_in_case_only_are_found_at_any_depth() -> None:
 def test_a_field_in_another_case_makes_its_record_bad(text: str, names: str) -> None:
     fault = _RULE.judge(text).fault
     assert fault is not None
-    assert f"found {names}, which differ in upper and lower case only" in fault.reason
+    assert f"more than upper and lower case, found {names}" in fault.reason
     assert "unknown_fields: ignore" in fault.hint
     assert JsonRule.of(_RULE.pattern.schema, True).judge(text).fault is None
 

@@ -75,7 +75,7 @@ def test_a_state_that_cannot_be_read_is_not_the_sources_fault(project: Path) -> 
     assert results["source good"] == {
         "check": "source good",
         "ok": True,
-        "found": f"{project}/landing: reads, 1 file",
+        "found": f"{project}/landing: readable, 1 file",
         "todo": None,
     }
 
@@ -94,7 +94,7 @@ def test_windows_over_folders_are_listed(project: Path) -> None:
     (project / "landing/2026-01-01").mkdir()
     (project / "landing/2026-01-01/a.ndjson").touch()
     result = checks(project)["source good"]
-    assert (result["ok"], result["found"]) == (True, f"{project}/landing: reads, 1 file")
+    assert (result["ok"], result["found"]) == (True, f"{project}/landing: readable, 1 file")
 
 
 def test_a_lake_that_cannot_be_written_is_called_a_lake(project: Path) -> None:

@@ -53,6 +53,6 @@ def test_a_run_with_a_clock_ahead_of_time_asks_for_windows_and_not_for_files(pro
     )
     assert answer.exit_code == 130
     assert answer.stderr.startswith(
-        "--now 2999-01-01T00:00:00+00:00 lies beyond this machine's clock: windows of windows that are still to come would count"
-        " as loaded, and be read again only once they are over\n"
+        "--now 2999-01-01T00:00:00+00:00 lies beyond this machine's clock: future windows of windows would count as loaded,"
+        " and be read again only after they end\n"
     )

@@ -283,6 +283,6 @@ def test_run_asks_before_it_loads_windows_that_are_still_to_come(project: Path) 
     arguments = ["--project", str(project), "run", "windows", "--now", far]
     answer = CliRunner().invoke(main.strandline, arguments, input="n\n")
     assert answer.exit_code == 130
-    assert "beyond this machine's clock: windows of windows that are still to come" in answer.stderr
+    assert "beyond this machine's clock: future windows of windows would count" in answer.stderr
     assert "stopped by the user" in answer.stderr
     assert not (project / "state").exists()

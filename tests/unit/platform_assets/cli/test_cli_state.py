@@ -75,7 +75,7 @@ def test_a_question_that_nobody_can_answer_names_the_option_that_answers_it(type
     answer = CliRunner().invoke(ask, [], input=typed)
     assert (
         answer.exit_code,
-        "found no terminal; --yes skips the prompt" in answer.output,
+        "found no terminal. Run again with --yes, which skips the question" in answer.output,
     ) == (
         code,
         not typed,

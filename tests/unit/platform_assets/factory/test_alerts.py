@@ -255,7 +255,7 @@ def test_why_an_address_did_not_take_a_message_is_said_in_words(watch: Watch) ->
         for url in (closed, "http://nobody.invalid/secretpath"):
             watch.reload(url)
             said.append(watch.tick(3600))
-    assert "127.0.0.1 did not accept the message: nothing takes connections there" in said[0]
+    assert "127.0.0.1 did not accept the message: nothing listens there" in said[0]
     assert "nobody.invalid did not accept the message: no host has this name" in said[1]
     assert not any("secretpath" in text for text in said)
 

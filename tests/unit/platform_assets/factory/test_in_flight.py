@@ -113,7 +113,7 @@ def test_an_intent_without_lease_is_watched_too(ticker: Ticker, run: DagsterRun,
 def test_a_run_without_number_has_no_lease_and_says_what_to_do(ticker: Ticker, run: DagsterRun) -> None:
     for _ in range(3):
         said = str(ticker.tick())
-        assert said.endswith("if that machine is gone, mark the run as failed in the UI")
+        assert said.endswith("If that machine is gone, mark the run as failed in the UI")
         assert "on worker-7" in said
         ticker.now += 3600
     assert status(ticker, run) == DagsterRunStatus.STARTED

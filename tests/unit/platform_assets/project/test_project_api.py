@@ -64,7 +64,7 @@ REFUSED = [
     ("connection: erp", COLUMN, [("source.connection", "erp, of type jdbc", "type api")]),
     ("type: http", COLUMN, [("source.type", "http", "files, jdbc, api, python or table")]),
     ("path: 'https://x/y'", COLUMN, [("source.path", "https://x/y", "a path below the connection's base_url")]),
-    ("path: '/a?b=c'", COLUMN, [("source.path", "/a?b=c", "its parameters stand in params")]),
+    ("path: '/a?b=c'", COLUMN, [("source.path", "/a?b=c", "its parameters go into params")]),
     ("path: '/a/{strat}'", WINDOW, [("source.path", "the placeholder {strat}", "{start}, {end} or {unit.NAME}")]),
     ('params: {from: "{start:%Y-%m-%d}", to: "{end:%Y-%m-%d}"}, ' + UNIT, WINDOW, [("watermark.partial", "true beside {end:%Y-%m-%d}", "partial: false, {end} or a finer form")]),
     ("path: '/a/{start}'", COLUMN, [("source.path", "{start}", "without placeholders")]),

@@ -61,7 +61,7 @@ def test_a_literal_password_is_refused_and_not_shown(make: Make, form: str, url:
         (
             "state: postgresql://me:ses/same@host/db\n",
             "state",
-            "an address of another form; the letters / ? @ of a password are written %2F %3F %40",
+            "an address of another form; write / ? @ in a password as %2F %3F %40",
             "postgresql://host/database",
         ),
         ("state: {path: postgresql://host/db?shema=x}\n", "state.path", "the parameter shema, which libpq does not know", "postgresql://host/database"),

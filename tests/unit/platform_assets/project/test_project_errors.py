@@ -242,7 +242,7 @@ SETTINGS = [
     (
         "spark: {conf: {spark.sql.ansi.enabled: false}}\n",
         (1, "spark.conf", "false"),
-        "spark.sql.ansi.enabled: true, or none, since without it a value that does not fit its type silently becomes another one, or NULL (in sql: try_cast of the values that may be NULL)",
+        "spark.sql.ansi.enabled: true, or none, since without it a value that does not fit silently changes or becomes NULL (in sql, use try_cast for such values)",
         None,
     ),
     ("spark: {conf: {a: [1]}}\n", (1, "spark.conf.a", "a list"), "text", None),
@@ -295,7 +295,7 @@ STREAM = (
 FUNCTION = "source: {type: python, function: 'a:b', schema: 'id long, customer long'}\nwatermark: {type: column, columns: [id]}\n"
 CARE = "maintenance: {optimize: P1D}\n"
 ON_S3 = "source: {{type: files, path: 's3://b/{}', format: csv}}\nwatermark: {{type: path}}\n".format
-SAFE = "a catalog that commits one writer's version alone: iceberg: {catalog: jdbc, connection: NAME} or {catalog: rest, connection: NAME} in platform.yaml"
+SAFE = "a catalog that accepts one of two commits of the same version: iceberg: {catalog: jdbc, connection: NAME} or {catalog: rest, connection: NAME} in platform.yaml"
 ALIKE = "the same in each file whose table is bronze/both"
 OF_ITS_OWN = "a table of its own, or target.shared: true in each of these files"
 

@@ -11,9 +11,9 @@ if TYPE_CHECKING:
 
 PATH = "watermark: {type: path}\n"
 COLUMN = "watermark: {type: column, columns: [id]}\n"
-BAD_RECORDS = "records that do not fit are told, or set aside by max_bad_records"
+BAD_RECORDS = "a record that does not fit is an error, or set aside by max_bad_records"
 ENDINGS = "source.extensions names the endings of the files that are read"
-BY_TIME = "what was loaded is told by the watermark; files that it passes over would be lost"
+BY_TIME = "the watermark says which files are loaded, so files that a filter skips would be lost"
 KNOWN = "sheet, or another one of sheet, header_row, skip_rows"
 ROW = "the number of the row with the names of the columns, from 1; or 0 if there is none"
 SHEET = "the name of a sheet, or its place among the sheets, from 1"
@@ -43,7 +43,7 @@ SHEET = "the name of a sheet, or its place among the sheets, from 1"
                 (
                     "source.options.multiLine",
                     "True",
-                    "no such option: records that go over several lines are `format: json`",
+                    "no such option: records over several lines need `format: json`",
                 )
             ],
         ),
@@ -52,7 +52,7 @@ SHEET = "the name of a sheet, or its place among the sheets, from 1"
         ("format: avro, options: {ignoreExtension: false}", COLUMN, [("source.options.ignoreExtension", "False", f"no such option: {ENDINGS}")]),
         ("format: excel, options: {sheets: Data}", PATH, [("source.options.sheets", "an unknown option", KNOWN)]),
         ("format: excel, options: {sheet: 0, header_row: -1}", PATH, [("source.options.header_row", "-1", ROW), ("source.options.sheet", "0", SHEET)]),
-        ("format: excel, options: {skip_rows: two}", PATH, [("source.options.skip_rows", "'two'", "how many rows below the header are no records")]),
+        ("format: excel, options: {skip_rows: two}", PATH, [("source.options.skip_rows", "'two'", "how many rows below the header are not records")]),
         ("format: excel, options: {header_row: 0}", PATH, [("source.schema", "nothing", "the columns from the left, since header_row: 0 names none")]),
         ("format: excel, schema: id long, options: {header_row: 0}", PATH, []),
         ("format: avro", COLUMN, []),

@@ -57,7 +57,7 @@ SOURCES: list[tuple[str, list[tuple[str, str, str, str | None]]]] = [
     ("{type: jdbc, connection: land, table: t}", [("source.connection", "land, of type s3", "a connection of type jdbc", None)]),
     ("{type: jdbc, table: t}", [("source.connection", "nothing", "text (this key is required)", None)]),
     ("{type: jdbc, connection: erp}", [("source", "neither", "table or query", None)]),
-    ("{type: jdbc, connection: erp, table: t, query: select 1}", [("source.table", "table and query", "one of them (table and query both say what is read)", None)]),
+    ("{type: jdbc, connection: erp, table: t, query: select 1}", [("source.table", "table and query", "one of them (table and query cannot stand together)", None)]),
     ("{type: jdbc, connection: erp, table: a..b}", [("source.table", "a..b", "table or schema.table; a part with a dot or a blank is quoted, '\"a.b\".t'", None)]),
     (
         "{type: jdbc, connection: erp, tabel: t, query: select 1}",
@@ -138,7 +138,7 @@ SOURCES: list[tuple[str, list[tuple[str, str, str, str | None]]]] = [
             (
                 "source.query",
                 "{unit.a} in quotes",
-                "placeholders outside of quotes and comments, since a value comes with its own quotes",
+                "placeholders outside of quotes and comments, since Strandline quotes each value",
                 None,
             )
         ],

@@ -56,7 +56,7 @@ def test_several_sources_are_united_or_joined(make: Make, text: str) -> None:
     assert make(text).errors == []
 
 
-_LIST = ("source", "at least two sources, or one that is no list")
+_LIST = ("source", "at least two sources, or one source without a list")
 _ONE = (
     "source",
     "one source, or a stream with engine: structured_streaming (only this engine joins several)",
@@ -72,7 +72,7 @@ _BOUND = (
     ("text", "errors"),
     [
         (_flow(LEFT), [(1, *_LIST)]),
-        (_flow(LEFT, _source("LEFT", path="./other")), [(3, "source.1.name", "a name that no other source has, upper and lower case being the same")]),
+        (_flow(LEFT, _source("LEFT", path="./other")), [(3, "source.1.name", "a name that no other source has, ignoring case")]),
         (_flow(LEFT, _source(None)), [(3, "source.1.name", "text (this key is required)")]),
         (_flow(LEFT, _source("right", pathh="x")), [(3, "source.1.pathh", "one of connection, extensions, format, missing, name, options, path, schema, timeout, type")]),
         (_flow(LEFT, '{"name": "right", "type": "jdbc", "table": "t"}'), [(3, "source.1.type", "files or table")]),

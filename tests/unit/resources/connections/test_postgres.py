@@ -37,7 +37,7 @@ def test_an_address_is_libpqs_with_a_schema_of_ours(text: str, url: str, schema:
         ("postgresql://u:ses/ame@h/db", "an address of another form"),
         ("postgresql://u:ses?ame@h/db", "an address of another form"),
         ("postgresql://u:ses@ame@h/db", "an address of another form"),
-        ("postgresql://u:sesame/db", "a port that is no number"),
+        ("postgresql://u:sesame/db", "a port that is not a number"),
         ("postgresql://u:sesame%zz@h/db", "an address that libpq does not accept"),
         ("postgresql://h/db?shema=sesame", "the parameter shema, which libpq does not know"),
         ("postgresql://h/db?schema=", "a schema that PostgreSQL does not allow"),

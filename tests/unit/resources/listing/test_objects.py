@@ -173,9 +173,9 @@ class TestKeysOfEveryKind:
     def test_the_warning_says_what_the_key_has(self, keyed_s3: KeyedS3) -> None:
         place = keyed_s3.hold(["p/a.json", "p//b.json", "p/c\n.json", "p/../d.json"]).child("p")
         assert _warnings(_list(place, FromBeginning())) == [
-            'skipped "../d.json": the key has a component . or .., which no path has. Rename or remove it',
-            'skipped "/b.json": the key has a slash at the beginning, which no path has. Rename or remove it',
-            'skipped "c\\n.json": the key has a control character, which no path has. Rename or remove it',
+            'skipped "../d.json": the key has a component . or .., which no path can have. Rename or remove it',
+            'skipped "/b.json": the key has a slash at the beginning, which no path can have. Rename or remove it',
+            'skipped "c\\n.json": the key has a control character, which no path can have. Rename or remove it',
         ]
 
     @pytest.mark.parametrize("page", [2, 3, 1000])

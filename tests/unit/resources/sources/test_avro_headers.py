@@ -82,8 +82,8 @@ def _header(*pairs: tuple[bytes, bytes]) -> bytes:
 @pytest.mark.parametrize(
     ("data", "fault"),
     [
-        (b"", "expected Avro, found another file"),
-        (b"no avro", "expected Avro, found another file"),
+        (b"", "expected an Avro file, found another format"),
+        (b"no avro", "expected an Avro file, found another format"),
         (b"Obj\x01", "its header is damaged, or the file ends in it"),
         (b"Obj\x01\x04\x16avro.schema", "its header is damaged, or the file ends in it"),
         (b"Obj\x01" + b"\xff" * 20, "its header is damaged, or the file ends in it"),
@@ -105,7 +105,7 @@ def test_a_header_that_is_none_tells_why(tmp_path: Path, data: bytes, fault: str
 @pytest.mark.parametrize(
     ("kind", "field"),
     [
-        (record("n", next=["null", "n"]), ("c.next", "the record n, which holds itself")),
+        (record("n", next=["null", "n"]), ("c.next", "the recursive record n")),
         (record("n"), ("c", "a record without fields")),
         ({"type": "fixed", "size": 12, "name": "d", "logicalType": "duration"}, ("c", "duration")),
         (

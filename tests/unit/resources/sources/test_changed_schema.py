@@ -52,5 +52,5 @@ def test_a_declared_schema_that_differs_from_the_pinned_one_is_told(
         assert error is None
     else:
         assert error is not None
-        assert f"found another ({differences})" in error.message
+        assert f"found a different one ({differences})" in error.message
         assert error.choices == ("strandline state reset flow --replace --reason TEXT",)

@@ -94,8 +94,8 @@ DATA = GOOD.getvalue()
     ("data", "fault"),
     [
         (DATA, None),
-        (DATA[:-1], "expected Parquet, which ends with PAR1, found another file, or a part of one"),
-        (b"id\n1\n", "expected Parquet, which ends with PAR1, found another file, or a part of one"),
+        (DATA[:-1], "expected a Parquet file, which ends with PAR1, found another format or a part of a file"),
+        (b"id\n1\n", "expected a Parquet file, which ends with PAR1, found another format or a part of a file"),
         (DATA[:-4] + b"PARE", "it is encrypted"),
         (DATA[:-8] + b"\xff\xff\x00\x00PAR1", "its footer is damaged: it is longer than the file"),
         (DATA[:-300] + b"\xff" * 292 + DATA[-8:], "its footer is damaged"),

@@ -73,8 +73,8 @@ def test_the_first_day_of_the_calendar_from_1904_is_a_day_and_a_time_alone_is_no
     [
         (-1, "yyyy-mm-dd", False, "a date of the workbook's calendar, found -1, which lies before its first day"),
         (-0.5, "hh:mm", True, "a date of the workbook's calendar, found -0.5, which lies before its first day"),
-        (2_958_466, "mmm yy", False, "a date up to the year 9999, found day 2958466, which lies behind it"),
-        (2_957_004, "d/m/yy", True, "a date up to the year 9999, found day 2957004, which lies behind it"),
+        (2_958_466, "mmm yy", False, "a date up to the year 9999, found day 2958466, which lies after it"),
+        (2_957_004, "d/m/yy", True, "a date up to the year 9999, found day 2957004, which lies after it"),
         (1e10, "[h]:mm", False, "a duration of at most 999,999,999 days, found 10000000000"),
     ],
 )  # fmt: skip

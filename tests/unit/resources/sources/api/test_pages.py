@@ -150,7 +150,7 @@ def test_what_may_pass_is_asked_again_and_every_record_comes_once(server: Api, f
     ("fault", "expected"),
     [
         (status(503), "expected a page, found HTTP 503"),
-        (cut_off, "(it was cut off)"),
+        (cut_off, "(the connection broke off)"),
         (reset, "expected an answer, found none"),
         (content('{"data": '), "expected JSON, found"),
         (content("", "application/json"), "an empty answer"),
@@ -201,7 +201,7 @@ def test_a_403_while_requests_remain_is_one_of_rights(server: Api) -> None:
         (status(403), "source_denied", "HTTP 403"),
         (status(404), "source_missing", "Correct source.path"),
         (status(422, '{"error": "bad"}'), "source_refused", 'HTTP 422: {"error": "bad"}'),
-        (content("<html></html>", "text/html"), "source_content_type", "found an answer of type text/html"),
+        (content("<html></html>", "text/html"), "source_content_type", "found the content type text/html"),
         (content('{"rows": []}'), "source_answer", "expected records at data.items, found only rows"),
         (content('{"data": {"items": [1]}}'), "source_answer", "found a number as record 1"),
         (content("not JSON at all"), "source_answer", "expected JSON, found"),
@@ -209,8 +209,8 @@ def test_a_403_while_requests_remain_is_one_of_rights(server: Api) -> None:
         (content('{"data": {"items": []}} {}'), "source_answer", "found more behind its end"),
         (content('{"data": {"items": [{"id": 1, "id": 2}]}}'), "source_answer", "found id twice in record 1"),
         (content('{"data": {"items": null}}'), "source_answer", "set records_optional: true"),
-        (content('{"data": {"items": null}, "errors": [{"m": 1}]}'), "source_answer", 'found at errors [{"m": 1}]. The API has failed'),
-        (content('{"data": {"items": [{"id": 1}]}, "error": "no"}'), "source_answer", "set errors: ignore"),
+        (content('{"data": {"items": null}, "errors": [{"m": 1}]}'), "source_answer", 'found at errors [{"m": 1}]. The API failed'),
+        (content('{"data": {"items": [{"id": 1}]}, "error": "no"}'), "source_answer", "source.errors to the field that is one, or to ignore"),
         (lambda handler: handler.answer(200, {"Content-Type": "application/json"}, b'{"a": "\xe9"}'), "source_answer", "expected JSON in UTF-8"),
         (redirect("/v1/rows"), "source_answer", "more than 5 redirects"),
     ],
@@ -289,7 +289,9 @@ def test_fewer_records_than_the_api_announces_fail_every_paging(
     if total == 7:
         assert read(server, paging=paging, params=params, **place) == ALL
         return
-    with pytest.raises(SourceError, match=r"expected 9 records, as .* \(total\) says, found 7") as error:
+    with pytest.raises(
+        SourceError, match=r"expected 9 records, the number at .* \(total\), found 7"
+    ) as error:
         read(server, paging=paging, params=params, **place)
     assert (error.value.code, error.value.transient) == ("source_incomplete", False)
 
@@ -324,9 +326,7 @@ def test_end_ends_the_walk_and_the_wrong_flag_fails_it(server: Api) -> None:
     assert error.value.code == "source_paging"
     assert "paging.end" in error.value.message
     for way in ({"type": "page", "param": "page", "size_param": "size", "size": 2}, OFFSETS):
-        with pytest.raises(
-            SourceError, match=r"(page=2|offset=3)\S*, behind page 1: .*a page behind it with"
-        ):
+        with pytest.raises(SourceError, match=r"(page=2|offset=3)\S*, after page 1: .*a page after it with"):
             read(server, paging=way | {"more": "last"})
 
 
@@ -519,7 +519,7 @@ def test_credentials_go_to_no_other_host_unless_it_is_named(server: Api, way: st
 
         for host in ("127.0.0.1", "localhost"):
             lead(f"http://{host}:{other.port}/v1/rows?paged=1")
-            with pytest.raises(SourceError, match="Nothing was sent to it") as error:
+            with pytest.raises(SourceError, match="Strandline sent nothing to that host") as error:
                 read(server, paging={"type": "link", "next": "link"})
             assert error.value.code == "source_other_host"
             assert ("page 1 of GET /rows" if way == "link" else "/rows, page 1") in error.value.message
@@ -652,7 +652,7 @@ def until_the_connection_ends(handler: Any) -> None:
         (
             LINES,
             "gzip",
-            "expected a body compressed by gzip, as its Content-Encoding says, found one that is not",
+            "expected a body compressed by gzip, as its Content-Encoding says, found a body that is not",
         ),
         (LINES, "deflate", "expected a body compressed by deflate, as its Content-Encoding says"),
         (b"\x1b\xff{\xff", "br", "found one compressed by br"),
@@ -670,13 +670,16 @@ def test_a_body_in_another_packing_than_was_asked_for_is_told_at_once(
 @pytest.mark.parametrize(
     ("fault", "found"),
     [
-        (lines(_BEGUN, "gzip"), "it was cut off"),
-        (lines(gzip.compress(LINES, mtime=0)[:-4], "gzip"), "it was cut off"),
-        (lines(gzip.compress(LINES, mtime=0) + b"more", "gzip"), "it could not be unpacked"),
-        (lines(zlib.compress(LINES)[:-4], "deflate"), "it was cut off"),
-        (lines(zlib.compress(LINES) + b"more", "deflate"), "it could not be unpacked"),
-        (lines(gzip.compress(LINES, mtime=0)[:10] + b"\xff" * 9, "gzip"), "it could not be unpacked"),
-        (lines(b"\x78\x9c" + b"\xff" * 9, "deflate"), "it could not be unpacked"),
+        (lines(_BEGUN, "gzip"), "the connection broke off"),
+        (lines(gzip.compress(LINES, mtime=0)[:-4], "gzip"), "the connection broke off"),
+        (lines(gzip.compress(LINES, mtime=0) + b"more", "gzip"), "its body could not be decompressed"),
+        (lines(zlib.compress(LINES)[:-4], "deflate"), "the connection broke off"),
+        (lines(zlib.compress(LINES) + b"more", "deflate"), "its body could not be decompressed"),
+        (
+            lines(gzip.compress(LINES, mtime=0)[:10] + b"\xff" * 9, "gzip"),
+            "its body could not be decompressed",
+        ),
+        (lines(b"\x78\x9c" + b"\xff" * 9, "deflate"), "its body could not be decompressed"),
     ],
 )
 def test_a_packed_answer_is_read_to_its_own_end(server: Api, fault: Fault, found: str) -> None:
@@ -702,7 +705,7 @@ def test_a_whole_answer_in_lines_is_read(server: Api, fault: Fault) -> None:
 
 def test_lines_that_end_where_the_connection_does_need_a_number_of_records(server: Api) -> None:
     server.faults.append(until_the_connection_ends)
-    with pytest.raises(SourceError, match=r"whose end is proved.* source.total_header"):
+    with pytest.raises(SourceError, match=r"whose end is certain.* source.total_header"):
         read(server, paging=None)
     server.faults.append(until_the_connection_ends)
     assert read(server, paging=None, total_header="X-Total") == [1, 2]
