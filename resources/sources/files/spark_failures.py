@@ -108,7 +108,7 @@ _WORDS = (
 
 
 _LIMITS = tuple(
-    (pattern, f"{excess} than {option} of source.options allows: raise {option}")
+    (pattern, f"{excess} than {option} of source.options allows: raise it")
     for pattern, excess, option in (
         ("exceeds the maximum number of characters defined", "a value is longer", "maxCharsPerColumn"),
         (r"univocity\.[^\n]*ArrayIndexOutOfBounds", "a line has more columns", "maxColumns"),

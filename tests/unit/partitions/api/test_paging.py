@@ -210,7 +210,7 @@ def test_more_pages_behind_one_without_a_row_are_an_error() -> None:
 @pytest.mark.parametrize("value", [{"a": 1}, [1], True])
 def test_a_cursor_is_text_or_a_number_and_a_link_is_text(value: Any) -> None:
     for way in (CURSOR, LINK):
-        with pytest.raises(PagingError, match="another value"):
+        with pytest.raises(PagingError, match="a value of another type"):
             PageWalk(paging(**way), 10).advance(PageInfo(1, next=value))
 
 

@@ -134,8 +134,8 @@ def test_a_dagster_whose_pools_have_no_limit_is_told_of(
     [
         ("https://hooks.slack.com/services/T0/secretpath", True, "go to hooks.slack.com"),
         (None, False, "expected the environment variable HOOK to be set"),
-        ("hooks.slack.com/secretpath", False, "found another form"),
-        ("https://hooks.slack.com:99999/secretpath", False, "found another form"),
+        ("hooks.slack.com/secretpath", False, "found something else"),
+        ("https://hooks.slack.com:99999/secretpath", False, "found something else"),
     ],
 )
 def test_the_address_of_alerts_is_looked_at_and_not_shown(

@@ -302,7 +302,7 @@ def test_more_dataflows_join_a_project(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
-        (["--from", "{tmp}/empty"], 1, "expected files of a format that can be read"),
+        (["--from", "{tmp}/empty"], 1, "expected files of a format that Strandline reads"),
         (["--from", "{tmp}/none"], 1, "none"),
         (["--from", "postgresql://h/d"], 2, "--kind column"),
         (["--name", "Orders"], 2, "found 'Orders'"),
@@ -320,7 +320,9 @@ def test_a_folder_that_cannot_be_made_is_named_with_what_to_check(tmp_path: Path
     put(tmp_path, "file", "")
     code, output = call("init", tmp_path / "file/shop")
     assert (code, output.startswith(f"strandline: {tmp_path}/file/shop")) == (1, True), output
-    assert output.endswith("Not a directory. Check its path, owner and mode, and that its disk has room\n")
+    assert output.endswith(
+        "Not a directory. Check its path, owner and mode, and that its disk has free space\n"
+    )
 
 
 ANY_BYTES: dict[str, tuple[str, bytes, str]] = {

@@ -40,7 +40,7 @@ FLOW = [
         (4, "target.max_bad_records", "an unknown key"),
         (
             "one of cluster_by, effective_column, format, load, merge_keys, origin_columns, partition_by, replace_by_watermark, schema_mode, shared, table;"
-            " max_bad_records stands at the top of the file, not indented"
+            " max_bad_records belongs at the top of the file, not indented"
         ),
         None,
     ),
@@ -57,7 +57,7 @@ FLOW = [
         (3, "schema_mode", "an unknown key"),
         (
             "one of description, freshness, inputs, late_files, layer, maintenance, max_bad_records, on_bad_file, operators, owners, run_after_upstream, schedule,"
-            " show_bad_records, source, sql, tags, target, transform, unknown_fields, watermark; schema_mode stands in target"
+            " show_bad_records, source, sql, tags, target, transform, unknown_fields, watermark; schema_mode belongs in target"
         ),
         None,
     ),

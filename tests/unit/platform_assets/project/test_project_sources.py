@@ -76,7 +76,7 @@ SOURCES: list[tuple[str, list[tuple[str, str, str, str | None]]]] = [
             (
                 "source.format",
                 "an unknown key",
-                "one of connection, query, table, type, unit_columns, window_column; format stands in target",
+                "one of connection, query, table, type, unit_columns, window_column; format belongs in target",
                 None,
             )
         ],

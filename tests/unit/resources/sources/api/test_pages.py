@@ -168,7 +168,8 @@ def test_what_does_not_pass_is_told_with_address_and_page(server: Api, fault: Fa
 def test_a_pause_that_is_longer_than_the_patience_is_not_waited_for(server: Api) -> None:
     server.faults.append(status(429, Retry_After="3600"))
     with pytest.raises(
-        SourceUnreachable, match=r"asks to wait 3600 s, until \d{4}-\d\d-\d\d .* UTC, longer than retry_for"
+        SourceUnreachable,
+        match=r"asks to wait 3600 s, until \d{4}-\d\d-\d\d .* UTC, which is longer than retry_for",
     ) as error:
         read(server, server.connection(retry_for=timedelta(minutes=1)))
     assert "raise retry_for of the connection" in error.value.message
