@@ -137,7 +137,7 @@ def _record(dataset: Dataset) -> str:
         other_sheets = [name for name in dataset.sheets if name != (dataset.sheet or dataset.sheets[0])]
         record_source = f"Records are rows of the sheet {dataset.sheet or dataset.sheets[0]} (sheet)"
         empty = "" if dataset.sheet else ", though no sheet has a header and a row below it"
-        return f"{record_source} of the first file{empty}; its other sheets are passed over: {_first_names(other_sheets)}"
+        return f"{record_source} of the first file{empty}; its other sheets are skipped: {_first_names(other_sheets)}"
     if not dataset.elements:
         return ""
     tag = str(dataset.options["rowTag"])

@@ -191,9 +191,12 @@ def _decode(body: bytes, where: str, compressed: str | None) -> str:
         return body.decode(json.detect_encoding(body))
     except UnicodeDecodeError as error:
         raise SourceError(
-            f"{where}: expected JSON in UTF-8, found an invalid byte at position {error.start + 1}. Ask the API's " "owner to send UTF-8, which JSON requires"
+            f"{where}: expected JSON in UTF-8, found an invalid byte at position {error.start + 1}. Ask the API's "
+            "owner to send UTF-8, which JSON requires"
             if compressed is None
-            else f"{where}: expected a body that is uncompressed or compressed by gzip or deflate, as requested, found " f"one compressed by {shorten_to_line(compressed, 100)}. Make the API, or the proxy in front of it, " "respect Accept-Encoding",
+            else f"{where}: expected a body that is uncompressed or compressed by gzip or deflate, as requested, found "
+            f"one compressed by {shorten_to_line(compressed, 100)}. Make the API, or the proxy in front of it, "
+            "respect Accept-Encoding",
             code="source_answer",
         ) from None
 

@@ -118,7 +118,7 @@ DAY = "2024-01-01"
 ITEMS = "".join(f"<item><n>{n}</n></item>" for n in range(3))
 SAID_OF_ITEMS = "record is an element item (rowTag), with 3 inside the root where the first file begins; other elements make no rows: meta 1"
 SAID_OF_SHEETS = (
-    "records are rows of the sheet {} (sheet) of the first file; its other sheets are passed over: {}"
+    "records are rows of the sheet {} (sheet) of the first file; its other sheets are skipped: {}"
 )
 SAID_OF_WIDE = (
     "drop: 2 csv files, 124 bytes, 12 columns: c0, c1, c2, c3, c4, c5, c6, c7 and 4 more; names do not sort by time,"
