@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+from typing import Any
+
+from partitions.errors import ConfigurationError
 
 _WORDS = {
     "Expecting ',' delimiter": "a comma or a closing bracket is missing at {}",
@@ -34,3 +37,13 @@ def explain_json_error(error: Exception, *, over_lines: bool = False) -> str:
             return words.format(at)
     message = str(error)
     return "a number has more digits than can be read" if message.startswith("Exceeds the limit") else message
+
+
+def parse_json(text: str, expected: str) -> Any:
+    """Return the value of a user's text; raise ConfigurationError with what was expected if it is no JSON."""
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise ConfigurationError(
+            f"{expected}, found text that does not parse: {explain_json_error(error)}"
+        ) from error

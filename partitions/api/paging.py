@@ -78,6 +78,7 @@ class NumberedPaging(_FlaggedPaging):
 
     Attributes:
         param: the parameter for the number.
+        start: the number of the first page.
         size_param: the parameter for the page size; None: the API decides.
         size: the records of a page.
         ends: the last page: the first without records, or the first with fewer than ``size``.
@@ -85,6 +86,7 @@ class NumberedPaging(_FlaggedPaging):
     """
 
     param: Name
+    start: Annotated[int, Field(ge=0, strict=True)]
     size_param: Name | None = None
     size: Annotated[int, Field(ge=1, strict=True)] | None = None
     ends: Literal["empty", "short"] = "empty"
@@ -100,9 +102,14 @@ class NumberedPaging(_FlaggedPaging):
             )
         return self
 
-    @property
-    def _sizes(self) -> dict[str, Any]:
-        return {self.size_param: self.size} if self.size_param is not None else {}
+    def first(self) -> Position:
+        """Return the position of the first page."""
+        sizes = {self.size_param: self.size} if self.size_param is not None else {}
+        return Position({self.param: self.start, **sizes})
+
+    def at(self, position: Position, distance: int) -> Position:
+        """Return the position whose number is ``distance`` above another's."""
+        return position.shifted(self.param, distance)
 
     def promises_next_page(self, page: PageInfo) -> bool:
         """Return whether a flag announces a page after this one; a number alone promises none."""
@@ -125,22 +132,10 @@ class NumberedPaging(_FlaggedPaging):
 
 
 class PageNumbers(NumberedPaging):
-    """Pages by their number.
-
-    Attributes:
-        start: the number of the first page.
-    """
+    """Pages by their number."""
 
     type: Literal["page"]
     start: Annotated[int, Field(ge=0, strict=True)] = 1
-
-    def first(self) -> Position:
-        """Return the position of the first page."""
-        return Position({self.param: self.start, **self._sizes})
-
-    def at(self, position: Position, pages: int) -> Position:
-        """Return the position a number of pages after another."""
-        return position.shifted(self.param, pages)
 
     def after(self, position: Position, page: PageInfo) -> Position | None:
         """Return the position after a page; None if it was the last.
@@ -160,14 +155,6 @@ class Offsets(NumberedPaging):
 
     type: Literal["offset"]
     start: Annotated[int, Field(ge=0, strict=True)] = 0
-
-    def first(self) -> Position:
-        """Return the position of the first page."""
-        return Position({self.param: self.start, **self._sizes})
-
-    def at(self, position: Position, records: int) -> Position:
-        """Return the position a number of records after the start of another."""
-        return position.shifted(self.param, records)
 
     def after(self, position: Position, page: PageInfo) -> Position | None:
         """Return the position after a page; None if it was the last.

@@ -157,21 +157,10 @@ class Query:
         if middle is None:
             raise CannotHalve("the format of the bounds cannot express a time in between")
         moment = as_datetime(middle)
+        half = replace(self, column=source.window_column, depth=self.depth + 1)
         halves = (
-            replace(
-                self,
-                extent=replace(extent, upper=middle),
-                column=source.window_column,
-                below=moment,
-                depth=self.depth + 1,
-            ),
-            replace(
-                self,
-                extent=replace(extent, lower=middle),
-                column=source.window_column,
-                above=moment,
-                depth=self.depth + 1,
-            ),
+            replace(half, extent=replace(extent, upper=middle), below=moment),
+            replace(half, extent=replace(extent, lower=middle), above=moment),
         )
         try:
             first, second = (

@@ -106,13 +106,7 @@ class PythonSource(RowsSource):
         """
         if not timed and self.window_column is not None:
             yield Refusal(("source", "window_column"), self.window_column, NO_TIME)
-        for name, column in self.unit_columns.items():
-            if name not in unit_fields:
-                yield Refusal(
-                    ("source", "unit_columns", name),
-                    f"the column {column}",
-                    f"a name of the definition's units: {', '.join(unit_fields) or 'it has none'}",
-                )
+        yield from self._unknown_unit_refusals(unit_fields)
 
 
 def _mask_secrets(value: Any) -> Any:

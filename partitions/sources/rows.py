@@ -102,26 +102,30 @@ class RowsSource(SourceDefinition):
                 f"{self.placeholder_location[1].removeprefix('the ')} without placeholders (only windows fill them)",
             )
 
+    def _unknown_unit_refusals(self, unit_fields: Sequence[str]) -> Iterator[Refusal]:
+        """Yield columns of unit values that do not exist."""
+        for name, column in self.unit_columns.items():
+            if name not in unit_fields:
+                yield Refusal(
+                    ("source", "unit_columns", name),
+                    f"the column {column}",
+                    f"a name of the definition's units: {', '.join(unit_fields) or 'it has none'}",
+                )
+
     def _unit_refusals(self, unit_fields: Sequence[str]) -> Iterator[Refusal]:
         """Yield unit values that do not reach the source, and names of units that do not exist."""
-        placeholder_names, names = self.placeholders - WHOLE_WINDOW, ", ".join(unit_fields) or "it has none"
+        placeholder_names = self.placeholders - WHOLE_WINDOW
         for name in unit_fields:
             if name not in self.unit_columns and f"unit.{name}" not in placeholder_names:
                 or_query = f", or {{unit.{name}}} in {self.placeholder_location[1]}" if self.has_query else ""
                 yield Refusal(
                     ("source", "unit_columns", name), "nothing", f"the column with a row's {name}{or_query}"
                 )
-        for name, column in self.unit_columns.items():
-            if name not in unit_fields:
-                yield Refusal(
-                    ("source", "unit_columns", name),
-                    f"the column {column}",
-                    f"a name of the definition's units: {names}",
-                )
+        yield from self._unknown_unit_refusals(unit_fields)
         unknown = sorted(placeholder_names - {f"unit.{name}" for name in unit_fields})
         if unknown:
             yield Refusal(
                 ("source", self.placeholder_location[0]),
                 f"{{{unknown[0]}}}",
-                f"a name of the definition's units: {names}",
+                f"a name of the definition's units: {', '.join(unit_fields) or 'it has none'}",
             )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Annotated, Any, ClassVar, Literal, Self
@@ -17,7 +16,7 @@ from pydantic import (
 
 from partitions.errors import ConfigurationError
 from partitions.instants import Instant
-from partitions.json_faults import explain_json_error
+from partitions.json_faults import parse_json
 from partitions.model import Duration, Flag, Model
 from partitions.watermark_definition import SliceSize, WatermarkDefinition, ZonedWatermark
 from partitions.window.calendar_grid import GRAINS, Grain, Grid
@@ -31,12 +30,7 @@ from partitions.window.windows import Windows
 
 def _json_array(value: object) -> object:
     if isinstance(value, str):
-        try:
-            value = json.loads(value)
-        except ValueError as error:
-            raise ConfigurationError(
-                f"expected a JSON array, found text that does not parse: {explain_json_error(error)}"
-            ) from error
+        value = parse_json(value, "expected a JSON array")
     if not isinstance(value, list | tuple):
         raise ConfigurationError(f"expected an array of watermark entries, found {type(value).__name__}")
     return value
@@ -45,12 +39,7 @@ def _json_array(value: object) -> object:
 def _window(value: object) -> object:
     expected = f"expected one of {', '.join(GRAINS)}, or a JSON object of them to ranges"
     if isinstance(value, str) and value.lstrip().startswith("{"):
-        try:
-            value = json.loads(value)
-        except ValueError as error:
-            raise ConfigurationError(
-                f"{expected}, found text that does not parse: {explain_json_error(error)}"
-            ) from error
+        value = parse_json(value, expected)
     if value == {}:
         raise ConfigurationError(f"{expected}, found an empty object: there would be no window")
     return value

@@ -5,7 +5,6 @@ The user lists them, or a secondary input provides them.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -16,7 +15,7 @@ from partitions.errors import (
     PlanError,
     StrandlineError,
 )
-from partitions.json_faults import explain_json_error
+from partitions.json_faults import parse_json
 from partitions.sentinels import canonical, parse_canonical
 from partitions.window.extent import Unit
 from partitions.window.secondary_input import SecondaryInput
@@ -95,12 +94,7 @@ def _check(unit: Any) -> None:
 
 def _items(value: Any) -> list[Any]:
     if isinstance(value, str) and value.lstrip().startswith("["):
-        try:
-            value = json.loads(value)
-        except ValueError as error:
-            raise ConfigurationError(
-                f"expected a JSON array in the text, found one that does not parse: {explain_json_error(error)}"
-            ) from error
+        value = parse_json(value, "expected a JSON array in the text")
     if isinstance(value, str):
         return value.split(",")
     if isinstance(value, list | tuple):

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
 import click
 
 from platform_assets.cli.context import Context, shared_options
 from platform_assets.cli.deciding import apply_decision
 from platform_assets.cli.state import print_entries
+
+if TYPE_CHECKING:
+    from resources.kinds.all_decisions import DraftBuilder
 
 _REASON = click.option(
     "--reason", default="by hand", show_default=True, help="Reason for the decision; stored in the log."
@@ -27,9 +33,7 @@ def release_command(context: Context, name: str, paths: tuple[str, ...], reason:
     """Take files out of quarantine. The next run loads them, in a slice of their own."""
     from resources.kinds.all_decisions import release
 
-    entry = apply_decision(context, name, release(reason, paths), reason, yes=True)
-    document = {"dataflow": name, "number": entry.number, "released": list(paths), "entry": entry.as_json()}
-    context.emit(document, lambda: print_entries([entry]))
+    _apply(context, name, release(reason, paths), reason, {"released": list(paths)})
 
 
 @command.command("unprocess")
@@ -41,11 +45,13 @@ def unprocess_command(context: Context, name: str, paths: tuple[str, ...], reaso
     """Mark ingested files for another read (tracking: set)."""
     from resources.kinds.all_decisions import unprocess
 
-    entry = apply_decision(context, name, unprocess(reason, paths), reason, yes=True)
-    document = {
-        "dataflow": name,
-        "number": entry.number,
-        "unprocessed": list(paths),
-        "entry": entry.as_json(),
-    }
+    _apply(context, name, unprocess(reason, paths), reason, {"unprocessed": list(paths)})
+
+
+def _apply(
+    context: Context, name: str, build_draft: DraftBuilder, reason: str, handled: Mapping[str, list[str]]
+) -> None:
+    """Apply a decision about files, and show its entry."""
+    entry = apply_decision(context, name, build_draft, reason, yes=True)
+    document = {"dataflow": name, "number": entry.number, **handled, "entry": entry.as_json()}
     context.emit(document, lambda: print_entries([entry]))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from dagster import (
     AssetCheckEvaluation,
@@ -152,12 +153,19 @@ def up_to_date_key(dataflow: Dataflow) -> AssetCheckKey:
 
 def up_to_date_evaluation(dataflow: Dataflow, description: str, *, passed: bool) -> AssetCheckEvaluation:
     """Return a result of the check ``up_to_date`` for a sensor to report."""
+    return warning_evaluation(dataflow, UP_TO_DATE, passed=passed, description=description)
+
+
+def warning_evaluation(
+    dataflow: Dataflow, check: str, *, passed: bool, **details: Any
+) -> AssetCheckEvaluation:
+    """Return a result of a check whose failure is a warning; ``details`` are a description or metadata."""
     return AssetCheckEvaluation(
         asset_key=table_key(dataflow),
-        check_name=UP_TO_DATE,
+        check_name=check,
         passed=passed,
         severity=AssetCheckSeverity.WARN,
-        description=description,
+        **details,
     )
 
 

@@ -26,7 +26,7 @@ from resources.background import in_background
 from resources.connections.api import ApiConnection
 from resources.retries import retry_attempts
 from resources.sources.api.answers import Answer, AnswerReader, TransientFailure
-from resources.sources.api.no_answer import describe_connection_failure
+from resources.sources.api.no_answer import describe_connection_failure, untrusted_server_error
 from resources.sources.api.tokens import TransientRefusal, bearer_token
 from resources.sources.api.unpacking import NotCompressed
 
@@ -250,11 +250,7 @@ class ApiClient:
         except TransientRefusal as refusal:
             raise TransientFailure(str(refusal)) from None
         except requests.exceptions.SSLError:
-            raise SourceError(
-                f"{where}: expected a trusted certificate and a supported TLS version, found neither or one of them "
-                "only. Correct base_url, or name the authority's file in the variable REQUESTS_CA_BUNDLE",
-                code="source_tls",
-            ) from None
+            raise untrusted_server_error(where, "base_url") from None
         except NotCompressed as error:
             raise SourceError(
                 f"{where}: expected a body compressed by {error.names}, as its Content-Encoding says, found a body "

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from partitions.errors import SourceError
+
 _WORDS = {
     "ConnectTimeout": "no connection in time",
     "ReadTimeout": "no data in time",
@@ -40,3 +42,12 @@ def describe_connection_failure(error: Exception) -> str:
             break
         current = inner
     return words
+
+
+def untrusted_server_error(where: str, key: str) -> SourceError:
+    """Return the error for a refused certificate or TLS version; ``key`` holds the server's address."""
+    return SourceError(
+        f"{where}: expected a trusted certificate and a supported TLS version, found neither or one of them "
+        f"only. Correct {key}, or name the authority's file in the variable REQUESTS_CA_BUNDLE",
+        code="source_tls",
+    )

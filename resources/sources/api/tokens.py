@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from partitions.errors import SourceError, shorten_to_line
 from resources.connections.api import ApiConnection
-from resources.sources.api.no_answer import describe_connection_failure
+from resources.sources.api.no_answer import describe_connection_failure, untrusted_server_error
 
 if TYPE_CHECKING:
     import requests
@@ -75,11 +75,7 @@ def _request_token(connection: ApiConnection, session: requests.Session) -> tupl
         with session.send(request, timeout=_SECONDS, allow_redirects=False, **settings) as response:
             body = response.raw.read(_MAX_BYTES, decode_content=True)
     except requests.exceptions.SSLError:
-        raise SourceError(
-            f"{where}: expected a trusted certificate and a supported TLS version, found neither or one of them "
-            "only. Correct token_url, or name the authority's file in the variable REQUESTS_CA_BUNDLE",
-            code="source_tls",
-        ) from None
+        raise untrusted_server_error(where, "token_url") from None
     except (requests.RequestException, HTTPError, OSError) as error:
         raise TransientRefusal(
             f"{where}: expected an answer, found none ({describe_connection_failure(error)})"

@@ -181,17 +181,10 @@ class FilesReader:
         if self._format.rules.rescues:
             return self._load_rescued(spark, scanner, key, files, pinned, origin)
         data = select_columns(pinned.struct if key.schema is None else key.schema, key.record_columns)
-        if len(files) == 1:
-            file_path = files[0].path
-            values = {name.lower(): text_column(folder_value(file_path, name)) for name in key.folders}
-            scan = self._format.scan_rows(spark, files, data, scanner)
-            return _select_columns(
-                scan, pinned, data, [text_column(file_path).alias(SOURCE_FILE)] if origin else [], values
-            )
+        path, values = _path_and_folders(scanner, key, files)
         root = scanner.place.spark_url
-        path = scanner.relative_path(plain=key.is_safe)
-        in_folders = {name.lower() for name in key.folders}
-        if key.has_spark_folders and is_uri_safe(root) and in_folders.isdisjoint(map(str.lower, data.names)):
+        has_own_names = values.keys().isdisjoint(map(str.lower, data.names))
+        if len(files) > 1 and key.has_spark_folders and is_uri_safe(root) and has_own_names:
             columns = [StructField(name, StringType()) for name in key.folders]
             schema = StructType([*data.fields, *columns])
             scan = self._format.scan_rows(
@@ -200,7 +193,6 @@ class FilesReader:
             values = {name.lower(): F.col(quoted(name)) for name in key.folders}
         else:
             scan = self._format.scan_rows(spark, files, data, scanner)
-            values = {name.lower(): folder_column(path, name) for name in key.folders}
         return _select_columns(scan, pinned, data, [path.alias(SOURCE_FILE)] if origin else [], values)
 
     def _load_rescued(
@@ -219,12 +211,7 @@ class FilesReader:
         from pyspark.sql import functions as F
 
         data = select_columns(pinned.struct, key.record_columns)
-        if len(files) == 1:
-            path = text_column(files[0].path)
-            values = {name.lower(): text_column(folder_value(files[0].path, name)) for name in key.folders}
-        else:
-            path = scanner.relative_path(plain=key.is_safe)
-            values = {name.lower(): folder_column(path, name) for name in key.folders}
+        path, values = _path_and_folders(scanner, key, files)
         folders = [
             FolderValue(field, values[field.name.lower()])
             for field in pinned.struct.fields
@@ -262,6 +249,21 @@ class FilesReader:
                     field=name,
                     choices=(f"strandline state reset {self._dataflow.name} --replace --reason TEXT",),
                 )
+
+
+def _path_and_folders(
+    scanner: Scanner, key: _ScanKey, files: Sequence[SourceFile]
+) -> tuple[Column, dict[str, Column]]:
+    """Return the path of each row's file, and the values of its folders by name.
+
+    Those of a single file are known here.
+    """
+    if len(files) == 1:
+        only = files[0].path
+        values = {name.lower(): text_column(folder_value(only, name)) for name in key.folders}
+        return text_column(only), values
+    path = scanner.relative_path(plain=key.is_safe)
+    return path, {name.lower(): folder_column(path, name) for name in key.folders}
 
 
 def _select_columns(

@@ -7,36 +7,18 @@ that runs them is :mod:`resources.sources.jdbc.client`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import tzinfo
 
 from partitions.predicate import NOTHING, Predicate
-from partitions.sources import JdbcSource
 from partitions.unit_values import ValueType
-from resources.dialects import Dialect
 from resources.dialects.predicates import predicate_sql
-from resources.sources.jdbc.relation import Relation
+from resources.sources.jdbc.relation import SourceQueries
 
 _UTF8 = "^([0-7].|(c[2-9a-f]|d.)[89ab].|e0[ab].[89ab].|e[1-9abcef]([89ab].){2}|ed[89].[89ab].|f0[9ab].([89ab].){2}|f[123]([89ab].){3}|f48.([89ab].){2})*$"
 """Bytes of UTF-8, in hexadecimal."""
 
 
-class Questions:
-    """The SQL of questions about one source; every value is a literal of the dialect."""
-
-    def __init__(self, source: JdbcSource, dialect: Dialect, zone: tzinfo, keys: Sequence[str] = ()) -> None:
-        """Configure the questions.
-
-        Args:
-            source: the definition.
-            dialect: the dialect of its database.
-            zone: the zone of local times and days.
-            keys: the columns that identify a row in errors.
-
-        Raises:
-            ConfigurationError: a placeholder is in what the database reads as quotes or a comment.
-        """
-        self._source, self._dialect, self._keys = source, dialect, keys
-        self._relation = Relation(source, dialect, zone)
+class Questions(SourceQueries):
+    """The SQL of questions about one source."""
 
     def columns(self) -> str:
         """Return a query of all columns; without rows, if the database can skip them."""

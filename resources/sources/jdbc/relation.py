@@ -6,6 +6,7 @@ Belongs here: writing the ends of a window into the user's query so that no row 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, tzinfo
 
@@ -24,6 +25,25 @@ _INSTANT = timedelta(microseconds=1)
 
 _SAMPLE = Extent(0, 1, ({},))
 """The window used when only the columns are queried; its units are NULL."""
+
+
+class SourceQueries:
+    """SQL over one source; every value is a literal of the dialect."""
+
+    def __init__(self, source: JdbcSource, dialect: Dialect, zone: tzinfo, keys: Sequence[str] = ()) -> None:
+        """Configure the queries.
+
+        Args:
+            source: the definition.
+            dialect: the dialect of its database.
+            zone: the zone of local times and days.
+            keys: the columns that identify a row in errors.
+
+        Raises:
+            ConfigurationError: a placeholder is in what the database reads as quotes or a comment.
+        """
+        self._source, self._dialect, self._zone, self._keys = source, dialect, zone, keys
+        self._relation = Relation(source, dialect, zone)
 
 
 class Relation:

@@ -6,18 +6,15 @@ See docs/reference/project-files.md.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import tzinfo
 from typing import TYPE_CHECKING
 
 from partitions.local_time import enclosing_instants
 from partitions.predicate import Predicate, columns_of, rename_columns
-from partitions.sources import JdbcSource
 from partitions.sources.database_types import ColumnType
 from partitions.window.extent import Extent
 from partitions.window.predicates import ExtentColumns, extents_predicate, split_disjoint
-from resources.dialects import Dialect
 from resources.dialects.predicates import predicate_sql
-from resources.sources.jdbc.relation import Relation
+from resources.sources.jdbc.relation import SourceQueries
 from resources.sources.schema import kinds
 from resources.sources.source import NUMBER
 
@@ -28,23 +25,8 @@ Types = Mapping[str, ColumnType]
 """The type of each column, by its name."""
 
 
-class RowQueries:
-    """The row queries of one source; every value is a literal of the dialect."""
-
-    def __init__(self, source: JdbcSource, dialect: Dialect, zone: tzinfo, keys: Sequence[str] = ()) -> None:
-        """Configure the queries.
-
-        Args:
-            source: the definition.
-            dialect: the dialect of its database.
-            zone: the zone of local times and days.
-            keys: the columns that identify a row in errors.
-
-        Raises:
-            ConfigurationError: a placeholder is in what the database reads as quotes or a comment.
-        """
-        self._source, self._dialect, self._zone, self._keys = source, dialect, zone, keys
-        self._relation = Relation(source, dialect, zone)
+class RowQueries(SourceQueries):
+    """The row queries of one source."""
 
     def rows(self, extents: Sequence[Extent], schema: StructType, types: Types) -> str:
         """Return the query of these extents' rows, in the forms of their columns' types.

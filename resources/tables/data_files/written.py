@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from operator import itemgetter
@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote
 
-from partitions.errors import StrandlineError, TargetError
+from partitions.errors import SourceError, StrandlineError, TargetError
 from resources.connections.places import Place
 from resources.listing.failures import store_failures
 from resources.listing.removal import remove_folder
 from resources.spark.settings import temporary_settings
+from resources.tables.contract.conflict_retries import NeedsEngine
 from resources.tables.data_files.footers import local_footer, object_footer
 from resources.tables.data_files.statistics import delta_statistics, utc_text
 from resources.tables.folder_values import NULL_FOLDER, check_folder_values
@@ -136,6 +137,32 @@ def _save(
         return
     with temporary_settings(rows.sparkSession, _COMMITTER):
         writer.options(**_S3_OPTIONS).save(folder.spark_url)
+
+
+@contextmanager
+def removing_failed_files(table: Place, parent: Place, folder: str) -> Iterator[None]:
+    """Remove a folder of new files if they cannot be written, or read again.
+
+    Args:
+        table: place of the table.
+        parent: where the folder lies.
+        folder: its name.
+
+    Raises:
+        NeedsEngine: Spark lacks the committer for S3.
+        TargetError: the files cannot be read.
+    """
+    try:
+        yield
+    except Exception as error:
+        remove_files(parent, folder)
+        if lacks_committer(error):
+            raise NeedsEngine("Spark was started without the committer for S3") from error
+        if isinstance(error, SourceError):
+            raise TargetError(
+                f"table {table}: the files just written cannot be read: {error.message}"
+            ) from error
+        raise
 
 
 def lacks_committer(error: Exception) -> bool:

@@ -12,7 +12,7 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date
-from functools import reduce
+from functools import partial, reduce
 from typing import TYPE_CHECKING, Any
 
 from partitions.errors import TargetError
@@ -50,23 +50,7 @@ def read_files(log: DeltaLog, spark: SparkSession, version: int, rows: Predicate
         version: version of the table.
         rows: rows that the result must include.
     """
-    from deltalake.exceptions import DeltaError
-    from pyspark.sql.types import StructType
-
-    if not is_supported_location(log.place) or _GLOB_CHARACTERS & set(log.place.url):
-        return None
-    try:
-        table = log.table(version)
-        if table is None or not _needs_no_reader_features(table):
-            return None
-        partition_columns = table.metadata().partition_columns
-        schema = StructType.fromJson(json.loads(table.schema().to_json()))
-        files = _matching_files(table, rows, partition_columns)
-    except (TargetError, DeltaError, OSError, ValueError, OverflowError):
-        return None  # Delta's own read reports what is wrong
-    if not _can_be_read(files, partition_columns, schema):
-        return None
-    return _read_frame(log, spark, files, partition_columns, schema)
+    return _read(log, spark, version, partial(_matching_files, rows=rows))
 
 
 def read_named_files(
@@ -85,6 +69,32 @@ def read_named_files(
         files: texts of the partition values, by the file's path in the log.
         file_column: name of the column for the file name.
     """
+
+    def named_files(_: DeltaTable, partition_columns: Sequence[str]) -> list[dict[str, Any]]:
+        return [
+            {"path": path, **{f"partition.{name}": values.get(name) for name in partition_columns}}
+            for path, values in files.items()
+        ]
+
+    return _read(log, spark, version, named_files, file_column) if files else None
+
+
+def _read(
+    log: DeltaLog,
+    spark: SparkSession,
+    version: int,
+    files_of: Callable[[DeltaTable, Sequence[str]], list[dict[str, Any]]],
+    file_column: str | None = None,
+) -> DataFrame | None:
+    """Return the rows of files of a version; None if Delta must read them.
+
+    Args:
+        log: log of the table.
+        spark: session.
+        version: version of the table.
+        files_of: returns the files, from the table and its partition columns.
+        file_column: name of a column for the file name; None: no such column, and fewer files at once.
+    """
     from deltalake.exceptions import DeltaError
     from pyspark.sql.types import StructType
 
@@ -96,17 +106,13 @@ def read_named_files(
             return None
         partition_columns = table.metadata().partition_columns
         schema = StructType.fromJson(json.loads(table.schema().to_json()))
+        files = files_of(table, partition_columns)
     except (TargetError, DeltaError, OSError, ValueError, OverflowError):
+        return None  # Delta's own read reports what is wrong
+    limits = (_MAX_FILES, _MAX_PARTITIONS) if file_column is None else (len(files), _MAX_GROUPS)
+    if not _can_be_read(files, partition_columns, schema, *limits):
         return None
-    partition_values: list[dict[str, Any]] = [
-        {"path": path, **{f"partition.{name}": values.get(name) for name in partition_columns}}
-        for path, values in files.items()
-    ]
-    if not partition_values or not _can_be_read(
-        partition_values, partition_columns, schema, len(partition_values), _MAX_GROUPS
-    ):
-        return None
-    return _read_frame(log, spark, partition_values, partition_columns, schema, file_column)
+    return _read_frame(log, spark, files, partition_columns, schema, file_column)
 
 
 def _needs_no_reader_features(table: DeltaTable) -> bool:
@@ -121,7 +127,7 @@ def _needs_no_reader_features(table: DeltaTable) -> bool:
 
 
 def _matching_files(
-    table: DeltaTable, rows: Predicate, partition_columns: Sequence[str]
+    table: DeltaTable, partition_columns: Sequence[str], *, rows: Predicate
 ) -> list[dict[str, Any]]:
     """Return the files that may hold rows, with the log's statistics of the compared columns.
 
@@ -149,8 +155,8 @@ def _can_be_read(
     files: Sequence[Mapping[str, Any]],
     partition_columns: Sequence[str],
     schema: StructType,
-    most_files: int = _MAX_FILES,
-    most_partitions: int = _MAX_PARTITIONS,
+    most_files: int,
+    most_partitions: int,
 ) -> bool:
     return (
         len(files) <= most_files

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from partitions.errors import SourceError, StrandlineError, TargetError, WriteConflict, shorten_to_line
+from partitions.errors import StrandlineError, TargetError, WriteConflict, shorten_to_line
 from partitions.loads import Append, ByKeys, Load, Replace
 from resources.connections.places import Place
 from resources.tables.contract.commits import Tag
@@ -25,6 +25,7 @@ from resources.tables.data_files.written import (
     collect_data_files,
     lacks_committer,
     remove_files,
+    removing_failed_files,
     write_files,
 )
 from resources.tables.delta.commit import app_transaction, file_name
@@ -201,21 +202,15 @@ class DeltaOwnCommit:
     def _write_and_commit(self, work: _PlannedWrite, load: Load, table: DeltaTable | None) -> None:
         place = self.log.place
         folder_name = f"{self.tag.number:010d}-{uuid4().hex}"
-        try:
-            write_files(work.rows, place.child(folder_name), work.partition_columns)
-            files = collect_data_files(place, folder_name, work.schema, work.rows, work.partition_columns)
-            copied_rows = work.count_copied(place.child(folder_name), files) if work.count_copied else 0
-        except Exception as error:
-            remove_files(place, folder_name)
-            if lacks_committer(error):
-                raise NeedsEngine("Spark was started without the committer for S3") from error
-            if isinstance(error, ValueError):
+        with removing_failed_files(place, place, folder_name):
+            try:
+                write_files(work.rows, place.child(folder_name), work.partition_columns)
+                files = collect_data_files(place, folder_name, work.schema, work.rows, work.partition_columns)
+                copied_rows = work.count_copied(place.child(folder_name), files) if work.count_copied else 0
+            except ValueError as error:
+                if lacks_committer(error):
+                    raise
                 raise NeedsEngine("Python cannot represent a partition value") from error
-            if isinstance(error, SourceError):
-                raise TargetError(
-                    f"table {place}: the files just written cannot be read: {error.message}"
-                ) from error
-            raise
         base = BaseVersion.of(table)
         self._commit_or_clean_up(
             PlannedChange(

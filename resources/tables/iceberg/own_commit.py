@@ -25,8 +25,8 @@ from resources.tables.data_files.written import (
     WrittenFile,
     drop_empty_files,
     find_written_files,
-    lacks_committer,
     remove_files,
+    removing_failed_files,
     write_files,
 )
 from resources.tables.iceberg.catalog import Catalog
@@ -222,20 +222,11 @@ class IcebergOwnCommit:
             NeedsEngine: Spark cannot write the files, or writes them otherwise than Iceberg reads them.
         """
         folder, folder_name = self._place.child(DATA), uuid4().hex
-        try:
+        with removing_failed_files(self._place, folder, folder_name):
             write_files(table.with_ids(work.rows), folder.child(folder_name), (), compression=table.codec)
             written = drop_empty_files(folder, find_written_files(folder, folder_name, work.rows))
             copied_rows = work.count_copied(folder.child(folder_name), written) if work.count_copied else None
             change = self._change(written, table, work.replaced, copied_rows)
-        except Exception as error:
-            remove_files(folder, folder_name)
-            if lacks_committer(error):
-                raise NeedsEngine("Spark was started without the committer for S3") from error
-            if isinstance(error, SourceError):
-                raise TargetError(
-                    f"table {self._place}: the files just written cannot be read: {error.message}"
-                ) from error
-            raise
         if not written:
             remove_files(folder, folder_name)
         self._staged = _StagedFiles(folder_name, table, change, work.count_copied is not None)

@@ -18,7 +18,7 @@ from dagster import (
 from partitions.dataflow import LATE_POLICIES, Dataflow
 from partitions.path.layout import naming_report
 from partitions.path.slices import PathSlice
-from platform_assets.factory.asset_checks import RunCheck
+from platform_assets.factory.asset_checks import RunCheck, warning_evaluation
 from platform_assets.factory.dagster_names import table_key
 from platform_assets.kinds.path.words import verified_in_words
 from resources.kinds.path.sweep import Sweep, unhandled
@@ -95,13 +95,7 @@ def late_files_check(dataflow: Dataflow, platform: Platform) -> AssetChecksDefin
 def late_evaluation(dataflow: Dataflow, platform: Platform, now: datetime) -> AssetCheckEvaluation:
     """Return a result of the check of late files for a sensor to report."""
     passed, metadata = check_late_files(dataflow, platform, now)
-    return AssetCheckEvaluation(
-        asset_key=table_key(dataflow),
-        check_name=LATE_FILES,
-        passed=passed,
-        severity=AssetCheckSeverity.WARN,
-        metadata=metadata,
-    )
+    return warning_evaluation(dataflow, LATE_FILES, passed=passed, metadata=metadata)
 
 
 def late_result(evaluation: AssetCheckEvaluation) -> tuple[Any, bool]:

@@ -97,6 +97,5 @@ class AvroFiles(TypedFiles):
         data: StructType,
     ) -> Mapping[str, StructType]:
         """Return the columns of each file."""
-        types = self.columns.types_by_header(spark, self.columns.first_by_header(files))
-        texts = {file.path: self._headers.schema(file) for file in files}
-        return {path: types[text] for path, text in texts.items() if text is not None}
+        types = self.columns.types_of(spark, self.columns.first_files(files))
+        return {path: types[text] for path, text in self.columns.texts_of(files).items()}

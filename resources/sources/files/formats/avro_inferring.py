@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from typing_extensions import override
@@ -11,12 +11,10 @@ from typing_extensions import override
 from partitions.path.source import SourceFile
 from partitions.records.conversions import is_special_type
 from resources.sources.files.avro_headers import AvroHeaders
-from resources.sources.files.checked import CheckedFiles
 from resources.sources.files.converting import struct_of_own_types
 from resources.sources.files.formats.format import FormatReader
 from resources.sources.files.formats.merging import merge_schemas, nullable
-from resources.sources.files.formats.typed import TypedColumns, columns_for_table
-from resources.sources.files.pinned import PinnedSchema
+from resources.sources.files.formats.typed import TypedColumns
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -46,10 +44,11 @@ class AvroColumns(TypedColumns):
         groups: dict[str, SourceFile] = {}
         for file in sound_files:
             groups.setdefault(self._headers.schema(file) or "", file)
-        columns = merge_schemas(self._columns_of(spark, text, file) for text, file in groups.items())
+        columns = merge_schemas(self.columns_of(spark, text, file) for text, file in groups.items())
         return self._form.rules.with_deferred_types(columns.jsonValue())
 
-    def _columns_of(self, spark: SparkSession, text: str, file: SourceFile) -> StructType:
+    @override
+    def columns_of(self, spark: SparkSession, text: str, file: SourceFile) -> StructType:
         """Return the columns of one file, from Spark or the header.
 
         The header is used if Spark would misread some types as numbers.
@@ -75,27 +74,12 @@ class AvroColumns(TypedColumns):
         }
 
     @override
-    def incoming_columns(
-        self,
-        spark: SparkSession,
-        files: Sequence[SourceFile],
-        pinned: PinnedSchema,
-        check: Callable[[], CheckedFiles],
-    ) -> Mapping[str, StructType]:
-        """Return the columns of files, from one file for each header."""
-        groups = self.first_by_header([file for file in files if self._headers.fault(file) is None])
-        return columns_for_table(self.types_by_header(spark, groups), groups, pinned)
+    def texts_of(self, files: Sequence[SourceFile]) -> Mapping[str, str]:
+        """Return the headers' schemas."""
+        schemas = {file.path: self._headers.schema(file) for file in files}
+        return {path: text for path, text in schemas.items() if text is not None}
 
-    def first_by_header(self, files: Sequence[SourceFile]) -> dict[str, SourceFile]:
-        """Return the first file of each distinct header, by that header."""
-        groups: dict[str, SourceFile] = {}
-        for file in files:
-            if (text := self._headers.schema(file)) is not None:
-                groups.setdefault(text, file)
-        return groups
-
-    def types_by_header(
-        self, spark: SparkSession, groups: Mapping[str, SourceFile]
-    ) -> Mapping[str, StructType]:
-        """Return the columns of files in Spark's types, by header."""
-        return self._types_of(groups, lambda text, file: self._columns_of(spark, text, file))
+    @override
+    def can_be_read(self, file: SourceFile) -> bool:
+        """Return whether the header has no fault."""
+        return self._headers.fault(file) is None

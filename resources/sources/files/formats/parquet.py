@@ -98,7 +98,7 @@ class ParquetFiles(TypedFiles):
     ) -> Mapping[str, StructType]:
         """Return the columns of each file; nanoseconds as whole numbers."""
         footers = self._footers.read(files)
-        types = self.columns.types_by_footer(spark, self.columns.first_by_columns(files))
+        types = self.columns.types_of(spark, self.columns.first_files(files))
         return {
             file.path: _read_with(types[footers[file.path].columns], footers[file.path])
             for file in files
@@ -118,7 +118,7 @@ class ParquetFiles(TypedFiles):
         footer = self._footers.read(files).get(files[0].path)
         if own is None or footer is None:
             return super().rescue(spark, files, own, data, folders, scanner)
-        real = self.columns.types_by_footer(spark, self.columns.first_by_columns(files))[footer.columns]
+        real = self.columns.types_of(spark, self.columns.first_files(files))[footer.columns]
         self._note_nanoseconds(real, footer.nanoseconds)
         values = [_convert_column(read, real[read.name].dataType).alias(read.name) for read in own.fields]
         rows = self.scan(spark, files, own, scanner).select(*values)

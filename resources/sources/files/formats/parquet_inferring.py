@@ -5,22 +5,20 @@ Spark gives the types of one file for each set of columns.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from typing_extensions import override
 
 from partitions.errors import BadFile
 from partitions.path.source import SourceFile
-from resources.sources.files.checked import CheckedFiles
 from resources.sources.files.converting import struct_of_own_types
 from resources.sources.files.failures import bad_document_error, doubled_names_error, unreadable_type_error
 from resources.sources.files.footers import Footer, FooterCache
 from resources.sources.files.formats.format import FormatReader
 from resources.sources.files.formats.merging import merge_schemas, nullable
-from resources.sources.files.formats.typed import TypedColumns, columns_for_table
+from resources.sources.files.formats.typed import TypedColumns
 from resources.sources.files.nanoseconds import restore_times
-from resources.sources.files.pinned import PinnedSchema
 from resources.spark.settings import temporary_settings
 
 if TYPE_CHECKING:
@@ -55,7 +53,7 @@ class ParquetColumns(TypedColumns):
         sound_files = [file for file in files if file.path not in refused]
         for error in () if sound_files else refused.values():
             raise error
-        firsts = self.first_by_columns(sound_files)
+        firsts = self.first_files(sound_files)
         unread = [file for file in sound_files if file.path not in footers]
         has_nanoseconds = any(footers[file.path].nanoseconds for file in firsts.values())
         with temporary_settings(spark, _NANOSECONDS if has_nanoseconds else {}):
@@ -92,35 +90,20 @@ class ParquetColumns(TypedColumns):
         }
 
     @override
-    def incoming_columns(
-        self,
-        spark: SparkSession,
-        files: Sequence[SourceFile],
-        pinned: PinnedSchema,
-        check: Callable[[], CheckedFiles],
-    ) -> Mapping[str, StructType]:
-        """Return the columns of files, from one file for each set of columns."""
-        groups = self.first_by_columns([file for file in files if not self._is_unreadable(file)])
-        return columns_for_table(self.types_by_footer(spark, groups), groups, pinned)
+    def texts_of(self, files: Sequence[SourceFile]) -> Mapping[str, str]:
+        """Return the footers' columns."""
+        return {path: footer.columns for path, footer in self._footers.read(files).items()}
 
-    def _is_unreadable(self, file: SourceFile) -> bool:
+    @override
+    def can_be_read(self, file: SourceFile) -> bool:
+        """Return whether the footer has no fault; one that cannot be fetched may have none."""
         footer = self._footers.read([file]).get(file.path)
-        return footer is not None and footer_error(file.path, footer) is not None
+        return footer is None or footer_error(file.path, footer) is None
 
-    def first_by_columns(self, files: Sequence[SourceFile]) -> dict[str, SourceFile]:
-        """Return the first file of each set of columns, by the columns as text."""
-        footers = self._footers.read(files)
-        groups: dict[str, SourceFile] = {}
-        for file in files:
-            if file.path in footers:
-                groups.setdefault(footers[file.path].columns, file)
-        return groups
-
-    def types_by_footer(
-        self, spark: SparkSession, groups: Mapping[str, SourceFile]
-    ) -> Mapping[str, StructType]:
-        """Return the columns of files in Spark's types, by the columns as text."""
-        return self._types_of(groups, lambda _, file: self._merged_columns(spark, [file]))
+    @override
+    def columns_of(self, spark: SparkSession, text: str, file: SourceFile) -> StructType:
+        """Return the columns of one file, with nanoseconds as times."""
+        return self._merged_columns(spark, [file])
 
 
 def footer_error(path: str, footer: Footer) -> BadFile | None:

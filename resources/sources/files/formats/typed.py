@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
+
+from typing_extensions import override
 
 from partitions.dataflow import Dataflow
 from partitions.errors import BadFile
@@ -95,24 +98,55 @@ class TypedColumns(FileColumns):
         super().__init__(form)
         self._types: dict[str, StructType] = {}
 
-    def _types_of(
-        self, groups: Mapping[str, SourceFile], columns_of: Callable[[str, SourceFile], StructType]
-    ) -> Mapping[str, StructType]:
-        """Return the columns of groups of files in Spark's types, and drop those of earlier groups.
+    @abstractmethod
+    def texts_of(self, files: Sequence[SourceFile]) -> Mapping[str, str]:
+        """Return the columns of files as text, by path; files that do not tell them are missing."""
+
+    @abstractmethod
+    def can_be_read(self, file: SourceFile) -> bool:
+        """Return whether a file's header or footer is sound."""
+
+    @abstractmethod
+    def columns_of(self, spark: SparkSession, text: str, file: SourceFile) -> StructType:
+        """Return the columns of one file, whose columns as text are ``text``."""
+
+    def first_files(self, files: Sequence[SourceFile]) -> dict[str, SourceFile]:
+        """Return the first file of each set of columns, by the columns as text."""
+        texts, groups = self.texts_of(files), dict[str, SourceFile]()
+        for file in files:
+            if file.path in texts:
+                groups.setdefault(texts[file.path], file)
+        return groups
+
+    def types_of(self, spark: SparkSession, groups: Mapping[str, SourceFile]) -> Mapping[str, StructType]:
+        """Return the columns of groups of files in Spark's types, and forget those of earlier groups.
 
         Fields without a type are left out, unless mode rescue keeps them.
 
         Args:
+            spark: a session.
             groups: one file of each group, by the text of its columns.
-            columns_of: returns the columns of a file.
         """
         earlier_types = self._types
         select_fields = with_untyped_values if self._form.rules.rescues else typed_fields
         self._types = {
-            text: earlier_types.get(text) or struct_of(select_fields(columns_of(text, file).jsonValue()))
+            text: earlier_types.get(text)
+            or struct_of(select_fields(self.columns_of(spark, text, file).jsonValue()))
             for text, file in groups.items()
         }
         return self._types
+
+    @override
+    def incoming_columns(
+        self,
+        spark: SparkSession,
+        files: Sequence[SourceFile],
+        pinned: PinnedSchema,
+        check: Callable[[], CheckedFiles],
+    ) -> Mapping[str, StructType]:
+        """Return the columns of files, from one file for each set of columns."""
+        groups = self.first_files(list(filter(self.can_be_read, files)))
+        return columns_for_table(self.types_of(spark, groups), groups, pinned)
 
 
 def columns_for_table(
