@@ -399,7 +399,7 @@ def test_no_file_is_left_out_that_holds_a_row(drawn: tuple[str, list[list[Any]],
         for values in files:
             _write(folder, *({column: value} for value in values), schema=schema)
         table = DeltaTable(str(folder))
-        kept = {file["path"] for file in _matching_files(table, rows, ())}
+        kept = {file["path"] for file in _matching_files(table, (), rows=rows)}
         for path in folder.glob("*.parquet"):
             held = pq.read_table(path).cast(schema).filter(arrow_expression(rows, schema)).num_rows
             assert not held or path.name in kept, path.name
