@@ -1,4 +1,4 @@
-"""Read Spark's schema DDL without Spark, and refuse what Spark 4.1 refuses (tried case by case)."""
+"""Parse Spark's schema DDL without Spark, and refuse what Spark 4.1 refuses (tried case by case)."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ _PLAIN = (
     "map",
     "struct",
 )
-_KINDS: Mapping[str, ValueType] = {
+_VALUE_TYPES: Mapping[str, ValueType] = {
     **dict.fromkeys(("timestamp", "timestamp_ltz"), "instant"),
     "timestamp_ntz": "local",
     "date": "day",
@@ -134,12 +134,14 @@ def ddl_name(name: str) -> str:
 
 
 def value_types(text: str) -> dict[str, ValueType]:
-    """Return the comparable columns of a schema, each with the type of its values."""
-    return {column.name: _KINDS[column.type] for column in parse_ddl(text) if column.type in _KINDS}
+    """Return the columns whose values can be compared, each with the type of its values."""
+    return {
+        column.name: _VALUE_TYPES[column.type] for column in parse_ddl(text) if column.type in _VALUE_TYPES
+    }
 
 
 def round_as_column(value: Decimal, column: Column) -> Decimal:
-    """Round a number to the type of a column, so that it compares as the loaded row does.
+    """Round a number as Spark rounds it when it is loaded, so that it compares as the loaded value does.
 
     Spark rounds to the scale of a decimal, halves away from zero, and to the nearest 32-bit number for a
     ``float``.
@@ -154,27 +156,27 @@ def round_as_column(value: Decimal, column: Column) -> Decimal:
 
 
 class _Parser:
-    """A recursive descent over the tokens."""
+    """A recursive-descent parser of columns."""
 
     def __init__(self, text: str) -> None:
         self._tokens = _tokens(text)
 
     def columns(self) -> list[Column]:
         columns = [self._column()]
-        while self._next != _END:
-            self._take(",", "a comma between columns")
+        while self._peek != _END:
+            self._expect(",", "a comma between columns")
             columns.append(self._column())
         return columns
 
     def _column(self) -> Column:
         name = self._name("a column as `name type`")
-        if self._next in (_END, ","):
+        if self._peek in (_END, ","):
             raise DdlError(f"{name} without a type", f"a column as `name type`, such as {name} string")
         type_name, numbers = self._type()
-        return Column(name, type_name, numbers, self._after_type())
+        return Column(name, type_name, numbers, self._constraints())
 
     def _type(self) -> tuple[str, tuple[int, ...]]:
-        """Read a type; return its short name and its numbers."""
+        """Read a type; return its short name and the numbers in its parentheses."""
         type_name = self._name("a type").lower()
         numbers: tuple[int, ...] = ()
         if type_name not in _PLAIN:
@@ -187,89 +189,89 @@ class _Parser:
             self._inner_types(type_name)
         elif type_name in _TAKES_NUMBERS:
             numbers = self._numbers(type_name)
-        return self._words_after(type_name), numbers
+        return self._type_suffix(type_name), numbers
 
     def _inner_types(self, type_name: str) -> None:
-        self._take("<", f"< after {type_name}")
+        self._expect("<", f"< after {type_name}")
         if type_name == "struct":
-            while self._next != ">":
+            while self._peek != ">":
                 self._field()
-                if self._next != ">":
-                    self._take(",", "a comma or > in struct<…>")
+                if self._peek != ">":
+                    self._expect(",", "a comma or > in struct<…>")
         else:
             self._type()
             if type_name == "map":
-                self._take(",", "two types in map<…>")
+                self._expect(",", "two types in map<…>")
                 self._type()
-        self._take(">", f"> at the end of {type_name}<…>")
+        self._expect(">", f"> at the end of {type_name}<…>")
 
     def _field(self) -> None:
         self._name("a field as `name: type`")
-        if self._next == ":":
+        if self._peek == ":":
             self._pop()
         self._type()
-        if self._after_type():
+        if self._constraints():
             raise DdlError("NOT NULL within a struct", "NOT NULL for a column, not for a field in it")
 
     def _numbers(self, type_name: str) -> tuple[int, ...]:
-        if self._next != "(":
+        if self._peek != "(":
             if type_name in _NEEDS_LENGTH:
                 raise DdlError(f"{type_name} without a number", f"{type_name}(n)")
             return ()
         self._pop()
         numbers: list[int] = []
         for index in range(_TAKES_NUMBERS[type_name]):
-            if index and self._next == ")":
+            if index and self._peek == ")":
                 break
             if index:
-                self._take(",", f"a comma or ) in {type_name}(…)")
+                self._expect(",", f"a comma or ) in {type_name}(…)")
             token = self._pop()
             if not token.isdecimal():
                 raise DdlError(f"no number in {type_name}(…)", f"{type_name}(n)")
             numbers.append(int(token))
-        self._take(")", f") at the end of {type_name}(…)")
+        self._expect(")", f") at the end of {type_name}(…)")
         return tuple(numbers)
 
-    def _words_after(self, type_name: str) -> str:
-        """Read the words after a type's name, and return the type's short name.
+    def _type_suffix(self, type_name: str) -> str:
+        """Read the words after a type's name, such as ``without time zone``; return the type's short name.
 
         They are a collation, an interval's units, or ``without time zone``.
         """
-        if type_name == "string" and self._next.lower() == "collate":
+        if type_name == "string" and self._peek.lower() == "collate":
             self._pop()
             self._name("a collation")
-        elif type_name == "timestamp" and self._next.lower() == "without":
+        elif type_name == "timestamp" and self._peek.lower() == "without":
             for word in ("without", "time", "zone"):
-                self._take(word, "timestamp without time zone")
+                self._expect(word, "timestamp without time zone")
             return "timestamp_ntz"
-        elif type_name == "interval" and self._next.lower() in _UNITS:
+        elif type_name == "interval" and self._peek.lower() in _UNITS:
             self._pop()
-            if self._next.lower() == "to":
+            if self._peek.lower() == "to":
                 self._pop()
                 self._name("a unit")
         return type_name
 
-    def _after_type(self) -> bool:
+    def _constraints(self) -> bool:
         """Read ``NOT NULL`` and ``COMMENT`` after a type; return whether the column is ``NOT NULL``."""
-        is_required = self._next.lower() == "not"
+        is_required = self._peek.lower() == "not"
         if is_required:
             self._pop()
-            self._take("null", "NOT NULL")
-        if self._next.lower() == "comment":
+            self._expect("null", "NOT NULL")
+        if self._peek.lower() == "comment":
             self._pop()
-            if self._next[0] not in "'\"":
-                raise DdlError(self._next, "the comment's text in quotes")
+            if self._peek[0] not in "'\"":
+                raise DdlError(self._peek, "the comment's text in quotes")
             self._pop()
         return is_required
 
     @property
-    def _next(self) -> str:
+    def _peek(self) -> str:
         return self._tokens[-1]
 
     def _pop(self) -> str:
-        return self._tokens.pop() if self._next != _END else _END
+        return self._tokens.pop() if self._peek != _END else _END
 
-    def _take(self, token: str, expected: str) -> None:
+    def _expect(self, token: str, expected: str) -> None:
         next_token = self._pop()
         if next_token.lower() != token:
             raise DdlError(next_token, expected)
@@ -282,7 +284,7 @@ class _Parser:
 
 
 def _tokens(text: str) -> list[str]:
-    """Return the tokens in reverse, so that the next token is the last; ``the end`` lies below them."""
+    """Return the tokens in reverse, so that the next token is the last; ``the end`` is the first."""
     tokens: list[str] = []
     at = 0
     while at < len(text):

@@ -47,7 +47,7 @@ def main(grain: str, units: int, works: int) -> dict[str, Any]:
 
     watermark = measured("parse", lambda: deserialise(text))
     state = measured("check", lambda: WindowState.of(watermark))
-    the_plan = measured("plan", lambda: plan(definition, state, names, now, dataflow="bench", number=1))
+    the_plan = measured("plan", lambda: plan(definition, state, names, now, dataflow="bench", state_number=1))
     due = int(the_plan.why.split(" ")[0].replace(",", ""))
     bounds = milliseconds(START), milliseconds(now)
     gaps = measured("missing", lambda: sum(len(find_gaps(runs, *bounds)) for runs in state.units.values()))

@@ -30,7 +30,7 @@ class PageWalk:
         number: the number of the current page, from 1.
         is_promised: whether a cursor, link or flag of the previous page leads to it, so that it must
         exist.
-        is_probe: whether the page is only inspected to prove an end: its records do not count, and it need
+        is_past_end: whether the page is only inspected to prove an end: its records do not count, and it need
         not exist.
     """
 
@@ -57,7 +57,7 @@ class PageWalk:
         self._numbered_pages = (
             CountedPages(paging, self._records) if isinstance(paging, PageNumbers | Offsets) else None
         )
-        self.number, self.is_promised, self.is_probe = 1, False, False
+        self.number, self.is_promised, self.is_past_end = 1, False, False
         self.position: Position | None = paging.first() if paging else Position()
         self._requested = {self.position.identity(fixed_parameters)}
         self._counted_position = self.position
@@ -76,7 +76,7 @@ class PageWalk:
         if self.position is None:
             return False
         if self._probe is not None:
-            probe, self._probe, self.is_probe = self._probe, None, False
+            probe, self._probe, self.is_past_end = self._probe, None, False
             self._apply_step(probe.decide(page))
             return False
         self._records.update_total(page)
@@ -94,7 +94,7 @@ class PageWalk:
 
         :meth:`advance` decides later: the next page may be another one, or there is none.
         """
-        if self.position is None or self.is_probe or self.number >= self._max_pages:
+        if self.position is None or self.is_past_end or self.number >= self._max_pages:
             return None
         if not isinstance(self._paging, Cursor | NextLink):
             return None
@@ -142,7 +142,12 @@ class PageWalk:
         if isinstance(step, NextPage):
             self._move(step, self._last_page)
         elif isinstance(step, Probe):
-            self.position, self.is_probe, self.is_promised, self._probe = step.position, True, False, step
+            self.position, self.is_past_end, self.is_promised, self._probe = (
+                step.position,
+                True,
+                False,
+                step,
+            )
         else:
             self.position = None
             self._records.check_complete(self.number)

@@ -114,7 +114,7 @@ def plan(
     now: datetime,
     *,
     dataflow: str,
-    number: int,
+    state_number: int,
     cuts: Sequence[Any] = (),
     parts: int = 1,
     replace_until: ColumnState | None = None,
@@ -128,7 +128,7 @@ def plan(
         observed: the observation of the source.
         now: the clock, aware.
         dataflow: the dataflow's name.
-        number: the number of the state's entry; 0 if there is none.
+        state_number: the number of the state's entry; 0 if there is none.
         cuts: ends of parts within the range of the only column: ascending, inclusive.
         parts: the most parts of a slice, each of which a connection of its own may read.
         replace_until: the state before a rewind, up to which the table's rows are replaced; None: there
@@ -139,7 +139,7 @@ def plan(
     new = [range_ for range_ in ranges if _holds_new_rows(range_, state.bounds.get(range_.column), observed)]
     again = definition.reads_again and not first
     nulls = definition.nulls == "read" and observed.nulls != 0
-    empty_plan = Plan[ColumnSlice](dataflow, "column", number, now, "")
+    empty_plan = Plan[ColumnSlice](dataflow, "column", state_number, now, "")
     if not (new or again or nulls or replace_until is not None):
         return plan_nothing(empty_plan, definition, state, observed)
     whole = ColumnSlice(

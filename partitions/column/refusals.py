@@ -1,4 +1,4 @@
-"""What a column watermark does not go together with (docs/reference/columns.md)."""
+"""Settings that cannot be combined with a column watermark (docs/reference/columns.md)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ _LOADS_THAT_REPLACE = "load: merge_upsert, or merge_overwrite with replace_by_wa
 
 
 def refusals(parts: DataflowParts[ColumnWatermark]) -> Iterator[Refusal]:
-    """Yield why the source cannot be read by these columns, or why the target cannot load the rows."""
+    """Yield the settings of a dataflow that cannot be combined with its column watermark.
+
+    Covers the source, the target, ``on_bad_file`` and the watermark's own settings.
+    """
     source, watermark, target = parts.source, parts.watermark, parts.target
     yield from source.windowless_refusals()
     yield from source.parameter_refusals(watermark.columns, watermark.nulls)
@@ -40,20 +43,22 @@ def refusals(parts: DataflowParts[ColumnWatermark]) -> Iterator[Refusal]:
         )
     if target.only_adds:
         yield from _append_refusals(watermark)
-    yield from replacement_refusals(target, watermark.backward)
+    yield from replace_by_watermark_refusals(target, watermark.backward)
     yield from _reread_refusals(watermark, target)
 
 
-def replacement_refusals(target: Target, backward: LookBack | None) -> Iterator[Refusal]:
-    """Yield the reasons why a target cannot replace the rows of a look-back (docs/reference/loads.md).
+def replace_by_watermark_refusals(target: Target, look_back: LookBack | None) -> Iterator[Refusal]:
+    """Yield why a target with ``replace_by_watermark`` cannot replace the rows of a look-back.
 
-    A look-back of zero days still counts as a look-back. Public because a conformance test calls it.
+    It needs ``load: merge_overwrite`` and a look-back; zero days count as one. See
+    docs/reference/loads.md.
+    Public because a conformance test calls it.
     """
     if not target.replace_by_watermark:
         return
     if target.load != "merge_overwrite":
         yield Refusal(("target", "load"), target.load, "merge_overwrite beside replace_by_watermark")
-    if backward is None:
+    if look_back is None:
         yield Refusal(
             ("target", "replace_by_watermark"),
             "true without a look-back",
@@ -78,7 +83,7 @@ def _reread_refusals(watermark: ColumnWatermark, target: Target) -> Iterator[Ref
 
 
 def _append_refusals(watermark: ColumnWatermark) -> Iterator[Refusal]:
-    """Yield settings with which append would add a row twice."""
+    """Yield settings that would make append add a row twice."""
     if watermark.looks_back:
         yield Refusal(
             ("watermark", "backward"),

@@ -1,4 +1,4 @@
-"""Check whether file names sort by time, and report on a sample of names (docs/reference/files.md)."""
+"""Test whether file names sort by time, and report on a sample of names (docs/reference/files.md)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _SEPARATOR = re.compile(r"[-_. ]+")
 def sorts_by_time(filename: str) -> bool:
     """Return whether a name starts with a time that sorts: Unix time, UUIDv7, ULID or ISO 8601.
 
-    Only this name counts, not its neighbours.
+    A text before the time does not count here: all names of a partition would have to share it.
     """
     name = FileKey.of(filename).name
     if uuid := _UUID.match(name):
@@ -39,7 +39,7 @@ def sorts_by_time(filename: str) -> bool:
 
 
 def _text_before_time(name: str) -> str | None:
-    """Return the text before the time in a name, up to a separator; None if no time follows.
+    """Return the text before a time within a name, with the separator at its end; None if no time follows.
 
     Example: ``orders_`` of ``orders_2024-01-01.csv``.
     """
@@ -54,11 +54,11 @@ class NamingReport:
     """A report on whether a sample of paths sorts by time.
 
     Attributes:
-        sample: the number of paths in the sample.
+        sample_size: the number of paths in the sample.
         findings: one sentence each; empty if nothing speaks against the order.
     """
 
-    sample: int
+    sample_size: int
     findings: tuple[str, ...]
 
     @property
@@ -75,11 +75,11 @@ def examine(paths: Sequence[str], *, by_partition: bool = False) -> NamingReport
         by_partition: whether each partition, the root too, has a watermark of its own.
     """
     keys = [FileKey.of(path) for path in paths]
-    findings = [*_random_names(keys), *_unpadded_partitions(keys), *_digit_counts(keys)]
-    return NamingReport(len(keys), (*findings, *(() if by_partition else _mixed_root(keys))))
+    findings = [*_names_without_time(keys), *_unpadded_partitions(keys), *_digit_counts(keys)]
+    return NamingReport(len(keys), (*findings, *(() if by_partition else _files_beside_partitions(keys))))
 
 
-def _random_names(keys: Sequence[FileKey]) -> Iterable[str]:
+def _names_without_time(keys: Sequence[FileKey]) -> Iterable[str]:
     starts_by_partition: dict[str, set[str | None]] = {}
     for key in keys:
         starts_by_partition.setdefault(key.partition, set()).add(
@@ -129,7 +129,7 @@ def _digit_counts(keys: Sequence[FileKey]) -> Iterable[str]:
         yield f"leading numbers differ in length: {lengths[min(lengths)]!r} beside {lengths[max(lengths)]!r}; pad them with zeros"
 
 
-def _mixed_root(keys: Sequence[FileKey]) -> Iterable[str]:
+def _files_beside_partitions(keys: Sequence[FileKey]) -> Iterable[str]:
     root = next((key for key in keys if not key.partition), None)
     inside = next((key for key in keys if key.partition), None)
     if root and inside:

@@ -48,7 +48,7 @@ def plan(
     now: datetime,
     *,
     dataflow: str,
-    number: int,
+    state_number: int,
     pending: PendingFiles = _NONE_PENDING,
     request: Request = DUE,
 ) -> Plan[PathSlice]:
@@ -60,7 +60,7 @@ def plan(
         listed: the files above ``listing_start(definition, state, now)``.
         now: the clock of this run, aware.
         dataflow: the dataflow's name.
-        number: the number of the entry that holds ``state``; 0 if there is none.
+        state_number: the number of the entry that holds ``state``; 0 if there is none.
         pending: late and released files, which do not move the watermark.
         request: the work that the run is asked for.
 
@@ -86,7 +86,7 @@ def plan(
     why = _why(state, files, slices, skips, pending, by_set)
     if isinstance(request, LateOnly):
         slices = tuple(slice_ for slice_ in slices if slice_.why == "late")
-    return Plan(dataflow, "path", number, now, why, slices, skips, warnings)
+    return Plan(dataflow, "path", state_number, now, why, slices, skips, warnings)
 
 
 def _warnings(

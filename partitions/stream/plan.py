@@ -25,7 +25,7 @@ def plan(
     now: datetime,
     *,
     dataflow: str,
-    number: int,
+    state_number: int,
     held_back: Sequence[Skip] = (),
     operators: Sequence[Operator] = (),
 ) -> Plan[EpochSlice]:
@@ -33,12 +33,12 @@ def plan(
 
     Args:
         definition: the watermark's definition.
-        state: after the newest entry.
-        inputs: the inputs of epochs, above the state's position: all there is.
+        state: the state after the newest entry.
+        inputs: all inputs above the state's position, one per epoch.
         now: the clock, aware.
         dataflow: the dataflow's name.
-        number: the number of the newest entry; 0 without one.
-        held_back: input that waits, and why.
+        state_number: the number of the newest entry; 0 if there is none.
+        held_back: the input that waits for a later run, with the reasons.
         operators: the stream's operators.
     """
     without = _without_input(definition, state, inputs, held_back, operators, now)
@@ -47,7 +47,7 @@ def plan(
     planned = all_inputs[: definition.max_slices]
     slices = tuple(
         EpochSlice(
-            number + place,
+            state_number + place,
             {"epoch": state.epoch, "global": state.value},
             input_,
             counts=place == len(inputs) and not held_back and input_.files > 0,
@@ -63,7 +63,7 @@ def plan(
         most = f"a run makes at most {definition.max_slices} (max_slices)"
         skips.append(Skip(pluralize(remaining, "epoch"), most))
     why = _why(state, slices, leaves=without is not None)
-    return Plan(dataflow, "stream", number, now, why, slices, tuple(skips))
+    return Plan(dataflow, "stream", state_number, now, why, slices, tuple(skips))
 
 
 def _why(state: StreamState, slices: Sequence[EpochSlice], *, leaves: bool) -> str:

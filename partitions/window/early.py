@@ -18,9 +18,9 @@ AHEAD = HOUR
 
 
 def find_early_start(state: WindowState, now: datetime, history: Iterable[tuple[int, int]]) -> int | None:
-    """Return the instant from which windows were loaded before their end, epoch milliseconds.
+    """Return the instant beyond which a clock that ran ahead has loaded windows, in epoch milliseconds.
 
-    None: none was, or the state already records it.
+    None: no clock ran ahead, or the state already records these windows.
 
     Args:
         state: the committed state.
@@ -44,10 +44,10 @@ def find_early_start(state: WindowState, now: datetime, history: Iterable[tuple[
     return next((at for at in times[:3] if at <= milliseconds(now)), 0)
 
 
-def loaded_early(state: WindowState, since: int | None) -> Iterator[WindowSpan]:
+def loaded_early(state: WindowState, early_since: int | None) -> Iterator[WindowSpan]:
     """Yield the loaded windows beyond an instant; nothing if it is None."""
-    if since is not None:
-        for unit, intervals in state.loaded_after(since).items():
+    if early_since is not None:
+        for unit, intervals in state.loaded_after(early_since).items():
             for interval in intervals:
                 yield WindowSpan(unit, interval[0], interval[1], state.grid_of(interval).text)
 

@@ -23,11 +23,12 @@ class SlicePacker:
 
     Attributes:
         workload: the workload.
-        reads_whole_windows: whether a window is always read as a whole.
+        rereads_whole_windows: whether a window that is read again is read from its start; else from the
+            cutoff within it.
     """
 
     workload: Workload
-    reads_whole_windows: bool
+    rereads_whole_windows: bool
 
     def slices(self) -> Iterator[WindowSlice]:
         """Yield the slices in planning order.
@@ -120,7 +121,7 @@ class SlicePacker:
         start, end = windows.starts[index], windows.ends[index]
         lower, tied_windows = start, self.workload.groups.tied_windows_of(unit, index)
         is_reread = due.served and due.reason != "forced"
-        if is_reread and not self.reads_whole_windows and tied_windows is None:
+        if is_reread and not self.rereads_whole_windows and tied_windows is None:
             lower = min(self.workload.cutoffs.lower(start, end if due.high is None else due.high), end)
         is_open, group_start = index in windows.open, start if tied_windows else None
         return WorkUnit(start, end, unit, lower, due.reason, is_open, windows.grid(index).text, group_start)

@@ -1,4 +1,8 @@
-"""The planner of the window kind (docs/reference/windows.md)."""
+"""Plan the next run of a window watermark: its slices, and the work units that it skips.
+
+``workload`` selects the work units, ``packing`` cuts them into slices, ``explanation`` tells why. See
+docs/reference/windows.md.
+"""
 
 from __future__ import annotations
 
@@ -24,13 +28,13 @@ def plan(
     now: datetime,
     *,
     dataflow: str,
-    number: int,
-    reads_whole_windows: bool = False,
+    state_number: int,
+    rereads_whole_windows: bool = False,
     reads_any_stretch: bool = True,
     request: Request = DUE,
-    since: int | None = None,
+    early_since: int | None = None,
 ) -> Plan[WindowSlice]:
-    """Plan the work units that a run takes on, cut into slices, and the skips.
+    """Return the slices that the next run loads, and the work units that it skips, with the reasons.
 
     Args:
         definition: the declared watermark.
@@ -38,26 +42,28 @@ def plan(
         units: the units' identities, in their order.
         now: the clock of this run, aware.
         dataflow: the dataflow's name.
-        number: the number of the entry that holds ``state``; 0 if there is none.
-        reads_whole_windows: whether a window is always read as a whole.
-        reads_any_stretch: whether the source can read any stretch of time, not only windows.
-        request: what the run is asked for.
-        since: a clock running ahead loaded everything beyond this instant, epoch milliseconds; None: no
-        clock did.
+        state_number: the number of the entry that holds ``state``; 0 if there is none.
+        rereads_whole_windows: whether a window that is read again is read from its start; else from the
+            cutoff within it.
+        reads_any_stretch: whether the source can read a time range that is no window. If not, tied windows
+            wait until windows cover their rest.
+        request: the work that the run is asked for.
+        early_since: a clock that ran ahead has loaded all windows beyond this instant, in epoch
+            milliseconds; None: no clock ran ahead.
 
     Raises:
         PlanError: if there are fewer units than ``min_units``.
     """
     if isinstance(request, LateOnly):
         why = "windows have no late files"
-        return Plan(dataflow, "window", number, now, why)
+        return Plan(dataflow, "window", state_number, now, why)
     check_min_units(units, definition.min_units, dataflow)
     state = state.rebased(definition.default_grid)
     forced, part = isinstance(request, Forced), request.of if isinstance(request, Due | Forced) else None
-    workload = Workload(definition, state, tuple(units), now, reads_any_stretch, forced, part, since)
-    slices = tuple(SlicePacker(workload, reads_whole_windows).slices())
+    workload = Workload(definition, state, tuple(units), now, reads_any_stretch, forced, part, early_since)
+    slices = tuple(SlicePacker(workload, rereads_whole_windows).slices())
     if isinstance(request, Forced) and request.reason is not None:
         slices = tuple(replace(slice_, why="replay") for slice_ in slices)
     explanation = Explanation(workload)
     skips, warnings = tuple(explanation.skips()), tuple(explanation.warnings())
-    return Plan(dataflow, "window", number, now, explanation.why(), slices, skips, warnings)
+    return Plan(dataflow, "window", state_number, now, explanation.why(), slices, skips, warnings)

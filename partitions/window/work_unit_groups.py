@@ -49,10 +49,10 @@ class WorkUnitGroups:
         state: the committed state.
         windows: all windows of the plan.
         units: the units' identities, in the order of the definition.
-        reads_any_stretch: whether the source can read any stretch of time; else it reads whole windows
-        only.
+        reads_any_stretch: whether the source can read a time range that is no window. If not, tied windows
+            wait until windows cover their rest.
         waiting: groups that wait for future windows: the unit's index, the tied windows, and the
-        stretches that are missing.
+            stretches that no window covers yet.
     """
 
     state: WindowState

@@ -36,11 +36,12 @@ class Workload:
         state: the committed state, with the windows that turn out to have been loaded before their end.
         units: the units' identities, in their order.
         now: the clock of this run, aware.
-        reads_any_stretch: whether the source can read any stretch of time, not only windows.
+        reads_any_stretch: whether the source can read a time range that is no window. If not, tied windows
+            wait until windows cover their rest.
         forced: whether the request ignores the cutoffs.
         part: the requested part; None: all due work.
-        since: a clock running ahead loaded everything beyond this instant, epoch milliseconds; None: no
-        clock did.
+        early_since: a clock that ran ahead has loaded all windows beyond this instant, in epoch
+            milliseconds; None: no clock ran ahead.
     """
 
     definition: WindowWatermark
@@ -50,7 +51,7 @@ class Workload:
     reads_any_stretch: bool
     forced: bool
     part: WorkUnitSelection | None
-    since: int | None
+    early_since: int | None
 
     def __post_init__(self) -> None:
         self._prepare()
@@ -59,7 +60,7 @@ class Workload:
     def _prepare(self) -> None:
         """Compute windows, cutoffs and groups."""
         definition, timed = self.definition, self.definition.time_entry is not None
-        self.early = tuple(loaded_early(self.state, self.since)) if timed else ()
+        self.early = tuple(loaded_early(self.state, self.early_since)) if timed else ()
         self.state = self.state.after((), early=self.early) if self.early else self.state
         self.windows = definition.windows(self.now) if timed else None
         job = job_cutoff(self.state, definition.grace_ms, floor_minute(self.now))

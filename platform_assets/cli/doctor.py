@@ -195,7 +195,7 @@ def _check_match(project: Project, flow: Dataflow) -> Iterator[PartCheck]:
     """Yield a finding if the state of a dataflow and its table do not match, as a run would say it."""
     with suppress(StrandlineError):  # other checks report what cannot be read
         try:
-            build_platform(project).checked(flow)
+            build_platform(project).checked_entry(flow)
         except NeedsDecision as error:
             yield PartCheck(f"table {flow.name}", False, error.message, "; ".join(error.choices))
 

@@ -46,7 +46,7 @@ def decide(
         Held: a living run or another decision works on the next number.
         Conflict: another writer was faster.
     """
-    unfinished = platform.unfinished(dataflow, clock(), run_is_live)
+    unfinished = platform.unfinished_intent(dataflow, clock(), run_is_live)
     foreseen_entry, open_intent = unfinished.preview()
     if open_intent is not None:
         foreseen_draft = build_draft(platform, dataflow, foreseen_entry)

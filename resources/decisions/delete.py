@@ -77,7 +77,7 @@ def preview_delete(platform: Opener, dataflow: Dataflow, where: str, now: dateti
         Held: a living run works on a slice.
     """
     run = platform.loop(dataflow, now).context
-    last, open_intent = platform.unfinished(dataflow, now, lambda run_id: None).preview()
+    last, open_intent = platform.unfinished_intent(dataflow, now, lambda run_id: None).preview()
     newest = platform.log.newest(dataflow.name)
     require_current_definition(platform, dataflow, newest)
     if open_intent is None:

@@ -57,7 +57,7 @@ def preview(
     Raises:
         Held: a living run works on a slice.
     """
-    last, open_intent = platform.unfinished(dataflow, now, run_is_live).preview()
+    last, open_intent = platform.unfinished_intent(dataflow, now, run_is_live).preview()
     rehearsal = platform.rehearsal()
     if last is not None and open_intent is not None:
         rehearsal.log.append(dataflow.name, last, expected=last.previous)

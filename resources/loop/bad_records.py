@@ -15,7 +15,7 @@ from partitions.table_names import bad_records_table
 from resources.kinds.contract.bad_parts import SetsRecordsAside
 from resources.kinds.contract.slices import SliceT
 from resources.loop.context import RunContext
-from resources.loop.side_tables import check_written
+from resources.loop.side_tables import check_number_is_ours
 from resources.outcome import Step
 from resources.tables.contract.commits import Tag, Version
 from resources.tables.contract.table import Table
@@ -46,7 +46,7 @@ def set_records_aside(run: RunContext[SliceT], intent: Intent, slice_: SliceT) -
     run.set_aside.note(records, bad_records_table(run.dataflow))
     tip, parts = table.tip(intent.app_id), bad_parts.parts(slice_)
     if tip.highest_tag >= intent.number:
-        check_written(run, table, str(bad_records_table(run.dataflow)), intent)
+        check_number_is_ours(run, table, str(bad_records_table(run.dataflow)), intent)
         return
     base = tip.version
     if not records and (base is None or not table.contents.holds_any(base, Among(FILE, tuple(parts)))):

@@ -1,4 +1,7 @@
-"""The rows of a slice for side tables, written before its own rows (docs/explanation/protocol.md)."""
+"""A stream's rows for its side tables: buffer, late rows, quarantine and the rows of ``over``.
+
+A run writes them before the slice's own rows, under the same number. See docs/explanation/protocol.md.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ from resources.watermarks.entry import Intent, new_id
 
 
 def write_side_tables(run: RunContext[SliceT], intent: Intent, slice_: SliceT) -> None:
-    """Write the rows of a slice that go into side tables. A second call writes nothing.
+    """Write the rows of a slice that go into side tables; skip tables that hold the slice's number.
 
     Raises:
         NeedsDecision: code ``foreign_tag``: a side table is ahead of the state.
@@ -30,18 +33,18 @@ def write_side_tables(run: RunContext[SliceT], intent: Intent, slice_: SliceT) -
         table = run.sides[side.table]
         tip = table.tip(intent.app_id)
         if tip.highest_tag >= intent.number:
-            check_written(run, table, f"{run.dataflow.table}__{side.table}", intent)
+            check_number_is_ours(run, table, f"{run.dataflow.table}__{side.table}", intent)
             continue
-        base, load = tip.version, _load(intent, side, tip.version)
-        if not side.has_rows and (base is None or not _changes(table, base, load)):
+        base, load = tip.version, _side_load(intent, side, tip.version)
+        if not side.has_rows and (base is None or not _changes_without_rows(table, base, load)):
             continue
         rows = side.rows if side.has_rows else side.rows.limit(0)
         table.write(rows, load, Tag(intent.app_id, intent.number, intent.id), "{}", base=base)
         run.notify(Step.SET_ASIDE, f"slice {intent.number}: rows go into {run.dataflow.table}__{side.table}")
 
 
-def _load(intent: Intent, side: SideRows, base: Version | None) -> Load:
-    """Return how the rows go into a side table; a target that is replaced as a whole replaces it, too."""
+def _side_load(intent: Intent, side: SideRows, base: Version | None) -> Load:
+    """Return how rows go into a side table: they replace all its rows if the slice replaces the target."""
     if base is None:
         return Append()
     if intent.replaces == "table":
@@ -49,8 +52,8 @@ def _load(intent: Intent, side: SideRows, base: Version | None) -> Load:
     return Append() if side.replaces_none else Replace(side.replaced)
 
 
-def _changes(table: Table, base: Version, load: Load) -> bool:
-    """Return whether a load of no rows changes a table."""
+def _changes_without_rows(table: Table, base: Version, load: Load) -> bool:
+    """Return whether a load of no rows changes a side table, because it deletes some."""
     return not isinstance(load, Replace) or table.contents.holds_any(base, load.where)
 
 
@@ -75,11 +78,11 @@ def fence_side_tables(run: RunContext[SliceT], intent: Intent) -> None:
             ) from error
 
 
-def check_written(run: RunContext[SliceT], table: Table, table_name: str, intent: Intent) -> None:
-    """Raise unless a side table holds the number for this intent; it would skip another write silently.
+def check_number_is_ours(run: RunContext[SliceT], table: Table, table_name: str, intent: Intent) -> None:
+    """Raise if another intent wrote the number in a side table: the table would skip our rows silently.
 
     Raises:
-        NeedsDecision: code ``foreign_tag``: it is ahead of the state.
+        NeedsDecision: code ``foreign_tag``: the table is ahead of the state.
         Conflict: the number was given up.
     """
     commit = table.head(None, intent.app_id).find_tagged_commit(intent.number)

@@ -1,4 +1,7 @@
-"""Open runs and plans of dataflows; a registry provides what differs between kinds of watermark."""
+"""Open what a command needs for a dataflow: its run, plan, replay or rules for decisions.
+
+A registry provides what differs between kinds of watermark.
+"""
 
 from __future__ import annotations
 
@@ -40,11 +43,15 @@ from resources.watermarks.holder import RunIsLive
 
 @dataclass(frozen=True)
 class Opener(Stores):
-    """Opens what a dataflow needs to run, by its registered kind."""
+    """Opens a dataflow's kind of watermark, and with it the dataflow's plan, run, replay and rules.
+
+    Attributes:
+        kinds: the registry: by the type of a watermark's definition, its kind.
+    """
 
     kinds: ClassVar[Mapping[type, RegisteredKind]]
 
-    def registered(self, dataflow: Dataflow) -> RegisteredKind:
+    def registered_kind(self, dataflow: Dataflow) -> RegisteredKind:
         """Return the registered kind of a dataflow's watermark."""
         return self.kinds[type(dataflow.watermark)]
 
@@ -55,19 +62,19 @@ class Opener(Stores):
             dataflow: the dataflow's definition.
             staging: the staging of the run that reads; None if no rows are read.
         """
-        return self.registered(dataflow).open(self, dataflow, staging)
+        return self.registered_kind(dataflow).open(self, dataflow, staging)
 
     def rules(self, dataflow: Dataflow) -> StateRules:
         """Return the rules for decisions about a dataflow's state."""
-        return self.registered(dataflow).rules(self, dataflow)
+        return self.registered_kind(dataflow).rules(self, dataflow)
 
     def replay(self, dataflow: Dataflow, options: ReplayOptions, now: datetime) -> ReplayKind:
-        """Return the replay of a range, which is not checked yet.
+        """Return the replay of a range; its options are not checked yet.
 
         Raises:
             ConfigurationError: if the dataflow's kind has no replay.
         """
-        make_replay = self.registered(dataflow).replay
+        make_replay = self.registered_kind(dataflow).replay
         if make_replay is None:
             replayable = {kind.name for kind in self.kinds.values() if kind.replay is not None}
             raise ConfigurationError(
@@ -90,7 +97,7 @@ class Opener(Stores):
             SourceError: code ``unreadable_column``: no run can read a column of the source, and no schema
             is pinned yet.
         """
-        entry = self.checked(dataflow)
+        entry = self.checked_entry(dataflow)
         self._check_columns(dataflow, entry)
         kind = self.kind(dataflow) if kind is None else kind
         plan = kind.planning.plan(entry, now)
@@ -114,7 +121,7 @@ class Opener(Stores):
         )
 
     def _check_columns(self, dataflow: Dataflow, entry: Entry | None) -> None:
-        """Raise the first run's error for unreadable columns, if no Spark is needed to find it.
+        """Raise what the first run would raise for columns that no run can read, if that needs no Spark.
 
         Plans of column watermarks check the columns themselves.
         """
@@ -126,7 +133,7 @@ class Opener(Stores):
                 source.check_readable()
 
     def _change_of_schema(self, dataflow: Dataflow, entry: Entry | None) -> str | None:
-        """Return how the source's columns differ from the pinned ones, and what the next run does.
+        """Return how the source's columns differ from the pinned ones, and what the next run does about it.
 
         None if they do not differ, or only Spark can tell.
         """
@@ -153,7 +160,7 @@ class Opener(Stores):
         changes = "; ".join(map(str, evolution.changes))
         return f"the next rows change the schema with {table}: {changes}" if changes else None
 
-    def checked(self, dataflow: Dataflow) -> Entry | None:
+    def checked_entry(self, dataflow: Dataflow) -> Entry | None:
         """Return the newest entry, after checking that definition, open intent and table match it.
 
         Starts no Spark, changes nothing.
@@ -186,22 +193,22 @@ class Opener(Stores):
         run_id: str | None = None,
         job_id: str | None = None,
         observer: Observer = lambda step, line: None,
-        history: RetentionPolicy | None = None,
+        retention: RetentionPolicy | None = None,
         deletes_of: str | None = None,
         **patience: Any,
     ) -> Loop[Any]:
-        """Return a run of the dataflow.
+        """Return the loop that runs the dataflow; nothing starts yet.
 
         Args:
             dataflow: the definition.
             now: the clock, aware.
-            request: is planned and loaded.
-            run_id: Dagster's, if it runs there.
-            job_id: Dagster's job.
+            request: the work to plan and load.
+            run_id: the id of the Dagster run; None outside Dagster.
+            job_id: the id of the Dagster job.
             observer: called after every step.
-            history: how much of the log is retained; None: as in the project.
+            retention: how much of the log is retained; None: as in the project.
             deletes_of: the dataflow whose deletes are in force; None: this one.
-            patience: attributes of :class:`Patience`.
+            patience: attributes of :class:`HolderPolicy`.
         """
         staging = self.staging(dataflow)
         context = RunContext(
@@ -223,10 +230,12 @@ class Opener(Stores):
             own_state=self.own_state(dataflow),
             deletes_of=deletes_of,
         )
-        return Loop(context, HolderPolicy(**patience), history or self.history)
+        return Loop(context, HolderPolicy(**patience), retention or self.history)
 
-    def unfinished(self, dataflow: Dataflow, now: datetime, run_is_live: RunIsLive) -> UnfinishedIntent[Any]:
-        """Return what a run of the dataflow has left open, for decisions.
+    def unfinished_intent(
+        self, dataflow: Dataflow, now: datetime, run_is_live: RunIsLive
+    ) -> UnfinishedIntent[Any]:
+        """Return the handle by which a decision ends the intent that a run of the dataflow has left open.
 
         Args:
             dataflow: the definition.

@@ -115,7 +115,7 @@ def _keys(blobs: Blobs, dataflow: str) -> Iterator[str]:
 
 def _keys_of(blobs: Blobs, dataflow: str, folder: str) -> Iterator[str]:
     path = f"{folder_of(dataflow)}/{folder}"
-    return (f"{path}/{name}" for name in blobs.first(path, _ALL))
+    return (f"{path}/{name}" for name in blobs.first_names(path, _ALL))
 
 
 def _folder(key: str) -> str:

@@ -40,7 +40,7 @@ class WatermarkLog(StoredObjects):
         Raises:
             CorruptWatermark: it does not read; an older entry never replaces it.
         """
-        names = self._blobs.first(f"{folder_of(dataflow)}/entries", 1)
+        names = self._blobs.first_names(f"{folder_of(dataflow)}/entries", 1)
         return self.entry(dataflow, _number(dataflow, names[0])) if names else None
 
     def append(self, dataflow: str, entry: Entry, *, expected: int) -> Entry:
@@ -95,7 +95,7 @@ class WatermarkLog(StoredObjects):
 
     def floor(self, dataflow: str) -> int:
         """Return the number up to which all numbers were used and deleted; 0 if there is none."""
-        names = self._blobs.first(f"{folder_of(dataflow)}/floor", 1)
+        names = self._blobs.first_names(f"{folder_of(dataflow)}/floor", 1)
         return _number(dataflow, names[0]) if names else 0
 
     def raise_floor(self, dataflow: str, number: int) -> None:
@@ -134,7 +134,8 @@ class WatermarkLog(StoredObjects):
     def _numbers(self, dataflow: str, limit: int) -> list[int]:
         """Return the numbers of the newest entries, descending."""
         return [
-            _number(dataflow, name) for name in self._blobs.first(f"{folder_of(dataflow)}/entries", limit)
+            _number(dataflow, name)
+            for name in self._blobs.first_names(f"{folder_of(dataflow)}/entries", limit)
         ]
 
     def intent(self, dataflow: str, number: int) -> Intent | None:

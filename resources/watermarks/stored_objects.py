@@ -117,7 +117,7 @@ class StoredObjects:
 
     def names(self, dataflow: str, folder: str, count: int) -> list[str]:
         """Return the first names of a folder beside the log, in byte order."""
-        return self._blobs.first(f"{folder_of(dataflow)}/{folder}", count)
+        return self._blobs.first_names(f"{folder_of(dataflow)}/{folder}", count)
 
     def delete(self, dataflow: str, folder: str, names: Iterable[str]) -> None:
         """Delete objects of a folder."""

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from partitions.column.lookback import parse_look_back
 from partitions.column.predicates import ColumnRange, replaced_rows, rows_in_ranges
-from partitions.column.refusals import replacement_refusals
+from partitions.column.refusals import replace_by_watermark_refusals
 from partitions.column.state import next_state
 from partitions.errors import ConfigurationError
 from partitions.predicate import AnyOf, Between, Predicate, matches
@@ -69,7 +69,7 @@ def test_window_validation(case: Case) -> None:
             target = Target.model_validate(declared)
         except ValidationError as error:
             raise ConfigurationError(str(error)) from error
-        for refused in replacement_refusals(target, parse_look_back(inputs["source_configure"])):
+        for refused in replace_by_watermark_refusals(target, parse_look_back(inputs["source_configure"])):
             raise ConfigurationError(str(refused))
         return {"result": "ok"}
 

@@ -60,7 +60,7 @@ def test_list_above(case: Case, tmp_path: Path) -> None:
     endings = (case["input"]["extension"],)
     for place in _places(case["input"]["files"], tmp_path):
         listing = list_above(place, start or listing_start(definition, state, now), endings)
-        result = plan(definition, state, listing.listed, now, dataflow="case", number=1)
+        result = plan(definition, state, listing.listed, now, dataflow="case", state_number=1)
         assert [file.path for file in listing.listed.files] == case["expected"]["files"], place
         if warning := _warning_that_shows(case, place, listing):
             assert warning in result.warnings

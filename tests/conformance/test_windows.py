@@ -179,7 +179,7 @@ def _plan(
     chosen: Request = DUE,
 ) -> Plan[WindowSlice]:
     clock = datetime.fromisoformat(now)
-    return plan(definition, state, units, clock, dataflow="case", number=0, request=chosen)
+    return plan(definition, state, units, clock, dataflow="case", state_number=0, request=chosen)
 
 
 def _works(result: Plan[WindowSlice]) -> list[WorkUnit]:

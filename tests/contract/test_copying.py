@@ -54,7 +54,7 @@ def contents(blobs: Blobs) -> dict[str, bytes | None]:
         key: blobs.get(key)
         for flow in blobs.folders("")
         for folder in blobs.folders(flow)
-        for name in blobs.first(f"{flow}/{folder}", 1000)
+        for name in blobs.first_names(f"{flow}/{folder}", 1000)
         for key in [f"{flow}/{folder}/{name}"]
     }
 
@@ -133,7 +133,7 @@ class _Appending(DryRunBlobs):
 
     def get(self, key: str) -> bytes | None:
         """Append once."""
-        if "/files/" in key and self.first(key.split("/")[0] + "/entries", 1)[0].endswith("3.json"):
+        if "/files/" in key and self.first_names(key.split("/")[0] + "/entries", 1)[0].endswith("3.json"):
             _append(self, 4)
         return super().get(key)
 

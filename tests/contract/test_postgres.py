@@ -75,7 +75,7 @@ class TestTable:
     def test_reading_makes_nothing(self, postgres: pg.Postgres, database: Database) -> None:
         blobs = open_blobs(database)
         blobs.delete("a/b")
-        assert (blobs.get("a/b"), blobs.first("a", 5)) == (None, [])
+        assert (blobs.get("a/b"), blobs.first_names("a", 5)) == (None, [])
         assert postgres.ask("SELECT FROM pg_namespace WHERE nspname = %s", database.schema) == []
 
     def test_eight_processes_make_a_missing_schema_once_and_go_on(self, postgres: pg.Postgres) -> None:
@@ -117,8 +117,8 @@ class TestTable:
         for name in names:
             blobs.put(f"x/y/{name}", b"")
         blobs.put("x/other/0", b"")
-        assert blobs.first("x/y", 100) == sorted(names)
-        assert blobs.first("x/y", 2) == sorted(names)[:2]
+        assert blobs.first_names("x/y", 100) == sorted(names)
+        assert blobs.first_names("x/y", 2) == sorted(names)[:2]
 
 
 class TestRights:

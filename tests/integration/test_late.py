@@ -167,7 +167,7 @@ class TestIngest:
         small = RetentionPolicy(merge_every=2)
         for number in range(7):
             feed.put(f"{number}-b.ndjson", number)
-            assert feed.run(history=small).error is None
+            assert feed.run(retention=small).error is None
         feed.put("3-a.ndjson", 33)
         feed.put("0.ndjson", 44)
         step = sweep(feed)

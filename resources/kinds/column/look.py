@@ -106,7 +106,7 @@ class ColumnLook:
             observed,
             now,
             dataflow=self.dataflow.name,
-            number=entry.number if entry else 0,
+            state_number=entry.number if entry else 0,
             cuts=self._cuts(ranges, state, at_version(self.above, observed.version)),
             parts=self._parts,
             replace_until=until,
@@ -171,7 +171,7 @@ class ColumnLook:
         self._check_source(entry, state, observed, now)
         observed = self._with_highest_values(observed, state)
         ranges = ranges_to_read(definition, state, observed, now)
-        due_plan = plan(definition, state, ranges, observed, now, dataflow=self.dataflow.name, number=0)
+        due_plan = plan(definition, state, ranges, observed, now, dataflow=self.dataflow.name, state_number=0)
         if any(self._has_rows(slice_) for slice_ in due_plan.slices):
             return True
         self._check_rows_exist(entry, state, observed)

@@ -79,7 +79,7 @@ def find_late(
         NeedsDecision: as a run would. In another source every file would be late; a table that is missing
             would make the check useless.
     """
-    platform.checked(dataflow)
+    platform.checked_entry(dataflow)
     return step(platform.log, platform.root_of(dataflow), dataflow, now, budget, max_named)
 
 

@@ -79,7 +79,7 @@ class PathPlanning(Planning[PathSlice], CountsFirstLoads[PathSlice]):
             listing.listed,
             now,
             dataflow=self.dataflow.name,
-            number=entry.number if entry else 0,
+            state_number=entry.number if entry else 0,
             pending=self._pending(entry, state, listing.listed, now),
             request=request,
         )

@@ -50,7 +50,7 @@ class EpochsOfFiles(Epochs):
         listing = self.source.list_above(listing_start(definition, path_state, now, cold_start_of(entry)))
         number = entry.number if entry else 0
         planned = plan_of_files(
-            definition, path_state, listing.listed, now, dataflow=self.dataflow.name, number=number
+            definition, path_state, listing.listed, now, dataflow=self.dataflow.name, state_number=number
         )
         no_files = Waiting((), planned.skips, None, planned.warnings, listing.listed.calls)
         if not planned.slices:

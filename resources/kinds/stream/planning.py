@@ -58,7 +58,7 @@ class StreamPlanning(Planning[EpochSlice]):
             waiting.inputs,
             now,
             dataflow=name,
-            number=number,
+            state_number=number,
             held_back=waiting.held_back,
             operators=self.dataflow.operators,
         )

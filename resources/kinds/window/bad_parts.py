@@ -1,4 +1,4 @@
-"""Work units that cannot be read, and the slice that passes over them (docs/reference/windows.md)."""
+"""Find the work units that cannot be read, and cut them out of a slice (docs/reference/windows.md)."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class WindowBadParts(BadParts[WindowSlice]):
-    """The bad work units of one dataflow.
+    """Finds the bad work units of one dataflow.
 
     Attributes:
         dataflow: the definition.
         source: the source, as a reader of windows x units.
-        reading: reads each work unit to test it.
+        reading: reads work units to test them.
     """
 
     dataflow: Dataflow
@@ -37,33 +37,36 @@ class WindowBadParts(BadParts[WindowSlice]):
     reading: WindowReading
 
     def find(
-        self, spark: SparkSession, slice_: WindowSlice, pinned: str, error: Exception
+        self, spark: SparkSession, slice_: WindowSlice, pinned_schema: str, error: Exception
     ) -> BadUnits | None:
-        """Return the work units that the error names; else read them one by one until all bad ones are known.
+        """Return the work units that the error names; else search for the unreadable ones by test reads.
 
-        A failing set is halved.
+        The search reads the work units of each unit together and halves those that fail. If the first and
+        the last
+        window of a failing part fail alike, all between count as bad without a read of their own.
 
         Raises:
             SourceError: the source as a whole does not answer, so no work unit is bad.
+            EngineLost: Spark stopped during a test read.
         """
-        of_source = self._failure(error)
+        of_source = self._source_error(error)
         if of_source is not None and of_source.transient:
             raise of_source from None  # Spark's own text may quote the options of a connection
         source, bad = self.source, None
         if isinstance(source, FolderWindows):
-            bad = source.named_by(spark, slice_, pinned, error)
-        bad = bad or failing(slice_.works, lambda works: self._fails(spark, slice_, works, pinned))
+            bad = source.named_by(spark, slice_, pinned_schema, error)
+        bad = bad or failing(slice_.works, lambda works: self._fails(spark, slice_, works, pinned_schema))
         return bad_units(bad, self.dataflow.window.zone) if bad else None
 
-    def _failure(self, error: Exception) -> StrandlineError | None:
-        """Return the source's own error, if the source is queried; Spark names a file itself."""
+    def _source_error(self, error: Exception) -> StrandlineError | None:
+        """Return the error that a queried source raised; None for files, since Spark's error names the file."""
         return self.source.failure(error) if isinstance(self.source, AskedWindows) else None
 
     def _fails(
-        self, spark: SparkSession, slice_: WindowSlice, works: Sequence[WorkUnit], pinned: str
+        self, spark: SparkSession, slice_: WindowSlice, works: Sequence[WorkUnit], pinned_schema: str
     ) -> str | None:
         try:
-            rows = self.reading.read_works(spark, slice_, works, pinned)
+            rows = self.reading.read_works(spark, slice_, works, pinned_schema)
             rows.write.format("noop").mode("overwrite").save()
         except StrandlineError as error:
             if error.transient:
@@ -73,7 +76,7 @@ class WindowBadParts(BadParts[WindowSlice]):
             if problem := describe_engine_loss(error):
                 doing = "searching for unreadable work units"
                 raise EngineLost.of(self.dataflow.name, doing, problem) from error
-            of_source = self._failure(error)
+            of_source = self._source_error(error)
             if of_source is not None and of_source.transient:
                 raise of_source from None  # as above
             return of_source.message if of_source is not None else root_cause(error)

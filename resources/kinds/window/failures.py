@@ -1,4 +1,4 @@
-"""The search for work units that cannot be read, with few reads, and their description in a few words."""
+"""The search for work units that cannot be read, with few test reads, and the error that names them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,11 @@ Probe = Callable[[Sequence[WorkUnit]], str | None]
 
 
 def failing(works: Sequence[WorkUnit], probe: Probe) -> dict[WorkUnit, str]:
-    """Probe unit by unit, halving what fails, until each work unit that does is known.
+    """Return the work units that cannot be read, each with the reason.
+
+    Probes the work units of each unit together and halves those that fail. If the first and the last
+    window of
+    a failing part fail alike, all between count as failed without a probe of their own.
 
     Args:
         works: the work units of a slice whose write failed.
@@ -27,7 +31,7 @@ def failing(works: Sequence[WorkUnit], probe: Probe) -> dict[WorkUnit, str]:
 
 
 def _failing(works: Sequence[WorkUnit], probe: Probe) -> Iterator[tuple[WorkUnit, str]]:
-    """Probe one unit; if its first and last window fail alike, all between count as failed."""
+    """Yield the work units of one unit that cannot be read, with the reason."""
     why = probe(works)
     if why is None:
         return
@@ -41,7 +45,7 @@ def _failing(works: Sequence[WorkUnit], probe: Probe) -> Iterator[tuple[WorkUnit
 
 
 def bad_units(reasons: Mapping[WorkUnit, str], zone: tzinfo) -> BadUnits:
-    """Return the error that names them: adjacent windows as one range, and each reason once."""
+    """Return the error that names work units: adjacent windows as one range, and each reason once."""
     by_error: dict[str, list[WorkUnit]] = {}
     for work, why in reasons.items():
         by_error.setdefault(why, []).append(work)

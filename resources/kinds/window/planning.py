@@ -69,12 +69,12 @@ class WindowPlanning(Planning[WindowSlice]):
             self.units(),
             now,
             dataflow=self.dataflow.name,
-            number=entry.number if entry else 0,
+            state_number=entry.number if entry else 0,
             # If only the window's start tells its rows, what is deleted is all of them.
-            reads_whole_windows=self.window_columns.tagged and deletes,
+            rereads_whole_windows=self.window_columns.tagged and deletes,
             reads_any_stretch=self.source.reads_any_stretch,
             request=request,
-            since=find_early_start(state, now, self._highs()),
+            early_since=find_early_start(state, now, self._highs()),
         )
         if waits is not None:
             planned = replace(planned, why=f"{planned.why}; {waits.in_words}")

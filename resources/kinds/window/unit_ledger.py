@@ -18,7 +18,7 @@ def unit_ledger(opener: Opener, dataflow: Dataflow, now: datetime) -> Ledger:
         ConfigurationError: the dataflow has another kind of watermark.
         NeedsDecision: as a run would.
     """
-    entry = opener.checked(dataflow)
+    entry = opener.checked_entry(dataflow)
     state = WindowState.of(entry.state() if entry else None)
     return ledger(
         windows_of(opener, dataflow), state, units_of(opener, dataflow), now, dataflow=dataflow.name

@@ -16,7 +16,7 @@ from resources.dialects.predicates import predicate_sql
 from resources.dialects.spark import SPARK
 from resources.kinds.contract.writing import KeepsStats, StatsReader, WatchesRows, WriteStats, Writing
 from resources.kinds.window.columns import WindowColumns
-from resources.kinds.window.observed_changes import observe
+from resources.kinds.window.work_unit_stats import observe
 from resources.watermarks.lists import SEEN_WORK_UNITS, StoredList
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class WindowWriting(Writing[WindowSlice], WatchesRows[WindowSlice], KeepsStats):
         self.window_columns.check(rows)
 
     def observe(self, rows: DataFrame, slice_: WindowSlice) -> tuple[DataFrame, StatsReader]:
-        """Observe the rows of each work unit, and whether they changed."""
+        """Observe the number and the digest of each work unit's rows."""
         return observe(
             rows, slice_.works, lambda work: predicate_sql(self.window_columns.where((work,), rows), SPARK)
         )

@@ -46,20 +46,20 @@ class PageRequest(NamedTuple):
     """A page to request.
 
     Attributes:
-        request: the request that it belongs to.
+        request: the request that returns the page.
         position: the page's position; its parameters are in the request.
         number: the page's number, from 1, for errors.
-        ignored: statuses that mean that there is nothing.
-        remedy: what to do if it is refused; None: the remedy for any page.
-        is_probe: whether it is not a page of the request, but inspected after the page of this number.
+        ignored_statuses: HTTP statuses that mean that there are no records.
+        remedy: what to do if the API refuses the page; None: the remedy for any page.
+        is_past_end: whether the page comes after page ``number`` and is only inspected to prove the end.
     """
 
     request: Request
     position: Position
     number: int
-    ignored: Collection[int] = ()
+    ignored_statuses: Collection[int] = ()
     remedy: str | None = None
-    is_probe: bool = False
+    is_past_end: bool = False
 
 
 @dataclass(frozen=True)
@@ -89,22 +89,22 @@ class ApiClient:
         max_page_bytes: int,
         *,
         retry_for: timedelta | None = None,
-        once: bool = False,
+        without_retries: bool = False,
     ) -> None:
-        """Configure the client; nothing is opened yet.
+        """Configure the client, without opening anything yet.
 
         Args:
             connection: how to reach the API.
             max_page_bytes: the largest page, uncompressed.
             retry_for: the longest time for one page, including retries; None: the connection's.
-            once: whether pages are requested without retries.
+            without_retries: whether each page is requested only once.
         """
         import requests
 
         _silence_address_logs()
         self.connection = connection
         self._retry_for = min(retry_for or connection.retry_for, connection.retry_for)
-        self._attempts = 1 if once else None
+        self._attempts = 1 if without_retries else None
         self._timeout = min(retry_for or connection.timeout, connection.timeout)
         self._answers = AnswerReader(connection, max_page_bytes, self._timeout)
         self._session = requests.Session()
@@ -125,7 +125,7 @@ class ApiClient:
         self._session.close()
 
     def fetch(self, page: PageRequest, read: Callable[[Answer], T]) -> T:
-        """Return what ``read`` makes of a page.
+        """Return what ``read`` makes of a page, after waiting for the pending request.
 
         Args:
             page: the page.
@@ -165,7 +165,7 @@ class ApiClient:
         except TransientFailure as failure:
             return self._fetch_with_retries(prefetched.page, prefetched.read, failure)
 
-    def refusal(self, page: PageRequest, error: DocumentError) -> SourceError:
+    def contents_error(self, page: PageRequest, error: DocumentError) -> SourceError:
         """Return the error for a complete page with unexpected contents."""
         return SourceError(
             f"{self.where(page)}: {self.connection.hide(str(error))}. {error.remedy[0].upper()}{error.remedy[1:]}",
@@ -184,17 +184,17 @@ class ApiClient:
     def _address(self, page: PageRequest) -> tuple[str, str]:
         """Return the address of a page, and its description for errors."""
         url = page.position.link or self.connection.url(page.request.path)
-        displayed_url = self.connection.redact_url(self._prepared(page, url).url or url)
+        displayed_url = self.connection.redact_url(self._prepare(page, url).url or url)
         return (
             url,
-            f"API {page.request.method} {displayed_url}, {'after ' if page.is_probe else ''}page {page.number}",
+            f"API {page.request.method} {displayed_url}, {'after ' if page.is_past_end else ''}page {page.number}",
         )
 
     def _fetch_with_retries(
         self, page: PageRequest, read: Callable[[Answer], T], failure: TransientFailure | None = None
     ) -> T:
         attempts = retry_attempts(
-            self._pause,
+            self._retry_decision,
             attempts=self._attempts,
             timeout=self._retry_for,
             wait_initial=1.0,
@@ -223,10 +223,10 @@ class ApiClient:
         attempt_notice = "" if self._attempts else f". Strandline retried for {seconds:g} s"
         return f"{attempt_notice}. Check that the API runs and that this machine reaches it; the next run tries again"
 
-    def _pause(self, error: Exception) -> bool | float:
-        """Return whether to retry a page, or after how many seconds if the API says so.
+    def _retry_decision(self, error: Exception) -> bool | float:
+        """Return whether to retry a page, or the seconds to wait if the API names them.
 
-        A pause longer than ``retry_for`` is not waited for.
+        False if they exceed ``retry_for``.
         """
         if not isinstance(error, TransientFailure):
             return False
@@ -246,7 +246,7 @@ class ApiClient:
         url, where = self._address(page)
         deadline = time.monotonic() + self._timeout.total_seconds()
         try:
-            answer = self._answer(page, url, where, deadline, before_sending)
+            answer = self._send_following_redirects(page, url, where, deadline, before_sending)
         except TransientRefusal as refusal:
             raise TransientFailure(str(refusal)) from None
         except requests.exceptions.SSLError:
@@ -267,13 +267,13 @@ class ApiClient:
         except DocumentError as error:
             if error.is_truncated:
                 raise TransientFailure(f"{where}: {self.connection.hide(str(error))}") from None
-            raise self.refusal(page, error) from None
+            raise self.contents_error(page, error) from None
 
-    def _answer(
+    def _send_following_redirects(
         self, page: PageRequest, url: str, where: str, deadline: float, before_sending: Callable[[], None]
     ) -> Answer:
         for _ in range(_REDIRECTS + 1):
-            prepared = self._prepared(page, url)
+            prepared = self._prepare(page, url)
             if self.connection.token_url is not None:
                 prepared.headers["Authorization"] = f"Bearer {bearer_token(self.connection, self._session)}"
             settings = self._session.merge_environment_settings(prepared.url or url, {}, True, None, None)
@@ -287,9 +287,9 @@ class ApiClient:
             ) as response:
                 if response.status_code not in _MOVED:
                     return self._answers.read(
-                        response, where, deadline, ignored=page.ignored, remedy=page.remedy
+                        response, where, deadline, ignored=page.ignored_statuses, remedy=page.remedy
                     )
-                url = self._target(response, prepared.url or url, where)
+                url = self._redirect_target(response, prepared.url or url, where)
                 page = page._replace(position=Position({}, url))
                 if response.status_code == 303:
                     page = page._replace(request=Request("GET", page.request.path))
@@ -299,7 +299,7 @@ class ApiClient:
             code="source_answer",
         )
 
-    def _prepared(self, page: PageRequest, url: str) -> requests.PreparedRequest:
+    def _prepare(self, page: PageRequest, url: str) -> requests.PreparedRequest:
         import requests
 
         request, position = page.request, page.position
@@ -328,7 +328,7 @@ class ApiClient:
                 code="source_refused",
             ) from None
 
-    def _target(self, response: requests.Response, url: str, where: str) -> str:
+    def _redirect_target(self, response: requests.Response, url: str, where: str) -> str:
         location = response.headers.get("Location")
         if not location:
             raise SourceError(
@@ -351,14 +351,14 @@ class ApiClient:
             )
 
 
-class _AddressFilter(logging.Filter):
-    """Drop log messages of addresses: their queries may contain an API key."""
+class _BelowErrorFilter(logging.Filter):
+    """Drops what urllib3 logs below ERROR: it quotes addresses, whose queries may contain an API key."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         return record.levelno >= logging.ERROR
 
 
-_FILTER = _AddressFilter()
+_FILTER = _BelowErrorFilter()
 
 
 def _silence_address_logs() -> None:

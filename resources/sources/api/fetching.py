@@ -117,9 +117,14 @@ class Fetcher:
         window = {self._source.window_column} if self._source.window_column else set()
         return {*window, *self._dataflow.watermark.value_columns}
 
-    def client(self, retry_for: timedelta | None = None, *, once: bool = False) -> ApiClient:
-        """Return a client that retries transient failures for ``retry_for``, or not at all with ``once``."""
-        return ApiClient(self._connection, int(self._source.max_page_bytes), retry_for=retry_for, once=once)
+    def client(self, retry_for: timedelta | None = None, *, without_retries: bool = False) -> ApiClient:
+        """Return a client that retries transient failures for ``retry_for``, or never if ``without_retries``."""
+        return ApiClient(
+            self._connection,
+            int(self._source.max_page_bytes),
+            retry_for=retry_for,
+            without_retries=without_retries,
+        )
 
     def fetch(self, query: Query, watched: Sequence[str] = ()) -> StagedRequest:
         """Return the staged rows of a query, fetched once per slice.

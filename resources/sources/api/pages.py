@@ -121,7 +121,7 @@ class _PageIterator:
                 raise _failure(self._client, page, error) from None
             self._prefetch_next(ends=failure is not None)
             document, number, where = read.document, page.number, self._client.where(page)
-            del read, page  # two iterate_pages are in memory, not three
+            del read, page  # two pages are in memory, not three
             if counts:
                 yield AnswerPage(number, document, where)
             if failure is not None:
@@ -131,10 +131,12 @@ class _PageIterator:
     def _current_page(self) -> PageRequest:
         walk = self._walk
         assert walk.position is not None
-        return self._page(walk.position, walk.number, is_promised=walk.is_promised, is_probe=walk.is_probe)
+        return self._page(
+            walk.position, walk.number, is_promised=walk.is_promised, is_past_end=walk.is_past_end
+        )
 
     def _page(
-        self, position: Position, number: int, *, is_promised: bool, is_probe: bool = False
+        self, position: Position, number: int, *, is_promised: bool, is_past_end: bool = False
     ) -> PageRequest:
         source = self._source
         ignored = () if is_promised else source.ignore_http_codes
@@ -142,9 +144,9 @@ class _PageIterator:
             self._request.at(position, in_body=self._in_body),
             position,
             number,
-            _MISSING_PAGE_STATUSES if is_probe else ignored,
+            _MISSING_PAGE_STATUSES if is_past_end else ignored,
             _past_end_remedy(source, number) if not is_promised else None,
-            is_probe,
+            is_past_end,
         )
 
     def _answer(self, page: PageRequest) -> _ParsedPage:
@@ -164,7 +166,7 @@ class _PageIterator:
         try:
             return _read(self._source, answer.answer)
         except DocumentError as error:
-            raise self._client.refusal(page, error) from None
+            raise self._client.contents_error(page, error) from None
 
     def _prefetch_next(self, *, ends: bool) -> None:
         """Prefetch the next page, unless that is pending, or there is none."""

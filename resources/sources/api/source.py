@@ -114,7 +114,7 @@ class ApiRows(RowSource, ReadsAbove, TellsCuts, TellsLacking, ListsRows):
     @override
     def listed(self, columns: Sequence[str]) -> Iterator[Mapping[str, Any]]:
         """Yield the records of all pages in order; pages are not retried, since the next look does that."""
-        with self._fetcher.client(_LOOK_TIME, once=True) as client:
+        with self._fetcher.client(_LOOK_TIME, without_retries=True) as client:
             for page in iterate_pages(client, self._source, sample_request(self._source)):
                 for record in page.document.records:
                     yield record.value
@@ -226,7 +226,7 @@ class ApiRows(RowSource, ReadsAbove, TellsCuts, TellsLacking, ListsRows):
     def holds_any(self, rows: Predicate) -> bool:
         """Return whether a page has such a row; the first page has, if the API receives the lower bound."""
         column_kinds = {name: self._values.kind_in(rows, name) for name in columns_of(rows)}
-        with self._fetcher.client(_LOOK_TIME, once=self._asks_once) as client:
+        with self._fetcher.client(_LOOK_TIME, without_retries=self._asks_once) as client:
             return any(
                 self._values.may_match(rows, record, column_kinds)
                 for query in self._queries_above(rows)

@@ -43,8 +43,8 @@ class XmlRule:
         value_tag: str,
         options: Mapping[str, str],
         *,
-        takes_nil: bool = True,
-        must_know_some: bool = False,
+        nil_as_empty_text: bool = True,
+        requires_known_field: bool = False,
     ) -> None:
         """Store the columns and options.
 
@@ -54,8 +54,8 @@ class XmlRule:
             prefix: the prefix of the names of attributes.
             value_tag: the name of the text beside attributes.
             options: the reader's options.
-            takes_nil: whether ``xsi:nil`` is accepted in a text column, where it would become an empty text.
-            must_know_some: whether a record must have an element or attribute with a column, unless it is empty.
+            nil_as_empty_text: whether ``xsi:nil`` is accepted in a text column, where it would become an empty text.
+            requires_known_field: whether a record must have an element or attribute with a column, unless it is empty.
 
         Raises:
             ConfigurationError: Spark would guess the values of a type.
@@ -67,10 +67,15 @@ class XmlRule:
                     f"{field.dataType.simpleString()}: XML has no types, and Spark would guess them (007 becomes 7). "
                     "Declare string, or a struct of its elements"
                 )
-        self._must_know_some, self._options = must_know_some, options
+        self._requires_known_field, self._options = requires_known_field, options
         self._schema, self._reading, self._value_tag = schema, reading, value_tag
         self._faults = XmlFaults(
-            schema, reading, prefix, value_tag, takes_nil=takes_nil, must_know_some=must_know_some
+            schema,
+            reading,
+            prefix,
+            value_tag,
+            nil_as_empty_text=nil_as_empty_text,
+            requires_known_field=requires_known_field,
         )
 
     def as_texts(self) -> StructType:
@@ -80,7 +85,7 @@ class XmlRule:
     def is_bad(self) -> Column:
         """Return whether a row of texts is a record that cannot be loaded."""
         is_bad = self._any_text(self._schema, _column, self._is_bad_text, counts=True)
-        return is_bad | self._has_no_value() if self._must_know_some else is_bad
+        return is_bad | self._has_no_value() if self._requires_known_field else is_bad
 
     def _has_no_value(self) -> Column:
         """Return whether no column has a value, as in a record without any known element."""

@@ -23,40 +23,55 @@ class XmlFaults:
     def __init__(
         self,
         schema: StructType,
-        reading: TextOptions,
+        text_options: TextOptions,
         prefix: str,
         value_tag: str,
         *,
-        takes_nil: bool,
-        must_know_some: bool,
+        nil_as_empty_text: bool,
+        requires_known_field: bool,
     ) -> None:
         """Store the columns and options.
 
         Args:
             schema: the columns of the records.
-            reading: how the definition reads texts.
+            text_options: how the definition reads texts, such as its text for NULL and its date formats.
             prefix: the prefix of the names of attributes.
             value_tag: the name of the text beside attributes.
-            takes_nil: whether ``xsi:nil`` is accepted in a text column, where it would become an empty text.
-            must_know_some: whether a record must have an element or attribute with a column, unless it is empty.
+            nil_as_empty_text: whether a text column accepts ``xsi:nil``, which becomes an empty text.
+            requires_known_field: whether a record must have an element or attribute with a column, unless
+            it is
+                empty.
         """
-        self._takes_nil, self._must_know_some = takes_nil, must_know_some
-        self._schema, self._reading, self._prefix, self._value_tag = schema, reading, prefix, value_tag
+        self._nil_as_empty_text, self._requires_known_field = nil_as_empty_text, requires_known_field
+        self._schema, self._text_options, self._prefix, self._value_tag = (
+            schema,
+            text_options,
+            prefix,
+            value_tag,
+        )
 
     def find_first(
         self, element: Element, misread_texts: Mapping[str, Collection[str]] | None = None
     ) -> tuple[int, Fault] | None:
         """Return the line and fault of an element; None if the columns hold it exactly.
 
+        An empty text and the text for NULL are never a fault.
+
         Args:
             element: a record.
-            misread_texts: the file's misread texts, from :meth:`XmlRule.misread_texts`.
+            misread_texts: by a column's dotted name, the file's texts that do not match the column's
+            custom
+                date or number format, from :meth:`XmlRule.misread_texts`.
         """
         fault = self._fault_in(element, self._schema, "", misread_texts or {})
-        return self._fault_without_known_field(element) if fault is None and self._must_know_some else fault
+        return (
+            self._fault_without_known_field(element)
+            if fault is None and self._requires_known_field
+            else fault
+        )
 
     def _fault_without_known_field(self, element: Element) -> tuple[int, Fault] | None:
-        """Return the line and fault of a record without any known field; None if it has one, or is empty."""
+        """Return the line and fault of a record without any known field; None for an empty record."""
         attributes = [name for name in element.attributes if name.partition(":")[0] not in ("xmlns", "xsi")]
         names = [*(child.name for child in element.children), *(self._prefix + name for name in attributes)]
         if element.text.strip(XML_SPACES):
@@ -67,7 +82,7 @@ class XmlFaults:
         return element.line, no_known_field_fault(columns, names)
 
     def is_attribute(self, name: str) -> bool:
-        """Return whether a column is an attribute, of which an element has at most one."""
+        """Return whether a column is an attribute; an element has it at most once."""
         return name != self._value_tag and name.startswith(self._prefix)
 
     def _fault_in(
@@ -103,7 +118,7 @@ class XmlFaults:
                     if found_inside is not None:
                         return found_inside
                 elif is_leaf(inner):
-                    if not self._takes_nil and inner.simpleString() == "string" and _is_nil(child):
+                    if not self._nil_as_empty_text and inner.simpleString() == "string" and _is_nil(child):
                         return child.line, self._fault_of_nil(name, is_array=is_array)
                     if child.children and inner.simpleString() != "string":
                         return child.line, Fault(
@@ -165,11 +180,11 @@ class XmlFaults:
         self, text: str, data_type: DataType, name: str, misread_texts: Collection[str]
     ) -> Fault | None:
         stripped = text.strip(XML_SPACES)
-        if stripped in ("", self._reading.null):
+        if stripped in ("", self._text_options.null):
             return None
         if stripped in misread_texts:
             return misread_fault(name, data_type.jsonValue(), stripped)
-        why = fault_of_text(stripped, data_type.jsonValue(), self._reading)
+        why = fault_of_text(stripped, data_type.jsonValue(), self._text_options)
         if why is None:
             return None
         return Fault(f"field {name}: expected {sql_type_name(data_type.jsonValue())}, found {why}", stripped)

@@ -1,7 +1,7 @@
-"""Keyed loads of a Delta table as one MERGE (docs/reference/loads.md).
+"""Keyed loads (upsert, merge_overwrite, SCD2) into an existing Delta table, as one MERGE.
 
-Delta takes the tag and the user metadata of the MERGE's commit from the session, and skips a number that
-the table has, as in any write.
+Delta takes the tag and the user metadata of the MERGE's commit from the session's settings. It skips a
+number that the table has, as in any write. See docs/reference/loads.md.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 
-def merge(place: Place, rows: DataFrame, load: ByKeys, tag: Tag, text: str) -> None:
+def merge(place: Place, rows: DataFrame, load: ByKeys, tag: Tag, user_metadata: str) -> None:
     """Merge rows into an existing table, in one commit that carries the tag.
 
     Args:
@@ -32,7 +32,7 @@ def merge(place: Place, rows: DataFrame, load: ByKeys, tag: Tag, text: str) -> N
         rows: rows of the slice; an upsert has each key once, SCD2 each key and time once.
         load: keyed load.
         tag: tag of the commit.
-        text: user metadata of the commit.
+        user_metadata: user metadata of the commit.
 
     Raises:
         RowsRefused: the table has other columns.
@@ -43,12 +43,12 @@ def merge(place: Place, rows: DataFrame, load: ByKeys, tag: Tag, text: str) -> N
     _check_columns(place, rows, schema)
     if isinstance(load, Scd2):
         rows = scd2_changes(read_once(rows), table_rows, load)
-    with temporary_settings(session, tag_settings(tag, text)):
-        merge_rows(rows, load, _name(place), schema).merge()
+    with temporary_settings(session, tag_settings(tag, user_metadata)):
+        merge_rows(rows, load, _sql_name(place), schema).merge()
 
 
 def _check_columns(place: Place, rows: DataFrame, schema: StructType) -> None:
-    """Refuse rows that an append refuses, because a MERGE would convert values or drop columns."""
+    """Refuse the rows that an append would refuse: a MERGE would silently convert values or drop columns."""
     types_by_name = {field.name.lower(): field.dataType.simpleString() for field in schema}
     for name, data_type in rows.dtypes:
         if types_by_name.get(name.lower()) != data_type:
@@ -61,5 +61,5 @@ def _check_columns(place: Place, rows: DataFrame, schema: StructType) -> None:
             )
 
 
-def _name(place: Place) -> str:
+def _sql_name(place: Place) -> str:
     return f"delta.{quoted(place.spark_url)}"

@@ -15,7 +15,7 @@ class LocalBlobs:
     """Blobs as files. Each write syncs a temporary file, then links it, so a crash leaves no half entry."""
 
     def __init__(self, root: Path, label: str = "watermark store") -> None:
-        """Use a folder; the first write creates it.
+        """Bind to a folder; the first write creates it.
 
         Args:
             root: the folder.
@@ -24,17 +24,17 @@ class LocalBlobs:
         self._root, self._label = root, label
 
     def get(self, key: str) -> bytes | None:
-        """Read the file."""
-        with self._failing("read", key):
+        """Return the file's content, or None if there is no file."""
+        with self._store_errors("read", key):
             try:
                 return (self._root / key).read_bytes()
             except FileNotFoundError:
                 return None
 
     def put_if_absent(self, key: str, data: bytes) -> bool:
-        """Link the name, which fails if it exists."""
+        """Link a written file to the name; return False if the name exists."""
         path = self._root / key
-        with self._failing("write", key), self._written(path, data) as temporary:
+        with self._store_errors("write", key), self._written(path, data) as temporary:
             try:
                 os.link(temporary, path)
             except FileExistsError:
@@ -42,14 +42,14 @@ class LocalBlobs:
             return True
 
     def put(self, key: str, data: bytes) -> None:
-        """Rename over the name."""
+        """Rename a written file to the name, over an existing one."""
         path = self._root / key
-        with self._failing("write", key), self._written(path, data) as temporary:
+        with self._store_errors("write", key), self._written(path, data) as temporary:
             temporary.replace(path)
 
-    def first(self, folder: str, count: int) -> list[str]:
-        """Sort the folder's names."""
-        with self._failing("list", folder):
+    def first_names(self, folder: str, count: int) -> list[str]:
+        """Return the first names of a folder; reads all of them."""
+        with self._store_errors("list", folder):
             try:
                 names = [
                     entry.name for entry in os.scandir(self._root / folder) if not entry.name.startswith(".")
@@ -59,16 +59,16 @@ class LocalBlobs:
         return sorted(names)[:count]
 
     def folders(self, folder: str) -> list[str]:
-        """Return the subfolders' names."""
-        with self._failing("list", folder or "the folder"):
+        """Return the names of the folders directly in a folder, sorted."""
+        with self._store_errors("list", folder or "the folder"):
             try:
                 return sorted(entry.name for entry in os.scandir(self._root / folder) if entry.is_dir())
             except FileNotFoundError:
                 return []
 
     def delete(self, key: str) -> None:
-        """Unlink the file."""
-        with self._failing("delete", key):
+        """Remove the file, if it exists."""
+        with self._store_errors("delete", key):
             (self._root / key).unlink(missing_ok=True)
 
     @contextlib.contextmanager
@@ -93,7 +93,7 @@ class LocalBlobs:
             _sync_folder(folder.parent)
 
     @contextlib.contextmanager
-    def _failing(self, verb: str, key: str) -> Iterator[None]:
+    def _store_errors(self, verb: str, key: str) -> Iterator[None]:
         try:
             yield
         except OSError as error:

@@ -18,10 +18,10 @@ class ObjectBlobs:
     """Blobs as objects; ``If-None-Match: *`` makes a put conditional."""
 
     def __init__(self, place: Place, label: str = "watermark store") -> None:
-        """Use the prefix of a bucket.
+        """Bind to a folder of a bucket, without opening anything yet.
 
         Args:
-            place: the prefix.
+            place: the folder.
             label: name of the store in errors.
         """
         self._place, self._label = place, label
@@ -31,8 +31,8 @@ class ObjectBlobs:
         return self._place.store
 
     def get(self, key: str) -> bytes | None:
-        """Send one GET."""
-        with self._failing("read", key):
+        """Return the value by one GET, or None if the object does not exist."""
+        with self._store_errors("read", key):
             try:
                 return bytes(self._store.get(key).bytes())
             except FileNotFoundError as error:
@@ -41,13 +41,13 @@ class ObjectBlobs:
                 return None
 
     def put_if_absent(self, key: str, data: bytes) -> bool:
-        """Send one conditional PUT.
+        """Send one conditional PUT; return False if the key exists.
 
-        A retry after an applied PUT reports that the key exists; the log then reads the entry back.
+        A retry after an applied PUT also returns False; the log then reads the entry back.
         """
         from obstore.exceptions import AlreadyExistsError, PreconditionError
 
-        with self._failing("write", key):
+        with self._store_errors("write", key):
             try:
                 self._store.put(key, data, mode="create")
             except (AlreadyExistsError, PreconditionError):
@@ -55,29 +55,29 @@ class ObjectBlobs:
             return True
 
     def put(self, key: str, data: bytes) -> None:
-        """Send one PUT."""
-        with self._failing("write", key):
+        """Write by one PUT, over an existing value."""
+        with self._store_errors("write", key):
             self._store.put(key, data)
 
-    def first(self, folder: str, count: int) -> list[str]:
-        """Send one LIST for the first page only, however long the folder is."""
-        with self._failing("list", folder):
+    def first_names(self, folder: str, count: int) -> list[str]:
+        """Return the first names of a folder by one LIST of its first page, however long the folder is."""
+        with self._store_errors("list", folder):
             page = next(iter(self._store.list(folder, chunk_size=count)), ())
         return [meta["path"].rpartition("/")[2] for meta in page]
 
     def folders(self, folder: str) -> list[str]:
-        """Send one LIST with a delimiter."""
-        with self._failing("list", folder or "the folder"):
+        """Return the names of the folders directly in a folder, by a LIST with a delimiter."""
+        with self._store_errors("list", folder or "the folder"):
             prefixes = self._store.list_with_delimiter(folder or None)["common_prefixes"]
         return sorted(prefix.rstrip("/").rpartition("/")[2] for prefix in prefixes)
 
     def delete(self, key: str) -> None:
-        """Send one DELETE."""
-        with self._failing("delete", key), contextlib.suppress(FileNotFoundError):
+        """Remove the object by one DELETE, if it exists."""
+        with self._store_errors("delete", key), contextlib.suppress(FileNotFoundError):
             self._store.delete(key)
 
     @contextlib.contextmanager
-    def _failing(self, verb: str, key: str) -> Iterator[None]:
+    def _store_errors(self, verb: str, key: str) -> Iterator[None]:
         from obstore.exceptions import BaseError
 
         try:

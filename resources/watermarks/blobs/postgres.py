@@ -50,7 +50,7 @@ class PostgresBlobs:
     """Blobs as rows. The first write creates the schema and the table if they are missing."""
 
     def __init__(self, database: Database, patience: float = PATIENCE) -> None:
-        """Use a schema of a database, without opening anything yet.
+        """Bind to a schema of a database, without opening anything yet.
 
         Args:
             database: the database's address.
@@ -60,32 +60,32 @@ class PostgresBlobs:
         self._connections = PostgresPool(database, patience)
 
     def get(self, key: str) -> bytes | None:
-        """Run one SELECT."""
+        """Return the value by one SELECT, or None if there is no row."""
         rows = self._rows("read", key, _READ, *_split(key))
         return rows[0][0] if rows else None
 
     def put_if_absent(self, key: str, data: bytes) -> bool:
-        """Run one INSERT.
+        """Write by one INSERT; return False if the key exists.
 
-        A retry after an applied INSERT reports that the key exists; the log then reads the entry back.
+        A retry after an applied INSERT also returns False; the log then reads the entry back.
         """
         return self._write(key, _PUT_IF_ABSENT, data) == 1
 
     def put(self, key: str, data: bytes) -> None:
-        """Run one INSERT, or the UPDATE of an existing row."""
+        """Write by one INSERT, which updates an existing row."""
         self._write(key, _PUT_OVER, data)
 
-    def first(self, folder: str, count: int) -> list[str]:
-        """Run one SELECT over the index, however long the folder is."""
+    def first_names(self, folder: str, count: int) -> list[str]:
+        """Return the first names of a folder by one SELECT over the index, however long the folder is."""
         return [name for (name,) in self._rows("list", folder, _FIRST, folder, count)]
 
     def folders(self, folder: str) -> list[str]:
-        """Run one SELECT over the index."""
+        """Return the names of the folders directly in a folder, by one SELECT."""
         prefix = f"{folder}/" if folder else ""
         return [name for (name,) in self._rows("list", folder or "the schema", _FOLDERS, prefix, prefix)]
 
     def delete(self, key: str) -> None:
-        """Run one DELETE."""
+        """Remove the row by one DELETE, if it exists."""
         self._rows("delete", key, _DELETE, *_split(key))
 
     def _rows(self, verb: str, key: str, query: str, *values: Any) -> list[tuple[Any, ...]]:

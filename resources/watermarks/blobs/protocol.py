@@ -1,4 +1,4 @@
-"""The contract between the log and a store."""
+"""The store of small objects that the watermark log reads and writes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Blobs(Protocol):
         """Write durably, over an existing value."""
         ...
 
-    def first(self, folder: str, count: int) -> list[str]:
+    def first_names(self, folder: str, count: int) -> list[str]:
         """Return the first names directly in a folder, in key order; none if the folder does not exist."""
         ...
 

@@ -194,7 +194,7 @@ class TestRequest:
         partitions = flow(secondary_input=SURVEYS, dagster_units={"buckets": 4})
         request = request_of_keys(partitions, ["bucket-2", "bucket-0"], None, forced=True)
         made = plan(
-            partitions.watermark, WindowState(), units, NOW, dataflow="flow", number=0, request=request
+            partitions.watermark, WindowState(), units, NOW, dataflow="flow", state_number=0, request=request
         )
         asked = [one for one in units if partitions.unit_key(one) in ("bucket-0", "bucket-2")]
         assert 0 < len(asked) < len(units)
@@ -259,7 +259,7 @@ class TestRequest:
             identities(partitions),
             NOW,
             dataflow="flow",
-            number=0,
+            state_number=0,
             request=request,
         )
         works = [one for piece in made.slices for one in piece.works]

@@ -242,7 +242,7 @@ def test_runs_above_a_column_read_each_row_once_whatever_instant_they_start_at(
             now, {"at": kind}, {}, highest_sendable=source.bounds(zone).floored if both else None
         )
         ranges = ranges_to_read(definition, state, seen, now)
-        for slice_ in plan(definition, state, ranges, seen, now, dataflow="d", number=0).slices:
+        for slice_ in plan(definition, state, ranges, seen, now, dataflow="d", state_number=0).slices:
             written = set()
             for request, _ in requests_above(source, slice_.ranges, zone):
                 for at in rows:

@@ -52,7 +52,7 @@ def _check_naming(dataflow: Dataflow, _: Platform, outcome: Outcome) -> Sequence
         check_name="names_sort_by_time",
         asset_key=table_key(dataflow),
         severity=AssetCheckSeverity.WARN,
-        metadata={"sample": report.sample, "findings": "\n".join(report.findings) or "none"},
+        metadata={"sample": report.sample_size, "findings": "\n".join(report.findings) or "none"},
     )
     return (result,)
 

@@ -76,7 +76,7 @@ class XmlCheck:
         for group, schema in group_for_scans(self._form, files, pinned):
             spellings = folder_fields(group[0].path, pinned)
             columns = select_columns(pinned.struct, [*schema.names, *spellings])
-            rule = self._rule(columns, pinned, takes_nil=not paths_with_nils)
+            rule = self._rule(columns, pinned, nil_as_empty_text=not paths_with_nils)
             verdicts = self._spark_verdicts(spark, group, schema, rule, spellings, pinned)
             self.converted_paths -= {file.path for file in group}
             self.converted_paths |= {path for path, row in verdicts.items() if row["is_converted"]}
@@ -104,15 +104,15 @@ class XmlCheck:
         bad_files = self._find_case_conflicts(names_by_path, pinned)
         return CheckedFiles(bad_files, sort_by_file(records, files), counts, unknown=unknown_fields)
 
-    def _rule(self, columns: StructType, pinned: PinnedSchema, *, takes_nil: bool) -> XmlRule:
+    def _rule(self, columns: StructType, pinned: PinnedSchema, *, nil_as_empty_text: bool) -> XmlRule:
         """Return what a valid record with these columns looks like."""
         return XmlRule(
             columns,
             TextOptions.of(self._form.source.options, inferred=pinned.declared is None),
             *self._options.names,
             self._form.own_options,
-            takes_nil=takes_nil,
-            must_know_some=self._ignores_unknown_fields and not self._form.rules.rescues,
+            nil_as_empty_text=nil_as_empty_text,
+            requires_known_field=self._ignores_unknown_fields and not self._form.rules.rescues,
         )
 
     @property

@@ -164,7 +164,7 @@ def test_the_same_records_of_whatever_page_are_an_api_that_takes_no_notice(given
     walk = PageWalk(paging(**given), 1000)
     walk.advance(seen(1, 2, 3))
     walk.advance(seen(1, 2, 3))
-    assert walk.is_probe
+    assert walk.is_past_end
     with pytest.raises(PagingError, match="seems to ignore"):
         walk.advance(seen(1, 2, 3))
 
@@ -174,7 +174,7 @@ def test_equal_records_at_another_position_are_progress(given: dict[str, Any]) -
     walk, counted = PageWalk(paging(**given), 1000), 0
     for number in range(4):
         counted += walk.advance(seen(1, 2, next=f"/{number}"))
-        if walk.is_probe:
+        if walk.is_past_end:
             walk.advance(seen())
     assert (counted, walk.number) == (4, 5)
 
@@ -259,7 +259,7 @@ def test_a_flag_may_say_that_a_page_is_the_last(given: dict[str, Any]) -> None:
 def test_a_flag_that_ends_the_walk_early_fails(given: dict[str, Any], flags: dict[str, bool]) -> None:
     walk = PageWalk(paging(**given, **dict.fromkeys(flags, "flag")), 1000)
     assert walk.advance(seen(1, next="/1", **flags))
-    assert walk.is_probe
+    assert walk.is_past_end
     with pytest.raises(PagingError, match=r"a flag marks as the last, found .* 1 more") as error:
         walk.advance(seen(2, next="/2", **flags))
     assert "paging.end" in error.value.remedy

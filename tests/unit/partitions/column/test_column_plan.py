@@ -38,7 +38,7 @@ def made(
 ) -> Plan[ColumnSlice]:
     state = ColumnState.of(stored)
     ranges = ranges_to_read(definition, state, observed, observed.now)
-    return plan(definition, state, ranges, observed, observed.now, dataflow="flow", number=0, **keys)
+    return plan(definition, state, ranges, observed, observed.now, dataflow="flow", state_number=0, **keys)
 
 
 def only(plan_: Plan[ColumnSlice]) -> ColumnSlice:
@@ -204,7 +204,16 @@ def test_a_rewind_that_replaces_reads_at_least_up_to_where_rows_were_loaded(high
     observed, definition = seen("whole", highest), watermark()
     ranges = ranges_to_read(definition, ColumnState(), observed, NOW, until)
     slice_ = only(
-        plan(definition, ColumnState(), ranges, observed, NOW, dataflow="flow", number=0, replace_until=until)
+        plan(
+            definition,
+            ColumnState(),
+            ranges,
+            observed,
+            NOW,
+            dataflow="flow",
+            state_number=0,
+            replace_until=until,
+        )
     )
     assert (slice_.upper, slice_.replaces) == ({"u": 5}, True)
 
@@ -246,7 +255,15 @@ def test_every_row_is_read_once_whatever_slices_it_falls_into(
         inside = sorted({reached + 1 + cut for cut in cuts if highest is None or reached + 1 + cut < highest})
         ranges = ranges_to_read(definition, state, observed, NOW)
         plan_ = plan(
-            definition, state, ranges, observed, NOW, dataflow="flow", number=number, cuts=inside, parts=2
+            definition,
+            state,
+            ranges,
+            observed,
+            NOW,
+            dataflow="flow",
+            state_number=number,
+            cuts=inside,
+            parts=2,
         )
         for slice_ in plan_.slices:
             read += [row["id"] for row in rows if matches(slice_.rows, row)]
@@ -280,7 +297,9 @@ def test_a_run_of_a_rewind_repeats_nothing() -> None:
     until = ColumnState.of({"u": 30})
     state, observed = ColumnState.of({"u": 10}), seen("whole", 30)
     ranges = ranges_to_read(watermark(), state, observed, NOW, until)
-    plan_ = plan(watermark(), state, ranges, observed, NOW, dataflow="flow", number=1, replace_until=until)
+    plan_ = plan(
+        watermark(), state, ranges, observed, NOW, dataflow="flow", state_number=1, replace_until=until
+    )
     assert not only(plan_).repeats
 
 

@@ -74,7 +74,7 @@ closing = st.builds(
 def _plan(
     definition: PathWatermark, found: tuple[SourceFile, ...], state: PathState | None = None
 ) -> Plan[PathSlice]:
-    return plan(definition, state or PathState(), ListedFiles(found), NOW, dataflow="flow", number=0)
+    return plan(definition, state or PathState(), ListedFiles(found), NOW, dataflow="flow", state_number=0)
 
 
 def _planned(made: Plan[PathSlice]) -> list[SourceFile]:
@@ -217,7 +217,7 @@ def test_of_files_of_the_future_the_one_that_holds_back_others_is_named_first() 
         ListedFiles((_file("p/4", age=-7200),)),
         NOW,
         dataflow="f",
-        number=1,
+        state_number=1,
         pending=pending,
     )
     (warning,) = made.warnings
@@ -226,7 +226,7 @@ def test_of_files_of_the_future_the_one_that_holds_back_others_is_named_first() 
         "2 h in the future (2 more files are like it), so `settle` holds the file back until then, and all new files after it in its partition. "
         in warning
     )
-    made = plan(definition, state, ListedFiles(()), NOW, dataflow="f", number=1, pending=pending)
+    made = plan(definition, state, ListedFiles(()), NOW, dataflow="f", state_number=1, pending=pending)
     (warning,) = made.warnings
     assert warning.startswith("p/1: ")
     assert "(1 more file is like it), so `settle` holds the file back until then. " in warning
@@ -293,7 +293,7 @@ def test_a_filter_that_reaches_the_leaves_implies_layout_leaf() -> None:
 def test_root_files_beside_a_partition_are_warned_of_globally(scope: str, warned: bool) -> None:
     definition = PathWatermark.model_validate({"type": "path", "scope": scope})
     state = PathState().after_files(["d=1/001"])
-    made = plan(definition, state, ListedFiles((), root_files=True), NOW, dataflow="flow", number=1)
+    made = plan(definition, state, ListedFiles((), root_files=True), NOW, dataflow="flow", state_number=1)
     assert ("root_level_files_ignored" in made.warnings) is warned
 
 
@@ -302,7 +302,9 @@ def test_root_files_of_scope_partition_are_planned_and_reported() -> None:
         type="path", scope="partition", time_template="d=%Y-%m-%d", close_after=timedelta(0)
     )
     found = (_file("001"), _file("d=2026-01-07/001"), _file("d=2026-01-27/001"))
-    made = plan(definition, PathState(), ListedFiles(found, root_files=True), NOW, dataflow="flow", number=0)
+    made = plan(
+        definition, PathState(), ListedFiles(found, root_files=True), NOW, dataflow="flow", state_number=0
+    )
     assert [file.path for file in _planned(made)] == ["001", "d=2026-01-07/001", "d=2026-01-27/001"]
     assert made.skips == ()
     assert made.warnings == ("1 partition does not fit the time template and never closes: the root",)
@@ -411,7 +413,9 @@ def test_only_late_files_are_planned_when_only_they_are_asked_for() -> None:
 
     def planned(request: Request) -> list[list[SourceFile]]:
         found = ListedFiles((new,))
-        made = plan(definition, state, found, NOW, dataflow="f", number=1, pending=pending, request=request)
+        made = plan(
+            definition, state, found, NOW, dataflow="f", state_number=1, pending=pending, request=request
+        )
         return [list(slice_.files) for slice_ in made.slices]
 
     assert planned(DUE) == [[late], [released], [new]]
@@ -429,6 +433,6 @@ def test_files_have_no_windows_to_ask_for(request_: Request) -> None:
             ListedFiles(()),
             NOW,
             dataflow="f",
-            number=0,
+            state_number=0,
             request=request_,
         )

@@ -25,7 +25,7 @@ def planned(chunks: list[VersionChunk], state: StreamState | None = None, **keys
     declared = {"type": "stream", "event_time": "ts", "split": "d", "timeout": 5} | keys
     definition = StreamWatermark.model_validate(declared)
     inputs = cut_versions(definition.checkpoint, "t", chunks, None)
-    return plan(definition, state or StreamState(), inputs, NOW, dataflow="flow", number=7)
+    return plan(definition, state or StreamState(), inputs, NOW, dataflow="flow", state_number=7)
 
 
 def versions(slice_: EpochSlice) -> tuple[int, int]:
@@ -57,7 +57,7 @@ def test_input_that_waits_makes_no_split_idle() -> None:
     )
     inputs = cut_versions(definition.checkpoint, "t", [VersionChunk(0, 1, 1)], None)
     waits = [Skip("b.json", "settles")]
-    found = plan(definition, StreamState(), inputs, NOW, dataflow="flow", number=0, held_back=waits)
+    found = plan(definition, StreamState(), inputs, NOW, dataflow="flow", state_number=0, held_back=waits)
     assert [each.counts for each in found.slices] == [False]
     assert found.skips == (Skip("b.json", "settles"),)
 

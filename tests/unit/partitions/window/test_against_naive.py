@@ -133,7 +133,7 @@ def _advance(state: WindowState, run: dict[str, Any]) -> tuple[list[Work], Windo
         run["units"],
         run["now"],
         dataflow="flow",
-        number=0,
+        state_number=0,
         request=chosen,
     )
     works = [one for piece in made.slices for one in piece.works]

@@ -44,7 +44,7 @@ def planned(
     asked: Request = DUE,
 ) -> Plan[WindowSlice]:
     return plan(
-        definition, state, (NO_UNIT,), at(now), dataflow="flow", number=0, request=asked, since=None if since is None else ms(since)
+        definition, state, (NO_UNIT,), at(now), dataflow="flow", state_number=0, request=asked, early_since=None if since is None else ms(since)
     )  # fmt: skip
 
 

@@ -33,7 +33,7 @@ def run(
     asked: Request = DUE,
 ) -> tuple[WindowState, list[WorkUnit]]:
     """One run; work units of some numbers fail. Returns what was read."""
-    made = plan(definition, state, (A, B), now, dataflow="flow", number=0, request=asked)
+    made = plan(definition, state, (A, B), now, dataflow="flow", state_number=0, request=asked)
     works = sorted(one for piece in made.slices for one in piece.works)
     bad = [FailedUnit(one, "no") for number, one in enumerate(works) if number in fails]
     for piece in made.slices:

@@ -74,7 +74,7 @@ class Table:
 
     def plan(self, now: datetime, asked: Request = DUE) -> tuple[WindowSlice, ...]:
         return plan(
-            self.definition, self.state, (A, B), now, dataflow="flow", number=0, reads_whole_windows=not self.append, reads_any_stretch=self.ranged,
+            self.definition, self.state, (A, B), now, dataflow="flow", state_number=0, rereads_whole_windows=not self.append, reads_any_stretch=self.ranged,
             request=asked,
         ).slices  # fmt: skip
 
@@ -336,8 +336,8 @@ def test_a_folder_waits_for_the_windows_that_hold_the_rest_of_an_old_one() -> No
         (A,),
         now,
         dataflow="flow",
-        number=0,
-        reads_whole_windows=True,
+        state_number=0,
+        rereads_whole_windows=True,
         reads_any_stretch=False,
     )
     assert made.slices == ()

@@ -37,7 +37,7 @@ def _plan(
 ) -> Plan[WindowSlice]:
     clock = datetime.fromisoformat(now).replace(tzinfo=UTC)
     ids = tuple(map(_id, units))
-    return plan(definition, state, ids, clock, dataflow="flow", number=0, request=asked)
+    return plan(definition, state, ids, clock, dataflow="flow", state_number=0, request=asked)
 
 
 def _id(name: str) -> str:
@@ -229,7 +229,9 @@ def test_a_source_that_can_only_be_read_by_whole_windows_is() -> None:
     definition = _definition("2020-02-01", "-")
     state = _after(_plan(definition, WindowState(), "2020-02-01T06:00:00"), WindowState())
     now = datetime(2020, 2, 1, 9, tzinfo=UTC)
-    made = plan(definition, state, (NO_UNIT,), now, dataflow="flow", number=3, reads_whole_windows=True)
+    made = plan(
+        definition, state, (NO_UNIT,), now, dataflow="flow", state_number=3, rereads_whole_windows=True
+    )
     assert _reads(_works(made)) == [("02-01T00:00", "02-01T09:00", "02-01T00:00", "new")]
     assert (made.state_number, made.kind, made.dataflow) == (3, "window", "flow")
 
@@ -363,7 +365,7 @@ def _daily_runs(
     state, now = WindowState(), datetime(2020, 1, 1, 12, tzinfo=UTC)
     for _ in range(days):
         now += timedelta(days=1)
-        made = plan(definition, state, tuple(map(_id, units)), now, dataflow="flow", number=0)
+        made = plan(definition, state, tuple(map(_id, units)), now, dataflow="flow", state_number=0)
         works = _works(made)
         for piece in made.slices:
             bad = [FailedUnit(one, "no") for one in piece.works if dead(one)]

@@ -28,7 +28,7 @@ def _run(
 ) -> WindowState:
     """Load what is due, or fail at all of it."""
     clock = datetime.fromisoformat(now).replace(tzinfo=UTC)
-    made = plan(definition, state, UNITS, clock, dataflow="flow", number=0, request=asked)
+    made = plan(definition, state, UNITS, clock, dataflow="flow", state_number=0, request=asked)
     for piece in made.slices:
         bad = [FailedUnit(one, "no") for one in piece.works] if fails else []
         state = WindowState.of(piece.without(bad).advance(state.watermark()))
@@ -37,7 +37,7 @@ def _run(
 
 def _asked(definition: WindowWatermark, state: WindowState, now: str) -> tuple[WorkUnit, ...]:
     clock = datetime.fromisoformat(now).replace(tzinfo=UTC)
-    made = plan(definition, state, UNITS, clock, dataflow="flow", number=0)
+    made = plan(definition, state, UNITS, clock, dataflow="flow", state_number=0)
     return select_waking_work(definition, state, [one for piece in made.slices for one in piece.works], clock)
 
 

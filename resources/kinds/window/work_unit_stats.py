@@ -1,8 +1,7 @@
-"""Row counts and digests of work units, observed during a write.
+"""Row counts and digests of work units, observed during a write for ``strandline simulate``.
 
-They are counted in the same job, with two aggregates per work unit; so only for slices with few of them.
-
-See docs/reference/windows.md, The simulator.
+The write's own job computes them, with two aggregates per work unit: so only slices of at most
+``MAX_OBSERVED`` work units are observed. See docs/reference/windows.md, The simulator.
 """
 
 from __future__ import annotations
@@ -19,37 +18,39 @@ from resources.sql import quoted
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-MOST = 32
+MAX_OBSERVED = 32
 """Work units of a slice that is observed: each costs two conditions a row."""
 
 
-class UnitStats(NamedTuple):
-    """The observed statistics of one work unit.
+class WorkUnitStats(NamedTuple):
+    """The statistics of the rows of one work unit.
 
     Attributes:
         rows: the number of rows.
-        digest: a digest of their values in any order, without the columns that each run writes anew.
+        digest: a digest of their values, whatever their order, without maps and the columns of each run.
     """
 
     rows: int
     digest: str
 
 
-UnitStatsReader = Callable[[], dict[tuple[int | None, str], UnitStats]]
-"""Returns the statistics by window start and unit, after the write; empty if it was skipped, or not observed."""
+WorkUnitStatsReader = Callable[[], dict[tuple[int | None, str], WorkUnitStats]]
+"""Returns the statistics by window start and unit, after the write; empty if the write was skipped or not observed."""
 
 
 def observe(
     df: DataFrame, works: Sequence[WorkUnit], condition: Callable[[WorkUnit], str]
-) -> tuple[DataFrame, UnitStatsReader]:
-    """Return the rows with an observation that counts each work unit, and its reader.
+) -> tuple[DataFrame, WorkUnitStatsReader]:
+    """Return the rows, observed, and a function that returns the statistics per work unit after the write.
+
+    More than ``MAX_OBSERVED`` work units are not observed; the function then returns nothing.
 
     Args:
         df: the rows to be written.
         works: the slice's work units.
         condition: returns Spark SQL that matches the rows of a work unit.
     """
-    if not works or len(works) > MOST:
+    if not works or len(works) > MAX_OBSERVED:
         return df, dict
     from pyspark.sql import Observation
     from pyspark.sql import functions as F
@@ -67,10 +68,10 @@ def observe(
             F.bit_xor(F.when(of_unit, row)).alias(f"d{number}"),
         ]
 
-    def read_stats() -> dict[tuple[int | None, str], UnitStats]:
+    def read_stats() -> dict[tuple[int | None, str], WorkUnitStats]:
         counts = observed_values(observation)
         return {
-            work.key: UnitStats(
+            work.key: WorkUnitStats(
                 int(counts[f"n{number}"]), format((counts[f"d{number}"] or 0) & (2**64 - 1), "016x")
             )
             for number, work in enumerate(works)
