@@ -88,6 +88,7 @@ class ReplayFiles:
         reason: the reason for its entries.
         replaces: whether the commit also deletes the files' rows that the table already has.
         saves: whether the state moves to the last file, unless it is above it already; else it stays.
+        gone_paths: paths of files that are gone at the source, whose rows the commit deletes.
     """
 
     paths: tuple[str, ...]
@@ -95,6 +96,7 @@ class ReplayFiles:
     reason: str
     replaces: bool = False
     saves: bool = False
+    gone_paths: tuple[str, ...] = ()
 
 
 Request = Due | Forced | LateOnly | Replay | ReplayFiles

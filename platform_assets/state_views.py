@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from partitions.errors import ConfigurationError
 from platform_assets.words import in_words
-from resources.watermarks.deleted_rows import deletes_in_force
 from resources.watermarks.entry import Entry, Intent
 from resources.watermarks.log import WatermarkLog
-
-_ALL = 1_000_000
 
 
 def entries_with_intents(log: WatermarkLog, name: str, entries: Sequence[Entry]) -> list[dict[str, Any]]:
@@ -48,16 +45,6 @@ def watermarks_of(log: WatermarkLog, changes: Mapping[str, Any]) -> tuple[str, s
         in_words(entry.kind, json.loads(entry.watermark)) if entry else "none" for entry in entries
     )
     return before, after
-
-
-def export_lines(log: WatermarkLog, name: str) -> Iterator[str]:
-    """Yield all entries as JSON lines, oldest first; the newest with the deletes in force."""
-    entries = list(log.history(name, _ALL))
-    for entry in reversed(entries):
-        document = {**entry.as_json(), "app_id": entry.app_id, "table_version": entry.table_version}
-        if entry is entries[0]:
-            document["deletes"] = [delete.as_json() for delete in deletes_in_force(log, entry)]
-        yield json.dumps(document)
 
 
 def _entry(log: WatermarkLog, name: str, number: int) -> Entry:

@@ -10,6 +10,7 @@ from partitions.errors import ConfigurationError
 from partitions.path.closing import unclosable_warnings
 from partitions.path.cold_start import cold_start, first_state
 from partitions.path.definition import PathWatermark
+from partitions.path.gone import with_gone_files
 from partitions.path.layout import layout_warnings, naming_report
 from partitions.path.position_of_state import listing_start
 from partitions.path.settle import future_file_warnings, split_settled, split_settled_each
@@ -30,12 +31,14 @@ class PendingFiles:
         released: files that were released from quarantine.
         replace_until: when files at or below this state are loaded again, their old rows are deleted.
         ingested_paths: tracking set: the listed files that were loaded before.
+        gone_paths: paths of loaded files that are gone at the source, whose rows the next slices delete.
     """
 
     late: tuple[SourceFile, ...] = ()
     released: tuple[SourceFile, ...] = ()
     replace_until: PathState | None = None
     ingested_paths: frozenset[str] = frozenset()
+    gone_paths: tuple[str, ...] = ()
 
 
 _NONE_PENDING = PendingFiles()
@@ -78,9 +81,10 @@ def plan(
     released, younger = split_settled_each(definition, pending.released, now)
     warnings = _warnings(definition, state, listed, files, pending, now)
     pending, skips = replace(pending, late=late, released=released), (*young, *younger, *skips)
+    new_slices = _new_slices(definition, state, files, now, closing, pending.replace_until)
     slices = (
         *_pending_slices(definition, state, pending),
-        *_new_slices(definition, state, files, now, closing, pending.replace_until),
+        *with_gone_files(new_slices, pending.gone_paths, definition, watermark_of(definition, state)),
     )
     by_set = definition.tracking == "set"
     why = _why(state, files, slices, skips, pending, by_set)
@@ -124,6 +128,8 @@ def _why(
     ]
     if files:
         parts.append(f"{pluralize(len(files), 'file')} {_start(state, by_set)}")
+    if pending.gone_paths:
+        parts.append(f"rows of {pluralize(len(pending.gone_paths), 'file')} that are gone to delete")
     if parts:
         return f"{', '.join(parts)}, in {pluralize(len(slices), 'slice')}"
     settling_note = f"; {pluralize(len(skips), 'file')} still to settle" if skips else ""

@@ -37,6 +37,7 @@ class PathSlice:
         since: where a filtered cold start began; None for any other run.
         copies: files that are not loaded, since others have their content.
         checksums: computed checksums of its files and copies, by path.
+        gone_paths: paths of loaded files that are gone at the source, in pair order: the commit deletes their rows.
     """
 
     files: tuple[SourceFile, ...]
@@ -50,6 +51,7 @@ class PathSlice:
     since: Watermark | None = None
     copies: tuple[CopiedFile, ...] = ()
     checksums: Mapping[str, str] = field(default_factory=dict)
+    gone_paths: tuple[str, ...] = ()
 
     @property
     def all_files(self) -> tuple[SourceFile, ...]:
@@ -65,7 +67,7 @@ class PathSlice:
     @property
     def upper(self) -> Watermark:
         """The last file."""
-        return {"path": self.all_files[-1].path}
+        return {"path": self.all_files[-1].path if self.all_files else self.gone_paths[-1]}
 
     @property
     def size(self) -> Size:
@@ -74,8 +76,8 @@ class PathSlice:
 
     @property
     def keys(self) -> Collection[str]:
-        """The paths of its files."""
-        return [file.path for file in self.files]
+        """The paths of its files, and of those whose rows it only deletes."""
+        return [*(file.path for file in self.files), *self.gone_paths]
 
     @property
     def failures(self) -> Mapping[str, str]:
@@ -98,25 +100,30 @@ class PathSlice:
     def describe(self) -> list[dict[str, Any]]:
         """Return its files in order, with the reason if they do not move the watermark."""
         reason = {} if self.why == "run" else {"reason": self.why}
-        return [{"files": [file.path for file in self.files], **reason}]
+        gone_paths = {"gone": list(self.gone_paths)} if self.gone_paths else {}
+        return [{"files": [file.path for file in self.files], **reason, **gone_paths}]
 
     def take(self, count: int) -> PathSlice:
         """Return the slice of the first ``count`` files.
 
-        It keeps the quarantined files and copies before the last of them, and closes no partition.
+        It keeps the quarantined files, copies and gone files before the last of them, and closes no partition.
         """
         files = self.files[:count]
         last = pair_order(files[-1].path)
         quarantined = tuple(entry for entry in self.quarantined if pair_order(entry.file.path) < last)
         copies = tuple(copy for copy in self.copies if pair_order(copy.file.path) < last)
-        return self._of(self.before, files, None, quarantined, copies)
+        gone_paths = tuple(path for path in self.gone_paths if pair_order(path) < last)
+        return self._of(self.before, files, None, quarantined, copies, gone_paths)
 
     def halve(self) -> tuple[PathSlice, ...]:
         """Return two slices of about as many files each."""
         if len(self.files) < 2 or self.quarantined or self.copies:
             return (self,)
         first = self.take(len(self.files) // 2)
-        return first, self._of(first.after, self.files[len(first.files) :], self.closing)
+        rest = self.files[len(first.files) :]
+        return first, self._of(
+            first.after, rest, self.closing, gone_paths=self.gone_paths[len(first.gone_paths) :]
+        )
 
     def without(self, path: str, reason: str) -> PathSlice:
         """Return the same slice with one of its files in quarantine."""
@@ -150,9 +157,10 @@ class PathSlice:
         closing: datetime | None,
         quarantined: tuple[QuarantinedFile, ...] = (),
         copies: tuple[CopiedFile, ...] = (),
+        gone_paths: tuple[str, ...] = (),
     ) -> PathSlice:
         if self.why != "run":
-            return replace(self, files=files, quarantined=quarantined, copies=copies)
+            return replace(self, files=files, quarantined=quarantined, copies=copies, gone_paths=gone_paths)
         all_files = (*files, *_files_of(quarantined, copies))
         slice_ = make_slice(self.definition, before, all_files, closing)
         return replace(
@@ -162,6 +170,7 @@ class PathSlice:
             copies=copies,
             replaces=self.replaces,
             since=self.since,
+            gone_paths=gone_paths,
         )
 
 

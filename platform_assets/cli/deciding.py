@@ -24,6 +24,17 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 REASON = click.option("--reason", required=True, help="Reason for the decision; stored in the log.")
+GONE = click.option(
+    "--gone",
+    "gone_files",
+    type=click.Choice(["delete", "keep"]),
+    help="With --replace: what becomes of the rows of files that are gone at the source.",
+)
+DELETED = click.option(
+    "--deleted",
+    type=click.Choice(["load"]),
+    help="Rows that others deleted from the table may come back: load.",
+)
 YES = click.option("--yes", is_flag=True, help="Skip the confirmation prompt.")
 
 

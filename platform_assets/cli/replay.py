@@ -13,6 +13,7 @@ from partitions.dataflow import Dataflow
 from partitions.errors import StrandlineError
 from partitions.plan import pluralize
 from platform_assets.cli.context import Context, shared_options
+from platform_assets.cli.deciding import DELETED, GONE
 from platform_assets.cli.plan import print_plans
 from platform_assets.cli.several import worst_exit_code
 from platform_assets.platform import build_platform
@@ -45,6 +46,8 @@ if TYPE_CHECKING:
     "--save-watermark", is_flag=True, help="Raise the watermark to the end of each chunk with rows."
 )
 @click.option("--replace", is_flag=True, help="Delete the rows of each chunk in the commit that loads it.")
+@GONE
+@DELETED
 @click.option("--into", metavar="LAYER/NAME", help="An isolated table; without it the dataflow's own table.")
 @click.option("--dry-run", is_flag=True, help="Only show the chunks.")
 @shared_options

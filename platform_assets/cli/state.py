@@ -12,20 +12,23 @@ import click
 
 from partitions.errors import ConfigurationError
 from partitions.instants import time_text
+from partitions.path.gone import GoneFiles
 from partitions.plan import pluralize
 from platform_assets.cli.context import Context, shared_options
-from platform_assets.cli.deciding import REASON, YES, apply_decision
+from platform_assets.cli.deciding import DELETED, GONE, REASON, YES, apply_decision
 from platform_assets.kinds import PROFILES, profile_of
 from platform_assets.kinds.profile import HasOwnState
 from platform_assets.platform import build_platform
 from platform_assets.project import Project
-from platform_assets.state_views import changes_between, entries_with_intents, export_lines, watermarks_of
+from platform_assets.state_views import changes_between, entries_with_intents, watermarks_of
 from resources.connections.postgres import Database, is_database
+from resources.kinds.contract.lost_rows import DeletedRows
 from resources.loop.own_state import address_of, store_address
 from resources.loop.withheld import withheld_in_words
 from resources.watermarks.blobs import Blobs, open_blobs
 from resources.watermarks.copying import CopiedLog, copy_log, stored_logs
 from resources.watermarks.entry import Entry
+from resources.watermarks.exporting import export_lines
 from resources.watermarks.log import WatermarkLog
 
 _NUMBER = click.IntRange(0)
@@ -116,7 +119,7 @@ def diff(context: Context, name: str, before: int | None, after: int | None) -> 
 @click.argument("name")
 @shared_options
 def export(context: Context, name: str) -> None:
-    """Print all entries as JSON lines for `state import`, oldest first."""
+    """Print the whole state as JSON lines for `state import`: entries first, then the other objects."""
     context.dataflows([name])
     for line in export_lines(build_platform(context.project).log, name):
         click.echo(line, file=context.results)
@@ -226,14 +229,31 @@ def accept_command(
     "--to", required=True, type=_NUMBER, help="Go back to this entry's watermark; 0 is the beginning."
 )
 @_REPLACE
+@GONE
+@DELETED
 @REASON
 @YES
 @shared_options
-def rewind_command(context: Context, name: str, to: int, replace: bool, reason: str, yes: bool) -> None:
+def rewind_command(
+    context: Context,
+    name: str,
+    to: int,
+    replace: bool,
+    gone_files: GoneFiles | None,
+    deleted: DeletedRows | None,
+    reason: str,
+    yes: bool,
+) -> None:
     """Append an older entry's watermark: data above it is read again."""
     from resources.kinds.all_decisions import rewind
 
-    _apply(context, name, rewind(reason, to, replace=replace), reason, yes)
+    _apply(
+        context,
+        name,
+        rewind(reason, to, replace=replace, gone_files=gone_files, deleted=deleted),
+        reason,
+        yes,
+    )
 
 
 @command.command("set")
@@ -254,14 +274,19 @@ def set_command(context: Context, name: str, watermark: str, reason: str, yes: b
 
 @command.command("adopt")
 @click.argument("name")
+@click.option(
+    "--deleted",
+    type=click.Choice(["load", "skip"]),
+    help="What becomes of rows that others may have deleted from the table: they are loaded again, or count as loaded.",
+)
 @REASON
 @YES
 @shared_options
-def adopt_command(context: Context, name: str, reason: str, yes: bool) -> None:
+def adopt_command(context: Context, name: str, deleted: DeletedRows | None, reason: str, yes: bool) -> None:
     """Append the watermark derived from the table, for a lost state."""
     from resources.kinds.all_decisions import adopt
 
-    _apply(context, name, adopt(reason), reason, yes)
+    _apply(context, name, adopt(reason, deleted), reason, yes)
 
 
 @command.command("import")
@@ -271,7 +296,7 @@ def adopt_command(context: Context, name: str, reason: str, yes: bool) -> None:
 @YES
 @shared_options
 def import_command(context: Context, name: str, file: Path, reason: str, yes: bool) -> None:
-    """Append the watermark of an export."""
+    """Restore the state of an export: entries, lists, quarantine and watermark."""
     from resources.kinds.all_decisions import import_entries
 
     try:

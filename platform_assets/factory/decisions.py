@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from enum import StrEnum
 from functools import partial
 from typing import Any
 
@@ -24,10 +23,11 @@ from dagster import (
 from pydantic import Field
 
 from partitions.errors import StrandlineError
+from platform_assets.factory.answers import DeletedAnswer, FilesBelow, GoneAnswer
 from platform_assets.factory.dagster_names import watermark_key
 from platform_assets.project import Project
 from platform_assets.run_metadata import watermark_metadata
-from platform_assets.state_views import changes_between, export_lines
+from platform_assets.state_views import changes_between
 from platform_assets.words import stored_in_words
 from resources.dagster.io_managers import dagster_failure
 from resources.dagster.run_options import RunOptions
@@ -37,6 +37,7 @@ from resources.kinds.stream.flush import NothingWaits, flush
 from resources.kinds.stream.splits import merge_splits, remove_splits
 from resources.loop.loop import clock
 from resources.platform.platform import Platform
+from resources.watermarks.exporting import export_lines
 from resources.watermarks.log import WatermarkLog
 from resources.watermarks.quarantine_list import read_quarantine
 
@@ -62,19 +63,28 @@ class RewindConfig(ReplacingConfig):
     """``state rewind``."""
 
     to: int = Field(description="Go back to the watermark of the entry with this number; 0 is the beginning.")
+    gone_files: GoneAnswer | None = Field(
+        default=None,
+        description="With replace: what becomes of the rows of files that are gone at the source.",
+    )
+    restore_deleted: bool = Field(
+        default=False, description="Rows that others deleted from the table may come back."
+    )
+
+
+class AdoptConfig(DecisionConfig):
+    """``state adopt``."""
+
+    deleted: DeletedAnswer | None = Field(
+        default=None,
+        description="What becomes of rows that others may have deleted from the table, if the state is lost.",
+    )
 
 
 class SetConfig(DecisionConfig):
     """``state set``."""
 
     watermark: str = Field(description="Sentinel JSON, not below the current watermark.")
-
-
-class FilesBelow(StrEnum):
-    """How files of another root count that lie at or below the watermark."""
-
-    late = "late"
-    loaded = "loaded"
 
 
 class AcceptConfig(DecisionConfig):
@@ -148,8 +158,10 @@ _DECISIONS: dict[str, tuple[type[DecisionConfig], Callable[[Any], DraftBuilder],
         "Accept a changed definition.",
     ),
     "state_adopt": (
-        DecisionConfig,
-        lambda config: decisions.adopt(config.reason),
+        AdoptConfig,
+        lambda config: decisions.adopt(
+            config.reason, None if config.deleted is None else config.deleted.value
+        ),
         "Take the watermark derived from the table.",
     ),
     "state_reset": (
@@ -159,7 +171,13 @@ _DECISIONS: dict[str, tuple[type[DecisionConfig], Callable[[Any], DraftBuilder],
     ),
     "state_rewind": (
         RewindConfig,
-        lambda config: decisions.rewind(config.reason, config.to, replace=config.replace),
+        lambda config: decisions.rewind(
+            config.reason,
+            config.to,
+            replace=config.replace,
+            gone_files=GoneAnswer.value_of(config.gone_files),
+            deleted="load" if config.restore_deleted else None,
+        ),
         "Go back to an older entry: data above it is read again.",
     ),
     "state_set": (
@@ -170,7 +188,7 @@ _DECISIONS: dict[str, tuple[type[DecisionConfig], Callable[[Any], DraftBuilder],
     "state_import": (
         ImportConfig,
         lambda config: decisions.import_entries(config.reason, config.lines),
-        "Take the watermark of an export.",
+        "Restore the state of an export: entries, lists, quarantine and watermark.",
     ),
     "files_release": (
         PathsConfig,
@@ -214,7 +232,7 @@ _VIEWS: dict[str, tuple[type[ViewConfig], Callable[[WatermarkLog, Any], Any], st
     "state_export": (
         ViewConfig,
         lambda log, config: [json.loads(line) for line in export_lines(log, config.dataflow)],
-        "Show all entries of a state, oldest first, in the form that state_import takes.",
+        "Show a whole state in the form that state_import takes: the entries first.",
     ),
 }
 

@@ -14,6 +14,7 @@ from dagster import AssetObservation, Config, JobDefinition, MetadataValue, OpEx
 from pydantic import Field
 
 from partitions.dataflow import Dataflow
+from platform_assets.factory.answers import GoneAnswer
 from platform_assets.factory.dagster_names import watermark_key
 from platform_assets.factory.decisions import DecisionConfig, config_job, log_lines, markdown_list
 from platform_assets.project import Project
@@ -52,6 +53,13 @@ class ReplayConfig(Config):
     )
     replace: bool = Field(
         default=False, description="Delete the rows of each chunk in the commit that loads it."
+    )
+    gone_files: GoneAnswer | None = Field(
+        default=None,
+        description="With replace or into: what becomes of the rows of files that are gone at the source.",
+    )
+    restore_deleted: bool = Field(
+        default=False, description="Rows that others deleted from the table may come back."
     )
 
 
@@ -114,6 +122,8 @@ class _ReplayJobs:
             config.save_watermark,
             config.replace,
             config.by if config.by == "arrival" else None,
+            GoneAnswer.value_of(config.gone_files),
+            "load" if config.restore_deleted else None,
         )
         run_replay = replay_in_place if options.table is None else replay_isolated
         result = run_replay(

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 from partitions.column.words import describe_stored_watermark
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError, CorruptWatermark, NeedsDecision
+from partitions.path.source import SourceFile
 from partitions.sentinels import deserialise
 from partitions.watermark import is_empty
 from resources.decisions.draft import Draft, DraftBuilder, app_id_of, draft_entry
-from resources.decisions.files_in_table import held_rows
+from resources.decisions.files_in_table import HeldRows, held_rows
+from resources.decisions.reasons import DELETED
 from resources.kinds.contract.decisions import KnowsBounds, KnowsFiles, NeverGoesBack, StateRules
+from resources.kinds.contract.lost_rows import DeletedRows, check_lost_rows, lost_since_created
 from resources.loop.definition_guard import check_watermark_form
 from resources.loop.entries import table_fields
 from resources.loop.table_guard import check_table
@@ -24,17 +30,23 @@ _STATE_FIELDS = ("since", "replace_until", "replace_table", "modified", "total_f
 """What an entry says beside its watermark of how the next slice is made."""
 
 
-def adopt(reason: str) -> DraftBuilder:
+def adopt(reason: str, deleted: DeletedRows | None = None) -> DraftBuilder:
     """Take the watermark from the table: from its newest commit, else from the largest path of its rows.
 
     Files count as ingested by the commit's own entry, if the log still has it. Else those at or below the
     watermark with rows in the table count; all of them if rows do not tell their file. The others are
     late.
 
+    Args:
+        reason: the operator's reason.
+        deleted: if the log is lost, what becomes of rows that the table may hold no more because others
+            deleted them.
+
     Raises:
         NeedsDecision: code ``nothing_to_adopt``: the table has neither; ``state_object_missing``: the
             watermark of its newest commit lies beside the table, and is missing; ``definition_changed``: a
-            stream's definition no longer fits the state.
+            stream's definition no longer fits the state; ``deleted_rows``: rows that others deleted may
+            come back, and ``deleted`` does not say what becomes of them.
     """
 
     def build_draft(platform: Opener, dataflow: Dataflow, last: Entry | None) -> Draft:
@@ -51,6 +63,8 @@ def adopt(reason: str) -> DraftBuilder:
             raise _nothing_to_adopt(dataflow, rules)
         _check_table_watermark(dataflow, rules, text)
         rows = held_rows(rules, last, base, text, beyond=adopted is not None and adopted.beyond)
+        doubtful = _files_to_ask_about(rules, last, base, rows)
+        notes = _check_deleted(platform, dataflow, adopted, base, rows, doubtful, deleted)
         inherited = _inherited_fields(base, adopted, rows.files.replace_until)
         pinned = base.pinned if base else last.pinned if last else None
         inherited["pinned"] = pinned if _has_schema(platform, pinned) else None
@@ -66,9 +80,72 @@ def adopt(reason: str) -> DraftBuilder:
             **table_fields(dataflow, newest_commit),
             **inherited,
         )
-        return rows.draft(entry)
+        draft = rows.draft(entry)
+        skipped = [(*file.row, DELETED) for file in doubtful] if deleted == "skip" else []
+        draft = rows.without(doubtful).draft(entry) if skipped else draft
+        return replace(draft, files=[*draft.files, *skipped], notes=(*draft.notes, *notes))
 
     return build_draft
+
+
+def _files_to_ask_about(
+    rules: StateRules, last: Entry | None, base: Entry | None, rows: HeldRows
+) -> Sequence[SourceFile]:
+    """Return files without a row that may have been loaded: others may have deleted their rows.
+
+    What the log knows as never loaded is late, and nobody has to be asked.
+    """
+    if base is not None or not isinstance(rules, KnowsFiles) or rows.counts is None:
+        return ()
+    missing = rows.files.missing
+    if last is None or not missing:
+        return missing
+    with suppress(CorruptWatermark):
+        never_loaded = {file.path for file in rules.not_ingested(missing, last)}
+        return [file for file in missing if file.path not in never_loaded]
+    return missing
+
+
+def _check_deleted(
+    platform: Opener,
+    dataflow: Dataflow,
+    adopted: AdoptableState | None,
+    base: Entry | None,
+    rows: HeldRows,
+    doubtful: Sequence[SourceFile],
+    deleted: DeletedRows | None,
+) -> tuple[str, ...]:
+    """Return what becomes of rows that others may have deleted; raise if nobody has said.
+
+    With the entry of the adopted commit the log knows what was loaded, and nothing comes back.
+
+    Raises:
+        ConfigurationError: rows above a column cannot be skipped.
+        NeedsDecision: code ``deleted_rows``.
+    """
+    rules, table = platform.rules(dataflow), platform.table(dataflow)
+    if base is not None:
+        return ()
+    if doubtful:
+        lost_rows = lost_since_created(
+            table, adopted.app_id if adopted else None, sum((rows.counts or {}).values())
+        )
+        lost_rows = replace(lost_rows, files=tuple(file.path for file in doubtful))
+    elif isinstance(rules, KnowsBounds) and adopted is not None:
+        lost_rows = lost_since_created(table, adopted.app_id, table.contents.count_rows())
+        if deleted == "skip":
+            raise ConfigurationError(
+                f"dataflow {dataflow.name}: expected --deleted load, found skip: rows above a column have no record of their own. To count"
+                " rows as loaded up to a value, set it",
+                choices=(f"strandline state set {dataflow.name} JSON --reason TEXT",),
+            )
+    else:
+        return ()
+    command = f"strandline state adopt {dataflow.name} --deleted"
+    answers = ["load", "skip"] if rows.knows_files else ["load"]
+    return check_lost_rows(
+        dataflow.name, lost_rows, deleted, [f"{command} {answer} --reason TEXT" for answer in answers]
+    )
 
 
 def _nothing_to_adopt(dataflow: Dataflow, rules: StateRules) -> NeedsDecision:
@@ -165,6 +242,8 @@ def _table_watermark(
     state = base.watermark if base is not None else adopted.state
     if state is not None and base is None and isinstance(rules, KnowsBounds):
         state = rules.watermark_from_bounds(state)
+        if state is None:
+            return None
     if state is not None and not beyond:
         return state
     if not rules.replaces_reloaded_rows():

@@ -6,10 +6,11 @@ See docs/reference/state.md.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 
 from partitions.dataflow import Dataflow
 from partitions.errors import Conflict
-from resources.decisions.draft import Draft, DraftBuilder
+from resources.decisions.draft import Draft, DraftBuilder, restore_log
 from resources.decisions.unguarded import NEW_STATE, check_writer, skips_guards, take_over
 from resources.loop.definition_guard import definition_of
 from resources.loop.deletes_of_table import deletes_of_table, put_deletes_of_table
@@ -46,12 +47,16 @@ def decide(
         Held: a living run or another decision works on the next number.
         Conflict: another writer was faster.
     """
+    rehearsal = platform.rehearsal()
+    restores = restore_log(build_draft, rehearsal.log, dataflow)
+    foreseen_entry, open_intent = foresee_end(rehearsal, dataflow, clock(), run_is_live)
+    if restores or open_intent is not None:
+        foreseen = build_draft(rehearsal, dataflow, foreseen_entry)  # raises before anything is changed
+        restore_log(build_draft, platform.log, dataflow)
     unfinished = platform.unfinished_intent(dataflow, clock(), run_is_live)
-    foreseen_entry, open_intent = unfinished.preview()
     if open_intent is not None:
-        foreseen_draft = build_draft(platform, dataflow, foreseen_entry)
-        check_writer(platform, dataflow, foreseen_entry, foreseen_draft)
-        unfinished.close(reason, new_state=skips_guards(dataflow, foreseen_entry, foreseen_draft))
+        check_writer(platform, dataflow, foreseen_entry, foreseen)
+        unfinished.close(reason, new_state=skips_guards(dataflow, foreseen_entry, foreseen))
     log, name = platform.log, dataflow.name
     last = log.newest(name)
     draft = build_draft(platform, dataflow, last)
@@ -67,6 +72,26 @@ def decide(
     entry = _append_claimed(platform, dataflow, claim, draft)
     take_over(platform, dataflow, entry)
     return entry
+
+
+def foresee_end(
+    rehearsal: Opener, dataflow: Dataflow, now: datetime, run_is_live: RunIsLive
+) -> tuple[Entry | None, Intent | None]:
+    """Return the newest entry once a decision has ended the open intent, and that intent.
+
+    Args:
+        rehearsal: resources whose log retains nothing: it holds that entry afterwards.
+        dataflow: the dataflow whose state would change.
+        now: the clock, aware.
+        run_is_live: asks Dagster about a run on another machine.
+
+    Raises:
+        Held: a living run or another decision works on the next number.
+    """
+    entry, open_intent = rehearsal.unfinished_intent(dataflow, now, run_is_live).preview()
+    if entry is not None and open_intent is not None:
+        rehearsal.log.append(dataflow.name, entry, expected=entry.previous)
+    return entry, open_intent
 
 
 def _append_claimed(platform: Opener, dataflow: Dataflow, claim: Intent, draft: Draft) -> Entry:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError, NeedsDecision
@@ -24,6 +24,7 @@ from resources.tables.contract.table import Table
 from resources.tables.registry import refuse_other_formats
 from resources.watermarks.deleted_rows import DeleteInForce
 from resources.watermarks.entry import Entry, Why, check_reason, new_id, next_entry
+from resources.watermarks.log import WatermarkLog
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,24 @@ class Draft:
 
 _ACCEPT_SOURCE: frozenset[Why] = frozenset({"accept", "set", "reset", "rewind"})
 """Decisions about what is read next: whoever makes them takes the source as it is."""
+
+
+@runtime_checkable
+class RestoresLog(Protocol):
+    """A decision that brings back a log that was lost, before its own entry is built on it."""
+
+    def restore(self, log: WatermarkLog, dataflow: Dataflow) -> None:
+        """Put what a log lacks, unless it holds another one."""
+        ...
+
+
+def restore_log(build_draft: object, log: WatermarkLog, dataflow: Dataflow) -> bool:
+    """Restore a log if a decision does so; return whether it does."""
+    if not isinstance(build_draft, RestoresLog):
+        return False
+    build_draft.restore(log, dataflow)
+    return True
+
 
 DraftBuilder = Callable[[Opener, Dataflow, Entry | None], Draft]
 """Makes the draft on top of the newest entry. Raises what the decision's own function says."""

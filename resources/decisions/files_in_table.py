@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
 
+from partitions.path.source import SourceFile
 from partitions.plan import pluralize
 from resources.decisions.draft import Draft
 from resources.kinds.contract.decisions import HeldFiles, KnowsFiles, StateRules
@@ -21,6 +23,16 @@ class HeldRows:
 
     files: HeldFiles = field(default_factory=HeldFiles)
     knows_files: bool = False
+
+    @property
+    def counts(self) -> Mapping[str, int] | None:
+        """The rows of each file in the table; None if rows do not tell their file, or were not asked."""
+        return self.files.counts
+
+    def without(self, files: Collection[SourceFile]) -> HeldRows:
+        """Return the same, with files that count as loaded although the table has no row of them."""
+        missing = [file for file in self.files.missing if file not in files]
+        return replace(self, files=replace(self.files, missing=missing))
 
     def draft(self, entry: Entry) -> Draft:
         """Return the draft of an entry whose own lists count from now on.
@@ -46,7 +58,7 @@ class HeldRows:
 
         ``again`` says whether rows above the watermark are deleted when they are loaded again.
         """
-        missing, released = self.files.missing, self.files.released
+        missing, released = len(self.files.missing), self.files.released
         late = f"{pluralize(missing, 'file')} at or below the watermark without a row in the table: late, as the sweep will find"
         reloaded = "rows of files above the watermark are in the table: each commit deletes the rows of its own files and inserts them again"
         lines = ((missing, late), (released, released_note(released)), (again, reloaded))

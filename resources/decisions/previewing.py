@@ -13,8 +13,8 @@ from typing import Any
 from partitions.dataflow import Dataflow
 from partitions.errors import CorruptWatermark, StrandlineError
 from partitions.plan import Plan, pluralize
-from resources.decisions.deciding import append_draft
-from resources.decisions.draft import Draft, DraftBuilder
+from resources.decisions.deciding import append_draft, foresee_end
+from resources.decisions.draft import Draft, DraftBuilder, restore_log
 from resources.decisions.unguarded import NEW_STATE, check_writer, skips_guards
 from resources.loop.table_guard import check_table
 from resources.platform.opener import Opener
@@ -57,10 +57,9 @@ def preview(
     Raises:
         Held: a living run works on a slice.
     """
-    last, open_intent = platform.unfinished_intent(dataflow, now, run_is_live).preview()
     rehearsal = platform.rehearsal()
-    if last is not None and open_intent is not None:
-        rehearsal.log.append(dataflow.name, last, expected=last.previous)
+    restore_log(build_draft, rehearsal.log, dataflow)
+    last, open_intent = foresee_end(rehearsal, dataflow, now, run_is_live)
     draft = build_draft(rehearsal, dataflow, last)
     check_writer(platform, dataflow, last, draft)
     if not skips_guards(dataflow, last, draft):

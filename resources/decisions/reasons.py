@@ -1,17 +1,20 @@
 """Reasons for which decisions handle files; the lists of ingested files store them."""
 
-from resources.watermarks.file_ranges import UNPROCESSED
+from resources.watermarks.file_ranges import GOES, UNPROCESSED, WENT
 
 IN_TABLE = "in the table when it was adopted"
 SET = "passed over by state set"
-IMPORTED = "ingested before the import"
+DELETED = "without a row in the table when it was adopted"
 OTHER_ROOT = "at or below the watermark when another root was accepted"
 
-LOADED_REASONS = (IN_TABLE, IMPORTED, OTHER_ROOT)
+LOADED_REASONS = (IN_TABLE, DELETED, OTHER_ROOT)
 """Reasons of files that a decision has taken as loaded."""
 
 PASSED_OVER_REASONS = (SET,)
 """Reasons of files that a decision has passed over."""
 
-DECISION_REASONS = (IN_TABLE, SET, IMPORTED, OTHER_ROOT, UNPROCESSED)
+DECISION_REASONS = (IN_TABLE, DELETED, SET, OTHER_ROOT, UNPROCESSED, GOES, WENT)
 """All of them: such files are in no quarantine."""
+
+WITH_ROWS = (None, IN_TABLE)
+"""Reasons of files whose rows a commit has put into the table; None: a run has loaded them."""

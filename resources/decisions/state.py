@@ -14,6 +14,7 @@ from partitions.column.words import describe_stored_watermark
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError, NeedsDecision
 from partitions.fingerprint import fingerprint
+from partitions.path.gone import GoneFiles
 from partitions.plan import pluralize
 from partitions.sentinels import deserialise
 from partitions.watermark import is_empty
@@ -26,10 +27,12 @@ from resources.decisions.draft import (
     require_entry,
 )
 from resources.decisions.files_in_table import held_rows
+from resources.decisions.gone_files import gone_above
 from resources.decisions.other_root import Below, check_told_apart, files_of_root
-from resources.decisions.reasons import OTHER_ROOT, SET
-from resources.decisions.taken_over import taken_over
-from resources.kinds.contract.decisions import KnowsFiles, NeverGoesBack
+from resources.decisions.reasons import OTHER_ROOT
+from resources.decisions.taken_over import passed_over
+from resources.kinds.contract.decisions import KnowsFiles, NeverGoesBack, TellsLostRows
+from resources.kinds.contract.lost_rows import DeletedRows, LostRows, check_lost_rows, lost_in_all
 from resources.loop.definition_guard import check_definition, check_watermark_form, definition_of
 from resources.loop.entries import keyed_by, names_other_table
 from resources.platform.opener import Opener
@@ -98,7 +101,14 @@ def _accepts_keys(dataflow: Dataflow, last: Entry, keys: str, reason: str) -> bo
     return last.fingerprint == fingerprint(dataflow) and not names_other_table(dataflow, last) and not gave_up
 
 
-def rewind(reason: str, to: int, *, replace: bool = False) -> DraftBuilder:
+def rewind(
+    reason: str,
+    to: int,
+    *,
+    replace: bool = False,
+    gone_files: GoneFiles | None = None,
+    deleted: DeletedRows | None = None,
+) -> DraftBuilder:
     """Go back to the watermark of an older entry, so that everything above it is read again.
 
     Late and released files below it stay ingested.
@@ -108,13 +118,19 @@ def rewind(reason: str, to: int, *, replace: bool = False) -> DraftBuilder:
         to: the number of that entry; 0 is the beginning.
         replace: whether the rows of a file are deleted when it is loaded again; else an append doubles
             them.
+        gone_files: with ``replace``, what becomes of the rows of files that are gone at the source.
+        deleted: ``load`` if rows that others deleted may come back.
 
     Raises:
-        ConfigurationError: the log lacks that entry, rows do not tell their file, or ``tracking`` is
-            ``set``.
+        ConfigurationError: the log lacks that entry, rows do not tell their file, ``tracking`` is ``set``,
+            or ``gone_files`` does not apply.
         NeedsDecision: code ``definition_changed``; ``would_rise``: it lies above the watermark, and the
-            table does not show that it holds the rows between the two.
+            table does not show that it holds the rows between the two; ``gone_files``: files are gone, and
+            ``gone_files`` does not say what becomes of their rows; ``deleted_rows``: rows that others deleted
+            would come back, and ``deleted`` does not say that they may.
     """
+    options = {"--replace": replace, f"--gone {gone_files}": gone_files, f"--deleted {deleted}": deleted}
+    command = " ".join([f"--to {to}", *(option for option, is_set in options.items() if is_set)])
 
     def build_draft(platform: Opener, dataflow: Dataflow, last: Entry | None) -> Draft:
         last = require_current_definition(platform, dataflow, last)
@@ -123,18 +139,35 @@ def rewind(reason: str, to: int, *, replace: bool = False) -> DraftBuilder:
         until = rules.loaded_upper_bound(last) if replace else None
         watermark = _watermark_of(platform, dataflow, to)
         changes: dict[str, Any] = {"watermark": watermark, "replace_until": until}
+        words = f"strandline state rewind {dataflow.name} {command}"
+        gone_rows = gone_above(
+            platform, dataflow, last, watermark, gone_files, replace=replace, command=words
+        )
+        answers = [f"{words} --deleted load --reason TEXT"]
+        lost_rows = _lost_above(platform, dataflow, last, watermark)
+        gone_rows = gone_rows.with_notes(check_lost_rows(dataflow.name, lost_rows, deleted, answers))
         if not 0 < to <= last.era or is_empty(deserialise(watermark)):
             entry = draft_entry(platform, dataflow, last, "rewind", reason, **changes)
             _check_rows_exist(platform, dataflow, last, entry)
-            return Draft(entry)
+            return gone_rows.added_to(Draft(entry))
         # Back to before a reset, which is taken back: the rows below that watermark stay, and their files were ingested.
         rows = held_rows(rules, last, None, watermark)
         entry = draft_entry(platform, dataflow, last, "rewind", reason, **changes, replace_table=False)
         if not isinstance(rules, KnowsFiles) or not rules.replaces_reloaded_rows():  # rows tell no file
             _check_rows_exist(platform, dataflow, last, entry)
-        return rows.draft(entry)
+        return gone_rows.added_to(rows.draft(entry))
 
     return build_draft
+
+
+def _lost_above(platform: Opener, dataflow: Dataflow, last: Entry, watermark: str) -> LostRows:
+    """Return the rows that others deleted, and that a rewind to a watermark reads again."""
+    rules = platform.rules(dataflow)
+    if last.replace_table or not platform.kind(dataflow).planning.covers(last.watermark, watermark):
+        return LostRows()  # the table is emptied anyway; or nothing is read again
+    if isinstance(rules, TellsLostRows):
+        return rules.lost_above(last, watermark)
+    return lost_in_all(platform.table(dataflow), last)
 
 
 def _check_rows_exist(platform: Opener, dataflow: Dataflow, last: Entry, entry: Entry) -> None:
@@ -191,11 +224,8 @@ def set_watermark(reason: str, text: str) -> DraftBuilder:
                 code="would_fall",
                 choices=(f"strandline state rewind {dataflow.name} --to NUMBER --reason TEXT",),
             )
-        labels = (SET, "passed over")
         takes_table = only_operator_knows(platform, dataflow, last)
-        draft = taken_over(
-            platform, dataflow, last, "set", reason, watermark, labels, takes_table=takes_table
-        )
+        draft = passed_over(platform, dataflow, last, reason, watermark, takes_table=takes_table)
         return replace(draft, takes_table=takes_table)
 
     return build_draft

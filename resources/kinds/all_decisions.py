@@ -8,10 +8,10 @@ newest entry to a :class:`Draft`: :func:`preview` shows the draft before the ope
 from resources.decisions.adopt import adopt
 from resources.decisions.deciding import decide
 from resources.decisions.draft import Draft, DraftBuilder
+from resources.decisions.importing import import_entries
 from resources.decisions.previewing import Preview, preview
 from resources.decisions.reset import reset
 from resources.decisions.state import accept, rewind, set_watermark
-from resources.decisions.taken_over import import_entries
 from resources.kinds.path.file_decisions import quarantine_late, release, unprocess
 
 __all__ = [

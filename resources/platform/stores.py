@@ -86,8 +86,12 @@ class Stores:
 
     def rehearsal(self) -> Self:
         """Return the same resources over a log that retains nothing, to try what would follow an entry."""
+        return self.with_log(self.log.rehearsal())
+
+    def with_log(self, log: WatermarkLog) -> Self:
+        """Return the same resources over another log."""
         copy = replace(self)
-        vars(copy)["log"] = self.log.rehearsal()
+        vars(copy)["log"] = log
         return copy
 
     def manager(self) -> WatermarkManager:

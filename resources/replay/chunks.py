@@ -24,19 +24,26 @@ class ReplayChunk(StoredRecord):
         range: lower and upper bound, sentinel JSON text: values of a column, paths of files, or times.
         files: paths of files, in pair order; empty for other kinds.
         works: windows of units; empty for other kinds.
+        gone_paths: paths of files that are gone at the source, whose rows are deleted.
     """
 
     range: str
     files: tuple[str, ...] = ()
     works: tuple[StoredWork, ...] = ()
+    gone_paths: tuple[str, ...] = ()
 
     @classmethod
     def of(
-        cls, lower: Any, upper: Any, files: Sequence[str] = (), works: Sequence[StoredWork] = ()
+        cls,
+        lower: Any,
+        upper: Any,
+        files: Sequence[str] = (),
+        works: Sequence[StoredWork] = (),
+        gone_paths: Sequence[str] = (),
     ) -> ReplayChunk:
         """Return the chunk between two bounds."""
         range_ = serialise({"lower": lower, "upper": upper})
-        return cls(range=range_, files=tuple(files), works=tuple(works))
+        return cls(range=range_, files=tuple(files), works=tuple(works), gone_paths=tuple(gone_paths))
 
     @property
     def bounds(self) -> tuple[Any, Any]:
@@ -53,4 +60,5 @@ class ReplayChunk(StoredRecord):
     @property
     def keys(self) -> frozenset[Any]:
         """The keys of its slices' parts; empty for a column, whose chunks are known by their bounds."""
-        return frozenset(self.files or ((start, unit) for start, _, unit, _ in self.works))
+        paths = (*self.files, *self.gone_paths)
+        return frozenset(paths or ((start, unit) for start, _, unit, _ in self.works))

@@ -130,4 +130,5 @@ def _checked_replay(
             f"dataflow {name}: expected no --replace, found it beside load scd2: no version of a history is deleted; a replay adds those that"
             " are missing"
         )
+    replay.check_answers()
     return replay

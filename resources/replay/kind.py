@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,10 +14,11 @@ from partitions.predicate import Predicate
 from partitions.request import Request
 from partitions.sentinels import Watermark
 from resources.kinds.contract.kind import Kind
+from resources.kinds.contract.lost_rows import LostRows, check_lost_rows, lost_in_all
 from resources.platform.stores import Stores
 from resources.replay.chunks import ReplayChunk
 from resources.replay.isolated.standing import IsolatedReplay
-from resources.replay.options import ReplayOptions
+from resources.replay.options import ChosenPartitions, ReplayOptions
 from resources.replay.under_way import ReplayInPlace, done_keys
 from resources.tables.contract.table import Table
 from resources.watermarks.entry import Entry
@@ -92,6 +93,22 @@ class ReplayKind(ABC):
     @abstractmethod
     def check(self) -> None:
         """Raise ConfigurationError if the range cannot be replayed. Opens no source, changes nothing."""
+
+    def check_answers(self) -> None:
+        """Raise NeedsDecision if an operator has to say what becomes of rows, and has not.
+
+        Partitions that were chosen in Dagster have nobody to ask, and an isolated replay shows what it does
+        before its promote.
+        """
+        if self.options.is_isolated or isinstance(self.options, ChosenPartitions):
+            return
+        name, options = self.dataflow.name, self.options
+        commands = [replace(options, deleted="load").command(name)]
+        check_lost_rows(name, self.lost_rows(), options.deleted, commands)
+
+    def lost_rows(self) -> LostRows:
+        """Return the rows that others have deleted from the live table, and that the range may hold."""
+        return lost_in_all(self.platform.table(self.dataflow), self.newest)
 
     @abstractmethod
     def range(self) -> str:

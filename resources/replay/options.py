@@ -11,9 +11,11 @@ from shlex import quote
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
 from partitions.instants import Instant
+from partitions.path.gone import GoneFiles
 from partitions.replay.column_bounds import arrival_range
 from partitions.replay.every import parse_interval
 from partitions.request import WorkUnitSelection
+from resources.kinds.contract.lost_rows import DeletedRows
 
 _NO_CHUNKS = "files have no chunks but those of checkpoint"
 
@@ -32,6 +34,8 @@ class ReplayOptions:
         replace: in place: whether the commit that loads a chunk deletes its earlier rows, whatever the
             load.
         by: of files: ``arrival`` chooses them by their time; None: by folder, or by ``column``.
+        deleted: ``load`` if rows that others deleted from the table may come back.
+        gone_files: files alone: what becomes of the rows of files that are gone at the source; None: not said.
     """
 
     start: str
@@ -42,6 +46,8 @@ class ReplayOptions:
     save_watermark: bool = False
     replace: bool = False
     by: str | None = None
+    gone_files: GoneFiles | None = None
+    deleted: DeletedRows | None = None
 
     @property
     def is_isolated(self) -> bool:
@@ -57,15 +63,21 @@ class ReplayOptions:
             "every": self.every,
             "column": self.column,
             "by": self.by,
+            "gone": self.gone_files,
         }
         return {name: text for name, text in options.items() if text is not None}
 
     @property
     def words(self) -> str:
         """The options as text; for a replay in place it identifies its entries."""
-        options = [f"--{name} {quote(text)}" for name, text in self.request.items()]
-        flags = [("--save-watermark", self.save_watermark), ("--replace", self.replace)]
-        return " ".join([*options, *(flag for flag, is_set in flags if is_set)])
+        options = [f"--{name} {quote(text)}" for name, text in self.request.items() if name != "gone"]
+        flags = {
+            "--save-watermark": self.save_watermark,
+            "--replace": self.replace,
+            f"--gone {self.gone_files}": self.gone_files,
+            f"--deleted {self.deleted}": self.deleted,
+        }
+        return " ".join([*options, *(flag for flag, is_set in flags.items() if is_set)])
 
     def command(self, name: str) -> str:
         """Return the command that replays a dataflow with these options."""
@@ -145,6 +157,7 @@ def requested_windows(dataflow: Dataflow, options: ReplayOptions, now: datetime)
             to windows.
     """
     refuse_chunks(dataflow, options, "windows are read as they are", "column", "by")
+    refuse_gone(dataflow, options)
     if dataflow.window.time_entry is None:
         raise ConfigurationError(
             f"dataflow {dataflow.name}: expected windows of time, found none: each run reads all of the source"
@@ -156,6 +169,15 @@ def requested_windows(dataflow: Dataflow, options: ReplayOptions, now: datetime)
             f"dataflow {dataflow.name}: expected a start below the end, found start {options.start} and end {options.end}"
         )
     return lower, upper
+
+
+def refuse_gone(dataflow: Dataflow, options: ReplayOptions) -> None:
+    """Raise ConfigurationError for an answer about files, if the dataflow's watermark is not of files."""
+    if options.gone_files is not None:
+        raise ConfigurationError(
+            f"dataflow {dataflow.name}: expected no --gone beside a watermark of type {dataflow.kind}, found it: rows of its range that are gone"
+            " at the source go anyway"
+        )
 
 
 def refuse_chunks(dataflow: Dataflow, options: ReplayOptions, why: str, *others: str) -> None:

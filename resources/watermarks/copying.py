@@ -72,7 +72,7 @@ def copy_log(source: Blobs, target: Blobs, dataflow: str, name: str | None = Non
     before = _last_steps(source, dataflow)
     copier = _Copier(source, target, dataflow, name or dataflow)
     copier.check_same_log()
-    keys = [key for key in _keys(source, dataflow) if _folder(key) != _ENTRIES]
+    keys = [key for key in log_keys(source, dataflow) if _folder(key) != _ENTRIES]
     entries = list(_keys_of(source, dataflow, _ENTRIES))
     written = sum(copier.copy(keys)) + sum(copier.copy(entries[:1])) + sum(copier.copy(entries[1:]))
     if _last_steps(source, dataflow) != before:
@@ -106,7 +106,7 @@ def _last_steps(blobs: Blobs, dataflow: str) -> tuple[str | None, str | None]:
     return newest.id if newest else None, intent.id if intent else None
 
 
-def _keys(blobs: Blobs, dataflow: str) -> Iterator[str]:
+def log_keys(blobs: Blobs, dataflow: str) -> Iterator[str]:
     """Yield the keys of all objects of a log except leases, which belong to the store's own processes."""
     for folder in blobs.folders(folder_of(dataflow)):
         if folder != LEASES:

@@ -16,6 +16,15 @@ if TYPE_CHECKING:
 UNPROCESSED = "unprocessed"
 """The reason of a file to read again (tracking: set)."""
 
+GOES = "missing at the source: the next loads delete its rows"
+"""The reason of a loaded file that an operator wants out of the table."""
+
+WENT = "missing at the source: its rows were deleted"
+"""The reason of such a file once a commit has deleted its rows; if it comes back, it is loaded."""
+
+LOADED_AGAIN = (UNPROCESSED, WENT)
+"""Reasons of files that are loaded again if they are at the source."""
+
 
 class IngestedFile(NamedTuple):
     """The record of a file.

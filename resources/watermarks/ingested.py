@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from resources.watermarks.entry import Entry, new_id
 from resources.watermarks.entry_names import descending_name, number_of
 from resources.watermarks.file_ranges import (
-    UNPROCESSED,
+    LOADED_AGAIN,
     FileRange,
     IngestedFile,
     files_in,
@@ -89,13 +89,25 @@ class IngestedFiles:
 
     def find_handled(self, paths: Collection[str]) -> set[str]:
         """Return those of the paths that were loaded, or skipped with a reason."""
-        return {path for path, record in self.find_records(paths).items() if record.reason != UNPROCESSED}
+        return {
+            path for path, record in self.find_records(paths).items() if record.reason not in LOADED_AGAIN
+        }
 
     def find_records(self, paths: Collection[str]) -> dict[str, IngestedFile]:
         """Return the records of those of the paths that an entry has handled."""
         paths_in_ranges = sorted(path for path in paths if path not in self._recent)
         records = {record.path: record for record in self._in_ranges(paths_in_ranges)}
         return records | {path: self._recent[path] for path in paths if path in self._recent}
+
+    def with_reason(self, reason: str) -> list[IngestedFile]:
+        """Return the records with a reason."""
+        import pyarrow.compute as pc
+
+        recent = self._recent
+        tables = (self._table(range_) for range_ in self.manifest.ranges)
+        merged = (files_in(table.filter(pc.equal(table["reason"], reason))) for table in tables)
+        records = [record for files in merged for record in files if record.path not in recent]
+        return [*records, *(record for record in recent.values() if record.reason == reason)]
 
     def all(self) -> Iterator[IngestedFile]:
         """Yield all records, sorted by path within each range; recent files come last."""

@@ -57,6 +57,11 @@ class StoredObjects:
         """Use a store."""
         self._blobs = blobs
 
+    @property
+    def blobs(self) -> Blobs:
+        """The store that holds the objects."""
+        return self._blobs
+
     def put_list(self, dataflow: str, name: str, stored: StoredList, folder: str = FILES) -> str:
         """Store a list beside the log, and return its key."""
         return self.put_object(dataflow, folder, f"{name}.json.gz", stored.to_bytes())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -252,6 +253,19 @@ def test_rows_that_come_later_are_read_behind_a_step(subject: Subject) -> None:
     run(flow)
     assert (flow.ids, flow.watermark) == ([1, 3], {"at": at(3)})
     assert run(flow).status == "nothing"
+
+
+def test_adopt_of_a_lost_state_finds_the_saved_watermark(subject: Subject) -> None:
+    flow = subject.flow()
+    subject.put((1, at(1), 1), (2, at(2), 2))
+    run(flow)
+    saved = flow.watermark
+    shutil.rmtree(flow.feed.state)
+    flow.feed.decide("adopt")
+    assert flow.watermark == saved
+    subject.put((3, datetime.now(UTC) - timedelta(microseconds=1), 3))
+    run(flow)
+    assert flow.ids == [1, 2, 3]
 
 
 def test_a_row_that_changes_under_a_run_is_read_as_it_was_or_by_the_next(subject: Subject) -> None:

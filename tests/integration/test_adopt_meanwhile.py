@@ -14,6 +14,7 @@ import pytest
 from deltalake import DeltaTable
 
 from partitions.dataflow import Dataflow
+from partitions.predicate import EVERYTHING, Predicate
 from resources.kinds import all_decisions as decisions
 from resources.kinds.path.late import late_step
 from resources.listing import Budget
@@ -42,9 +43,9 @@ class Meanwhile:
 class _Contents(DeltaContents):
     meanwhile: Meanwhile
 
-    def count_rows(self) -> int:
+    def count_rows(self, rows: Predicate = EVERYTHING) -> int:
         """Count, and then it happens: the table was asked for its state before."""
-        count = super().count_rows()
+        count = super().count_rows(rows)
         self.meanwhile.now()
         return count
 

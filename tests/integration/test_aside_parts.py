@@ -95,6 +95,20 @@ def test_files_of_partitions_are_read_aside_and_promoted(
     assert list((feed.folder / "state").glob("*~*/*/*")) == []
 
 
+def test_a_promote_deletes_the_rows_of_gone_files_if_the_replay_says_so(
+    tmp_path: Path, engine: SparkEngine
+) -> None:
+    feed = changed_files(tmp_path, engine)
+    feed.put("2026-01-03/3b.ndjson", {"id": 3, "value": 30})
+    replay(feed, "--gone", "delete")
+    assert 3 in feed.ids
+    shown = ended(feed)
+    assert "so their rows are deleted: 2026-01-03/3.ndjson" in shown.err
+    assert [row for row in feed.rows("id", "value") if row[0] == 3] == [(3, 30)]
+    feed.load()
+    assert [row for row in feed.rows("id", "value") if row[0] == 3] == [(3, 30)]
+
+
 @pytest.mark.full
 def test_what_runs_loaded_since_a_replay_began_stays(tmp_path: Path, engine: SparkEngine) -> None:
     feed = changed_files(tmp_path, engine, **UPSERT)
@@ -159,7 +173,7 @@ def test_a_replay_of_files_all_loaded_again_is_refused(tmp_path: Path, engine: S
     feed = changed_files(tmp_path, engine)
     replay(feed)
     put(feed, 2, 2, 8)
-    feed.command("replay", feed.name, *DAYS, "--replace")
+    feed.command("replay", feed.name, *DAYS, "--replace", "--gone", "keep")
     answer = ended(feed)
     assert (answer.code, answer.json["error"]["code"]) == (4, "range_loaded_again")
     assert (2, 8) in feed.rows("id", "value")

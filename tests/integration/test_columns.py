@@ -12,6 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from deltalake import DeltaTable
 
 from partitions.column.slices import ColumnSlice
 from resources.outcome import Step
@@ -462,9 +463,14 @@ def test_a_look_back_over_more_slices_than_a_run_may_have_leaves_no_new_row_behi
     assert flow.watermark == {"at": at(2, 99)}
 
 
-@pytest.mark.parametrize("log", ["is there", "was lost"])
-def test_adopt_takes_the_highest_value_and_no_clock(tmp_path: Path, engine: SparkEngine, log: str) -> None:
-    flow, table = on_lake(tmp_path, engine)
+@pytest.mark.parametrize(
+    ("log", "format_"),
+    [("is there", "delta"), ("was lost", "delta"), ("was lost", "iceberg"), ("was lost", "parquet")],
+)
+def test_adopt_takes_the_highest_value_and_no_clock(
+    tmp_path: Path, engine: SparkEngine, log: str, format_: str
+) -> None:
+    flow, table = on_lake(tmp_path, engine, target={"format": format_})
     table.add({"id": 1, "at": at(1), "value": 1}, {"id": 2, "at": at(2), "value": 2})
     flow.run()
     if log == "was lost":
@@ -474,3 +480,49 @@ def test_adopt_takes_the_highest_value_and_no_clock(tmp_path: Path, engine: Spar
     table.add({"id": 3, "at": at(3), "value": 3})
     flow.run()
     assert flow.ids == [1, 2, 3]
+
+
+def test_adopt_stops_if_the_table_has_no_value_to_go_by(tmp_path: Path, engine: SparkEngine) -> None:
+    flow, table = on_lake(tmp_path, engine)
+    table.add({"id": 1, "at": at(1), "value": 1})
+    flow.run()
+    DeltaTable(str(flow.feed.table)).delete()
+    shutil.rmtree(flow.feed.state)
+    answer = flow.feed.cli("state", "adopt", "flow", "--reason", "lost", "--yes")
+    assert (answer.code, answer.error["code"], flow.watermark) == (4, "nothing_to_adopt", {})
+    assert answer.error["choices"][0].startswith("strandline state set flow")
+
+
+@pytest.mark.parametrize("format_", ["delta", "iceberg"])
+def test_rows_that_others_deleted_above_a_column_come_back_only_if_said(
+    tmp_path: Path, engine: SparkEngine, format_: str
+) -> None:
+    flow, table = on_lake(tmp_path, engine, target={"format": format_})
+    for number in (1, 2, 3):
+        table.add({"id": number, "at": at(number), "value": number})
+        flow.run()
+    others_delete(flow, 3)
+    rewind = ("state", "rewind", "flow", "--to", "1", "--replace", "--reason", "x", "--yes")
+    answer = flow.feed.cli(*rewind)
+    assert (answer.code, answer.error["code"]) == (4, "deleted_rows")
+    assert "others have deleted 1 row from the table, which would come back" in answer.error["message"]
+    flow.feed.decide("rewind", "--to", "2", "--replace", "--deleted", "load")
+    flow.run()
+    assert flow.ids == [1, 2, 3]
+    others_delete(flow, 3)
+    shutil.rmtree(flow.feed.state)
+    adopted = flow.feed.cli("state", "adopt", "flow", "--reason", "lost", "--yes")
+    assert (adopted.code, adopted.error["code"]) == (4, "deleted_rows")
+    flow.feed.decide("adopt", "--deleted", "load")
+    flow.run()
+    assert flow.ids == [1, 2, 3]
+
+
+def others_delete(flow: Columns, number: int) -> None:
+    """Delete a row as another writer."""
+    place = flow.feed.table
+    if (place / "metadata").is_dir():
+        spark = flow.feed.engine.session()
+        spark.sql(f"DELETE FROM {foreign_table(spark, place)} WHERE id = {number}").collect()
+    else:
+        DeltaTable(str(place)).delete(f"id = {number}")

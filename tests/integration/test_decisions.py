@@ -13,7 +13,7 @@ from resources.outcome import Step
 from resources.spark.engine import SparkEngine
 from tests.integration.conftest import MakeFeed, loaded_one_by_one
 from tests.support.crash_runner import crash
-from tests.support.feed import NAME, Feed, dies_after
+from tests.support.feed import NAME, Answer, Feed, dies_after
 
 pytestmark = pytest.mark.without_jvm
 
@@ -164,6 +164,154 @@ class TestRewind:
     def test_an_unknown_entry_is_refused(self, feed: Feed) -> None:
         answer = feed.cli("state", "rewind", NAME, "--to", "9", "--reason", "x", "--yes")
         assert (answer.code, answer.error["choices"]) == (2, [f"strandline state history {NAME}"])
+
+
+class TestGoneFiles:
+    """A rewind that replaces comes upon loaded files that are gone at the source."""
+
+    def rename(self, feed: Feed, old: str, new: str) -> None:
+        """Replace a file under another name."""
+        (feed.landing / old).rename(feed.landing / new)
+
+    def rewind(self, feed: Feed, gone: str, to: int = 1) -> Answer:
+        return feed.decide("rewind", "--to", str(to), "--replace", "--gone", gone)
+
+    def test_an_operator_is_asked_and_nothing_is_appended(self, feed: Feed) -> None:
+        self.rename(feed, "2.ndjson", "2b.ndjson")
+        answer = feed.cli("state", "rewind", NAME, "--to", "1", "--replace", "--reason", "x", "--yes")
+        assert (answer.code, answer.error["code"], len(feed.entries)) == (4, "gone_files", 3)
+        assert "1 file (2.ndjson) with 1 row in the table" in answer.error["message"]
+        assert answer.error["choices"] == [
+            f"strandline state rewind {NAME} --to 1 --replace --gone {word} --reason TEXT"
+            for word in ("delete", "keep")
+        ]
+
+    def test_rows_of_a_file_with_another_name_now_are_there_once(self, feed: Feed) -> None:
+        self.rename(feed, "2.ndjson", "2b.ndjson")
+        answer = self.rewind(feed, "delete")
+        assert "the next loads delete the rows: 1 file (2.ndjson) with 1 row" in answer.err
+        assert feed.load().rows == 2
+        assert feed.rows("id", "_source_file") == [(1, "1.ndjson"), (2, "2b.ndjson"), (3, "3.ndjson")]
+        assert feed.entries[-1].total_rows == 3
+        assert feed.load().status == "nothing"
+
+    def test_old_and_new_rows_change_in_one_commit(self, feed: Feed) -> None:
+        self.rename(feed, "3.ndjson", "3b.ndjson")
+        self.rewind(feed, "delete", to=2)
+        feed.load()
+        assert (feed.ids, len(feed.entries)) == ([1, 2, 3], 5)
+
+    def test_kept_rows_stay_and_the_preview_names_them(self, feed: Feed) -> None:
+        self.rename(feed, "2.ndjson", "2b.ndjson")
+        answer = self.rewind(feed, "keep")
+        assert "so the rows stay: 1 file (2.ndjson) with 1 row" in answer.err
+        feed.load()
+        assert feed.ids == [1, 2, 2, 3]
+
+    def test_rows_go_though_no_file_is_left_to_load(self, feed: Feed) -> None:
+        (feed.landing / "3.ndjson").unlink()
+        assert "rows of 1 file that are gone to delete" in self.rewind(feed, "delete", to=2).err
+        outcome = feed.load()
+        assert (outcome.rows, feed.ids, feed.path) == (0, [1, 2], "2.ndjson")
+        assert feed.load().status == "nothing"
+
+    @pytest.mark.parametrize("name", ["2.ndjson", "3.ndjson"])
+    def test_a_file_that_comes_back_is_loaded_once(self, feed: Feed, name: str) -> None:
+        text = (feed.landing / name).read_text()
+        (feed.landing / name).unlink()
+        self.rewind(feed, "delete")
+        feed.load()
+        feed.put_text(name, text)
+        feed.load()
+        feed.cli("late", NAME)
+        assert feed.ids == [1, 2, 3]
+
+    @pytest.mark.parametrize("step", [Step.INTENT_PUT, Step.WRITTEN])
+    def test_a_dead_run_deletes_and_loads_once(self, feed: Feed, step: Step) -> None:
+        self.rename(feed, "2.ndjson", "2b.ndjson")
+        self.rewind(feed, "delete")
+        with pytest.raises(KeyboardInterrupt):
+            feed.run(dies_after(step))
+        feed.load()
+        assert feed.ids == [1, 2, 3]
+
+    def test_an_answer_without_a_question_is_refused(self, feed: Feed) -> None:
+        answer = feed.cli("state", "rewind", NAME, "--to", "1", "--gone", "keep", "--reason", "x", "--yes")
+        assert (answer.code, "--replace beside --gone" in answer.error["message"]) == (2, True)
+
+
+class TestDeletedRows:
+    """Rows that others deleted from the table come back only if an operator says so."""
+
+    def delete(self, feed: Feed, *ids: int) -> None:
+        """Delete rows as another writer."""
+        DeltaTable(str(feed.table)).delete(f"id IN ({', '.join(map(str, ids))})")
+
+    def ask(self, feed: Feed, *words: str) -> Answer:
+        """Make a decision that asks; return the answer."""
+        answer = feed.cli("state", words[0], NAME, *words[1:], "--reason", "x", "--yes")
+        assert (answer.code, answer.error["code"]) == (4, "deleted_rows")
+        return answer
+
+    def test_a_rewind_counts_them_by_file_and_asks(self, feed: Feed) -> None:
+        feed.put("4.ndjson", 4, 5)
+        feed.load()
+        self.delete(feed, 1, 3, 5)
+        answer = self.ask(feed, "rewind", "--to", "1", "--replace")
+        assert "others have deleted 2 rows of 3.ndjson, 4.ndjson from the table" in answer.error["message"]
+        (command,) = answer.error["choices"]
+        assert command == f"strandline state rewind {NAME} --to 1 --replace --deleted load --reason TEXT"
+        told = feed.decide("rewind", "--to", "1", "--replace", "--deleted", "load").err
+        assert "others have deleted 2 rows of 3.ndjson, 4.ndjson" in told
+        feed.load()
+        assert feed.ids == [2, 3, 4, 5]
+
+    def test_a_rewind_above_them_is_not_asked_about(self, feed: Feed) -> None:
+        self.delete(feed, 1)
+        DeltaTable(str(feed.table)).optimize.compact()
+        feed.decide("rewind", "--to", "1", "--replace")
+        feed.load()
+        assert feed.ids == [2, 3]
+
+    def test_an_adopt_of_a_lost_log_asks_and_loads_or_skips_them(self, feed: Feed, tmp_path: Path) -> None:
+        self.delete(feed, 2)
+        shutil.rmtree(feed.state)
+        answer = self.ask(feed, "adopt")
+        assert "others have deleted 1 row of 2.ndjson from the table" in answer.error["message"]
+        assert [choice.split()[-3] for choice in answer.error["choices"]] == ["load", "skip"]
+        skipped = feed.copy(tmp_path / "skipped")
+        skipped.decide("adopt", "--deleted", "skip")
+        assert skipped.cli("late", NAME).json["late"] == []
+        assert skipped.ids == [1, 3]
+        feed.decide("adopt", "--deleted", "load")
+        assert feed.cli("late", NAME).json["late"] == ["2.ndjson"]
+        assert feed.ids == [1, 2, 3]
+
+    def test_an_adopt_of_a_lost_log_asks_though_no_row_is_left(self, feed: Feed) -> None:
+        self.delete(feed, 1, 2, 3)
+        shutil.rmtree(feed.state)
+        answer = self.ask(feed, "adopt")
+        assert "3 rows of 1.ndjson, 2.ndjson, 3.ndjson" in answer.error["message"]
+        feed.decide("adopt", "--deleted", "skip")
+        feed.put("4.ndjson", 4)
+        feed.load()
+        assert (feed.cli("late", NAME).json["late"], feed.ids) == ([], [4])
+
+    def test_a_late_file_and_no_deleted_row_asks_nothing(self, feed: Feed) -> None:
+        feed.put("2-late.ndjson", 20)
+        shutil.rmtree(feed.state)
+        feed.decide("adopt")
+        assert feed.cli("late", NAME).json["late"] == ["2-late.ndjson"]
+
+    def test_a_log_of_the_table_that_was_cleaned_cannot_tell_and_asks(self, feed: Feed) -> None:
+        feed.put("2-late.ndjson", 20)
+        table = DeltaTable(str(feed.table))
+        table.create_checkpoint()
+        for file in sorted((feed.table / "_delta_log").glob("*.json"))[:-1]:
+            file.unlink()
+        shutil.rmtree(feed.state)
+        answer = self.ask(feed, "adopt")
+        assert "cannot be known" in answer.error["message"]
 
 
 class TestReset:
@@ -357,17 +505,6 @@ class TestUnknownCommit:
 
 
 class TestExport:
-    def test_an_export_imported_elsewhere_doubles_nothing(self, feed: Feed, tmp_path: Path) -> None:
-        lines = feed.cli("state", "export", NAME).out
-        assert [json.loads(line)["number"] for line in lines.splitlines()] == [1, 2, 3]
-        (tmp_path / "export.jsonl").write_text(lines)
-        shutil.rmtree(feed.state)
-        answer = feed.decide("import", str(tmp_path / "export.jsonl"))
-        assert (answer.json["number"], answer.json["entry"]["why"]) == (4, "import")
-        feed.put("4.ndjson", 4)
-        feed.load()
-        assert feed.ids == [1, 2, 3, 4]
-
     @pytest.mark.parametrize("text", ["", "nonsense", "[]", '{"number": 1}'])
     def test_what_is_no_export_is_refused(self, feed: Feed, tmp_path: Path, text: str) -> None:
         (tmp_path / "export.jsonl").write_text(text)

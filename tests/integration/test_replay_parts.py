@@ -40,7 +40,7 @@ def test_files_of_partitions_are_read_again_and_the_watermark_stays(
 ) -> None:
     feed = changed_files(tmp_path, engine, **target)
     before = feed.watermark
-    options = () if "load" in target else ("--replace",)
+    options = () if "load" in target else ("--replace", "--gone", "keep")
     dry = replayed(feed, *options, "--dry-run").json[0]
     assert [(described["files"], described["reason"]) for described in dry["slices"]] == [
         (["2026-01-02/2.ndjson"], "replay"),
@@ -48,8 +48,8 @@ def test_files_of_partitions_are_read_again_and_the_watermark_stays(
     ]
     answer = replay(feed, *options)
     assert statuses(answer) == [("committed", 1), ("committed", 1)]
-    (gone,) = answer.json[0]["warnings"]
-    assert "2026-01-03/3.ndjson" in gone
+    (warning,) = answer.json[0]["warnings"]
+    assert "2026-01-03/3.ndjson" in warning
     assert feed.rows("id", "value") == AFTER
     assert feed.watermark == before
     assert [entry.why for entry in feed.entries][-2:] == ["replay", "replay"]
@@ -58,6 +58,24 @@ def test_files_of_partitions_are_read_again_and_the_watermark_stays(
     put(feed, 6, 6)
     feed.load()
     assert feed.ids == [1, 2, 3, 4, 5, 6, 20]
+
+
+@pytest.mark.parametrize("format_", ["delta", "iceberg", "parquet"])
+def test_a_replaced_file_that_is_gone_keeps_or_loses_its_rows_as_said(
+    tmp_path: Path, engine: SparkEngine, format_: str
+) -> None:
+    feed = changed_files(tmp_path, engine, format=format_)
+    feed.put("2026-01-03/3b.ndjson", {"id": 3, "value": 30})  # the gone 3.ndjson under another name
+    asked = replayed(feed, "--replace")
+    assert (asked.code, asked.error["code"]) == (4, "gone_files")
+    assert "1 file (2026-01-03/3.ndjson) with 1 row in the table" in asked.error["message"]
+    command = asked.error["choices"][0].split()
+    assert command[-2:] == ["--gone", "delete"]
+    answer = feed.command(*command[1:])
+    assert "so their rows are deleted: 2026-01-03/3.ndjson" in answer.json[0]["warnings"][0]
+    assert [row for row in feed.rows("id", "value") if row[0] == 3] == [(3, 30)]
+    assert replayed(feed, "--replace").code == 0  # nothing is gone any more
+    assert [row for row in feed.rows("id", "value") if row[0] == 3] == [(3, 30)]
 
 
 @pytest.mark.full
@@ -90,13 +108,13 @@ def test_a_dead_replay_of_files_ends_by_its_command(tmp_path: Path, engine: Spar
         if heard.count(step) == 2:
             raise KeyboardInterrupt
 
-    asked = ReplayOptions("2026-01-02", "2026-01-04", replace=True)
+    asked = ReplayOptions("2026-01-02", "2026-01-04", replace=True, gone_files="keep")
     with pytest.raises(KeyboardInterrupt):
         replay_in_place(feed.platform, feed.dataflow, asked, NOW, observer=dies)
     put(feed, 6, 6)
     feed.load()
     assert len(feed.ids) == len(set(feed.ids))
-    answer = replay(feed, "--replace")
+    answer = replay(feed, "--replace", "--gone", "keep")
     assert statuses(answer)[0] == ("skipped", 0)
     assert feed.rows("id", "value") == sorted([*AFTER, (6, 0)])
 
@@ -104,12 +122,12 @@ def test_a_dead_replay_of_files_ends_by_its_command(tmp_path: Path, engine: Spar
 def test_a_bad_file_stops_the_replay_until_it_is_mended(tmp_path: Path, engine: SparkEngine) -> None:
     feed = changed_files(tmp_path, engine)
     feed.put_text("2026-01-02/20.ndjson", "{")
-    answer = replayed(feed, "--replace")
+    answer = replayed(feed, "--replace", "--gone", "keep")
     assert answer.code == 1, answer.out
     assert [status for status, _ in statuses(answer)] == ["committed", "failed"]
     put(feed, 6, 6)
     put(feed, 2, 20)
-    assert statuses(replayed(feed, "--replace")) == [("skipped", 0), ("committed", 1)]
+    assert statuses(replayed(feed, "--replace", "--gone", "keep")) == [("skipped", 0), ("committed", 1)]
     feed.load()
     assert feed.ids == [1, 2, 3, 4, 5, 6, 20]
 

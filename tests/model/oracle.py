@@ -203,7 +203,9 @@ class Oracle:
             before is None or entry.era != before.era
         )  # of a rewind: whether it goes back to before the reset
         if entry.why in ("adopt", "import") or (entry.why == "rewind" and taken_back):
-            self.sparing = True
+            self.sparing = not entry.replace_table
+        if entry.why == "import":  # an export may hold a reset that has not emptied the table yet
+            self.emptying = entry.replace_table
         match entry.why:
             case "reset":
                 self._reset(entry.replace_table)
@@ -213,6 +215,9 @@ class Oracle:
                 self._set(mark, reached(before.watermark) if before else ("", ""), paths)
             case "adopt":
                 self._adopt(mark)
+                self.due |= dict.fromkeys(
+                    paths, Due.MAYBE
+                )  # which somebody skips: others have deleted their rows
             case "import":
                 self._import(mark, paths)
             case "release" | "unprocess":

@@ -33,8 +33,8 @@ from deltalake import DeltaTable, write_deltalake
 from partitions.dataflow import Dataflow
 from partitions.errors import NeedsDecision, StrandlineError
 from platform_assets.cli.main import strandline
-from platform_assets.state_views import export_lines
 from resources.connections.places import Place
+from resources.decisions.reasons import DELETED
 from resources.kinds import all_decisions as decisions
 from resources.kinds.path.late import late_step
 from resources.listing import Budget
@@ -42,6 +42,7 @@ from resources.platform.platform import Platform
 from resources.watermarks import holder
 from resources.watermarks.blobs import open_blobs
 from resources.watermarks.entry import Entry
+from resources.watermarks.exporting import export_lines
 from resources.watermarks.lists import INGESTED_FILES
 from resources.watermarks.log import WatermarkLog
 from tests.model import actions as do
@@ -106,6 +107,7 @@ class World:
     _last: Entry | None = None
     _step: int = 0
     _broken: Violation | None = None
+    _seen: set[str] = field(default_factory=set)
 
     # Where things are
 
@@ -138,7 +140,7 @@ class World:
         made = World(
             folder, self.config, self.oracle.copy(), self.parts, self.ending, running, list(self.export)
         )
-        made._last = self._last
+        made._last, made._seen = self._last, set(self._seen)
         made.trace = self.trace  # of a tree of choices all is shown
         return made
 
@@ -269,14 +271,17 @@ class World:
         if entry is None or (self._last and entry.id == self._last.id):
             return
         before, self._last = self._last, entry
+        if entry.id in self._seen:  # an import brings it back
+            return
+        self._seen.add(entry.id)
         listed = self.log.get_list(entry.file_list, INGESTED_FILES).rows if entry.file_list else []
         paths = [row[0] for row in listed]
         if entry.files:  # a slice's
             self.oracle.unknown -= set(paths)
         else:
-            self.oracle.decide(
-                entry, before, paths if entry.why in ("late", "set", "import") else self._named
-            )
+            skipped = [row[0] for row in listed if row[-1] == DELETED]
+            named = {"late": paths, "set": paths, "import": paths, "adopt": skipped}
+            self.oracle.decide(entry, before, named.get(entry.why, self._named))
 
     def _run(self, kill: do.Kill | do.Meanwhile | None = None) -> str | StrandlineError:
         try:
@@ -404,9 +409,9 @@ class World:
             case ["run"]:
                 return self._run(kill)
             case ["state", "adopt"]:
-                return self._decided(decisions.adopt("any"), kill)
+                return self._decided(decisions.adopt("any", given["deleted"]), kill)
             case ["state", "accept"]:
-                return self._decided(decisions.accept("any"), kill)
+                return self._decided(decisions.accept("any", given["below"]), kill)
             case ["state", "reset"]:
                 return self._decided(decisions.reset("any", replace=given["replace"]), kill)
             case ["state", "import"] if self.export:

@@ -8,15 +8,17 @@ from typing import Any
 
 from typing_extensions import override
 
+from partitions.column.predicates import ColumnRange
 from partitions.column.slices import ColumnSlice
 from partitions.column.state import EXCLUSIVE, ColumnState, ReadBound
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError, CorruptWatermark
-from partitions.predicate import Between
+from partitions.predicate import EVERYTHING, Among, Between
 from partitions.sentinels import Watermark, deserialise, serialise
 from partitions.unit_values import TIMES, fit_value, value_type_of
 from partitions.watermark import compare_values
 from resources.kinds.contract.decisions import StateRules
+from resources.kinds.contract.lost_rows import LostRows, lost_in_all
 from resources.kinds.state_of_entry import state_of
 from resources.tables.contract.table import Table
 from resources.watermarks.entry import Entry
@@ -98,28 +100,23 @@ class ColumnRules(StateRules):
         state = ColumnState(self._highest())
         return serialise(state.watermark()) if state.bounds else None
 
-    def watermark_from_bounds(self, text: str) -> str:
-        """Return the highest times of the rows where a clock bounded the read.
+    def watermark_from_bounds(self, text: str) -> str | None:
+        """Return the highest times of the rows where a clock may have bounded the read.
 
-        Rows may still arrive below such a bound. A bound that is itself the watermark stays.
+        Rows may still arrive below such a bound, so it never becomes the watermark. A column without a
+        value in the table has none afterwards. A bound that is itself the watermark stays.
         """
-        dataflow = self._dataflow
-        if dataflow.source.incremental_support.saves_bound or dataflow.has_step:
+        dataflow, bounds = self._dataflow, ColumnState.of(deserialise(text))
+        times = [name for name, mark in bounds.bounds.items() if isinstance(mark.value, date)]
+        if not times or dataflow.source.incremental_support.saves_bound or dataflow.has_step:
             return text
-        bounds = ColumnState.of(deserialise(text))
-        table_columns = set(self._table.contents.columns())
-        times = [
-            name
-            for name, mark in bounds.bounds.items()
-            if isinstance(mark.value, date) and name in table_columns
-        ]
-        reached = {
-            name: ReadBound(value)
-            for name in times
-            for value in [self._highest_below(name, bounds.bounds[name])]
-            if value is not None
-        }
-        return serialise(ColumnState({**bounds.bounds, **reached}).cap_at(bounds).watermark())
+        if not set(times) <= set(self._table.contents.columns()):
+            return None
+        highest = {name: self._highest_below(name, bounds.bounds[name]) for name in times}
+        reached = {name: ReadBound(value) for name, value in highest.items() if value is not None}
+        exact = {name: mark for name, mark in bounds.bounds.items() if name not in times}
+        state = ColumnState({**exact, **reached}).cap_at(bounds)
+        return serialise(state.watermark()) if state.bounds else None
 
     def _highest_below(self, name: str, bound: ReadBound) -> Any:
         rows = Between(name, None, bound.value, upper_inclusive=bound.inclusive)
@@ -151,6 +148,42 @@ class ColumnRules(StateRules):
                 state_of(ColumnState, self._dataflow, entry_).for_columns(self._columns).bounds
             )
         return serialise(state.raise_to(self._highest()).watermark())
+
+    def lost_above(self, entry: Entry, watermark: str) -> LostRows:
+        """Compare the rows of entries above the watermark with those that the table holds there.
+
+        Only all rows are counted if a load finds rows by keys, if something else than runs loaded some, or
+        if the order of several columns, or of rows without a value, does not tell which ones lie above.
+        """
+        table, state = self._table, ColumnState.of(deserialise(watermark))
+        in_all = lost_in_all(table, entry)
+        if in_all.are_none or not self._dataflow.target.only_adds or len(self._columns) > 1:
+            return in_all
+        (column,) = self._columns
+        bound = state.bounds.get(column)
+        written = self._written_above(state)
+        if written is None or column not in table.contents.columns():
+            return in_all
+        if table.contents.count_rows(Among(column, (None,))):
+            return in_all
+        above = (
+            EVERYTHING
+            if bound is None
+            else ColumnRange(column, bound.value, None, lower_inclusive=not bound.inclusive).rows
+        )
+        return LostRows(max(written - table.contents.count_rows(above), 0), is_exact=True)
+
+    def _written_above(self, state: ColumnState) -> int | None:
+        """Return how many rows runs have written above a state; None if other entries load or move it."""
+        rows = 0
+        for past in self._history():
+            reached = state_of(ColumnState, self._dataflow, past)
+            if state.covers(reached):
+                return rows
+            if past.why not in ("run", "abandon", "maintain"):
+                return None
+            rows += past.rows
+        return rows if not state.bounds else None
 
     def check_rewind(self) -> None:
         """Accept any rewind: values have an order."""

@@ -33,7 +33,7 @@ from resources.replay.chunks import ReplayChunk
 from resources.replay.isolated.refusals import never_loaded, range_loaded_again, watermark_moved
 from resources.replay.isolated.standing import IsolatedReplay
 from resources.replay.kind import Cut, ReplayKind, Swap
-from resources.replay.options import name_dataflow_in_errors
+from resources.replay.options import name_dataflow_in_errors, refuse_gone
 from resources.replay.under_way import ReplayInPlace, entries_of
 from resources.tables.contract.table import Table
 from resources.watermarks.entry import LOADS, Entry, Why
@@ -57,6 +57,7 @@ class ColumnReplay(ReplayKind):
             raise ConfigurationError(
                 f"dataflow {self.dataflow.name}: --by chooses files: expected a watermark of type path, found column"
             )
+        refuse_gone(self.dataflow, self.options)
         self._requested_chunks()
 
     def range(self) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, Protocol, runtime_checkable
@@ -10,6 +10,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 from partitions.path.quarantined_files import Quarantine
 from partitions.path.source import SourceFile
 from partitions.sentinels import Watermark
+from resources.kinds.contract.lost_rows import LostRows
 from resources.watermarks.entry import Entry
 
 
@@ -69,19 +70,21 @@ class HeldFiles:
     Attributes:
         listed: rows of the list of ingested files.
         unlogged: how many of them the log did not know.
-        missing: how many files at or below the watermark have no row in the table.
+        missing: files at or below the watermark that have no row in the table, and that the log did not know.
         replace_until: sentinel JSON text of the state up to which the table holds rows of files above the
             watermark; None if it holds none.
         quarantine: the quarantined files that have no row in the table.
         released: how many other files were in quarantine.
+        counts: the rows of each file in the table; None if rows do not tell their file, or were not asked.
     """
 
     listed: Sequence[Sequence[Any]] = ()
     unlogged: int = 0
-    missing: int = 0
+    missing: Sequence[SourceFile] = ()
     replace_until: str | None = None
     quarantine: Quarantine | None = None
     released: int = 0
+    counts: Mapping[str, int] | None = None
 
 
 @runtime_checkable
@@ -108,13 +111,6 @@ class KnowsFiles(Protocol):
         """
         ...
 
-    def quarantine_without_rows(self, last: Entry | None) -> tuple[Quarantine, int]:
-        """Return the quarantined files that have no row in the table, and how many others there are.
-
-        A file counts as without rows if rows do not tell their file.
-        """
-        ...
-
     def watermark_below(self, entry: Entry, to_new: Callable[[str], str | None]) -> str | None:
         """Return an entry's watermark below another root, as sentinel JSON text.
 
@@ -126,8 +122,31 @@ class KnowsFiles(Protocol):
         """
         ...
 
+    def gone_above(self, entry: Entry, watermark: str) -> Mapping[str, int]:
+        """Return the rows in the table of each loaded file above a watermark that is gone at the source.
+
+        Args:
+            entry: the newest.
+            watermark: sentinel JSON text.
+        """
+        ...
+
     def not_ingested(self, files: Sequence[SourceFile], last: Entry) -> list[SourceFile]:
         """Return the files that no entry up to the newest one has handled."""
+        ...
+
+
+@runtime_checkable
+class TellsLostRows(Protocol):
+    """A kind whose entries tell which rows a rewind would bring back that others have deleted."""
+
+    def lost_above(self, entry: Entry, watermark: str) -> LostRows:
+        """Return the rows above a watermark that loads have written and the table no longer holds.
+
+        Args:
+            entry: the newest.
+            watermark: sentinel JSON text.
+        """
         ...
 
 
@@ -135,10 +154,10 @@ class KnowsFiles(Protocol):
 class KnowsBounds(Protocol):
     """A kind whose commits record how far a slice looked, which may be above what it read."""
 
-    def watermark_from_bounds(self, text: str) -> str:
+    def watermark_from_bounds(self, text: str) -> str | None:
         """Return the watermark of the table's rows at or below the bounds of its newest commit.
 
-        Both watermarks are sentinel JSON texts.
+        Both watermarks are sentinel JSON texts. None means that the table has no value to go by.
         """
         ...
 

@@ -81,5 +81,5 @@ class PathBadParts(BadParts[PathSlice], SetsAside[PathSlice], SetsRecordsAside[P
         return self.source.bad_records(spark, slice_.files, pinned)
 
     def parts(self, slice_: PathSlice) -> Sequence[str]:
-        """Return the paths of its files."""
-        return [file.path for file in slice_.all_files]
+        """Return the paths of its files, and of the gone files whose rows it deletes."""
+        return [*(file.path for file in slice_.all_files), *slice_.gone_paths]

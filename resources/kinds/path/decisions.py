@@ -5,8 +5,8 @@ See docs/reference/state.md.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
-from datetime import datetime
+from collections.abc import Callable, Collection, Mapping, Sequence
+from datetime import UTC, datetime
 
 from typing_extensions import override
 
@@ -17,7 +17,7 @@ from partitions.path.cold_start import earliest_cold_start
 from partitions.path.copies import SAME_CONTENT
 from partitions.path.listing_positions import FromBeginning
 from partitions.path.order import pair_order
-from partitions.path.position_of_state import sweep_start
+from partitions.path.position_of_state import above_state, listing_start, sweep_start
 from partitions.path.quarantined_files import Quarantine, QuarantinedFile
 from partitions.path.slices import PathSlice
 from partitions.path.source import SourceFile
@@ -25,6 +25,10 @@ from partitions.path.state import PathState
 from partitions.sentinels import Watermark, deserialise, serialise
 from resources.decisions.reasons import DECISION_REASONS, IN_TABLE
 from resources.kinds.contract.decisions import HeldFiles, StateRules
+from resources.kinds.contract.lost_rows import LostRows
+from resources.kinds.path.gone import find_gone_files
+from resources.kinds.path.lost import find_lost_rows
+from resources.kinds.path.row_counts import count_rows_of_files
 from resources.kinds.state_of_entry import cold_start_of, state_of
 from resources.sources.files.paths import SOURCE_FILE
 from resources.sources.files.source import FileSource
@@ -150,6 +154,18 @@ class PathRules(StateRules):
         paths = {path for path in at_new_root if path is not None}
         return serialise(adopted_watermark(self._definition, paths)) if paths else None
 
+    def gone_above(self, entry: Entry, watermark: str) -> Mapping[str, int]:
+        """Compare the files of the table's rows with the source."""
+        state = PathState.of(deserialise(watermark))
+        above = listing_start(self._definition, state, datetime.now(UTC), cold_start_of(entry))
+        existing = {file.path for file in self._source.list_above(above).listed.files}
+        return find_gone_files(self._log, self._dataflow.name, self._table, entry, above.is_above, existing)
+
+    def lost_above(self, entry: Entry, watermark: str) -> LostRows:
+        """Compare the rows that entries count with those that the table holds, slice by slice."""
+        above = above_state(self._definition, PathState.of(deserialise(watermark)))
+        return find_lost_rows(self._log, self._dataflow, self._table, entry, above.is_above)
+
     def not_ingested(self, files: Sequence[SourceFile], last: Entry) -> list[SourceFile]:
         """Return the files that are in no list of ingested files."""
         paths = [file.path for file in files]
@@ -171,14 +187,14 @@ class PathRules(StateRules):
             if ingested is None or _is_doubtful(ingested.get(file.path), base, beyond=beyond)
         ]
         asks_rows = bool(doubtful or quarantined or ingested is None or beyond)
-        loaded = self._table.contents.distinct_texts(SOURCE_FILE) if asks_rows else set()
+        loaded = count_rows_of_files(self._table) if asks_rows else {}
         rows_tell = SOURCE_FILE in self._table.contents.columns()
         since = base.since if base else last.since if last else None
         unlogged = (
             self._with_rows(doubtful, loaded, since) if rows_tell else doubtful if ingested is None else []
         )
         paths_in_table = {file_.path for file_ in before if file_.reason is None} | (
-            loaded if rows_tell else {file.path for file in unlogged}
+            loaded.keys() if rows_tell else {file.path for file in unlogged}
         )
         still_quarantined = tuple(file_ for file_ in quarantined if file_.file.path not in paths_in_table)
         rows = _list_rows(still_quarantined, unlogged, before)
@@ -189,18 +205,12 @@ class PathRules(StateRules):
         return HeldFiles(
             [*rows.values()],
             len(unlogged),
-            sum(file.path not in rows for file in doubtful),
+            [file for file in doubtful if file.path not in rows],
             until if until != watermark else None,
             Quarantine(still_quarantined),
             len(quarantined) - len(still_quarantined),
+            loaded if asks_rows and rows_tell else None,
         )
-
-    def quarantine_without_rows(self, last: Entry | None) -> tuple[Quarantine, int]:
-        """Compare the quarantine with the files of the table's rows."""
-        quarantined = self._in_quarantine(last)
-        loaded = self._table.contents.distinct_texts(SOURCE_FILE) if quarantined else set()
-        still_quarantined = tuple(file for file in quarantined if file.file.path not in loaded)
-        return Quarantine(still_quarantined), len(quarantined) - len(still_quarantined)
 
     def _ingested(self, last: Entry | None, base: Entry | None) -> dict[str, IngestedFile] | None:
         """Return the ingested files by path; None if the log does not reach back to a commit's entry.

@@ -5,7 +5,7 @@ See docs/reference/files.md.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import ClassVar
@@ -14,6 +14,7 @@ from typing_extensions import override
 
 from partitions.dataflow import Dataflow
 from partitions.path.definition import PathWatermark
+from partitions.path.gone import with_gone_files
 from partitions.path.listing_positions import FromBeginning
 from partitions.path.plan import PendingFiles, plan
 from partitions.path.position_of_state import listing_start, start_between, sweep_start
@@ -25,12 +26,14 @@ from partitions.plan import Plan, Skip, pluralize
 from partitions.request import DUE, ReplayFiles, Request
 from partitions.sentinels import Watermark, deserialise
 from partitions.spelling import first_few
+from resources.decisions.reasons import WITH_ROWS
 from resources.kinds.contract.planning import CountsFirstLoads, Planning
 from resources.kinds.path.sweep import unhandled
 from resources.kinds.state_of_entry import cold_start_of, state_of
 from resources.listing import Budget, Listing
 from resources.sources.files.source import FileSource
 from resources.watermarks.entry import Entry
+from resources.watermarks.file_ranges import GOES
 from resources.watermarks.ingested import IngestedFiles
 from resources.watermarks.log import WatermarkLog
 from resources.watermarks.quarantine_list import read_quarantine
@@ -93,17 +96,33 @@ class PathPlanning(Planning[PathSlice], CountsFirstLoads[PathSlice]):
         planned = Plan[PathSlice](self.dataflow.name, "path", entry.number if entry else 0, now, "")
         unmoved = watermark_of(self._definition, state_of(PathState, self.dataflow, entry))
         files = in_pair_order(self._existing_files(request.paths))
-        if not files:
+        if not files and not request.gone_paths:
             return replace(planned, why="its files no longer exist at the source")
-        after = make_slice(self._definition, unmoved, files, None).after if request.saves else unmoved
-        slice_ = PathSlice(files, unmoved, after, self._definition, why="replay", replaces=request.replaces)
+        saves = request.saves and files
+        after = make_slice(self._definition, unmoved, files, None).after if saves else unmoved
+        slice_ = PathSlice(
+            files,
+            unmoved,
+            after,
+            self._definition,
+            why="replay",
+            replaces=request.replaces,
+            gone_paths=request.gone_paths,
+        )
         is_done = entry is not None and entry.number > request.since and entry.reason == request.reason
         if is_done and entry is not None and entry.upper and deserialise(entry.upper) == slice_.upper:
             return replace(planned, why=f"already loaded: {pluralize(len(files), 'file')}")
         return replace(planned, why=f"replay of {pluralize(len(files), 'file')}", slices=(slice_,))
 
     def plan_partitions(
-        self, entry: Entry | None, start: str, end: str, now: datetime, *, replaces: bool
+        self,
+        entry: Entry | None,
+        start: str,
+        end: str,
+        now: datetime,
+        *,
+        replaces: bool,
+        gone_paths: Sequence[str] = (),
     ) -> Plan[PathSlice]:
         """Plan the files that a replay of partitions reads.
 
@@ -115,15 +134,23 @@ class PathPlanning(Planning[PathSlice], CountsFirstLoads[PathSlice]):
             end: the exclusive end of the partitions.
             now: the clock, aware.
             replaces: whether the files' earlier rows are deleted.
+            gone_paths: paths of loaded files that are gone at the source, whose rows are deleted too.
         """
         listing = self.source.list_above(start_between(start, end))
         why = f"partitions from {start!r} to {end!r}"
         within = start_between(start, end)
         missing = self._loaded_files(entry, within.is_above, {file.path for file in listing.listed.files})
-        return self._plan_again(entry, listing.listed, now, why, missing, replaces=replaces)
+        return self._plan_again(entry, listing.listed, now, why, missing, gone_paths, replaces=replaces)
 
     def plan_files(
-        self, entry: Entry | None, paths: Collection[str], now: datetime, why: str, *, replaces: bool
+        self,
+        entry: Entry | None,
+        paths: Collection[str],
+        now: datetime,
+        why: str,
+        *,
+        replaces: bool,
+        gone_paths: Sequence[str] = (),
     ) -> Plan[PathSlice]:
         """Plan a replay of chosen files, as :meth:`plan_partitions` plans those of partitions.
 
@@ -133,6 +160,7 @@ class PathPlanning(Planning[PathSlice], CountsFirstLoads[PathSlice]):
             now: the clock, aware.
             why: what has chosen them, for people.
             replaces: whether the files' earlier rows are deleted.
+            gone_paths: paths of loaded files that are gone at the source, whose rows are deleted too.
         """
         if len(paths) > _STAT_AT_MOST:
             listing = self.source.list_above(FromBeginning()).listed
@@ -141,7 +169,7 @@ class PathPlanning(Planning[PathSlice], CountsFirstLoads[PathSlice]):
             listing, files = ListedFiles(()), self._existing_files(sorted(paths))
         missing = sorted(set(paths) - {file.path for file in files})
         listed = replace(listing, files=in_pair_order(files))
-        return self._plan_again(entry, listed, now, why, missing, replaces=replaces)
+        return self._plan_again(entry, listed, now, why, missing, gone_paths, replaces=replaces)
 
     def _plan_again(
         self,
@@ -150,6 +178,7 @@ class PathPlanning(Planning[PathSlice], CountsFirstLoads[PathSlice]):
         now: datetime,
         chosen_by: str,
         missing: Sequence[str],
+        gone_paths: Sequence[str],
         *,
         replaces: bool,
     ) -> Plan[PathSlice]:
@@ -162,24 +191,22 @@ class PathPlanning(Planning[PathSlice], CountsFirstLoads[PathSlice]):
         files = tuple(
             file for file in files if file.path not in quarantined and not is_settling(definition, file, now)
         )
-        slices = cut_pending_slices(
-            definition, watermark_of(definition, state), files, "replay", replaces=replaces
-        )
+        unmoved = watermark_of(definition, state)
+        slices = cut_pending_slices(definition, unmoved, files, "replay", replaces=replaces)
         left_out = len(listed) - len(files)
         held_back = f"{pluralize(left_out, 'file')} above the watermark, in quarantine, or still settling"
         nothing = (f"nothing is read again: {held_back}",) if left_out and not files else ()
-        rows_stay = f"missing at the source, so their rows stay: {first_few(missing, _NAMED)}"
         return Plan(
             self.dataflow.name,
             "path",
             entry.number if entry else 0,
             now,
             f"{pluralize(len(files), 'file')} of {chosen_by}",
-            tuple(slices),
+            tuple(with_gone_files(slices, gone_paths, definition, unmoved, "replay")),
             (Skip(pluralize(left_out, "file"), "above the watermark, in quarantine, or still settling"),)
             if left_out
             else (),
-            (*nothing, *([rows_stay] if missing else ())),
+            (*nothing, *_warn_of_missing(missing, gone_paths)),
             listing.calls,
         )
 
@@ -208,7 +235,8 @@ class PathPlanning(Planning[PathSlice], CountsFirstLoads[PathSlice]):
         if entry is None:
             return ()
         ingested = IngestedFiles(self.log, self.dataflow.name, entry).all()
-        return [file.path for file in ingested if is_chosen(file.path) and file.path not in listed]
+        loaded = (file.path for file in ingested if file.reason in WITH_ROWS)
+        return [path for path in loaded if is_chosen(path) and path not in listed]
 
     def _pending(
         self, entry: Entry | None, state: PathState, listed: ListedFiles, now: datetime
@@ -226,7 +254,13 @@ class PathPlanning(Planning[PathSlice], CountsFirstLoads[PathSlice]):
             released=self._released(entry, state),
             replace_until=PathState.of(deserialise(until)) if until else None,
             ingested_paths=frozenset(self._ingested_paths(entry, paths)) if by_set else frozenset(),
+            gone_paths=self._marked_as_gone(entry, paths) if until else (),
         )
+
+    def _marked_as_gone(self, entry: Entry, listed: Collection[str]) -> tuple[str, ...]:
+        """Return the files that are still gone, and whose rows an operator wants out of the table."""
+        marked = IngestedFiles(self.log, self.dataflow.name, entry).with_reason(GOES)
+        return tuple(file.path for file in marked if file.path not in {*listed})
 
     def _ingested_paths(self, entry: Entry, paths: Sequence[str]) -> set[str]:
         return IngestedFiles(self.log, self.dataflow.name, entry).find_handled(paths)
@@ -285,3 +319,12 @@ class PathPlanning(Planning[PathSlice], CountsFirstLoads[PathSlice]):
         """
         times = (file.modified for file in slice_.all_files)
         return max(times, default=None) if slice_.why == "run" else None
+
+
+def _warn_of_missing(missing: Sequence[str], deleted: Sequence[str]) -> Iterator[str]:
+    """Warn of loaded files that are missing at the source, and say what becomes of their rows."""
+    staying = [path for path in missing if path not in {*deleted}]
+    if deleted:
+        yield f"missing at the source, so their rows are deleted: {first_few(deleted, _NAMED)}"
+    if staying:
+        yield f"missing at the source, so their rows stay: {first_few(staying, _NAMED)}"

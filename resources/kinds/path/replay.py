@@ -10,16 +10,18 @@ See docs/reference/replay.md, Files.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 from typing_extensions import override
 
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
 from partitions.instants import milliseconds
+from partitions.path.gone import GoneFiles
+from partitions.path.position_of_state import start_between
 from partitions.path.slices import PathSlice, watermark_of
 from partitions.path.source import SourceFile, in_pair_order
 from partitions.path.state import PathState
@@ -30,12 +32,17 @@ from partitions.replay.promoted import promoted_files, rows_of_files
 from partitions.request import ReplayFiles
 from partitions.sentinels import serialise
 from partitions.spelling import describe_missing, first_few
+from resources.decisions.gone_files import gone_files_error
 from resources.decisions.reasons import LOADED_REASONS
 from resources.dialects.predicates import predicate_sql
 from resources.dialects.spark import SPARK
 from resources.kinds.contract.kind import Kind
+from resources.kinds.contract.lost_rows import LostRows
+from resources.kinds.path.gone import find_gone_files
+from resources.kinds.path.lost import find_lost_rows
 from resources.kinds.path.opening import open_path, path_planning
 from resources.replay.chunks import ReplayChunk
+from resources.replay.isolated.chunks import chunks_of
 from resources.replay.isolated.refusals import never_loaded, range_loaded_again
 from resources.replay.isolated.standing import IsolatedReplay
 from resources.replay.kind import Cut, ReplayKind, Swap
@@ -83,6 +90,11 @@ class FileReplay(ReplayKind):
             requested_arrival(self.dataflow, options)
         else:
             requested_partitions(self.dataflow, options)
+        if self.options.gone_files is not None and not self._replaces:
+            raise ConfigurationError(
+                f"dataflow {self.dataflow.name}: --gone says what becomes of rows of files that are gone when the rows around them are replaced:"
+                " expected --replace or --into beside --gone, found neither"
+            )
         if self._replaces or self.dataflow.target.way == "merge_overwrite":
             self._check_files_of_rows()
 
@@ -141,30 +153,88 @@ class FileReplay(ReplayKind):
         return files_modified(record.tables(), first, after, LOADED_REASONS), f"arrival {span}"
 
     @override
+    def check_answers(self) -> None:
+        """Ask also what becomes of the rows of files that are gone at the source, if there are some.
+
+        A promote of an isolated replay keeps them unless ``--gone delete`` was said.
+        """
+        options, name = self.options, self.dataflow.name
+        if (
+            options.replace
+            and not options.is_isolated
+            and options.gone_files is None
+            and (gone_paths := self._find_gone())
+        ):
+            commands = [replace(options, gone_files=answer).command(name) for answer in get_args(GoneFiles)]
+            raise gone_files_error(name, gone_paths, commands)
+        super().check_answers()
+
+    @override
+    def lost_rows(self) -> LostRows:
+        """Count the rows of the files of the range."""
+        stores, entry = self.platform, self.newest
+        if entry is None:
+            return LostRows()
+        return find_lost_rows(
+            stores.log, self.dataflow, stores.table(self.dataflow), entry, self._chosen_paths()
+        )
+
+    def _chosen_paths(self) -> Callable[[str], bool]:
+        """Return a function that tells whether a path is in the range."""
+        if self.options.column or self.options.by:
+            return self._chosen_files()[0].__contains__
+        return start_between(*requested_partitions(self.dataflow, self.options)).is_above
+
+    def _find_gone(self) -> Mapping[str, int]:
+        """Return the rows in the table of each loaded file of the range that is gone at the source."""
+        stores, flow = self.platform, self.dataflow
+        source = stores.files(flow)
+        if self.options.column or self.options.by:
+            paths = self._chosen_files()[0]
+            existing = {*source.find_files(sorted(paths))}
+        else:
+            within = start_between(*requested_partitions(flow, self.options))
+            existing = {file.path for file in source.list_above(within).listed.files}
+        return find_gone_files(
+            stores.log, flow.name, stores.table(flow), self.newest, self._chosen_paths(), existing
+        )
+
+    @override
     def cut(self, range_: str | None = None) -> Cut:
         """List the source: the files as they are now."""
         planning = path_planning(self.platform, self.dataflow)
+        deletes = self._replaces and self.options.gone_files == "delete"
+        gone_paths = tuple(self._find_gone()) if deletes else ()
         if self.options.column or self.options.by:
             paths, why = self._chosen_files()
-            plan = planning.plan_files(self.newest, paths, self.now, why, replaces=self._replaces)
+            plan = planning.plan_files(
+                self.newest, paths, self.now, why, replaces=self._replaces, gone_paths=gone_paths
+            )
         else:
             folders = requested_partitions(self.dataflow, self.options)
-            plan = planning.plan_partitions(self.newest, *folders, self.now, replaces=self._replaces)
-        chunks = [
-            ReplayChunk.of(slice_.files[0].path, slice_.files[-1].path, files=tuple(slice_.keys))
-            for slice_ in plan.slices
-        ]
-        return Cut(chunks, [(slice_,) for slice_ in plan.slices], plan.skips, plan.warnings)
+            plan = planning.plan_partitions(
+                self.newest, *folders, self.now, replaces=self._replaces, gone_paths=gone_paths
+            )
+        return Cut(
+            [_chunk(slice_) for slice_ in plan.slices],
+            [(slice_,) for slice_ in plan.slices],
+            plan.skips,
+            plan.warnings,
+        )
 
     @override
     def request(self, chunk: ReplayChunk, since: int = 0, table: Table | None = None) -> ReplayFiles:
-        """Return the request for the chunk's files, as they are when they are read."""
+        """Return the request for the chunk's files, as they are when they are read.
+
+        An isolated table holds no rows of files that are gone; the promote deletes those of the live table.
+        """
         return ReplayFiles(
             chunk.files,
             since,
             self.reason(chunk),
             replaces=self._replaces,
             saves=self.options.is_isolated,
+            gone_paths=() if self.options.is_isolated else chunk.gone_paths,
         )
 
     def kind_of(self, dataflow: Dataflow) -> Kind[PathSlice]:
@@ -183,13 +253,16 @@ class FileReplay(ReplayKind):
         released = {file.file.path for file in read_quarantine(log, entry).released}
         below = path_planning(self.platform, dataflow).at_or_below_watermark(entry, paths) - released
         files = in_pair_order(list(promoted_files(loaded, newer, below)))
-        if not files and newer:
+        gone_paths = self._gone_since(isolated, entry)
+        if not files and newer and not gone_paths:
             number = max(recorded[path].number for path in newer)
             raise range_loaded_again(isolated, f"entry {number}")
-        if not files:
+        if not files and not gone_paths:
             raise never_loaded(isolated)
         state = watermark_of(dataflow.path, PathState.of(entry.state() if entry else None))
-        slice_ = PathSlice(files, state, state, dataflow.path, why="replay", replaces=True)
+        slice_ = PathSlice(
+            files, state, state, dataflow.path, why="replay", replaces=True, gone_paths=gone_paths
+        )
         unread = [file.path for file in replayed_files if file.reason is not None]
         paths_by_reason = {
             "the files could not be read": unread,
@@ -201,10 +274,19 @@ class FileReplay(ReplayKind):
             for why, names in paths_by_reason.items()
             if names
         ]
-        swapped = {file.path for file in files}
+        swapped = {*slice_.keys}
         where = partial(self._where, swapped, {file.path for file in replayed_files} - swapped)
-        amount = f"rows of {pluralize(len(files), 'file')} ({isolated.words})"
+        amount = f"rows of {pluralize(len(swapped), 'file')} ({isolated.words})"
         return Swap(slice_, None, slice_.upper, where, amount, stays)
+
+    def _gone_since(self, isolated: IsolatedReplay, entry: Entry | None) -> tuple[str, ...]:
+        """Return the files that were gone when the replay began, and that no run has loaded since."""
+        log = self.platform.log
+        gone_paths = [path for chunk in chunks_of(log, isolated) for path in chunk.gone_paths]
+        recorded = (
+            IngestedFiles(log, self.dataflow.name, entry).find_records(gone_paths) if gone_paths else {}
+        )
+        return tuple(path for path in gone_paths if recorded[path].number <= isolated.number)
 
     def _where(self, swapped: Collection[str], other_paths: Collection[str], rows: DataFrame) -> Predicate:
         """Return the predicate of the rows of files.
@@ -221,6 +303,12 @@ class FileReplay(ReplayKind):
         )
         live_paths = {row[0] for row in live_rows.select(quoted(SOURCE_FILE)).distinct().collect()}
         return rows_of_files(SOURCE_FILE, swapped, live_paths.union(other_paths))
+
+
+def _chunk(slice_: PathSlice) -> ReplayChunk:
+    paths = [file.path for file in slice_.files]
+    named = paths or slice_.gone_paths
+    return ReplayChunk.of(named[0], named[-1], files=paths, gone_paths=slice_.gone_paths)
 
 
 def _named(paths: Sequence[str]) -> str:

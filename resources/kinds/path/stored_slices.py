@@ -15,6 +15,7 @@ from partitions.path.state import PathState
 from partitions.sentinels import deserialise
 from resources.kinds.contract.stored_slices import StoredSlices
 from resources.watermarks.entry import Intent
+from resources.watermarks.file_ranges import WENT
 from resources.watermarks.lists import CHECKSUMS, INGESTED_FILES, ListKind, StoredList
 
 
@@ -38,14 +39,15 @@ class StoredPathSlices(StoredSlices[PathSlice]):
         return INGESTED_FILES
 
     def to_rows(self, slice_: PathSlice) -> StoredList:
-        """Return path, size, version and modification time of each file, and why it is passed over.
+        """Return path, size, version and modification time of each file, and why it is not loaded.
 
         The head has the computed checksums, in the order of the rows.
         """
         loaded = [(*file.row, None) for file in slice_.files]
         passed_over = [(*aside.file.row, aside.reason) for aside in slice_.quarantined]
         copies = [(*copy.file.row, copy.reason) for copy in slice_.copies]
-        rows = [*loaded, *passed_over, *copies]
+        gone_rows = [(path, 0, "", 0, WENT) for path in slice_.gone_paths]
+        rows = [*loaded, *passed_over, *copies, *gone_rows]
         checksums = [slice_.checksums.get(path) for path, *_ in rows] if slice_.checksums else None
         return StoredList(INGESTED_FILES, rows, {CHECKSUMS: checksums} if checksums else {})
 
@@ -68,10 +70,11 @@ class StoredPathSlices(StoredSlices[PathSlice]):
             quarantined=tuple(
                 QuarantinedFile(file, reason)
                 for file, reason in files
-                if reason is not None and not reason.startswith(SAME_CONTENT)
+                if reason not in (None, WENT) and not str(reason).startswith(SAME_CONTENT)
             ),
             replaces=intent.replaces == "own",
             since=since,
+            gone_paths=tuple(file.path for file, reason in files if reason == WENT),
             copies=tuple(copies),
             checksums={path: checksum for (path, *_), checksum in checksums if checksum},
         )

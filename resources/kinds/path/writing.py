@@ -35,10 +35,11 @@ class PathWriting(Writing[PathSlice]):
     def load(self, slice_: PathSlice, rows: DataFrame) -> Load:
         """Return the target's load; after a rewind with ``--replace`` it deletes the files' earlier rows.
 
-        That includes passed-over files, whose rows a release would add. A file that is loaded again, or
-        beside the watermark, leaves the rows of later files as they are.
+        That includes passed-over files, whose rows a release would add, and files that are gone at the
+        source. A file that is loaded again, or beside the watermark, leaves the rows of later files as they
+        are.
         """
-        paths = tuple(file.path for file in slice_.all_files)
+        paths = (*(file.path for file in slice_.all_files), *slice_.gone_paths)
         by_file = (OrderByPath(SOURCE_FILE),)
         where = Among(SOURCE_FILE, paths) if slice_.replaces else NOTHING
         load = load_for_target(self.dataflow.target, where, by_file, guard=by_file)

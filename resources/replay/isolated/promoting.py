@@ -41,7 +41,7 @@ from resources.loop.intents import first_loads, holding, put_intent
 from resources.loop.verifying import check_log, find_commit, guarded_head, verified_commit
 from resources.outcome import Observer, Step
 from resources.platform.opener import Opener
-from resources.replay.isolated.chunks import chunks_of, first_missing
+from resources.replay.isolated.chunks import StoredChunks, chunks_of, first_missing, stored_chunks
 from resources.replay.isolated.definition import check_same_definition
 from resources.replay.isolated.promoted_entries import entries_since, promoted_entry
 from resources.replay.isolated.refusals import without_chunks
@@ -100,6 +100,7 @@ def preview_promote(platform: Opener, dataflow: Dataflow, table: str) -> tuple[s
         f"{swap.amount} go from {dataflow.table}, and {'at most ' if swap.stays else ''}{pluralize(replay_table.contents.count_rows(), 'row')} of {table} come, in one commit",
         "rows outside of the range stay, and so does the watermark",
         *swap.stays,
+        *(stored_chunks(log, isolated) or StoredChunks()).warnings,
         f"then table {table} and its log are removed",
     ]
     if dataflow.target.merge_keys:

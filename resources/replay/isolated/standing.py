@@ -7,11 +7,12 @@ rest (docs/reference/replay.md, Isolated).
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from partitions.column.predicates import format_bound
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
+from partitions.path.gone import GoneFiles
 from partitions.replay.chunks import Chunk, chunks
 from partitions.sentinels import deserialise
 from resources.replay.options import ReplayOptions
@@ -42,7 +43,7 @@ class IsolatedReplay(StoredRecord):
         dataflow: the dataflow that it reads.
         kind: the kind of its watermark.
         table: ``<layer>/<name>``.
-        request: the options as typed: start, end, every, column, by.
+        request: the options as typed: start, end, every, column, by, gone.
         column: the column that bounds the range; None for files and windows, whose chunks are stored
             (``resources.replay.isolated.chunks``).
         interval: the length of a column's chunks: one time unit and its count; None for one chunk.
@@ -83,6 +84,7 @@ class IsolatedReplay(StoredRecord):
             request.get("every"),
             request.get("column"),
             by=request.get("by"),
+            gone_files=cast("GoneFiles | None", request.get("gone")),
         )
 
     @property

@@ -33,8 +33,8 @@ class TableContents(Protocol):
         """Return the newest version and its columns as Spark's JSON; None if there is no table."""
         ...
 
-    def count_rows(self) -> int:
-        """Return the number of rows; 0 if there is no table."""
+    def count_rows(self, rows: Predicate = EVERYTHING) -> int:
+        """Return the number of rows, or of those that meet a condition; 0 if there is no table."""
         ...
 
     def count_bytes(self) -> int | None:

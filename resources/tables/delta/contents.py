@@ -68,12 +68,12 @@ class DeltaContents(TableContents, TellsSpans):
             return True
         return any(commit.tags for commit in self.log.commits(None))
 
-    def count_rows(self) -> int:
+    def count_rows(self, rows: Predicate = EVERYTHING) -> int:
         """Return the number of rows, from file statistics if every file has some.
 
         A shared table is scanned for the dataflow's rows.
         """
-        return count_rows(self.log, rows=self.share.rows)
+        return count_rows(self.log, rows=all_of((self.share.rows, rows)))
 
     def count_bytes(self) -> int:
         """Return the bytes of the data files, according to the log."""

@@ -71,13 +71,13 @@ class IcebergContents(TableContents, TellsSpans, TellsNextColumns):
         remembers = any("strandline.app-id" in snapshot.summary for snapshot in metadata.lineage())
         return remembers or count_rows(metadata) > 0
 
-    def count_rows(self) -> int:
+    def count_rows(self, rows: Predicate = EVERYTHING) -> int:
         """Return the number of rows, from the newest snapshot's summary.
 
         A shared table is scanned for the dataflow's rows.
         """
         metadata = self.catalog.newest()
-        return count_rows(metadata, rows=self.share.rows(metadata)) if metadata else 0
+        return count_rows(metadata, rows=all_of((self.share.rows(metadata), rows))) if metadata else 0
 
     def count_bytes(self) -> int | None:
         """Return the bytes of the data files, from the newest snapshot's summary."""

@@ -54,9 +54,9 @@ class ParquetContents(TableContents):
         """Return whether the table holds rows or a tag."""
         return bool(self.log.versions())
 
-    def count_rows(self) -> int:
-        """Return the number of rows, from the lists."""
-        return self._query(lambda version_rows: version_rows.count()) if self.log.versions() else 0
+    def count_rows(self, rows: Predicate = EVERYTHING) -> int:
+        """Return the number of rows, from the lists if there is no condition."""
+        return self._query(lambda version_rows: version_rows.count(rows)) if self.log.versions() else 0
 
     def count_bytes(self) -> int:
         """Return the bytes of the data files, from the lists."""

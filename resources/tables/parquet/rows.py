@@ -40,8 +40,10 @@ class VersionRows:
     snapshot: TableSnapshot
     places: Mapping[str, tuple[Place, str]]
 
-    def count(self) -> int:
-        """Return the number of rows, from the lists."""
+    def count(self, rows: Predicate = EVERYTHING) -> int:
+        """Return the number of rows that meet a condition; of all rows from the lists."""
+        if rows != EVERYTHING:
+            return sum(batch.num_rows for batch in self._batches((), rows))
         return sum(file.rows for file in self.snapshot.files.values())
 
     def holds_any(self, rows: Predicate) -> bool:

@@ -1,0 +1,128 @@
+"""What becomes of rows whose files are gone at the source, when the rows around them are replaced.
+
+See docs/reference/state.md, rewind; docs/reference/replay.md, Files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import get_args
+
+from partitions.dataflow import Dataflow
+from partitions.errors import ConfigurationError, NeedsDecision, SourceError
+from partitions.path.gone import GoneFiles
+from partitions.plan import pluralize
+from partitions.spelling import first_few
+from resources.decisions.draft import Draft
+from resources.kinds.contract.decisions import KnowsFiles
+from resources.platform.opener import Opener
+from resources.watermarks.entry import Entry
+from resources.watermarks.file_ranges import GOES
+
+_NAMED = 5
+
+
+@dataclass(frozen=True)
+class GoneRows:
+    """The rows of gone files that a rewind comes upon, and what becomes of them.
+
+    Attributes:
+        rows: the rows that the table holds of each file.
+        answer: what an operator has said.
+        notes: more for people to know.
+    """
+
+    rows: Mapping[str, int] = field(default_factory=dict)
+    answer: GoneFiles | None = None
+    notes: tuple[str, ...] = ()
+
+    def with_notes(self, notes: tuple[str, ...]) -> GoneRows:
+        """Return the same rows with more to know about the rewind."""
+        return replace(self, notes=(*self.notes, *notes))
+
+    def added_to(self, draft: Draft) -> Draft:
+        """Return the draft that marks the files whose rows go, and says what becomes of all."""
+        marked = [(path, 0, "", 0, GOES) for path in self.rows] if self.answer == "delete" else []
+        notes = (*draft.notes, *gone_note(self.rows, self.answer), *self.notes)
+        return replace(draft, files=[*draft.files, *marked], notes=notes)
+
+
+def gone_above(
+    platform: Opener,
+    dataflow: Dataflow,
+    last: Entry,
+    watermark: str,
+    answer: GoneFiles | None,
+    *,
+    replace: bool,
+    command: str,
+) -> GoneRows:
+    """Return the rows of files above a watermark that are gone at the source.
+
+    Args:
+        platform: the resources.
+        dataflow: the dataflow.
+        last: the newest entry.
+        watermark: sentinel JSON text: what a rewind goes back to.
+        answer: what becomes of the rows; None: nobody has said.
+        replace: whether the rows of files that are loaded again are deleted.
+        command: the rewind as typed, for the commands that answer.
+
+    Raises:
+        ConfigurationError: an answer without files, or without ``replace``.
+        NeedsDecision: code ``gone_files``: files are gone, and nobody has said what becomes of their rows.
+    """
+    rules = platform.rules(dataflow)
+    if answer is not None and not (replace and isinstance(rules, KnowsFiles)):
+        needed = "--replace beside --gone" if isinstance(rules, KnowsFiles) else "no --gone"
+        raise ConfigurationError(
+            f"dataflow {dataflow.name}: --gone says what becomes of rows of files that are gone when the rows around them are replaced: expected"
+            f" {needed}, found a rewind of {'files without it' if isinstance(rules, KnowsFiles) else f'a watermark of type {dataflow.kind}'}"
+        )
+    if not isinstance(rules, KnowsFiles):
+        return GoneRows()
+    try:
+        rows = rules.gone_above(last, watermark)
+    except SourceError as error:
+        if answer == "delete":
+            raise
+        unknown = f"the source cannot be listed, so it is unknown which loaded files are gone; their rows stay: {error.message}"
+        return GoneRows(notes=(unknown,) if replace else ())
+    if rows and replace and answer is None:
+        commands = [f"{command} --gone {word} --reason TEXT" for word in get_args(GoneFiles)]
+        raise gone_files_error(dataflow.name, rows, commands)
+    return GoneRows(rows, answer)
+
+
+def gone_files_error(
+    dataflow: str, rows_by_file: Mapping[str, int], commands: Sequence[str]
+) -> NeedsDecision:
+    """Return the error that asks what becomes of the rows of gone files.
+
+    Args:
+        dataflow: the dataflow's name.
+        rows_by_file: the rows that the table holds of each file.
+        commands: the command that deletes the rows, and the one that keeps them.
+    """
+    return NeedsDecision(
+        f"dataflow {dataflow}: expected the source to hold every loaded file that is replaced; gone: {describe_gone(rows_by_file)}. A file that came"
+        " back under another name would be in the table twice. Delete the rows of files that are gone (--gone delete), or keep them (--gone"
+        " keep)",
+        code="gone_files",
+        choices=tuple(commands),
+    )
+
+
+def describe_gone(rows_by_file: Mapping[str, int]) -> str:
+    """Return the files and their rows for people."""
+    rows = pluralize(sum(rows_by_file.values()), "row")
+    return f"{pluralize(len(rows_by_file), 'file')} ({first_few(list(rows_by_file), _NAMED)}) with {rows} in the table"
+
+
+def gone_note(rows_by_file: Mapping[str, int], answer: GoneFiles | None) -> tuple[str, ...]:
+    """Return what becomes of the rows of gone files, for people."""
+    if not rows_by_file:
+        return ()
+    fate = "the next loads delete the rows" if answer == "delete" else "the rows stay"
+    return (f"missing at the source, so {fate}: {describe_gone(rows_by_file)}",)

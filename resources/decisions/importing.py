@@ -1,0 +1,159 @@
+"""The decision that takes the state of an export (docs/reference/state.md, import).
+
+If the log is gone, all of its objects come back first. Else the log goes on from the exported state: the
+entry names the files that were ingested then, as an adopt does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any
+
+from partitions.dataflow import Dataflow
+from partitions.errors import ConfigurationError, CorruptWatermark, NeedsDecision
+from partitions.plan import pluralize
+from partitions.watermark import is_empty
+from resources.decisions.draft import Draft, DraftBuilder, draft_entry
+from resources.decisions.files_in_table import HeldRows, held_rows
+from resources.decisions.reasons import IN_TABLE
+from resources.decisions.taken_over import check_not_behind
+from resources.kinds.contract.decisions import KnowsFiles, NeverGoesBack
+from resources.platform.opener import Opener
+from resources.tables.contract.adopting import adopted_state
+from resources.watermarks.deleted_rows import deletes_in_force
+from resources.watermarks.entry import Entry
+from resources.watermarks.exporting import ExportedLog
+from resources.watermarks.log import WatermarkLog
+
+_OF_STATE = ("since", "modified", "total_files", "replace_until", "replace_table")
+"""What an entry says beside its watermark and its lists of the state that the next slice starts from."""
+
+
+def import_entries(reason: str, lines: Sequence[str]) -> DraftBuilder:
+    """Take the state of an export with its files and quarantine; also its history if the log is lost.
+
+    Raises:
+        ConfigurationError: the text is no export of a dataflow of this kind.
+        NeedsDecision: code ``no_rewind``: it is older than the loaded state, and the kind cannot go back.
+    """
+    return _ImportedLog(reason, tuple(lines))
+
+
+@dataclass(frozen=True)
+class _ImportedLog:
+    """The decision, and what it restores.
+
+    Attributes:
+        reason: the operator's.
+        lines: of the export.
+    """
+
+    reason: str
+    lines: tuple[str, ...]
+
+    def restore(self, log: WatermarkLog, dataflow: Dataflow) -> None:
+        """Put the objects that a log lacks, if it is gone or the beginning of the exported one."""
+        export = self._export(dataflow)
+        if export.continues(log.newest(dataflow.name)):
+            export.restore(log.blobs)
+
+    def __call__(self, platform: Opener, dataflow: Dataflow, last: Entry | None) -> Draft:
+        """Return the draft on top of the newest entry."""
+        export = self._export(dataflow)
+        is_restored = last is not None and export.is_whole_in(last)
+        base = last if last is not None and is_restored else export.newest
+        stores = platform if is_restored else platform.with_log(export.log)
+        rules = stores.rules(dataflow)
+        if is_empty(base.state()):
+            watermark, rows = base.watermark, HeldRows(knows_files=isinstance(rules, KnowsFiles))
+        else:
+            watermark = rules.parse_watermark(base.watermark)
+            rows = held_rows(rules, base, base, watermark, beyond=True)
+        check_not_behind(platform, dataflow, rules, last, watermark)
+        until = rows.files.replace_until or _rows_above(stores, dataflow, base)
+        changes: dict[str, Any] = {name: getattr(base, name) for name in _OF_STATE}
+        changes |= {"replace_until": until} if until else {}
+        changes |= {"app_id": base.app_id} if last is None else {}
+        entry = draft_entry(
+            platform,
+            dataflow,
+            last,
+            "import",
+            self.reason,
+            watermark=watermark,
+            takes_table=True,
+            total_rows=platform.table(dataflow).contents.count_rows(),
+            pinned=_pinned(platform, dataflow, base, export.log),
+            **changes,
+        )
+        draft = _with_new_files(rows, entry) if is_restored else rows.draft(entry)
+        deletes = None if is_restored else deletes_in_force(export.log, base)
+        notes = (_describe(export, base), *draft.notes, *_again(until, rows))
+        return replace(draft, deletes=deletes, notes=notes)
+
+    def _export(self, dataflow: Dataflow) -> ExportedLog:
+        """Read the export.
+
+        Raises:
+            ConfigurationError: it is none of a dataflow of this kind.
+        """
+        export = ExportedLog.parse(self.lines, dataflow.name)
+        if export.newest.kind != dataflow.kind:
+            raise ConfigurationError(
+                f"dataflow {dataflow.name}: expected entries of kind {dataflow.kind}, found {export.newest.kind}"
+            )
+        return export
+
+
+def _with_new_files(rows: HeldRows, entry: Entry) -> Draft:
+    """Return the draft on top of a restored log: its lists stay, and files that the table knows join them."""
+    draft = rows.draft(entry)
+    if not rows.knows_files:
+        return draft
+    in_table = [row for row in draft.files if row[-1] == IN_TABLE]
+    quarantine = draft.quarantine if rows.files.released else None
+    name = None if rows.files.released else entry.quarantine
+    return replace(
+        draft,
+        entry=draft.entry.model_copy(update={"era": entry.era, "quarantine": name}),
+        files=in_table,
+        quarantine=quarantine,
+    )
+
+
+def _rows_above(platform: Opener, dataflow: Dataflow, base: Entry) -> str | None:
+    """Return the state up to which the table holds rows above an entry's watermark; None if it holds none.
+
+    The next loads then delete what they read again; a load that finds rows by keys needs no such bound.
+    """
+    rules, planning = platform.rules(dataflow), platform.kind(dataflow).planning
+    if isinstance(rules, NeverGoesBack) or not dataflow.target.only_adds:
+        return None
+    with suppress(NeedsDecision, ConfigurationError):  # the table tells no state, or its rows no place
+        adopted = adopted_state(platform.table(dataflow), base.app_id)
+        if adopted and adopted.state and not planning.covers(base.watermark, adopted.state):
+            return adopted.state if rules.loaded_upper_bound(base) else None
+    return None
+
+
+def _pinned(platform: Opener, dataflow: Dataflow, base: Entry, exported: WatermarkLog) -> str | None:
+    """Return the pinned schema of an export, stored beside the log; None if it holds none."""
+    if base.pinned is None:
+        return None
+    with suppress(CorruptWatermark):
+        return platform.log.put_schema(dataflow.name, exported.get_schema(base.pinned))
+    return None
+
+
+def _describe(export: ExportedLog, base: Entry) -> str:
+    """Describe what comes back, for people."""
+    entries = len(export.log.numbers(export.dataflow))
+    return f"the export holds {pluralize(entries, 'entry', 'entries')} up to number {base.number}"
+
+
+def _again(until: str | None, rows: HeldRows) -> Iterable[str]:
+    """Say that rows above the watermark are replaced, where no line says so of files."""
+    if until and not rows.files.replace_until:
+        yield "rows above the watermark are in the table: each commit deletes what it reads of them, and inserts it again"

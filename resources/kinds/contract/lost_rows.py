@@ -1,0 +1,109 @@
+"""Rows that others have deleted from the table, and that a decision or replay would bring back.
+
+Loads record how many rows they wrote. What the table holds less than that, others have deleted: a DELETE of
+Spark, deltalake or pyiceberg. Such rows do not come back unless an operator says so
+(docs/reference/state.md, Rows that others deleted).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from partitions.errors import NeedsDecision
+from partitions.plan import pluralize
+from partitions.spelling import first_few
+from resources.tables.contract.table import Table
+from resources.watermarks.entry import Entry
+
+DeletedRows = Literal["load", "skip"]
+"""What becomes of rows that others deleted: they are loaded again, or count as loaded."""
+
+_NAMED = 5
+
+
+@dataclass(frozen=True)
+class LostRows:
+    """Rows that loads have written and the table does not hold any more.
+
+    Attributes:
+        rows: how many; None: it cannot be known.
+        files: files that they came from, if rows tell their file.
+        is_exact: whether all of these rows come back, and no others; else some of them may.
+    """
+
+    rows: int | None = 0
+    files: tuple[str, ...] = ()
+    is_exact: bool = False
+
+    @property
+    def are_none(self) -> bool:
+        """Whether no row is known to be lost, and none may be."""
+        return self.rows == 0
+
+    def describe(self) -> str:
+        """Return what is lost, for people."""
+        if self.rows is None:
+            return "whether others have deleted rows from the table cannot be known; those that are read again would come back"
+        of_files = f" of {first_few(self.files, _NAMED)}" if self.files else ""
+        verb = "would come back" if self.is_exact else "would come back as far as they are read again"
+        return f"others have deleted {pluralize(self.rows, 'row')}{of_files} from the table, which {verb}"
+
+
+def lost_in_all(table: Table, entry: Entry | None) -> LostRows:
+    """Return how many rows the table has less than its loads have written, as the newest entry counts.
+
+    Rows that others have added hide what they have deleted.
+    """
+    if entry is None or not table.exists():
+        return LostRows()
+    lost_rows = entry.total_rows - table.contents.count_rows()
+    return LostRows(max(lost_rows, 0))
+
+
+def lost_since_created(table: Table, app_id: str | None, present_rows: int) -> LostRows:
+    """Return how many rows the table has less than its own commits have written; for a lost log.
+
+    Unknown unless the table's log reaches back to the commit that made the table.
+
+    Args:
+        table: the table.
+        app_id: the dataflow's id in its commits.
+        present_rows: the rows of the dataflow that it holds.
+    """
+    head = table.head(None, app_id)
+    commits = head.tagged_commits
+    if not commits or commits[0].follows is not None or any(commit.uncounted for commit in commits):
+        return LostRows(None)
+    written = 0
+    for commit in commits:
+        written = commit.rows if commit.removed is None else written + commit.rows - commit.removed
+    lost_rows = written - present_rows
+    return LostRows(lost_rows if lost_rows >= 0 else None)
+
+
+def check_lost_rows(
+    dataflow: str, lost_rows: LostRows, answer: DeletedRows | None, commands: Sequence[str]
+) -> tuple[str, ...]:
+    """Return what comes back, for people; raise if rows would and nobody has said that they shall.
+
+    Args:
+        dataflow: the dataflow's name.
+        lost_rows: the rows.
+        answer: what an operator has said.
+        commands: the commands that answer.
+
+    Raises:
+        NeedsDecision: code ``deleted_rows``.
+    """
+    if lost_rows.are_none:
+        return ()
+    if answer is None:
+        raise NeedsDecision(
+            f"dataflow {dataflow}: {lost_rows.describe()}. Say what becomes of them (--deleted)",
+            code="deleted_rows",
+            choices=tuple(commands),
+        )
+    fate = "accepted by --deleted load" if answer == "load" else "they count as loaded (--deleted skip)"
+    return (f"{lost_rows.describe()}: {fate}",)

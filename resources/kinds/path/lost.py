@@ -1,0 +1,70 @@
+"""Rows of loaded files that others have deleted from the table, file by file where entries tell."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+
+from partitions.dataflow import Dataflow
+from partitions.path.order import pair_order
+from resources.kinds.contract.lost_rows import LostRows, lost_in_all
+from resources.kinds.path.row_counts import count_rows_of_files
+from resources.sources.files.paths import SOURCE_FILE
+from resources.tables.contract.table import Table
+from resources.watermarks.entry import LOADS, Entry
+from resources.watermarks.file_ranges import IngestedFile
+from resources.watermarks.ingested import IngestedFiles
+from resources.watermarks.log import WatermarkLog
+
+_ALL = 1_000_000
+
+
+def find_lost_rows(
+    log: WatermarkLog, dataflow: Dataflow, table: Table, entry: Entry, is_chosen: Callable[[str], bool]
+) -> LostRows:
+    """Return the rows of chosen files that others have deleted.
+
+    An entry counts the rows of its slice: what the table holds less of the slice's files is lost. If a
+    load looks rows up by keys, or the log no longer has the entry of some file, only all rows are counted.
+
+    Args:
+        log: the log.
+        dataflow: the definition.
+        table: the table.
+        entry: the newest entry.
+        is_chosen: whether a file of this path is read again.
+    """
+    if not table.exists():
+        return LostRows()
+    if not dataflow.target.only_adds or SOURCE_FILE not in table.contents.columns():
+        return lost_in_all(table, entry)
+    slices = _files_by_entry(log, dataflow.name, entry, is_chosen)
+    if not slices:
+        return LostRows()
+    entries = {past.number: past for past in log.history(dataflow.name, _ALL)}
+    if any(past.why == "delete" for past in entries.values()):  # those rows do not come back
+        return lost_in_all(table, entry)
+    counts, lost_rows, paths = count_rows_of_files(table), 0, list[str]()
+    for number, files in slices.items():
+        past = entries.get(number)
+        if past is None or past.why not in LOADS or past.files != len(files):
+            return lost_in_all(table, entry)
+        missing = past.rows - sum(counts.get(file.path, 0) for file in files)
+        if missing > 0:
+            lost_rows += missing
+            without_rows = [file.path for file in files if file.path not in counts]
+            paths += without_rows or [file.path for file in files]
+    return LostRows(lost_rows, tuple(sorted(paths, key=pair_order)), is_exact=True)
+
+
+def _files_by_entry(
+    log: WatermarkLog, dataflow: str, entry: Entry, is_chosen: Callable[[str], bool]
+) -> dict[int, Sequence[IngestedFile]]:
+    """Return all files of each slice that has a chosen one, by its number."""
+    by_number = defaultdict[int, list[IngestedFile]](list)
+    for file in IngestedFiles(log, dataflow, entry).all():
+        if file.reason is None:
+            by_number[file.number].append(file)
+    return {
+        number: files for number, files in by_number.items() if any(is_chosen(file.path) for file in files)
+    }
