@@ -25,7 +25,7 @@ class MemoryBlobs:
         """Keep a value."""
         self._objects[key] = data
 
-    def first(self, folder: str, count: int) -> list[str]:
+    def first_names(self, folder: str, count: int) -> list[str]:
         """Return the first names of a folder."""
         names = (key.rpartition("/") for key in self._objects)
         return sorted(name for parent, _, name in names if parent == folder)[:count]
