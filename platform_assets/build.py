@@ -30,6 +30,7 @@ from platform_assets.factory.asset_checks import ROW_ACCOUNTING
 from platform_assets.factory.assets import broken_asset, dataflow_assets
 from platform_assets.factory.dagster_names import SPARK, TABLE_MANAGER, WATERMARK_MANAGER, WATERMARKS
 from platform_assets.factory.decisions import decision_jobs
+from platform_assets.factory.delete_job import delete_job
 from platform_assets.factory.isolated_replays import isolated_replay_jobs
 from platform_assets.factory.jobs import dataflow_job, job_name
 from platform_assets.factory.kinds import definitions_of
@@ -93,6 +94,7 @@ def build_definitions(
             *(job for _, job in maintenance_jobs),
             *decision_jobs(project, platform, options),
             *isolated_replay_jobs(project, platform, options),
+            delete_job(project, platform, options),
         ],
         sensors=[
             *group_sensors(chain.from_iterable(trigger.sensors for trigger in triggers)),

@@ -63,6 +63,8 @@ def table_metadata(
         "plan": _plan_table(outcome, profile),
         "table": MetadataValue.path(str(place)),
     }
+    if outcome.withheld:
+        metadata["rows_withheld"] = outcome.withheld
     if outcome.newest and outcome.newest.modified is not None:
         metadata["lag_seconds"] = lag_seconds(outcome.newest, datetime.now(UTC))
     if outcome.newest and outcome.newest.table_version is not None:
@@ -167,6 +169,7 @@ def watermark_metadata(entry: Entry | None, quarantine: Quarantine) -> dict[str,
         "appended": entry.time,
         "total_rows": entry.total_rows,
         "total_files": entry.total_files,
+        **({"total_withheld": entry.total_withheld} if entry.total_withheld else {}),
         **_quarantine_counts(entry, quarantine),
         **({"quarantine": _quarantine_table(quarantine)} if quarantine.waiting else {}),
     }

@@ -156,6 +156,11 @@ class Outcome:
         return sum(committed.files for committed in self.committed)
 
     @property
+    def withheld(self) -> int:
+        """Return the number of rows that were not written because of a delete in force."""
+        return sum(sum((committed.entry.withheld or {}).values()) for committed in self.committed)
+
+    @property
     def late(self) -> int:
         """Return the number of late files; for a stream, of late rows."""
         files = sum(committed.files for committed in self.committed if committed.entry.why == "late")
@@ -247,6 +252,7 @@ class Outcome:
             "files": self.files,
             "late": self.late if self.batches is None else None,
             "quarantined": self.quarantined if self.batches is None else None,
+            "withheld": self.withheld,
             "work_units": self.work_units,
             "failed_units": self.failed_units,
             "watermark_before": self._short(self.before),

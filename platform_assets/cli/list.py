@@ -32,6 +32,7 @@ from resources.loop.lease import describe_holder
 from resources.outcome import error_json
 from resources.replay.isolated.chunks import isolated_json
 from resources.replay.isolated.standing import stored_replays
+from resources.watermarks.deleted_rows import deletes_in_force
 from resources.watermarks.entry import Entry
 from resources.watermarks.log import WatermarkLog
 
@@ -76,6 +77,7 @@ def command(context: Context, names: tuple[str, ...]) -> int:
                 **_set_aside_rows(flow, entry),
                 "buffered": _buffered(flow, entry),
                 "held_by": describe_holder(log, flow.name, entry),
+                "deletes": _deletes(log, entry),
                 "replays": [isolated_json(log, aside) for aside in stored_replays(log, flow.name)],
             }
 
@@ -120,6 +122,12 @@ def _buffered(flow: Dataflow, entry: Entry | None) -> int | None:
     return profile.rows_buffered(entry) if isinstance(profile, BuffersRows) and entry is not None else None
 
 
+def _deletes(log: WatermarkLog, entry: Entry | None) -> dict[str, int]:
+    """Return how many deletes are in force, and how many rows they have held back."""
+    withheld = entry.total_withheld if entry else 0
+    return {"in_force": len(deletes_in_force(log, entry)), "withheld": withheld}
+
+
 def _failed(flow: Dataflow, error: StrandlineError) -> dict[str, Any]:
     unknown = {"state_number": None, "watermark": None, "lag_seconds": None, "last_run": None}
     defaults: dict[str, Any] = {
@@ -128,6 +136,7 @@ def _failed(flow: Dataflow, error: StrandlineError) -> dict[str, Any]:
         **_NO_FILES,
         "buffered": None,
         "held_by": None,
+        "deletes": {"in_force": 0, "withheld": 0},
         "replays": [],
         "error": error_json(error),
     }
@@ -247,6 +256,11 @@ def _print_details(context: Context, document: dict[str, Any], now: datetime) ->
         click.echo(f"  {name}: late: {path}")
     if holder := document.get("held_by"):
         click.echo(f"  {name}: {holder_in_words(holder)}")
+    deletes = document["deletes"]
+    if deletes["in_force"]:
+        click.echo(
+            f"  {name}: {pluralize(deletes['in_force'], 'delete')} in force, {pluralize(deletes['withheld'], 'row')} withheld"
+        )
     for replay in document["replays"]:
         progress = "complete: promote or drop it" if replay["complete"] else "not finished"
         click.echo(

@@ -27,6 +27,7 @@ from resources.loop.own_state import address_of, store_address
 from resources.loop.withheld import withheld_in_words
 from resources.watermarks.blobs import Blobs, open_blobs
 from resources.watermarks.copying import CopiedLog, copy_log, stored_logs
+from resources.watermarks.deleted_rows import deletes_in_force
 from resources.watermarks.entry import Entry
 from resources.watermarks.exporting import export_lines
 from resources.watermarks.log import WatermarkLog
@@ -61,12 +62,14 @@ def show(context: Context, name: str, full: bool) -> None:
     is_its_own = (
         entry is not None and PROFILES[entry.kind] is profile
     )  # False until a changed kind is accepted
+    deletes = deletes_in_force(platform.log, entry)
     document = {
         "dataflow": flow.name,
         "number": entry.number if entry else 0,
         "watermark": profile.state_document(platform, flow, entry, full=full)
         if entry and is_its_own and isinstance(profile, HasOwnState)
         else entry_document and entry_document["watermark"],
+        "deletes": [delete.as_json() for delete in deletes],
         "entry": entry_document,
     }
     lines = (
@@ -77,6 +80,8 @@ def show(context: Context, name: str, full: bool) -> None:
         print_entries([entry] if entry else [], full)
         for line in lines:
             click.echo(f"  {line}")
+        for delete in deletes:
+            click.echo(f"  withheld since entry {delete.number}: rows where {delete.predicate}")
 
     context.emit(document, print_it)
 

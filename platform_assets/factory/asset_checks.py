@@ -110,7 +110,7 @@ def _check_rows_accounted(dataflow: Dataflow, _: Platform, outcome: Outcome) -> 
         passed=logged == grown and outcome.rows_add_up,
         check_name="rows_accounted",
         asset_key=table_key(dataflow),
-        metadata={"rows_committed": grown, "rows_in_log": logged},
+        metadata={"rows_committed": grown, "rows_in_log": logged, "rows_withheld": outcome.withheld},
     )
     return (result,)
 

@@ -31,6 +31,7 @@ from platform_assets.state_views import changes_between
 from platform_assets.words import stored_in_words
 from resources.dagster.io_managers import dagster_failure
 from resources.dagster.run_options import RunOptions
+from resources.decisions.delete import forget_delete
 from resources.kinds import all_decisions as decisions
 from resources.kinds.all_decisions import DraftBuilder
 from resources.kinds.stream.flush import NothingWaits, flush
@@ -128,6 +129,12 @@ class PathsConfig(DecisionConfig):
     paths: list[str] = Field(description="Relative to the root of the source.")
 
 
+class ForgetConfig(DecisionConfig):
+    """``delete --forget``."""
+
+    entry: int = Field(description="Number of the delete's entry.")
+
+
 class SplitsConfig(DecisionConfig):
     """``splits remove``."""
 
@@ -200,6 +207,11 @@ _DECISIONS: dict[str, tuple[type[DecisionConfig], Callable[[Any], DraftBuilder],
         lambda config: decisions.unprocess(config.reason, config.paths),
         "Mark ingested files for another read (tracking: set).",
     ),
+    "delete_forget": (
+        ForgetConfig,
+        lambda config: forget_delete(config.reason, config.entry),
+        "End a delete: later loads no longer withhold its rows.",
+    ),
     "splits_remove": (
         SplitsConfig,
         lambda config: remove_splits(config.reason, config.splits),
@@ -248,6 +260,8 @@ _EMPTY: dict[str, Any] = {
     "start": "",
     "end": "",
     "into": "",
+    "where": "",
+    "entry": -1,
 }
 """Placeholders in the launchpad for fields that only an operator can fill in."""
 

@@ -42,6 +42,7 @@ class DeletePreview:
     Attributes:
         dataflow: the dataflow's name.
         predicate: the condition.
+        columns: the columns that it names.
         matching: the rows that would go.
         in_force: the delete of the same condition that is in force already; None if there is none.
         lines: sentences for people.
@@ -49,6 +50,7 @@ class DeletePreview:
 
     dataflow: str
     predicate: str
+    columns: tuple[str, ...]
     matching: MatchingRows
     in_force: DeleteInForce | None
     lines: tuple[str, ...]
@@ -90,18 +92,20 @@ def preview_delete(platform: Opener, dataflow: Dataflow, where: str, now: dateti
         lines.append(
             f"number {open_intent.number} ({open_intent.why}), which was begun and not finished, is ended first"
         )
-    lines += _describe(platform, dataflow, matching)
+    lines += _describe(dataflow, matching)
     if in_force:
         lines.append(f"the condition is in force already, since entry {in_force.number}")
     else:
         lines.append(
             "the condition stays in force: no later load, replay or decision brings such rows back, until `--forget` ends it"
         )
-    return DeletePreview(dataflow.name, condition.predicate, matching, in_force, tuple(lines))
+    return DeletePreview(
+        dataflow.name, condition.predicate, tuple(condition.columns), matching, in_force, tuple(lines)
+    )
 
 
-def _describe(platform: Opener, dataflow: Dataflow, matching: MatchingRows) -> list[str]:
-    """Describe the rows, what reads them, and what stays."""
+def _describe(dataflow: Dataflow, matching: MatchingRows) -> list[str]:
+    """Describe the rows, and where else they are."""
     where = [f"in {pluralize(matching.files, 'data file')}"] if matching.rows else []
     if matching.rows and matching.partitions is not None:
         where.append(f"in {pluralize(matching.partitions, 'partition')}")
@@ -114,9 +118,6 @@ def _describe(platform: Opener, dataflow: Dataflow, matching: MatchingRows) -> l
         f"for example: {', '.join(f'{name}={value}' for name, value in example.items())}"
         for example in matching.examples
     ]
-    readers = platform.lineage.readers_of(dataflow.table)
-    if readers:
-        lines.append(f"read by {', '.join(readers)}: what they have loaded of these rows stays")
     lines.append("older versions of the table, and the source, still hold the rows")
     return lines
 

@@ -192,6 +192,13 @@ def own_rows(run: RunContext[Any], table: Table) -> DataFrame:
     return rows
 
 
+def without_rows(rows: DataFrame, predicate: str) -> DataFrame:
+    """Return the rows for which a condition is not true."""
+    from pyspark.sql import functions as F
+
+    return rows.where(~F.coalesce(F.expr(f"({predicate})"), F.lit(False)))
+
+
 def _matching(rows: DataFrame, predicate: str) -> DataFrame:
     from pyspark.sql import functions as F
 

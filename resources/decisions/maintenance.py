@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError, Conflict
@@ -30,6 +30,8 @@ from resources.watermarks.entry import Entry, new_id, next_entry, utc_now
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+T = TypeVar("T")
 
 _NOTE = "maintained"
 _LONG_UNFINISHED = timedelta(hours=1)
@@ -109,22 +111,39 @@ def maintain(
     check_table(dataflow, last, table, own_state=run.own_state)
     if OPTIMIZE in due:
         _check_clustered(dataflow, table)
-    results, appended = _run_held(run, last, due)
+
+    def run_tasks() -> tuple[dict[Task, MaintenanceResult], str]:
+        cluster_by = dataflow.target.cluster_by
+        results = {task: _run_task(table, task, lambda: run.spark, cluster_by) for task in due}
+        return results, "; ".join(f"{task}: {result}" for task, result in results.items())
+
+    results, appended = run_held(run, last, " and ".join(due), run_tasks)
     _note(platform, name, due)
     return MaintenanceReport(name, results, skipped, appended)
 
 
-def _run_held(
-    run: RunContext[Any], last: Entry, due: Sequence[Task]
-) -> tuple[dict[Task, MaintenanceResult], Entry]:
-    """Run the tasks while the next number is held; return their results, and the entry that records them."""
+def run_held(
+    run: RunContext[Any], last: Entry, reason: str, act: Callable[[], tuple[T, str]]
+) -> tuple[T, Entry]:
+    """Run work that changes no row while the next number is held; return its result and its entry.
+
+    Args:
+        run: a run of the dataflow.
+        last: the newest entry.
+        reason: the work, for whoever finds its claim.
+        act: does the work, and returns its result with a summary, which becomes the entry's reason.
+
+    Raises:
+        Held, Conflict: a run works on the number, or was faster.
+        NeedsDecision: state and table do not match.
+    """
     dataflow, table = run.dataflow, run.table
     entry = next_entry(
         last,
         id=new_id(),
         number=last.number + 1,
         why="maintain",
-        reason=" and ".join(due),
+        reason=reason,
         fingerprint=last.fingerprint,
         kind=last.kind,
         app_id=last.app_id,
@@ -135,12 +154,9 @@ def _run_held(
         if winner.id != claim.id:
             raise lost_number_error(run, winner)
         check_table(dataflow, last, table)
-        results = {
-            task: _run_task(table, task, lambda: run.spark, dataflow.target.cluster_by) for task in due
-        }
-        summary = "; ".join(f"{task}: {result}" for task, result in results.items())
+        result, summary = act()
         entry = entry.model_copy(update={"reason": summary, **_table_after(dataflow, last, table)})
-        return results, run.log.append(dataflow.name, entry, expected=entry.previous)
+        return result, run.log.append(dataflow.name, entry, expected=entry.previous)
 
 
 def _table_after(dataflow: Dataflow, last: Entry, table: Table) -> dict[str, Any]:

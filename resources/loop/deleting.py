@@ -143,7 +143,9 @@ def _write(run: RunContext[Any], entry: Entry | None, intent: Intent) -> None:
 def _delete_once(run: RunContext[Any], entry: Entry | None, intent: Intent) -> None:
     assert intent.predicate is not None
     table = run.table
-    tag = Tag(intent.app_id, intent.number, intent.id, after=required_commit(entry), writer=run.writer)
+    tag = Tag(
+        intent.app_id, intent.number, intent.id, after=required_commit(entry), writer=run.writer, deletes=True
+    )
     where = SqlCondition(intent.predicate, named_columns(intent.predicate, table.contents.columns()))
     newest: Version = table.contents.newest_version()
     no_rows = table.contents.read(run.spark, newest).limit(0)

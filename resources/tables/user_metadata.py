@@ -39,6 +39,7 @@ def commit_text(place: Place, tag: Tag, state: str, dataflow: str | None = None)
         "after": {"version": tag.after.version, "id": tag.after.id} if tag.after else None,
         "rewound": tag.rewound,
         **({"writer": asdict(tag.writer)} if tag.writer else {}),
+        **({"deletes": True} if tag.deletes else {}),
         **_state(place, tag, state),
     }
     return json.dumps({"strandline": metadata})

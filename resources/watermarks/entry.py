@@ -79,6 +79,7 @@ class Entry(StoredRecord):
         deleted: number of rows that a delete has deleted.
         withheld: number of rows of the slice that were not written because of a delete in force, by the
         number of the delete's entry; None if there are none, or nobody has counted them.
+        total_withheld: such rows of this and all earlier entries.
         inputs: versions of the tables that were read beside the dataflow's own rows, by the names in the
         definition.
         since: sentinel JSON text of the state where a filtered cold start began.
@@ -137,6 +138,7 @@ class Entry(StoredRecord):
     predicate: str | None = None
     deleted: int = 0
     withheld: dict[int, int] | None = None
+    total_withheld: int = 0
     inputs: dict[str, int | str] | None = None
     since: str | None = None
     era: int = 0
@@ -168,7 +170,7 @@ class Entry(StoredRecord):
 
 _PUBLIC = (
     "number", "watermark", "lower", "upper", "why", "reason", "run_id", "job_id", "rows", "files", "quarantined", "work_units", "failed_units", "total_rows",
-    "total_files", "predicate", "deleted", "withheld", "inputs", "committed_by", "time", "schema_version", "fingerprint", "kind",
+    "total_files", "predicate", "deleted", "withheld", "total_withheld", "inputs", "committed_by", "time", "schema_version", "fingerprint", "kind",
 )  # fmt: skip
 
 _OF_ONE_ENTRY: dict[str, Any] = {

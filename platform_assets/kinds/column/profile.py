@@ -109,6 +109,7 @@ class ColumnProfile(KindProfile):
                 "up_to": encode(entry.state()) or None if entry else None,
                 "files": 0,
                 "rows": entry.total_rows if entry else 0,
+                "withheld": entry.total_withheld if entry else 0,
             },
             "late": no_files | {"paths": []},
             "quarantined": no_files | {"files": []},

@@ -51,6 +51,7 @@ def file_ledger(platform: Platform, dataflow: Dataflow, request: LedgerRequest) 
             "up_to": encode(entry.state()) or None if entry else None,
             "files": entry.total_files if entry else 0,
             "rows": entry.total_rows if entry else 0,
+            "withheld": entry.total_withheld if entry else 0,
         },
         **late_and_quarantined_files(log, entry, unhandled(log, dataflow, entry, now)),
         "verified_up_to": sweep.verified_path,

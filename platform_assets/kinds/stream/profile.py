@@ -196,6 +196,7 @@ class StreamProfile(KindProfile):
                 "up_to": short_watermark(state.watermark()) if entry else None,
                 "files": 0,
                 "rows": entry.total_rows if entry else 0,
+                "withheld": entry.total_withheld if entry else 0,
             },
             "late": {"count": state.late, "paths": []},
             "quarantined": {"count": state.quarantined, "files": []},

@@ -48,6 +48,7 @@ class Tag:
         after: table commit that the previous state describes; None if that state says nothing of rows.
         rewound: whether the table holds rows above the new state, which the next load of them deletes.
         writer: state that the commit belongs to; None for tables beside the dataflow's own.
+        deletes: whether the commit deletes rows for good and adds none; readers of appends pass over it.
     """
 
     app_id: str
@@ -57,6 +58,7 @@ class Tag:
     after: TableCommit | None = None
     rewound: bool = False
     writer: Writer | None = None
+    deletes: bool = False
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
 from partitions.plan import pluralize
+from resources.tables.contract.commits import Version
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -47,6 +48,18 @@ class MaintenanceResult:
         return ", ".join(counts) or "nothing to do"
 
 
+class PurgeResult(NamedTuple):
+    """The result of a purge.
+
+    Attributes:
+        deleted: number of files that were deleted from the store.
+        remains: what still holds rows or values of older versions, for people.
+    """
+
+    deleted: int = 0
+    remains: Sequence[str] = ()
+
+
 class TableMaintenance(Protocol):
     """Maintenance of one table.
 
@@ -64,6 +77,21 @@ class TableMaintenance(Protocol):
 
         Raises:
             TargetError: the vacuum failed; the next one deletes the remaining files.
+        """
+        ...
+
+    def purge(self, session: Callable[[], SparkSession], since: Version, *, is_shared: bool) -> PurgeResult:
+        """Delete every file that the newest version does not need, whatever its age.
+
+        The caller makes sure that no one reads an older version or writes to the table.
+
+        Args:
+            session: returns a session, if one is needed.
+            since: version whose rows all count as deleted or present; the table's log stays from there on.
+            is_shared: whether other dataflows load the table, whose states may name older versions.
+
+        Raises:
+            TargetError: it failed; the next purge deletes the remaining files.
         """
         ...
 

@@ -127,6 +127,8 @@ def _version_appends(log: DeltaLog, version: int) -> VersionAppends:
     added_files: list[AppendedFile] = []
     changes: str | None = None
     commit, actions = log.read_with(version, b'{"add"', b'{"remove"')
+    if commit.strandline_metadata.get("deletes"):  # what it adds are copies of rows that stay
+        return _describe_appends(commit.id, version, ())
     for action in actions:
         if (add := action.get("add")) is not None and add.get("dataChange", True):
             added_files.append(_appended_file(add))

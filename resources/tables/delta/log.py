@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from deltalake import DeltaTable
 
 _COMMIT = re.compile(r"(\d{20})\.json")
+_NUMBERED = re.compile(r"(\d{20})\.")
 _COLOUR = re.compile(r"\x1b\[\d+m")
 _STORE_ERRORS = re.compile(r"Error performing|HTTP error|lacked the necessary privileges|[Cc]redential")
 
@@ -105,6 +106,28 @@ class DeltaLog:
             }
         except (BaseError, OSError) as error:
             raise self._error("list the files outside", error) from None
+
+    def delete_before(self, version: int) -> int:
+        """Delete the files of the log that only versions before a version need; return their number.
+
+        The log must have a checkpoint of that version.
+
+        Raises:
+            TargetError: the log cannot be listed, or a file cannot be deleted.
+        """
+        from obstore.exceptions import BaseError
+
+        names = [
+            name
+            for name in self._names()
+            if (match := _NUMBERED.match(name)) is not None and int(match[1]) < version
+        ]
+        try:
+            for name in names:
+                self.place.store.delete(f"_delta_log/{name}")
+        except (BaseError, OSError) as error:
+            raise self._error("delete old versions of", error) from None
+        return len(names)
 
     def _names(self, since: int | None = None) -> Iterator[str]:
         """Yield the file names in the log's folder, in any order.

@@ -10,15 +10,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from partitions.errors import TargetError
 from partitions.loads import Append
 from resources.spark.process import error_line
+from resources.spark.settings import temporary_settings
 from resources.sql import quoted
+from resources.tables.contract.commits import Version
 from resources.tables.contract.maintenance import (
     CanOptimize,
     MaintenanceResult,
+    PurgeResult,
     TableMaintenance,
     TellsWrongStatistics,
     WrongStatistics,
@@ -90,6 +94,30 @@ class DeltaMaintenance(TableMaintenance, CanOptimize, TellsWrongStatistics):
         deleted_count = len(paths_before - log.files_outside_log())
         return MaintenanceResult(deleted=deleted_count, statistics=correct_statistics(log))
 
+    def purge(self, session: Callable[[], SparkSession], since: Version, *, is_shared: bool) -> PurgeResult:
+        """Delete all files outside of the newest version, then the log of the versions before.
+
+        The log of a shared table stays: the states of other dataflows name its versions.
+        """
+        log = self.log
+        table = log.table()
+        if table is None:
+            return PurgeResult()
+        paths_before, is_plain = log.files_outside_log(), _can_deltalake_maintain(log, table)
+        if is_plain:
+            vacuum = partial(
+                table.vacuum, retention_hours=0, enforce_retention_duration=False, dry_run=False, full=True
+            )
+            _run_or_fail(log, "purged", vacuum)
+        else:
+            _run_or_fail(log, "purged", lambda: _purge_with_spark(log, session()))
+        deleted = len(paths_before - log.files_outside_log())
+        if is_plain and not is_shared:
+            return PurgeResult(
+                deleted + _run_or_fail(log, "purged", lambda: _forget_versions(log, int(since)))
+            )
+        return PurgeResult(deleted, ("the lowest and highest values of columns in the table's log",))
+
     def wrong_statistics(self) -> WrongStatistics:
         """Return the files whose bounds leave rows out, according to their footers. Starts no Spark."""
         table = self.log.table()
@@ -98,6 +126,24 @@ class DeltaMaintenance(TableMaintenance, CanOptimize, TellsWrongStatistics):
         return WrongStatistics(
             files_with_wrong_bounds(self.log, table), can_write_statistics(self.log, table)
         )
+
+
+def _purge_with_spark(log: DeltaLog, spark: SparkSession) -> None:
+    name = f"delta.{quoted(log.place.spark_url)}"
+    table = log.table()
+    if table is not None and "deletionVectors" in (table.protocol().reader_features or ()):
+        spark.sql(f"REORG TABLE {name} APPLY (PURGE)").collect()
+    with temporary_settings(spark, {"spark.databricks.delta.retentionDurationCheck.enabled": "false"}):
+        spark.sql(f"VACUUM {name} RETAIN 0 HOURS").collect()
+
+
+def _forget_versions(log: DeltaLog, since: int) -> int:
+    """Delete the log of all versions before one, behind a checkpoint of the newest; count the files."""
+    table = log.table()
+    if table is None:
+        return 0
+    table.create_checkpoint()
+    return log.delete_before(since)
 
 
 def _join_files(

@@ -123,7 +123,7 @@ def _readable_runs(metadata: Metadata, appended: Sequence[VersionAppends]) -> li
     """
     runs: list[list[VersionAppends]] = [[]]
     for version in appended:
-        if version.changes is not None:
+        if version.changes is not None or _deletes(_commit(metadata, version)):
             runs.append([])
         elif version.files and not version.holds_all_files and _has_delete_files(metadata, version):
             not_appended = [
@@ -143,6 +143,10 @@ def _readable_runs(metadata: Metadata, appended: Sequence[VersionAppends]) -> li
         elif version.files and not version.holds_all_files:
             runs[-1].append(version)
     return [run for run in runs if run]
+
+
+def _deletes(commit: IcebergCommit) -> bool:
+    return bool(commit.strandline_metadata.get("deletes"))
 
 
 def _has_delete_files(metadata: Metadata, version: VersionAppends) -> bool:
@@ -184,7 +188,7 @@ def _version_appends(commit: IcebergCommit) -> VersionAppends:
     """
     snapshot = commit.snapshot
     id_, parts = str(snapshot.id), [part for part in (*commit.parts, snapshot) if part.operation != "replace"]
-    if commit.is_fence:
+    if commit.is_fence or _deletes(commit):  # what a delete adds are copies of rows that stay
         return VersionAppends(snapshot.sequence, 0, 0, id_)
     changes = None
     if any(map(changes_rows, parts)):

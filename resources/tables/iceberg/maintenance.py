@@ -11,11 +11,19 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from typing_extensions import override
+
 from partitions.errors import TargetError
 from resources.connections.places import Place
 from resources.spark.process import error_line, missing_iceberg
 from resources.sql import literal, quoted
-from resources.tables.contract.maintenance import CanOptimize, MaintenanceResult, TableMaintenance
+from resources.tables.contract.commits import Version
+from resources.tables.contract.maintenance import (
+    CanOptimize,
+    MaintenanceResult,
+    PurgeResult,
+    TableMaintenance,
+)
 from resources.tables.iceberg.catalog import Catalog
 from resources.tables.iceberg.metadata import Metadata
 from resources.tables.removal import files_below
@@ -27,6 +35,9 @@ _RETENTION = "history.expire.max-snapshot-age-ms"
 _SEVEN_DAYS = timedelta(days=7)
 _A_DAY = timedelta(days=1)
 """Iceberg deletes no younger unreferenced file, because a writer may be about to commit it."""
+
+_AHEAD = timedelta(minutes=1)
+"""Beyond the clock of whoever made the newest snapshot but one."""
 
 _REWRITE_OPTIONS = {
     # Join two small files; by default Iceberg waits for five.
@@ -78,6 +89,32 @@ class IcebergMaintenance(TableMaintenance, CanOptimize):
         self._call(spark, "remove_orphan_files", older, "vacuumed")
         # Iceberg also counts files that were gone already.
         return MaintenanceResult(deleted=len(files_before - files_below(self.place)))
+
+    @override
+    def purge(self, session: Callable[[], SparkSession], since: Version, *, is_shared: bool) -> PurgeResult:
+        """Expire all snapshots but the newest and those that tags and branches name."""
+        metadata = self.catalog.newest()
+        if metadata is None or metadata.current is None:
+            return PurgeResult()
+        if metadata.current.count("total-delete-files"):  # the rows are still in their files
+            self.optimize(session, ())
+        files_before = files_below(self.place)
+        now = datetime.now(UTC) + _AHEAD
+        older = f"older_than => TIMESTAMP '{now:%Y-%m-%d %H:%M:%S}Z', retain_last => 1"
+        self._call(session(), "expire_snapshots", older, "purged")
+        deleted_files = files_before - files_below(self.place)
+        return PurgeResult(len(deleted_files), self._kept_snapshots())
+
+    def _kept_snapshots(self) -> list[str]:
+        """Return the older snapshots that tags and branches keep, for people."""
+        metadata = self.catalog.newest()
+        if metadata is None or metadata.current is None:
+            return []
+        return [
+            f"snapshot {ref.get('snapshot-id')}, which {ref.get('type', 'tag')} {name} keeps"
+            for name, ref in sorted(metadata.refs.items())
+            if ref.get("snapshot-id") != metadata.current.id
+        ]
 
     def _call(self, session: SparkSession, procedure: str, arguments: str, participle: str) -> list[Any]:
         self.catalog.name(session)

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 from typing_extensions import override
 
-from resources.tables.contract.maintenance import MaintenanceResult, TableMaintenance
+from resources.tables.contract.commits import Version
+from resources.tables.contract.maintenance import MaintenanceResult, PurgeResult, TableMaintenance
 from resources.tables.parquet.log import CommitLog
 from resources.tables.parquet.placement import Placement
 
@@ -57,6 +58,21 @@ class ParquetMaintenance(TableMaintenance):
         unneeded_paths = [path for path in self.placement.removed_files.paths() if path not in needed_paths]
         self.placement.removed_files.delete(unneeded_paths)
         return MaintenanceResult(deleted=len(unneeded_paths))
+
+    @override
+    def purge(self, session: Callable[[], SparkSession], since: Version, *, is_shared: bool) -> PurgeResult:
+        """Delete all removed files.
+
+        Raises:
+            TargetError: lists or files cannot be read; the next purge deletes the remaining files.
+        """
+        snapshot = self.log.snapshot()
+        if snapshot is None:
+            return PurgeResult()
+        self.placement.finish(snapshot.newest)
+        paths = [path for path in self.placement.removed_files.paths() if path not in snapshot.files]
+        self.placement.removed_files.delete(paths)
+        return PurgeResult(len(paths), ("the lowest and highest values of columns in older lists of files",))
 
 
 def _version_at(versions: Sequence[int], time_of: Callable[[int], datetime], since: datetime) -> int:

@@ -1,0 +1,102 @@
+"""The job ``delete``: deletes rows for good from the UI (docs/how-to/deleting-and-keeping.md).
+
+Without ``confirm`` it only shows what would be deleted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dagster import AssetObservation, JobDefinition, MetadataValue, OpExecutionContext
+from pydantic import Field
+
+from partitions.errors import ConfigurationError
+from platform_assets.factory.dagster_names import watermark_key
+from platform_assets.factory.decisions import DecisionConfig, config_job, log_lines, markdown_list
+from platform_assets.project import Project
+from platform_assets.run_metadata import watermark_metadata
+from resources.dagster.run_options import RunOptions
+from resources.decisions.delete_downstream import DeleteOptions, delete_planned, plan_delete, purge_lines
+from resources.loop.loop import clock
+from resources.platform.platform import Platform
+from resources.watermarks.quarantine_list import read_quarantine
+
+
+class DeleteConfig(DecisionConfig):
+    """``delete``."""
+
+    where: str = Field(
+        description="Condition in Spark's SQL over the table's columns, such as customer = 42."
+    )
+    downstream: bool = Field(
+        default=False, description="Delete such rows of tables that are made of this one, too."
+    )
+    purge: bool = Field(default=False, description="Also delete old versions and files that hold the rows.")
+    confirm: bool = Field(default=False, description="Delete; otherwise only show what would be deleted.")
+
+
+def delete_job(project: Project, platform: Platform, options: RunOptions) -> JobDefinition:
+    """Return the job for all dataflows of the project."""
+    job = _DeleteJob(project, platform, options)
+    text = "Delete rows in one commit, and keep them away: no later load brings them back."
+    return config_job("delete", DeleteConfig, job.delete, text, project)
+
+
+@dataclass(frozen=True)
+class _DeleteJob:
+    """The body of the job.
+
+    Attributes:
+        project: the project with the dataflows.
+        platform: its resources.
+        options: how runs behave.
+    """
+
+    project: Project
+    platform: Platform
+    options: RunOptions
+
+    def delete(self, context: OpExecutionContext, config: DeleteConfig) -> None:
+        (flow,) = self.project.named([config.dataflow])
+        if not config.where.strip():
+            raise ConfigurationError(
+                f"dataflow {flow.name}: expected a condition in where, such as customer = 42, found none"
+            )
+        options = DeleteOptions(config.where, config.downstream, config.purge)
+        flows, now = self.project.dataflows, self.options.now or clock()
+        platform = self.platform.loading([flow])
+        plan = plan_delete(platform, flow, flows, options, now)
+        lines = [
+            f"{effect.dataflow}: {line}" if effect.dataflow != flow.name else line
+            for effect in plan.previews
+            for line in effect.lines
+        ]
+        lines += [*plan.lines, *(purge_lines(plan, flows) if options.purge else ())]
+        log_lines(context, [f"{flow.name}: delete where {config.where}", *lines])
+        if not config.confirm:
+            context.log.warning("nothing was deleted: set confirm to true to delete these rows")
+            return
+        deleted = delete_planned(
+            platform,
+            flows,
+            plan,
+            options,
+            config.reason,
+            now,
+            run_id=context.run_id,
+            job_id=context.job_name,
+            run_is_live=self.options.run_is_live,
+            hold_wait=self.options.hold_wait,
+        )
+        purged = {purge.dataflow: purge.as_json() for purge in deleted.purged}
+        for name, entry in deleted.entries.items():
+            context.log.info("%s: entry %d, %d rows deleted", name, entry.number, entry.deleted)
+            metadata = {
+                **watermark_metadata(entry, read_quarantine(self.platform.log, entry)),
+                "predicate": config.where,
+                "rows_deleted": entry.deleted,
+                "reason": config.reason,
+                "effect": MetadataValue.md(markdown_list(lines)),
+                **({"purged": MetadataValue.json(purged[name])} if name in purged else {}),
+            }
+            context.log_event(AssetObservation(watermark_key(name), metadata=metadata))
