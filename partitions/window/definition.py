@@ -130,11 +130,11 @@ class WindowWatermark(ZonedWatermark):
         definition: at most one datetime and at most one unit entry.
         window: how the range is cut; several grains over sub-ranges as ``{grain: [from, to]}``.
         partial: whether the short last window is loaded; it grows until it is whole.
-        grace: how long after its load a window is read again, to catch late rows.
-        abstinent: how long after its load a window is not read again.
+        grace: a loaded window is read again while it ends after the highest loaded end less this duration.
+        abstinent: how far past its high a window must have grown before it is read again.
         abstinent_skips: accepts that data which arrives during abstinence may stay unread.
         parallelism: the most work units of one run; the oldest that were never loaded go first.
-        pacing: the time between the starts of two work units.
+        pacing: the least time between the starts of two work units.
         min_units: the plan fails if there are fewer units.
         secondary_input: where units come from if there is no unit entry.
         dagster_units: where units show; with ``auto`` up to 100 listed units are partitions.

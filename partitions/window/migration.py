@@ -45,8 +45,8 @@ def migrate_state(
         state: the state under the definition before.
         definition: the new definition.
         now: the clock, aware.
-        tagged: whether rows carry nothing but the start of their window.
-        before: the newest state, whose rows are in the table; None if only ``state`` tells them.
+        tagged: whether rows tell their window only by its start.
+        before: the newest state, whose rows are in the table; None if ``state`` tells them, too.
 
     Raises:
         ConfigurationError: if loaded rows have no window at all, and the new definition has windows.
@@ -96,7 +96,7 @@ class _Migration:
         parts = ("failed", "open", "over_cap", "reread_whole", "early")
         units = {unit for part in parts for unit in getattr(self.state, part)}
         self.moved = {unit: ranges for unit in sorted(units) if (ranges := list(self._moved_stretches(unit)))}
-        """What waits in windows that are cut no more, by unit."""
+        """The stretches of pending work whose windows the new definition cuts differently, by unit."""
 
     def reread_windows(self, unit: str) -> Iterator[WindowSpan]:
         """Yield the windows of a unit that keep a high and must be read again from their start."""

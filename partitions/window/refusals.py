@@ -1,4 +1,4 @@
-"""What a window watermark does not go together with (docs/reference/windows.md)."""
+"""Settings that cannot be combined with a window watermark (docs/reference/windows.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Unreadable parts above columns: the file or the version; a range has no others.
+"""The parts of a source of rows that cannot be read: a file, a version, or the source as a whole.
 
 See docs/reference/columns.md.
 """
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ColumnBadParts(BadParts[ColumnSlice]):
-    """The bad parts of a source of rows.
+    """Finds the bad parts of a source of rows.
 
     Attributes:
         dataflow: the definition.
@@ -36,10 +36,10 @@ class ColumnBadParts(BadParts[ColumnSlice]):
 
     @override
     def find(self, spark: SparkSession, slice_: ColumnSlice, pinned: str, error: Exception) -> BadPart | None:
-        """Return the file that Spark names, or the missing version; raise other errors of the source.
+        """Return the file or version that cannot be read, or the source itself if it refuses the slice.
 
         Raises:
-            SourceError: the source refused, or did not answer.
+            SourceError: the source did not answer.
         """
         of_source = self.rows.failure(error) if isinstance(self.rows, TellsFailures) else None
         if isinstance(of_source, BadPart):

@@ -41,10 +41,10 @@ from resources.watermarks.entry import Entry
 T = TypeVar("T")
 
 _UNBOUNDED_TYPES: tuple[ValueType, ...] = ("whole", "number", "text")
-"""What a column holds whose highest value must be looked up: no clock bounds it."""
+"""The types of columns whose highest value must be looked up, since no clock bounds it."""
 
 _LOOK_SECONDS = 10.0
-"""What a look for new rows may take: a sensor looks every minute, and ``list`` answers people."""
+"""The seconds that a look for new rows may take: a sensor looks every minute, and ``list`` answers people."""
 
 
 @dataclass(frozen=True)
@@ -178,7 +178,7 @@ class ColumnLook:
         return False
 
     def in_one_look(self, query: Callable[[ColumnLook], T], seconds: float | None = None) -> T:
-        """Return the answer of ``query``, for which the source stays at one moment and on one connection."""
+        """Return the result of ``query``; the source answers it as of one moment, over one connection."""
         if not isinstance(self.above, LooksOnce):
             return query(self)
         return self.above.in_one_look(lambda above: query(replace(self, above=above)), seconds)

@@ -31,7 +31,7 @@ _PATIENCE, _PAUSE = 2.0, 0.05
 """Seconds that a plan waits for the transactions that were open when it looked, and between two looks: most take milliseconds."""
 
 _ANNOUNCED = 0.1
-"""Seconds after which a transaction is among those that a database tells: its time is taken a moment before."""
+"""The seconds until a database reports a new transaction, which has taken its time a moment before."""
 
 
 @dataclass(frozen=True)

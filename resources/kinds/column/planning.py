@@ -59,7 +59,7 @@ class ColumnPlanning(Planning[ColumnSlice]):
         return look.in_one_look(lambda once: once.plan_due(entry, now))
 
     def covers(self, state: str, other: str) -> bool:
-        """Compare each column."""
+        """Return whether no column's value falls from ``other`` to ``state``."""
         return ColumnState.of(deserialise(state)).covers(ColumnState.of(deserialise(other)))
 
     @override

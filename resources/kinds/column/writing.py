@@ -52,9 +52,10 @@ class ColumnWriting(Writing[ColumnSlice], WatchesRows[ColumnSlice], SavesHighest
 
     @override
     def load(self, slice_: ColumnSlice, rows: DataFrame) -> Load:
-        """Return the target's load; it deletes the slice's range after a rewind with ``--replace``.
+        """Return the target's load; it also deletes the slice's range if the slice replaces it.
 
-        A target with ``replace_by_watermark`` does so, too.
+        A slice does after a rewind or replay with ``--replace``, and for a target with
+        ``replace_by_watermark``.
         """
         order = tuple(OrderByColumn(name) for name in self._definition.columns)
         again = slice_.why == "replay"  # what runs have loaded since is later
@@ -92,9 +93,10 @@ class ColumnWriting(Writing[ColumnSlice], WatchesRows[ColumnSlice], SavesHighest
         return _observe_highest(rows, self._definition.columns)
 
     def state_after(self, intent: Intent, stats: WriteStats, table: Table) -> str:
-        """Return the highest written value, at most the bound; the bound itself for a chunk or after a step.
+        """Return the highest written value, at most the bound.
 
-        If nobody observed the write, the table shows the value.
+        It is the bound itself for a chunk, after a step, and for a source whose bounds are exact. If
+        nobody observed the write, the table shows the value.
         """
         if (
             self.dataflow.source.incremental_support.saves_bound

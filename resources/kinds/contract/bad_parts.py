@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 
 class BadParts(ABC, Generic[SliceT]):
-    """Bad parts of one dataflow's source."""
+    """Finds the bad parts of one dataflow's source."""
 
     @abstractmethod
     def find(self, spark: SparkSession, slice_: SliceT, pinned: str, error: Exception) -> BadPart | None:
         """Find the part of the source that made a write fail; None if it is not the source's fault."""
 
     def slice_without(self, slice_: SliceT, bad: BadPart) -> SliceT | None:
-        """Return the slice without a bad part, which is passed over; None if a run must stop at it."""
+        """Return the slice without a bad part, which the run skips; None if the run must stop at it."""
 
 
 @runtime_checkable

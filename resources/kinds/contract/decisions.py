@@ -1,4 +1,4 @@
-"""What operators' decisions need from a kind of watermark. Decisions depend on no table format."""
+"""The rules and abilities of a kind of watermark that operators' decisions use, whatever the table format."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class KnowsFiles(Protocol):
     """A kind that loads files, so that a decision may deal with single files."""
 
     column: str
-    """Of the table, which tells the file of a row."""
+    """The table's column that tells the file of a row."""
 
     def files_up_to(self, watermark: Watermark, above: Entry | None) -> Sequence[SourceFile]:
         """Return the source's files at or below a watermark and above an entry's: a decision skips them."""

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from resources.tables.contract.table import Table
 
 WriteStats = Mapping[Any, Sequence[Any]]
-"""What a write counted of the parts of a slice, by the part's key."""
+"""The counts of a write, by the keys of the slice's parts."""
 
 ROWS = ("rows",)
-"""Among the statistics of a write: how many rows it was that they were counted of."""
+"""The key of the number of all rows that a write observed."""
 
 StatsReader = Callable[[], WriteStats]
 """Returns write statistics after the write; empty if it was skipped, or not observed."""
@@ -44,7 +44,7 @@ class WatchesRows(Protocol[SliceContra]):
         ...
 
     def observe(self, rows: DataFrame, slice_: SliceContra) -> tuple[DataFrame, StatsReader]:
-        """Return the rows with an observation that counts them while they are written, and its reader."""
+        """Return the rows, observed, and a function that returns their counts after the write."""
         ...
 
 

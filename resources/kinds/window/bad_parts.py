@@ -13,7 +13,7 @@ from partitions.window.work_unit import FailedUnit, WorkUnit
 from resources.kinds.contract.bad_parts import BadParts
 from resources.kinds.window.failures import bad_units, failing
 from resources.kinds.window.reading import WindowReading
-from resources.kinds.window.sources import AskedWindows, FolderWindows, WindowSource
+from resources.kinds.window.sources import FolderWindows, QueriedWindows, WindowSource
 from resources.spark.errors import EngineLost
 from resources.spark.failures import root_cause
 from resources.spark.process import describe_engine_loss
@@ -42,8 +42,7 @@ class WindowBadParts(BadParts[WindowSlice]):
         """Return the work units that the error names; else search for the unreadable ones by test reads.
 
         The search reads the work units of each unit together and halves those that fail. If the first and
-        the last
-        window of a failing part fail alike, all between count as bad without a read of their own.
+        the last window of a failing part fail alike, all between count as bad without a read of their own.
 
         Raises:
             SourceError: the source as a whole does not answer, so no work unit is bad.
@@ -60,7 +59,7 @@ class WindowBadParts(BadParts[WindowSlice]):
 
     def _source_error(self, error: Exception) -> StrandlineError | None:
         """Return the error that a queried source raised; None for files, since Spark's error names the file."""
-        return self.source.failure(error) if isinstance(self.source, AskedWindows) else None
+        return self.source.failure(error) if isinstance(self.source, QueriedWindows) else None
 
     def _fails(
         self, spark: SparkSession, slice_: WindowSlice, works: Sequence[WorkUnit], pinned_schema: str

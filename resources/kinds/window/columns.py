@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 WINDOW_START = "_window_start"
-"""A column of targets whose rows do not tell their window themselves: its start."""
+"""The column with the start of a row's window, in targets whose rows do not tell it."""
 
 UNIT = "_unit"
-"""And their unit: its identity."""
+"""The column with the identity of a row's unit, in the same targets."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class WindowColumns:
         return self.window or (WINDOW_START if self.tagged else None)
 
     def tag(self, df: DataFrame, work: WorkUnit | None) -> DataFrame:
-        """Add the columns of one work unit to its rows; without a unit, to no rows."""
+        """Add the columns of one work unit to its rows; None: to an empty frame."""
         from pyspark.sql import functions as F
 
         # Of a datetime pyspark asks the process's first session for its type, and a server may have forgotten that one.

@@ -17,8 +17,7 @@ def failing(works: Sequence[WorkUnit], probe: Probe) -> dict[WorkUnit, str]:
     """Return the work units that cannot be read, each with the reason.
 
     Probes the work units of each unit together and halves those that fail. If the first and the last
-    window of
-    a failing part fail alike, all between count as failed without a probe of their own.
+    window of a failing part fail alike, all between count as failed without a probe of their own.
 
     Args:
         works: the work units of a slice whose write failed.

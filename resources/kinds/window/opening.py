@@ -19,7 +19,7 @@ from resources.kinds.window.columns import WindowColumns
 from resources.kinds.window.decisions import WindowRules
 from resources.kinds.window.planning import WindowPlanning
 from resources.kinds.window.reading import WindowReading
-from resources.kinds.window.sources import AskedWindows, FolderWindows, NumberedWindows, WindowSource
+from resources.kinds.window.sources import FolderWindows, NumberedWindows, QueriedWindows, WindowSource
 from resources.kinds.window.stored_slices import StoredWindowSlices
 from resources.kinds.window.stream_completeness import Waits, find_waits
 from resources.kinds.window.unit_spelling import as_known
@@ -85,7 +85,7 @@ def _window_source(dataflow: Dataflow, source: Source) -> WindowSource:
     return (
         NumberedWindows(dataflow, source, source)
         if isinstance(source, CanNumber)
-        else AskedWindows(dataflow, source)
+        else QueriedWindows(dataflow, source)
     )
 
 

@@ -19,8 +19,8 @@ from partitions.window.work_unit import WorkUnit
 from resources.outcome import Committed
 
 _ROW_COUNT, _IN_PART = "dagster/partition_row_count", "in_part"
-"""The count that Dagster's own pages show of a partition: of one that was read as a whole only, so of none that holds several units, of which a run
-may read some."""
+"""Metadata of a partition: the row count that Dagster's pages show, and whether the run read the partition only in part.
+The count is left out then, and for a partition of several units, since a run may read some of them."""
 
 
 class WindowAssetPartitions(WindowPartitions):

@@ -39,7 +39,7 @@ class WindowPlanning(Planning[WindowSlice]):
     """
 
     replans_after_load: ClassVar[bool] = False
-    """What was read within the grace would be due for ever."""
+    """A second plan would find the windows within the grace due again, and so on without end."""
 
     dataflow: Dataflow
     source: WindowSource
@@ -58,7 +58,7 @@ class WindowPlanning(Planning[WindowSlice]):
         return self._definition.pacing
 
     def plan(self, entry: Entry | None, now: datetime, request: Request = DUE) -> Plan[WindowSlice]:
-        """Plan above the entry; only the units are looked up."""
+        """Return the plan above the entry; looks up the units, but no rows and no files."""
         state = state_of(WindowState, self.dataflow, entry)
         rewound = entry is not None and entry.replace_until is not None
         deletes = self.dataflow.target.replace_by_watermark or rewound
@@ -70,7 +70,7 @@ class WindowPlanning(Planning[WindowSlice]):
             now,
             dataflow=self.dataflow.name,
             state_number=entry.number if entry else 0,
-            # If only the window's start tells its rows, what is deleted is all of them.
+            # If only the window's start identifies its rows, the commit deletes all of them.
             rereads_whole_windows=self.window_columns.tagged and deletes,
             reads_any_stretch=self.source.reads_any_stretch,
             request=request,
@@ -92,10 +92,14 @@ class WindowPlanning(Planning[WindowSlice]):
             yield time, state_of(WindowState, self.dataflow, entry).highest or 0
 
     def covers(self, state: str, other: str) -> bool:
-        """Compare the high watermarks of all windows."""
+        """Return whether no window's high watermark falls from ``other`` to ``state``."""
         return WindowState.of(deserialise(state)).covers(WindowState.of(deserialise(other)))
 
     def modified(self, slice_: WindowSlice, before: Watermark, now: datetime) -> int | None:
-        """Return the end of the newest loaded window."""
+        """Return the latest end of the slice's windows and of those loaded before; None without windows of
+        time.
+
+        A clock that ran ahead may have loaded windows beyond now; these count up to now.
+        """
         ends = [work.end for work in slice_.works if work.end is not None]
         return max([*ends, min(highest_of(before) or 0, milliseconds(now))]) if ends else None

@@ -25,7 +25,7 @@ from resources.kinds.contract.reading import (
 )
 from resources.kinds.window.columns import WindowColumns
 from resources.kinds.window.failures import bad_units
-from resources.kinds.window.sources import AskedWindows, FolderWindows, NumberedWindows, WindowSource
+from resources.kinds.window.sources import FolderWindows, NumberedWindows, QueriedWindows, WindowSource
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -73,7 +73,7 @@ class WindowReading(
 
     def at_one_version(self, slices: Sequence[WindowSlice]) -> list[WindowSlice]:
         """Return the slices, set to read one version of a table."""
-        return self.source.at_one_version(slices) if isinstance(self.source, AskedWindows) else list(slices)
+        return self.source.at_one_version(slices) if isinstance(self.source, QueriedWindows) else list(slices)
 
     @override
     def fix(self, slice_: WindowSlice, base: SliceBase) -> WindowSlice:

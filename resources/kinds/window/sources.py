@@ -46,8 +46,8 @@ _SAMPLED = 20
 """Work units that a schema is inferred from, one by one."""
 
 
-class AskedWindows:
-    """Windows x units of a database, or a table of the lake."""
+class QueriedWindows:
+    """Windows x units of a source that is queried: a database, an API, a Python function or a lake table."""
 
     def __init__(self, dataflow: Dataflow, source: RowSource) -> None:
         """Bind to a source of rows."""
@@ -60,7 +60,7 @@ class AskedWindows:
         return self._source.remarks if isinstance(self._source, HasRemarks) else ()
 
     def at_one_version(self, slices: Sequence[WindowSlice]) -> list[WindowSlice]:
-        """Return the slices, set to one version of a lake table; a database is read as it is at each read."""
+        """Return the slices, set to one version of a lake table; other sources have no versions."""
         version = self._source.version() if isinstance(self._source, HasVersions) else None
         return [replace(slice_, version=version) for slice_ in slices]
 
@@ -105,7 +105,7 @@ class AskedWindows:
         return self._source.failure(error) if isinstance(self._source, TellsFailures) else None
 
 
-class NumberedWindows(AskedWindows):
+class NumberedWindows(QueriedWindows):
     """Windows x units of a database whose query numbers them, so that one query reads all."""
 
     def __init__(self, dataflow: Dataflow, source: RowSource, numbering: CanNumber) -> None:
@@ -140,7 +140,7 @@ class FolderWindows:
         """List the folders that are not listed yet; compare the other files with their listing.
 
         Raises:
-            BadUnits: folders are missing (``missing: fail``).
+            BadUnits: folders are missing or hold no file (``missing: fail``).
             BadFile: a file has changed, or is missing.
         """
         files = dict(slice_.files or {})
@@ -274,7 +274,7 @@ class FolderWindows:
         return {_owners(slice_)[bad.path]: f"file {bad.path}: {bad.why}"} if bad else {}
 
 
-WindowSource = AskedWindows | FolderWindows
+WindowSource = QueriedWindows | FolderWindows
 """A source as windows x units read it."""
 
 

@@ -51,7 +51,7 @@ class StoredWindowSlices(StoredSlices[WindowSlice]):
         return StoredList(WORK_UNITS, [*loaded, *failed], head)
 
     def from_rows(self, intent: Intent, stored: StoredList) -> WindowSlice:
-        """Return the slice with the same work units and input, under its own definition."""
+        """Return the slice with the stored work units and input; zone, grid and name are the definition's."""
         rows = [(WorkUnit(*row), error) for *row, error in stored.rows]
         works = tuple(work for work, error in rows if error is None)
         time, listed = self._definition.time_entry, stored.head.get("files")

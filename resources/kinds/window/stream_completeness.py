@@ -22,12 +22,12 @@ from resources.watermarks.log import WatermarkLog
 
 @dataclass(frozen=True)
 class Waits:
-    """What windows wait for.
+    """The stream that windows wait for.
 
     Attributes:
-        stream: the name of the dataflow.
-        reached: below it the stream's table has all of its rows, aware; None: nothing is known of any.
-        lacks_rows: whether the table is not the one that the stream has loaded, so that nothing is known of any row.
+        stream: the name of its dataflow; the table that is read if no stream of the project makes it.
+        reached: the time below which its table has all rows, aware; None: unknown.
+        lacks_rows: whether the table is not the one that the stream has loaded, so that nothing is known.
     """
 
     stream: str

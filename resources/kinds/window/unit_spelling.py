@@ -38,14 +38,14 @@ def as_known(
 ) -> tuple[str, ...]:
     """Return listed units, each value once, as the newest entry spells them.
 
-    Without a column whose type is known values stay what they are: ``1`` is not ``"1"`` then. Starts no
+    If the type of a column is unknown, its values stay as they are: ``1`` is not ``"1"`` then. Starts no
     Spark.
 
     Args:
-        dataflow: with a window watermark.
-        units: identities, as they are listed.
+        dataflow: a dataflow with a window watermark.
+        units: the identities as they are listed.
         log: the watermark log.
-        source: opens what the dataflow reads.
+        source: opens the dataflow's source.
     """
     if units == (NO_UNIT,):
         return units
@@ -65,7 +65,10 @@ def as_known(
 
 
 def _texts(dataflow: Dataflow) -> Mapping[str, Callable[[Any], str]]:
-    """Return how values are written in a folder, request or query, by name; in a query text is no number."""
+    """Return, by a value's name, the function that writes it into a folder, a request or a query.
+
+    A query tells text from numbers.
+    """
     source = dataflow.source
     match source:
         case FilesSource():

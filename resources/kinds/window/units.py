@@ -16,7 +16,7 @@ from partitions.errors import SourceError, SourceUnreachable
 Row = Mapping[str, Any]
 
 SECONDS = 20.0
-"""For all rows: a sensor's tick asks for them, too."""
+"""The seconds that reading all rows may take: a sensor's tick waits for them, too."""
 
 _CHUNK, _WAITING = 500, 4
 _LOOK_AROUND = 0.2
@@ -30,16 +30,16 @@ _lock = Lock()
 def rows_in_time(
     what: str, rows: Callable[[], Iterator[Row]], columns: Sequence[str], seconds: float = SECONDS
 ) -> Iterator[Row]:
-    """Yield rows that a thread reads, so that a source that hangs holds nothing up.
+    """Yield rows that a thread reads, so that a source that hangs does not block the caller.
 
-    While the thread of an earlier call still reads the same source, no second one is started: whoever comes meanwhile, another sensor or a run say,
-    waits for its end, and for none that has not ended in its time.
+    While the thread of an earlier call still reads the same source, no second one is started. A later
+    caller, such as another sensor or a run, waits for that thread, at most until its time is up.
 
     Args:
-        what: the source in words, for errors; no two of a process are named alike.
-        rows: reads them; it is left between two rows if nobody wants more, or time is up.
-        columns: each of which at least one row has, if there are rows.
-        seconds: for all of them.
+        what: the source in words, for errors; unique in the process.
+        rows: reads the rows; it is stopped between two rows if the caller wants no more, or time is up.
+        columns: the columns that at least one row must have, if there are rows.
+        seconds: the time for all rows.
 
     Raises:
         SourceError: the source refuses; or no row has a column.

@@ -1,4 +1,4 @@
-"""What the commit of a slice of windows x units deletes, and counts.
+"""What the commit of a slice of windows x units deletes, and the rows that it counts.
 
 See docs/reference/windows.md, Target.
 """
@@ -36,11 +36,11 @@ class WindowWriting(Writing[WindowSlice], WatchesRows[WindowSlice], KeepsStats):
     window_columns: WindowColumns
 
     def load(self, slice_: WindowSlice, rows: DataFrame) -> Load:
-        """Return the target's load; it may replace the slice's windows.
+        """Return the target's load; it also deletes the rows of the slice's windows if the slice replaces
+        them.
 
-        It does for a forced slice, and for a target with ``replace_by_watermark``. A window that is loaded
-        late leaves the rows of later times as they are; not if windows are cut otherwise now, whose starts
-        are earlier.
+        A forced slice does, and a slice of a target with ``replace_by_watermark``. Rows of the table with
+        a later time stay, unless the slice replaces windows of an earlier cut, whose starts are earlier.
         """
         if not slice_.works:
             return Append()
