@@ -100,9 +100,9 @@ class StateChanges:
         starts = [start for start in self._open.get(loaded.unit, ()) if start != loaded.start]
         self._open[loaded.unit] = sorted([*starts, loaded.start]) if loaded.open else starts
 
-    def add_early(self, deferred: Iterable[WindowSpan]) -> None:
+    def add_early(self, spans: Iterable[WindowSpan]) -> None:
         """Record windows that were loaded before their end."""
-        for units in deferred:
+        for units in spans:
             if units.start is not None and units.end is not None:
                 self._intervals_of("early", units.unit).add(units.start, units.end, Grid.parse(units.grid))
 

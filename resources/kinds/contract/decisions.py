@@ -1,4 +1,4 @@
-"""The rules and abilities of a kind of watermark that operators' decisions use, whatever the table format."""
+"""The rules and abilities of a kind that operators' decisions use, whatever the table format."""
 
 from __future__ import annotations
 

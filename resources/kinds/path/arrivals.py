@@ -15,7 +15,7 @@ from resources.watermarks.log import WatermarkLog
 
 _NOTE = "arrivals"
 _DAYS = 60
-"""The newest days with files that are kept."""
+"""The number of newest days with files that the note keeps."""
 
 _ENTRIES = 200
 """Entries that are read for a note that is not there, or far behind."""
@@ -25,9 +25,9 @@ class DayArrivals(NamedTuple):
     """The files of one day.
 
     Attributes:
-        files: loaded in order.
-        late: loaded below the watermark.
-        quarantined: put in quarantine.
+        files: loaded ones, except late ones.
+        late: loaded late ones.
+        quarantined: those put in quarantine.
     """
 
     files: int = 0

@@ -1,4 +1,4 @@
-"""Unreadable files and records of a slice: finding, passing over, quarantine.
+"""Find the unreadable files and records of a slice; skip or quarantine the files (docs/reference/files.md).
 
 See docs/reference/files.md.
 """
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PathBadParts(BadParts[PathSlice], SetsAside[PathSlice], SetsRecordsAside[PathSlice]):
-    """The bad files of one dataflow.
+    """Finds the bad files of one dataflow.
 
     Attributes:
         dataflow: the definition, which says how bad files are treated.
@@ -45,7 +45,7 @@ class PathBadParts(BadParts[PathSlice], SetsAside[PathSlice], SetsRecordsAside[P
         return self.source.find_bad_file(spark, files, pinned, error)
 
     def slice_without(self, slice_: PathSlice, bad: BadPart) -> PathSlice | None:
-        """Return the slice without the file; None if it must not be passed over."""
+        """Return the slice without the file; None if the run must stop at it."""
         if not is_passed_over(self.dataflow.on_bad_file, bad.code) or not slice_.contains(bad):
             return None
         return slice_.without(bad.part, bad.why)

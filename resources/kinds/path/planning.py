@@ -307,7 +307,7 @@ class PathPlanning(Planning[PathSlice], CountsFirstLoads[PathSlice]):
         return replace(listing, listed=replace(listing.listed, files=files), settling=settling)
 
     def covers(self, state: str, other: str) -> bool:
-        """Compare the last file, or the last file of every open partition."""
+        """Return whether the last file, or that of no open partition, falls from ``other`` to ``state``."""
         newer, older = (PathState.of(deserialise(text)) for text in (state, other))
         return newer.covers(older, self._definition.template)
 

@@ -32,7 +32,7 @@ class PathReading(Reading[PathSlice], KnowsColumns, ReportsMissingColumns[PathSl
     """
 
     same_query_for_all_slices: ClassVar[bool] = True
-    """Files are what slices differ in."""
+    """Slices differ in their files only."""
 
     source: FileSource
     copies: CopyFinder

@@ -64,7 +64,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _MAX_NAMED = 100
-"""Files of one condition that are named."""
+"""The most files that one condition lists by name."""
 
 
 @dataclass(frozen=True)

@@ -30,9 +30,9 @@ from resources.watermarks.ingested import IngestedFiles
 from resources.watermarks.log import WatermarkLog
 
 _STORE_BUDGET = Budget(pages=20, seconds=20.0)
-"""Of one step: at most 20,000 keys."""
+"""The listing budget of one step in an object store: at most 20,000 keys."""
 _FOLDER_BUDGET = Budget(pages=500, seconds=5.0)
-"""Folders are opened quickly, and often hold few files."""
+"""The same for local folders, which open quickly and often hold few files."""
 
 _NOTE = "sweep"
 _NAMED = {"ingest": 40_000, "quarantine": 40_000, "alert": 1_000, "ignore": 1_000}

@@ -96,10 +96,8 @@ class WindowPlanning(Planning[WindowSlice]):
         return WindowState.of(deserialise(state)).covers(WindowState.of(deserialise(other)))
 
     def modified(self, slice_: WindowSlice, before: Watermark, now: datetime) -> int | None:
-        """Return the latest end of the slice's windows and of those loaded before; None without windows of
-        time.
-
-        A clock that ran ahead may have loaded windows beyond now; these count up to now.
+        """Return the latest end of the slice's windows and of those loaded before; None without a time
+        dimension.
         """
         ends = [work.end for work in slice_.works if work.end is not None]
         return max([*ends, min(highest_of(before) or 0, milliseconds(now))]) if ends else None

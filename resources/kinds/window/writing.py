@@ -36,8 +36,7 @@ class WindowWriting(Writing[WindowSlice], WatchesRows[WindowSlice], KeepsStats):
     window_columns: WindowColumns
 
     def load(self, slice_: WindowSlice, rows: DataFrame) -> Load:
-        """Return the target's load; it also deletes the rows of the slice's windows if the slice replaces
-        them.
+        """Return the target's load; if the slice replaces its windows, the load deletes their rows.
 
         A forced slice does, and a slice of a target with ``replace_by_watermark``. Rows of the table with
         a later time stay, unless the slice replaces windows of an earlier cut, whose starts are earlier.
