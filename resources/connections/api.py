@@ -203,7 +203,7 @@ class ApiConnection:
         return self.hide(f"{parts.scheme}://{host}{parts.path}{query}")
 
     def hide(self, text: str) -> str:
-        """Return a text with all secrets replaced, in plain or escaped form, wherever they came from."""
+        """Return a text with the secrets of at least 4 letters replaced, in plain or escaped form."""
         for secret in self._secrets:
             text = text.replace(secret, _HIDDEN)
         return text

@@ -33,8 +33,8 @@ _SECRETS: dict[System, tuple[str, ...]] = {
         "trustCertificateKeyStorePassword",
     ),
 }
-"""Parameters of the drivers that are given to Spark as options. A Connect server gives them on in lower case: PostgreSQL's driver knows no other, and
-MariaDB's takes any."""
+"""The drivers' secret parameters, which Spark gets as options. A Connect server passes them on in lower case: PostgreSQL's driver knows no other
+spelling, and MariaDB's takes any."""
 _LIKE_SECRET = re.compile(r"(?i)password|passwd|pwd|secret|token")
 _NO_SECRETS = frozenset({"sslpasswordcallback", "passwordcharacterencoding", "disconnectonexpiredpasswords"})
 _TRUST_STORES = ("truststore", "trustcertificatekeystoreurl")
@@ -75,7 +75,7 @@ _PARAMETERS: dict[System, dict[str, str]] = {
     },
     "mariadb": {"connectTimeout": "10000", "socketTimeout": "3600000", "tcpKeepAlive": "true"},
 }
-"""Of the driver, for what the URL does not say. They stand in the URL: a Connect server gives the names of options to the driver in lower case."""
+"""The driver's parameters where the URL sets none. They go into the URL, since a Connect server passes options to the driver in lower case."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class JdbcConnection:
 
     Attributes:
         system: the system whose SQL it speaks; MySQL counts as MariaDB.
-        url: without user, password and other secrets.
+        url: the JDBC URL, without user, password and other secrets.
         display_url: the address for people.
         user: None if the database needs none.
         secrets: options that must not be shown, such as the password.
@@ -206,7 +206,7 @@ class JdbcConnection:
         return _tls_mode(parameters), parameters.get("serversslcert")
 
     def hide(self, text: str) -> str:
-        """Return a text with all secrets replaced, whatever library put them there."""
+        """Return a text with the secrets of at least 4 letters replaced, whatever library put them there."""
         for _, secret in sorted(self.secrets, key=lambda named: len(named[1]), reverse=True):
             if len(secret) >= _SHORTEST_HIDDEN:
                 text = text.replace(secret, "***")

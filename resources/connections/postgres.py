@@ -71,7 +71,7 @@ class Database:
         return cls(url, schema, display_url, _passwords(fields, address))
 
     def hide(self, text: str) -> str:
-        """Return a text with the passwords of the address replaced, whatever library put them there."""
+        """Return a text with the address's passwords of at least 4 letters replaced."""
         for password in self.passwords:
             text = text.replace(password, "***")
         return text

@@ -1,4 +1,4 @@
-"""Find the unreadable files and records of a slice; skip or quarantine the files (docs/reference/files.md).
+"""Find the unreadable files and records of a slice; skip or quarantine the files.
 
 See docs/reference/files.md.
 """

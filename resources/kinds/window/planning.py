@@ -96,8 +96,6 @@ class WindowPlanning(Planning[WindowSlice]):
         return WindowState.of(deserialise(state)).covers(WindowState.of(deserialise(other)))
 
     def modified(self, slice_: WindowSlice, before: Watermark, now: datetime) -> int | None:
-        """Return the latest end of the slice's windows and of those loaded before; None without a time
-        dimension.
-        """
+        """Return the latest end of the slice's windows and of those loaded before; None without windows."""
         ends = [work.end for work in slice_.works if work.end is not None]
         return max([*ends, min(highest_of(before) or 0, milliseconds(now))]) if ends else None
