@@ -1,4 +1,4 @@
-"""The parts of a dataflow that must go together, and what a kind of watermark says about them."""
+"""The parts of a dataflow that must fit each other, and the rules of a kind of watermark about them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ WatermarkT = TypeVar("WatermarkT", bound=WatermarkDefinition)
 
 @dataclass(frozen=True)
 class DataflowParts(Generic[WatermarkT]):
-    """The parts of a dataflow that must go together; ``step`` is the key of the user's step."""
+    """The parts of a dataflow that must fit each other; ``step`` is the key of the user's step."""
 
     source: SourceDefinition
     watermark: WatermarkT
@@ -43,7 +43,7 @@ class KindRules(Generic[WatermarkT]):
         state: the class of its state.
         expected_source: returns what the kind reads instead of a source, in words; None: it reads the
         source.
-        refusals: yields the parts that do not go together with such a watermark.
+        refusals: yields the settings that cannot be combined with such a watermark.
     """
 
     state: type[WatermarkState]

@@ -23,7 +23,7 @@ class Skip:
 
     Attributes:
         subject: the skipped part, as a user knows it.
-        why: the reason, as a whole sentence.
+        why: the reason, in words.
     """
 
     subject: str
@@ -109,12 +109,12 @@ class Slice(Protocol):
 
     @property
     def lower(self) -> Watermark | None:
-        """The lower bound, exclusive; None if there is none."""
+        """The lower bound: exclusive for files and columns, inclusive for windows; None if there is none."""
         ...
 
     @property
     def upper(self) -> Watermark:
-        """The upper bound, inclusive."""
+        """The upper bound: inclusive for files and columns, exclusive for windows."""
         ...
 
     @property
@@ -193,7 +193,7 @@ class Plan(Generic[SliceT]):
         skips: the parts that will not run, each with its reason.
         warnings: what the user should know although the run continues.
         calls: number of LIST calls, or of opened folders, for the plan.
-        snapshot: a source's outside, where only a read tells its rows; a successful run notes it.
+        snapshot: the snapshot of a source whose rows only a read shows; a successful run notes it.
         awaited: rows that the next run may read once transactions have ended; a run notes them.
     """
 

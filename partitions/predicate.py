@@ -1,8 +1,8 @@
 """A predicate selects rows for a read, for its delete, and for checks (docs/explanation/protocol.md).
 
-A predicate compares columns with typed values. It knows no windows, no units and no SQL:
-``partitions.window.predicates`` builds it from windows and units, ``resources.dialects.predicates`` writes
-it as SQL, and :func:`matches` tests a row in Python.
+A predicate compares columns with typed values; only :class:`SqlCondition` holds SQL, as a person wrote it.
+It knows no windows and no units: ``partitions.window.predicates`` builds it from them,
+``resources.dialects.predicates`` writes it as SQL, and :func:`matches` tests a row in Python.
 
 NULL is as in SQL: a row with NULL in a compared column does not match, unless None is among the values.
 """

@@ -35,7 +35,7 @@ def stored_in_words(kind: str, text: str) -> str:
 
 
 def holder_in_words(holder: Mapping[str, Any]) -> str:
-    """Return who holds the next number of a dataflow, from :func:`resources.loop.lease.held_by`."""
+    """Return who holds the next number of a dataflow, from :func:`resources.loop.lease.describe_holder`."""
     run = f"run {holder['run_id'][:8]}, " if holder["run_id"] else ""
     holding = f"number {holder['number']} is held by {run}process {holder['process']} on {holder['host']} since {time_text(holder['since'])}"
     if holder["alive"] is not None:

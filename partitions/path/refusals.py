@@ -1,4 +1,4 @@
-"""What a path watermark does not go together with (docs/reference/files.md)."""
+"""Settings that cannot be combined with a path watermark (docs/reference/files.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a stream on Spark's engine does not go together with (docs/reference/streams-on-spark.md)."""
+"""Settings that cannot be combined with a stream on Spark's engine (docs/reference/streams-on-spark.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a stream over splits does not go together with (docs/reference/streams.md)."""
+"""Settings that cannot be combined with a stream over splits (docs/reference/streams.md)."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ def _check_renamable(platform: Platform, flow: Dataflow, old: str) -> None:
     """Raise an error if an open slice, or rows of a table, have the old name.
 
     Raises:
-        Held: if a slice or decision is not finished.
+        DataflowHeld: if a slice or decision is not finished.
         ConfigurationError: if rows of a shared table, or a replay, have the old name.
     """
     log = platform.log

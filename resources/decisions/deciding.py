@@ -44,7 +44,7 @@ def decide(
         run_is_live: asks Dagster about a run on another machine.
 
     Raises:
-        Held: a living run or another decision works on the next number.
+        DataflowHeld: a living run or another decision works on the next number.
         Conflict: another writer was faster.
     """
     rehearsal = platform.rehearsal()
@@ -86,7 +86,7 @@ def foresee_end(
         run_is_live: asks Dagster about a run on another machine.
 
     Raises:
-        Held: a living run or another decision works on the next number.
+        DataflowHeld: a living run or another decision works on the next number.
     """
     entry, open_intent = rehearsal.unfinished_intent(dataflow, now, run_is_live).preview()
     if entry is not None and open_intent is not None:

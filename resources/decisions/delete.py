@@ -76,7 +76,7 @@ def preview_delete(platform: Opener, dataflow: Dataflow, where: str, now: dateti
     Raises:
         ConfigurationError: the condition is refused, or there is nothing to delete from.
         NeedsDecision: state and table do not match.
-        Held: a living run works on a slice.
+        DataflowHeld: a living run works on a slice.
     """
     run = platform.loop(dataflow, now).context
     last, open_intent = platform.unfinished_intent(dataflow, now, lambda run_id: None).preview()
@@ -153,7 +153,7 @@ def delete_rows(
     Raises:
         ConfigurationError: there is no reason, or the condition is refused.
         NeedsDecision: state and table do not match.
-        Held: a run or decision still works on the dataflow.
+        DataflowHeld: a run or decision still works on the dataflow.
         Conflict: another run was faster.
         TargetError: the write failed.
     """

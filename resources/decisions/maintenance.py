@@ -85,7 +85,7 @@ def maintain(
         holder_policy: how long to wait for a run that holds the dataflow.
 
     Raises:
-        Held: a living run or a decision works on the next number.
+        DataflowHeld: a living run or a decision works on the next number.
         Conflict: a run has left a slice unfinished, or was faster.
         NeedsDecision: state and table do not match.
         TargetError: the maintenance failed.

@@ -55,7 +55,7 @@ def preview(
         in_words: turns a stored watermark into text for people.
 
     Raises:
-        Held: a living run works on a slice.
+        DataflowHeld: a living run works on a slice.
     """
     rehearsal = platform.rehearsal()
     restore_log(build_draft, rehearsal.log, dataflow)

@@ -46,7 +46,7 @@ def commit_delete(
 
     Raises:
         NeedsDecision: state and table do not match.
-        Conflict, Held: another run was faster, or works on the number.
+        Conflict, DataflowHeld: another run was faster, or works on the number.
         TargetError: the write failed. Unless the message says otherwise, the next run finishes the delete.
     """
     head = guarded_head(run, entry)

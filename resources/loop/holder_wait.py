@@ -42,7 +42,7 @@ def abandoned_intent(
     """Wait for the holder of the next number; return the newest entry, and a dead holder's intent.
 
     Raises:
-        Held: the holder still lives after ``hold_wait``.
+        DataflowHeld: the holder still lives after ``hold_wait``.
     """
     deadline = time.monotonic() + patience.hold_wait.total_seconds()
     while (intent := run.log.open_intent(run.name, entry)) is not None:

@@ -104,7 +104,7 @@ def put_intent(run: RunContext[SliceT], intent: Intent, amount: str) -> None:
     """Store an intent: its number is now this slice or an abandoned one. This process holds it.
 
     Raises:
-        Conflict, Held: another run has finished the number, or works on it.
+        Conflict, DataflowHeld: another run has finished the number, or works on it.
     """
     holders.mark_active(intent.id)
     try:

@@ -164,7 +164,7 @@ class _RunExecution(Generic[SliceT]):
         check_definition(self._run.dataflow, entry, self._run.log)
 
     def _recover(self) -> None:
-        """Finish the intent that another run left open, or raise Held while its holder lives."""
+        """Finish the intent that another run left open, or raise DataflowHeld while its holder lives."""
         entry, intent = abandoned_intent(self._run, self._outcome.newest, self._holder_policy)
         if (entry and entry.id) != (self._outcome.newest and self._outcome.newest.id):
             self._begin_at(entry)

@@ -39,7 +39,7 @@ class UnfinishedIntent(Generic[SliceT]):
                 :func:`resources.loop.ending.end_intent` describes.
 
         Raises:
-            Held: the intent's holder lives.
+            DataflowHeld: the intent's holder lives.
             NeedsDecision, TargetError: as :func:`resources.loop.ending.end_intent` describes.
         """
         entry, intent = self._open()
@@ -52,7 +52,7 @@ class UnfinishedIntent(Generic[SliceT]):
         Changes nothing, starts no Spark.
 
         Raises:
-            Held: the intent's holder lives.
+            DataflowHeld: the intent's holder lives.
         """
         entry, intent = self._open()
         return (preview_end(self._run, entry, intent) if intent else entry), intent

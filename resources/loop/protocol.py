@@ -51,7 +51,7 @@ def commit_slice(
         or an abandoned one.
 
     Raises:
-        Conflict, Held: another run was faster, or works on the number.
+        Conflict, DataflowHeld: another run was faster, or works on the number.
         NeedsDecision: state and table do not match; or the table has several rows of a key.
         TargetError: the write failed for another reason; the intent stays, and the next run finishes it.
     """

@@ -19,7 +19,7 @@ def guarded_head(run: RunContext[SliceT], entry: Entry | None) -> TableHead:
 
     Raises:
         NeedsDecision: they do not match.
-        Conflict, Held: the table is ahead because of another run.
+        Conflict, DataflowHeld: the table is ahead because of another run.
     """
     try:
         return check_table(run.dataflow, entry, run.table, own_state=run.own_state)

@@ -19,7 +19,7 @@ def single_process(lock: Path, process_name: str) -> Iterator[None]:
         process_name: names the process, for the error.
 
     Raises:
-        Held: if another process holds it.
+        DataflowHeld: if another process holds it.
     """
     lock.parent.mkdir(parents=True, exist_ok=True)
     with lock.open("w") as lock_file:

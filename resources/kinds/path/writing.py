@@ -33,12 +33,12 @@ class PathWriting(Writing[PathSlice]):
 
     @override
     def load(self, slice_: PathSlice, rows: DataFrame) -> Load:
-        """Return the target's load; if the slice replaces, it also deletes the earlier rows of the slice's
-        files.
+        """Return the target's load; if the slice replaces, its files' earlier rows are deleted, too.
 
         A slice replaces after a rewind or a replay with ``--replace``. The rows of passed-over files are
-        deleted, too, since a release would add them again, and those of files that are gone at the source.
-        A file that is loaded again, or beside the watermark, leaves the rows of later files as they are.
+        deleted as well, since a release would add them again, and those of files that are gone at the
+        source. A file that is loaded again, or beside the watermark, leaves the rows of later files as
+        they are.
         """
         paths = (*(file.path for file in slice_.all_files), *slice_.gone_paths)
         by_file = (OrderByPath(SOURCE_FILE),)

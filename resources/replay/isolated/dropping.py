@@ -60,7 +60,7 @@ def drop_replay(
 
     Raises:
         ConfigurationError: there is no such replay, or no reason.
-        Held: a process loads the replay, or promotes it.
+        DataflowHeld: a process loads the replay, or promotes it.
         TargetError: a part of the table could not be removed; the same command removes the rest.
     """
     if not reason.strip():

@@ -140,7 +140,7 @@ def promote_replay(
         ConfigurationError: there is no such replay, or no reason.
         NeedsDecision: the replay is unfinished, it is unknown whether it was promoted before, or state and
             table do not match.
-        Held: a run still works on the dataflow or on the replay.
+        DataflowHeld: a run still works on the dataflow or on the replay.
         Conflict: a run was faster.
         TargetError: the write failed; nothing is lost, and the same command continues.
     """

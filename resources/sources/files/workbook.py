@@ -62,7 +62,7 @@ class Sheet:
         columns: the columns that the header names; none without a header.
         index: the number of the first column if it alone has no name, as pandas writes its index; else None.
         records: can be iterated once.
-        others: the names of the other visible sheets.
+        other_names: the names of the other visible sheets.
     """
 
     name: str

@@ -31,7 +31,7 @@ def count_while_written(rows: DataFrame, condition: Column) -> tuple[DataFrame, 
 def cache_and_count(rows: DataFrame) -> tuple[DataFrame, int | None]:
     """Cache rows and count them; the count is None if Spark did not report it.
 
-    See :func:`resources.spark.engine.read_once`.
+    See :func:`resources.spark.frames.read_once`.
     """
     from pyspark.sql import functions as F
 

@@ -47,7 +47,7 @@ class FormatReader(ABC):
 
     Attributes:
         READER: the name of Spark's reader.
-        TELLS_TYPES: whether files carry their columns' types, so that one with unreadable types is bad.
+        HAS_TYPES: whether files carry their columns' types, so that one with unreadable types is bad.
         PACKAGE: the Maven coordinates of the reader; None: Spark has it.
         READS_DOCUMENTS: whether a file is one document, whose records are no lines.
         place: the root.
@@ -124,7 +124,7 @@ class FormatReader(ABC):
 
         Args:
             files: with rows.
-            pinned: their schema.
+            _pinned: their schema.
             bad_texts: by path, the texts of lines that :meth:`check` found bad; staged copies lack them.
 
         Raises:
