@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Self
 
 from partitions.sentinels import Watermark
 
 
-class WatermarkState:
+class WatermarkState(ABC):
     """How far a source is read. A state never falls."""
+
+    @classmethod
+    @abstractmethod
+    def of(cls, watermark: Mapping[str, Any] | None) -> Self:
+        """Parse a stored watermark; an empty one is the state of a new source.
+
+        Raises:
+            CorruptWatermark: it has another form.
+        """
 
     @staticmethod
     def holds_nothing(_watermark: Mapping[str, Any], /) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from partitions.errors import CorruptWatermark
 from partitions.path.order import FileKey
@@ -38,7 +38,7 @@ class PathState(WatermarkState):
     status: Status = "initial"
 
     @classmethod
-    def of(cls, watermark: Mapping[str, Any] | None) -> PathState:
+    def of(cls, watermark: Mapping[str, Any] | None) -> Self:
         """Parse the watermark of either scope; empty is the state of a new source.
 
         The forms are ``{"path": …}`` and ``{"paths": {…}, "closed_before": …}``.

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, Self
 
 from partitions.errors import CorruptWatermark
 from partitions.sentinels import Watermark, value_text
@@ -118,7 +118,7 @@ class StreamState(WatermarkState):
     heard_at: datetime | None = None
 
     @classmethod
-    def of(cls, watermark: Mapping[str, Any] | None) -> StreamState:
+    def of(cls, watermark: Mapping[str, Any] | None) -> Self:
         """Parse ``{"global": …, "splits": {…}, "segments": […]}``; empty is the state of a new stream.
 
         Raises:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Self
 
 from partitions.errors import CorruptWatermark
 from partitions.sentinels import Watermark, value_text
@@ -61,7 +61,7 @@ class WindowState(WatermarkState):
     retried: bool = False
 
     @classmethod
-    def of(cls, watermark: Mapping[str, Any] | None) -> WindowState:
+    def of(cls, watermark: Mapping[str, Any] | None) -> Self:
         """Parse what :meth:`watermark` returns; an empty watermark is a source that was never read.
 
         Raises:

@@ -14,6 +14,7 @@ from resources.connections.iceberg_rest import RestCatalogServer
 from resources.spark.engine import SparkEngine
 from tests.support.feed import Feed
 from tests.support.iceberg_rest import rest_catalog
+from tests.support.jvmless import jvmless
 
 MakeFeed = Callable[..., Feed]
 
@@ -48,6 +49,13 @@ def rest(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RestCatalogServer
     """A server that knows Iceberg tables."""
     with rest_catalog(tmp_path_factory.mktemp("rest")) as server:
         yield server
+
+
+@pytest.fixture
+def in_arrow() -> Iterator[None]:
+    """Run the loops of a test with rows in Arrow, without a JVM."""
+    with jvmless():
+        yield
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,7 +21,10 @@ from resources.listing import Budget
 from resources.outcome import Outcome
 from resources.tables.delta.contents import DeltaContents
 from tests.support.arrow import SCHEMA, ArrowTable, Write, active
-from tests.support.jvmless import NAME, JvmlessEngine, JvmlessPlatform, Process, dataflow, jvmless
+from tests.support.jvmless import NAME, JvmlessEngine, JvmlessPlatform, Process, dataflow
+
+pytestmark = pytest.mark.usefixtures("in_arrow")
+
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 
@@ -67,12 +70,6 @@ class _Platform(JvmlessPlatform):
         table.hear = lambda when, write: self.process.reach(when, "commit", write)
         table.meanwhile = self.meanwhile
         return table
-
-
-@pytest.fixture(autouse=True)
-def _quick() -> Iterator[None]:
-    with jvmless():
-        yield
 
 
 @pytest.fixture

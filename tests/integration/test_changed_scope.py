@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -12,7 +11,10 @@ from partitions.dataflow import Dataflow
 from partitions.errors import StrandlineError
 from resources.kinds import all_decisions as decisions
 from resources.platform.platform import Platform
-from tests.support.jvmless import NAME, Process, dataflow, jvmless, platform
+from tests.support.jvmless import NAME, Process, dataflow, platform
+
+pytestmark = pytest.mark.usefixtures("in_arrow")
+
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 
@@ -20,12 +22,6 @@ NOW = datetime(2026, 6, 1, tzinfo=UTC)
 def _of_scope(scope: str) -> Dataflow:
     flow = dataflow("watermark", "ingest", ".x")
     return flow.model_copy(update={"watermark": flow.path.model_copy(update={"scope": scope})})
-
-
-@pytest.fixture(autouse=True)
-def _quick() -> Iterator[None]:
-    with jvmless():
-        yield
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,7 +13,10 @@ from partitions.dataflow import Dataflow
 from resources.kinds import all_decisions as decisions
 from resources.tables.contract.commits import TableCommit, Version
 from tests.support.arrow import ArrowTable
-from tests.support.jvmless import JvmlessEngine, JvmlessPlatform, Process, dataflow, jvmless
+from tests.support.jvmless import JvmlessEngine, JvmlessPlatform, Process, dataflow
+
+pytestmark = pytest.mark.usefixtures("in_arrow")
+
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 FLOW = dataflow("watermark", "ingest", ".x")
@@ -56,12 +58,6 @@ class _Platform(JvmlessPlatform):
         table.hear = lambda when, write: self.process.reach(when, "commit", write)
         table.follower = self.follower
         return table
-
-
-@pytest.fixture(autouse=True)
-def _quick() -> Iterator[None]:
-    with jvmless():
-        yield
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from partitions.plan import Plan
 from resources.kinds.column import open_transactions
 from resources.spark.engine import SparkEngine
 from scripts import postgres as pg
-from tests.support.columns import Columns, PostgresRows, on_postgres
+from tests.support.columns import Columns, PostgresRows, on_postgres, read_as_other_user
 from tests.support.databases import OnMariaDB
 from tests.support.mariadb import MariaDB
 
@@ -169,15 +169,10 @@ def test_times_are_read_up_to_the_beginning_of_the_oldest_open_transaction(
 
 
 def test_a_user_who_may_not_see_when_others_began_waits_for_them(
-    opened: Open, table: PostgresRows, tmp_path: Path, engine: SparkEngine, postgres: pg.Postgres
+    opened: Open, table: PostgresRows, tmp_path: Path, engine: SparkEngine
 ) -> None:
     flow = on_postgres(tmp_path, engine, table, watermark=BY_TIME)
-    role = f"r_{table.schema}"
-    table.server.ask(f"CREATE ROLE {role} LOGIN PASSWORD '{postgres.password}'")
-    table.server.ask(f"GRANT USAGE ON SCHEMA {table.schema} TO {role}")
-    table.server.ask(f"GRANT SELECT ON {table.name} TO {role}")
-    settings = flow.feed.folder / "platform.yaml"
-    settings.write_text(settings.read_text().replace("user: postgres", f"user: {role}"))
+    read_as_other_user(flow, table)
     late = opened()
     late.execute("SELECT 1")
     put(table)

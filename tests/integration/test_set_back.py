@@ -14,7 +14,16 @@ from partitions.errors import NeedsDecision
 from resources.kinds.column.opening import column_look
 from resources.spark.engine import SparkEngine
 from scripts import postgres as pg
-from tests.support.columns import BY_TIME, REPLACED, Columns, PostgresRows, at, on_lake, on_postgres
+from tests.support.columns import (
+    BY_TIME,
+    REPLACED,
+    Columns,
+    PostgresRows,
+    at,
+    on_lake,
+    on_postgres,
+    read_as_other_user,
+)
 from tests.support.databases import OnMariaDB
 from tests.support.iceberg import foreign_table
 from tests.support.mariadb import MariaDB
@@ -116,15 +125,10 @@ def test_a_look_back_may_lose_rows_if_told(tmp_path: Path, engine: SparkEngine, 
 
 @pytest.mark.postgres
 def test_a_user_without_privileges_can_be_told(
-    tmp_path: Path, engine: SparkEngine, table: PostgresRows, postgres: pg.Postgres
+    tmp_path: Path, engine: SparkEngine, table: PostgresRows
 ) -> None:
     flow = on_postgres(tmp_path, engine, table, watermark=BY_ID)
-    role = f"r_{table.schema}"
-    table.server.ask(f"CREATE ROLE {role} LOGIN PASSWORD '{postgres.password}'")
-    table.server.ask(f"GRANT USAGE ON SCHEMA {table.schema} TO {role}")
-    table.server.ask(f"GRANT SELECT ON {table.name} TO {role}")
-    settings = flow.feed.folder / "platform.yaml"
-    settings.write_text(settings.read_text().replace("user: postgres", f"user: {role}"))
+    read_as_other_user(flow, table)
     flow.run()
     assert flow.feed.newest is not None
     assert '"server": "' in (flow.feed.newest.source or "")

@@ -114,6 +114,16 @@ def on_postgres(
     return Columns(feed)
 
 
+def read_as_other_user(flow: Columns, table: PostgresRows) -> None:
+    """Let a dataflow read as a user who may read its table, and nothing else of the server."""
+    role = f"r_{table.schema}"
+    table.server.ask(f"CREATE ROLE {role} LOGIN PASSWORD '{table.server.password}'")
+    table.server.ask(f"GRANT USAGE ON SCHEMA {table.schema} TO {role}")
+    table.server.ask(f"GRANT SELECT ON {table.name} TO {role}")
+    settings = flow.feed.folder / "platform.yaml"
+    settings.write_text(settings.read_text().replace("user: postgres", f"user: {role}"))
+
+
 def on_lake(
     folder: Path, engine: SparkEngine, *, schema: pa.Schema = ROWS, **definition: Any
 ) -> tuple[Columns, LakeTable]:

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import os
 import subprocess
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from time import monotonic
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
@@ -19,6 +16,7 @@ from resources.spark.connect_server import free_port
 from resources.spark.processes import stop_processes
 from resources.spark_runtime import find_java, spark_jars
 from scripts.jars import class_path
+from tests.support.ready import answers, wait_until_ready
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -33,10 +31,6 @@ SERVER = (
     "org.eclipse.jetty:jetty-servlet:11.0.26",
     "org.xerial:sqlite-jdbc:3.50.3.0",
 )
-
-
-class NotReady(Exception):
-    """The server did not start; the message has the end of its log."""
 
 
 @contextmanager
@@ -62,7 +56,7 @@ def rest_catalog(
     )
     try:
         server = RestCatalogServer(f"http://127.0.0.1:{port}")
-        _wait(server, process, log)
+        wait_until_ready(lambda: answers(f"{server.uri}/v1/config"), process, log, _READY_SECONDS)
         yield server
     finally:
         stop_processes([process])
@@ -111,26 +105,3 @@ def _site(place: Place | None) -> str:
         f"<property><name>{name}</name><value>{value}</value></property>" for name, value in settings.items()
     )
     return f"<configuration>{''.join(named)}</configuration>"
-
-
-def _wait(server: RestCatalogServer, process: subprocess.Popen[bytes], log: Path) -> None:
-    deadline = monotonic() + _READY_SECONDS
-    while not _answers(server):
-        try:
-            process.wait(0.1)
-        except subprocess.TimeoutExpired:
-            if monotonic() < deadline:
-                continue
-        raise NotReady(
-            f"the REST catalog is not ready (exit code {process.returncode}):\n{log.read_text()[-3000:]}"
-        )
-
-
-def _answers(server: RestCatalogServer) -> bool:
-    try:
-        urllib.request.urlopen(f"{server.uri}/v1/config", timeout=2).close()
-    except urllib.error.HTTPError:
-        return True
-    except OSError:
-        return False
-    return True

@@ -13,17 +13,15 @@ import signal
 import socket
 import subprocess
 import sysconfig
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from time import monotonic
 from typing import Any
 from uuid import uuid4
 
 from resources.connections.places import Place, S3Connection
+from tests.support.ready import answers, wait_until_ready
 
 _REGION = "us-east-1"
 _READY_SECONDS = 60
@@ -39,10 +37,6 @@ _PORTS = (
 )
 # One volume file a bucket: by default each new bucket takes seven of the volumes there are.
 _GROWTH = "[master.volume_growth]\ncopy_1 = 1\ncopy_other = 1\n"
-
-
-class NotReady(Exception):
-    """SeaweedFS did not start; the message has the end of its log."""
 
 
 @dataclass(frozen=True)
@@ -126,7 +120,9 @@ class Store:
                 stderr=output,
                 stdin=subprocess.DEVNULL,
             )
-        _wait(self.server, self._process, log)
+        # The S3 port answers before there is a volume to write to.
+        url = f"http://127.0.0.1:{self.server.port}/"
+        wait_until_ready(lambda: answers(url) and _writes(self.server), self._process, log, _READY_SECONDS)
 
     def kill(self) -> None:
         """Kill it: a polite end takes time."""
@@ -211,30 +207,6 @@ def _free_ports(count: int) -> list[int]:
         for socket_ in sockets:
             socket_.bind(("127.0.0.1", 0))
         return [int(socket_.getsockname()[1]) for socket_ in sockets]
-
-
-def _wait(server: Seaweed, process: subprocess.Popen[bytes], log: Path) -> None:
-    """Poll until an object can be written: the S3 port answers before there is a volume to write to."""
-    deadline = monotonic() + _READY_SECONDS
-    while not (_answers(server.port) and _writes(server)):
-        try:
-            process.wait(0.1)
-        except subprocess.TimeoutExpired:
-            if monotonic() < deadline:
-                continue
-        raise NotReady(
-            f"SeaweedFS is not ready (exit code {process.returncode}); the end of its log:\n{log.read_text()[-3000:]}"
-        )
-
-
-def _answers(port: int) -> bool:
-    try:
-        urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=2).close()
-    except urllib.error.HTTPError:
-        return True
-    except OSError:
-        return False
-    return True
 
 
 def _writes(server: Seaweed) -> bool:

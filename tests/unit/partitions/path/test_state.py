@@ -46,11 +46,6 @@ def test_a_saved_watermark_reads_back(files: list[str]) -> None:
     assert (partition.names, partition.closed_before) == (state.names, None)
 
 
-@pytest.mark.parametrize("watermark", [None, {}, {"path": None}, {"paths": None, "closed_before": None}])
-def test_an_empty_watermark_is_the_state_of_a_new_source(watermark: dict[str, Any] | None) -> None:
-    assert PathState.of(watermark) == PathState()
-
-
 def test_an_empty_path_is_not_no_watermark() -> None:
     assert PathState.of({"path": ""}).last == FileKey("", "")
 

@@ -99,12 +99,6 @@ def test_units_of_a_thousand_complete_days_have_one_run_each() -> None:
     assert state.units == {unit: [[0, 1000 * DAY]] for unit in units}
 
 
-@pytest.mark.parametrize("watermark", [None, {}, {"grid": None, "units": None}])
-def test_an_empty_watermark_is_the_state_of_a_new_source(watermark: dict[str, Any] | None) -> None:
-    assert WindowState.of(watermark) == WindowState()
-    assert WindowState().watermark() == {}
-
-
 @pytest.mark.parametrize(
     "watermark",
     [
