@@ -22,7 +22,7 @@ from benchmarks.soak.chaos import DISTURBANCES, Event, planned
 from benchmarks.soak.counting import Compared, rows_of
 from benchmarks.soak.product import Stopped
 from benchmarks.soak.world import World, run_world
-from tests.support.seaweed import NotReady
+from tests.support.ready import NotReady
 
 _STIRRED = 0.8
 """Share of the time with disturbances; the rest is calm."""
