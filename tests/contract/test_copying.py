@@ -140,7 +140,7 @@ class _Appending(DryRunBlobs):
 
 def test_a_run_that_commits_while_its_state_is_copied_is_a_conflict(source: Blobs, target: Blobs) -> None:
     changing = _Appending(source)
-    with pytest.raises(Conflict, match="while it was copied"):
+    with pytest.raises(Conflict, match="during the copy"):
         copy_log(changing, target, FLOW)
     assert copy_log(changing, target, FLOW).number == 4
 

@@ -43,7 +43,7 @@ def test_other_keys_stop_where_rows_share_one(tmp_path: Path, engine: SparkEngin
     assert any("is the first with merge_keys: region. It stops if" in warning for warning in plan["warnings"])
     error = stopped(feed)
     assert (
-        "target.merge_keys: region (before: load: merge_upsert by id), and 1 value of region stands in 2 rows"
+        "target.merge_keys: region (before: load: merge_upsert by id), but 1 value of region occurs in 2 rows"
         in error.message
     )
     assert "strandline state accept flow --reason TEXT" in error.choices
@@ -64,7 +64,7 @@ def test_an_appended_table_is_checked_before_rows_are_merged(tmp_path: Path, eng
     feed.define(target={"load": "merge_upsert", "merge_keys": ["id"]})
     feed.put("2.ndjson", row(1, "x", 9))
     error = stopped(feed)
-    assert "2 values of id stand in 4 rows of table bronze/flow." in error.message
+    assert "2 values of id occur in 4 rows of table bronze/flow." in error.message
     DeltaTable(str(feed.table)).delete("value in (2, 3, 4)")
     feed.load()
     assert feed.rows("id", "value") == [(1, 9), (2, 5)]
@@ -137,7 +137,7 @@ def test_joined_histories_stop_the_run(tmp_path: Path, engine: SparkEngine, form
     feed.define(target={"merge_keys": ["id"]})
     feed.put("2.ndjson", row(1, "x", 3, at=3))
     error = stopped(feed)
-    assert "1 value of id stands in 2 rows" in error.message
+    assert "1 value of id occurs in 2 rows" in error.message
     assert not any("accept" in choice for choice in error.choices)
     feed.define(target={"merge_keys": ["region", "id", "value"]})
     feed.load()

@@ -52,7 +52,7 @@ def test_a_dropped_commit_column_is_told_and_loaded_again(make_feed: MakeFeed, s
     feed.put("2.ndjson", 2)
     for _ in range(2):
         error = feed.fail()
-        assert "lacks the column _commit" in error.message
+        assert "expected the column _commit" in error.message
     feed.decide("reset", "--replace")
     feed.load()
     assert sorted(row["id"] for row in iceberg_rows(feed.table, ["id"])) == [1, 2]

@@ -36,7 +36,7 @@ def test_rows_of_narrower_types_are_refused_with_the_mode_that_takes_them(
     feed.put("2.ndjson", {"id": 2, "v": 2, "s": {"a": 2}})
     error = feed.fail()
     assert (
-        "column v is bigint there and int in the rows; column s.a is bigint there and int in the rows"
+        "column v is bigint in the table and int in the rows; column s.a is bigint in the table and int in the rows"
         in error.message
     )
     assert "another writer has widened the table. Set `schema_mode: merge` below `target`" in error.message

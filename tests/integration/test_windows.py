@@ -250,7 +250,7 @@ def test_a_query_that_moves_rows_out_of_windows_names_what_to_keep(make: Make) -
     error = made.fail("2020-01-03")
     assert isinstance(error, TargetError)
     assert "moved them out of the window, unit or file" in error.message
-    assert "the values of at, unit stay within it" in error.message
+    assert "the values of at, unit stay within that part" in error.message
     assert "old definition" not in error.message
     assert made.rows == [(1, 0)]
     assert made.feed.open_intent is None
