@@ -54,7 +54,7 @@ class LedgerBounds:
             bounds = cls(first=start, until=end)
             is_empty = start is not None and end is not None and start >= end
         if is_empty:
-            raise ConfigurationError(f"--to: expected a bound above --from {start!r}, found {end!r}")
+            raise ConfigurationError(f"--to: expected an end above --from {start!r}, found {end!r}")
         return bounds
 
     def holds(self, name: str, start: datetime | None) -> bool:

@@ -162,7 +162,7 @@ def rename_columns(predicate: Predicate, names: Mapping[str, str]) -> Predicate:
         ValueError: the predicate has a condition in SQL.
     """
     if isinstance(predicate, SqlCondition):
-        raise ValueError(f"columns of a condition in SQL cannot be renamed: {predicate.sql}")  # noqa: TRY004
+        raise ValueError(f"a condition in SQL cannot rename its columns: {predicate.sql}")  # noqa: TRY004
     if isinstance(predicate, Among | Between | HasValue):
         return replace(predicate, column=names[predicate.column])
     return type(predicate)(tuple(rename_columns(part, names) for part in predicate.parts))
@@ -181,7 +181,7 @@ def matches(predicate: Predicate, row: Mapping[str, Any]) -> bool:
     """
     match predicate:
         case SqlCondition(sql):
-            raise ValueError(f"only Spark evaluates a condition in SQL: {sql}")
+            raise ValueError(f"only Spark can evaluate a condition in SQL: {sql}")
         case AnyOf(parts):
             return any(matches(part, row) for part in parts)
         case AllOf(parts):

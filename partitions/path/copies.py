@@ -100,6 +100,7 @@ def copies_warning(copies: Sequence[CopiedFile], *, are_loaded: bool) -> str:
     named = first_few([f"{copy.file.path} ({copy.reason})" for copy in copies], _NAMED)
     if are_loaded:
         return (
-            f"{count} loaded with the content of another file: {named}. duplicates: skip would not load them"
+            f"{count} with the content of another file loaded: {named}. To skip such files, set "
+            "duplicates: skip"
         )
-    return f"{count} not loaded, with the content of another file: {named}"
+    return f"{count} with the content of another file skipped: {named}"

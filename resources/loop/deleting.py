@@ -92,9 +92,10 @@ def finish_delete(run: RunContext[Any], entry: Entry | None, intent: Intent) -> 
             run.notify(Step.WRITTEN, f"delete {intent.number} written")
         commit = verified_commit(run, entry, intent)
         if commit.owner != intent.id:  # the table holds the number for a fence, which must still be recorded
-            append_abandoned(run, entry, intent, commit, "given up by another run")
+            append_abandoned(run, entry, intent, commit, "abandoned by another run")
             raise Conflict(
-                f"dataflow {run.name}: the delete under number {intent.number} was given up by another run. No row was deleted; delete again"
+                f"dataflow {run.name}: another run abandoned the delete under number {intent.number}. No "
+                "row was deleted. Run the delete again"
             )
         run.notify(Step.VERIFIED, f"delete {intent.number} is version {commit.version} of the table")
         check_log(run, intent)
@@ -126,12 +127,16 @@ def _write(run: RunContext[Any], entry: Entry | None, intent: Intent) -> None:
     except Exception as error:
         if find_commit(run, entry, intent) is not None:  # the commit has landed although its answer did not
             return
-        failure = f"dataflow {run.name}: rows of {run.dataflow.table} could not be deleted: {root_cause(error).rstrip(' .;')}"
+        failure = (
+            f"dataflow {run.name}: deleting rows of {run.dataflow.table} failed: "
+            f"{root_cause(error).rstrip(' .;')}"
+        )
         if isinstance(error, AnalysisException | RowsRefused):
             if give_up(run, entry, intent, failure) is None:
                 return
             raise TargetError(
-                f"{failure}. No row was deleted, and nothing is in force. Correct --where, and delete again"
+                f"{failure}. No row was deleted, and the delete is not in force. Correct --where, and run "
+                "the delete again"
             ) from error
         if isinstance(error, StrandlineError):
             raise

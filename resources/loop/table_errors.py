@@ -141,15 +141,17 @@ class TableErrors:
         known_number = self._entry.number if self._entry else 0
         has_parted = bool(head.tagged_commits) or head.highest_tag > known_number
         remedy = (
-            "run `state adopt`, which takes the state that the table tells"
+            "run `state adopt`, which takes the watermark from the table"
             if has_parted
             else "run `state accept`"
         )
         return self._needs_decision(
             "other_writer",
-            f"table {self._table}: expected commits of the state {own.state} of this project ({own.project}), found the last one by the state {writer.state}"
-            f" of the project {writer.project}. Is this a copy of that project? Then set `lake` in platform.yaml to an address of its own, and load everything"
-            f" by `state reset`. Has that project or its state moved here, and nothing runs there any more? Then {remedy}",
+            f"table {self._table}: expected commits of this project's state {own.state} ({own.project}), "
+            f"found a last commit by the state {writer.state} of project {writer.project}. If this "
+            "project is a copy, set `lake` in platform.yaml to an address of its own, and load "
+            "everything with `state reset`. If that project or its state was moved here, and nothing "
+            f"runs at the old address any more, {remedy}",
             (self._adopt, self._replace) if has_parted else (self._accept, self._adopt),
         )
 

@@ -162,8 +162,9 @@ def _unfit_error(dataflow: str, deletes: Sequence[DeleteInForce], error: Excepti
     """Return the error for conditions that do not fit the rows: what they name must not come back."""
     conditions = "; ".join(f"entry {delete.number}: {delete.predicate}" for delete in deletes[:3])
     return NeedsDecision(
-        f"dataflow {dataflow}: expected rows that the conditions of its deletes fit ({conditions}), found others:"
-        f" {root_cause(error).rstrip(' .;')}. Nothing was begun. Put the columns back, or forget the delete, whose rows then come back",
+        f"dataflow {dataflow}: the conditions of its deletes ({conditions}) do not fit the rows: "
+        f"{root_cause(error).rstrip(' .;')}. The run stopped before it changed anything. Restore the "
+        "columns; or forget the delete, and its rows come back",
         code="delete_unfit",
         choices=tuple(
             f"strandline delete {dataflow} --forget {delete.number} --reason TEXT" for delete in deletes[:3]

@@ -536,7 +536,7 @@ def test_a_first_write_has_nothing_to_replace(subject: Subject) -> None:
 
 def test_a_first_write_is_refused_where_a_table_has_come_since(subject: Subject) -> None:
     subject.foreign.append(subject.folder)
-    with pytest.raises(Exception, match="already exist|found others"):
+    with pytest.raises(Exception, match=r"already exist|found others"):
         subject.table.write(subject.rows((1, "a")), Append(), Tag(APP, 1, "owner 1"), "1", base=None)
     assert subject.foreign.ids(subject.folder) == [77]
 

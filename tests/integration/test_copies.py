@@ -43,7 +43,7 @@ def test_a_copy_is_skipped_within_a_listing_and_against_all_that_was_loaded(make
         "g.ndjson": None,
     }
     assert (
-        "1 file not loaded, with the content of another file: b.ndjson (same content as a.ndjson)"
+        "1 file with the content of another file skipped: b.ndjson (same content as a.ndjson)"
         in outcome.warnings
     )
     IngestedFiles(feed.platform.log, NAME, feed.newest).merge(1)
@@ -103,7 +103,7 @@ def test_an_alert_is_told_until_a_load_without_copies(make_feed: MakeFeed) -> No
     feed.put("b.ndjson", 1)
     outcome = feed.load()
     assert feed.ids == [1, 1]
-    told = "1 file loaded with the content of another file: b.ndjson (same content as a.ndjson). duplicates: skip would not load them"
+    told = "1 file with the content of another file loaded: b.ndjson (same content as a.ndjson). To skip such files, set duplicates: skip"
     assert told in outcome.warnings
     text = "1 file loaded twice, b.ndjson (same content as a.ndjson): duplicates: skip would not load them\n  strandline ledger flow"
     assert alerts() == [Alert("flow", "duplicate_files", text)]

@@ -74,5 +74,7 @@ def test_a_server_without_iceberg_is_named(make_feed: MakeFeed, engine: SparkEng
         feed.engine = engine
         assert (feed.load().status, feed.ids) == ("recovered", [1])
         feed.engine = SparkEngine(remote=remote)
-        with pytest.raises(TargetError, match="cannot be optimized: this Spark process was started without Iceberg"):
+        with pytest.raises(
+            TargetError, match="cannot be optimized: this Spark process was started without Iceberg"
+        ):
             maintain(feed.platform, feed.dataflow, ("optimize",))

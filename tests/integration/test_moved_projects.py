@@ -129,7 +129,7 @@ def test_a_table_that_was_not_copied_whole_is_not_relocated(make_feed: MakeFeed,
     before = tree(elsewhere.folder)
     for damage, words in (
         (lambda: lost.unlink(), "expected its file data/id=2/"),
-        (lambda: lost.write_bytes(data[:-9]), "it was not copied to its end"),
+        (lambda: lost.write_bytes(data[:-9]), "the copy is incomplete"),
         (lambda: lost.write_bytes(data[:-4] + b"XXXX"), "cannot be relocated"),
     ):
         damage()
@@ -158,7 +158,7 @@ def test_deletes_that_name_files_are_refused_by_name(make_feed: MakeFeed, tmp_pa
     spark.sql(f"DELETE FROM {name} WHERE id = 5")
     elsewhere = move(feed, tmp_path / "elsewhere")
     error = elsewhere.cli("relocate", "--yes").error
-    assert "names other files whose rows are deleted" in error["message"]
+    assert "lists deleted rows of other files" in error["message"]
     move(elsewhere, feed.folder)
     assert feed.ids == [1, 2, 4]
 

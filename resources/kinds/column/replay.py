@@ -55,7 +55,7 @@ class ColumnReplay(ReplayKind):
         """Check the range by cutting it."""
         if self.options.by:
             raise ConfigurationError(
-                f"dataflow {self.dataflow.name}: --by chooses files: expected a watermark of type path, found column"
+                f"dataflow {self.dataflow.name}: --by: expected a watermark of type path, found column"
             )
         refuse_gone(self.dataflow, self.options)
         self._requested_chunks()

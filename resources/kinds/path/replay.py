@@ -81,7 +81,7 @@ class FileReplay(ReplayKind):
         options = self.options
         if options.column and options.by:
             raise ConfigurationError(
-                f"dataflow {self.dataflow.name}: expected --column or --by arrival, found both: each chooses files"
+                f"dataflow {self.dataflow.name}: expected --column or --by arrival, found both"
             )
         if options.column:
             self._check_files_of_rows()
@@ -127,7 +127,7 @@ class FileReplay(ReplayKind):
             ConfigurationError: there is no such column, or the bounds do not fit it.
         """
         dataflow, column = self.dataflow, str(self.options.column)
-        refuse_chunks(dataflow, self.options, "files have no chunks but those of checkpoint")
+        refuse_chunks(dataflow, self.options, "a replay of files cuts its chunks by checkpoint")
         described = self.platform.table(dataflow).contents.schema()
         types = (
             {field["name"]: field["type"] for field in json.loads(described[1])["fields"]}

@@ -19,9 +19,10 @@ class TableMoved(NeedsDecision):
     def __init__(self, place: object, named_address: str) -> None:
         """Name both addresses."""
         super().__init__(
-            f"table {place}: expected a log that names files below this address, found one that names {named_address}: the table was moved or copied, and"
-            " its log names each file by its whole address. Nothing was read or written. Run `strandline relocate`, which writes the new addresses and"
-            " reads all rows back; or move the table back",
+            f"table {place}: expected a log that names files below this address, found one that names "
+            f"{named_address}: the table was moved or copied. Nothing was read or written. Run "
+            "`strandline relocate`, which writes the new addresses and reads all rows back; or move the "
+            "table back",
             choices=("strandline relocate",),
         )
         self.named_address = named_address

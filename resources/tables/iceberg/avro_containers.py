@@ -54,7 +54,7 @@ class AvroContainer:
         header: Any = fastavro.schemaless_reader(stream, _HEADER, None)
         codec = header["meta"].get("avro.codec", b"null")
         if header["magic"] != _MAGIC or codec not in _CODECS:
-            raise ValueError(f"expected an Avro file that is plain or compressed by deflate, found {codec!r}")
+            raise ValueError(f"expected an Avro file, plain or compressed with deflate, found {codec!r}")
         schema, records = _plain_schema(header), []
         while stream.tell() < len(data):
             count, size = _read_long(stream), _read_long(stream)

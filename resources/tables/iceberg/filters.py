@@ -49,7 +49,7 @@ def _expression(predicate: Predicate) -> BooleanExpression:
         case HasValue(column):
             result = expressions().NotNull(column)
         case SqlCondition(sql):
-            raise ValueError(f"only Spark evaluates a condition in SQL: {sql}")
+            raise ValueError(f"only Spark can evaluate a condition in SQL: {sql}")
         case AnyOf(parts):
             result = reduce(expressions().Or, map(_expression, parts), expressions().AlwaysFalse())
         case _:

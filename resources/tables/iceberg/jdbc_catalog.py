@@ -88,7 +88,7 @@ class JdbcCatalog(SqlNames):
         if listed_before is not None:
             return listed_before, ()
         return moved, (
-            f"the catalog does not know the old address; the newest file is taken: {moved.location}",
+            f"the catalog does not know the old address; the newest metadata file is used: {moved.location}",
         )
 
     def publish_moved(self, moved: Metadata, raw: Mapping[str, Any]) -> None:
@@ -108,7 +108,8 @@ class JdbcCatalog(SqlNames):
                 is_published = result.rowcount == 1
         if not is_published:
             raise TargetError(
-                f"table {self._place}: another process named it in the catalog first. Run `strandline relocate` again"
+                f"table {self._place}: another process added it to the catalog first. Run `strandline "
+                "relocate` again"
             )
 
     def _read(self, location: str) -> Metadata:

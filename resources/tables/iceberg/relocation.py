@@ -160,26 +160,27 @@ class MovedTable:
             self.place.store.put(draft, json.dumps(raw).encode())
         except (BaseError, OSError) as error:
             raise self._error(
-                f"its new addresses cannot be written: {shorten_to_line(str(error))}"
+                f"the new addresses cannot be written: {shorten_to_line(str(error))}"
             ) from error
         try:
             rows = _read_rows(f"{self.move.after}/{draft}", self.metadata.storage)
         except Exception as error:  # pyiceberg and pyarrow raise many kinds
             raise self._error(
-                f"its rows cannot be read back: {shorten_to_line(str(error))}. Copy the table again"
+                f"the rows cannot be read back: {shorten_to_line(str(error))}. Copy the table again"
             ) from error
         finally:
             with suppress(BaseError, OSError):
                 self.place.store.delete(draft)
         if rows != self.rows:
             raise self._error(
-                f"expected {pluralize(self.rows, 'row')} in its data files, found {rows:,}: a file was changed. Copy the table again"
+                f"expected {pluralize(self.rows, 'row')} in the data files, found {rows:,}: a file was "
+                "changed. Copy the table again"
             )
 
     def _rewrite_list(self, snapshot: Mapping[str, Any]) -> int:
         """Rewrite a snapshot's manifest list with its manifests; return the rows in its data files."""
         if "manifest-list" not in snapshot:
-            raise self._error("its format is older than manifest lists")
+            raise self._error("the format of its metadata is too old (no manifest list)")
         address, rows = snapshot["manifest-list"], 0
         container = self._read(address)
         for record in container.records:
@@ -198,8 +199,10 @@ class MovedTable:
                 key = self.move.key(file["file_path"])
                 if file.get("content", _DATA) == _POSITION_DELETES:
                     raise self._error(
-                        f"the file {file['file_path']} names other files whose rows are deleted, and is not rewritten. Move the table back, join the"
-                        " deletes with their files (`maintenance: {optimize: …}` and `strandline maintain`, then expire the snapshots before), and move it again"
+                        f"the file {file['file_path']} lists deleted rows of other files, and cannot be "
+                        "rewritten. Move the table back. Merge the deletes into their files "
+                        "(`maintenance: {optimize: …}` and `strandline maintain`, then expire the "
+                        "older snapshots), and move the table again"
                     )
                 file["file_path"] = self.move.moved(file["file_path"])
                 if entry["status"] != _DELETED:
@@ -214,7 +217,7 @@ class MovedTable:
 
         key = self.move.key(address)
         if key is None:
-            raise self._error(f"its metadata file {address} lies outside of {self.move.before}")
+            raise self._error(f"the metadata file {address} lies outside of {self.move.before}")
         try:
             return AvroContainer.parse(bytes(self.place.store.get(key).bytes()))
         except (BaseError, OSError) as error:
@@ -235,18 +238,20 @@ class MovedTable:
                 raise self._missing(key)
             if sizes[key] != size:
                 raise self._error(
-                    f"expected {key} with {size:,} bytes, found {sizes[key]:,}: it was not copied to its end. Copy it again"
+                    f"expected {key} with {size:,} bytes, found {sizes[key]:,}: the copy is incomplete. "
+                    "Copy the file again"
                 )
 
     def _missing(self, key: str) -> TargetError:
         if key.startswith("/") or "://" in key:
-            return self._error(f"its data file {key} lies outside of {self.move.before}")
+            return self._error(f"the data file {key} lies outside of {self.move.before}")
         return self._error(
-            f"expected its file {key}, found none. Copy it from {self.move.before}, and run `strandline relocate` again"
+            f"expected the file {key}, found none. Copy it from {self.move.before}, and run `strandline "
+            "relocate` again"
         )
 
     def _error(self, problem: str) -> TargetError:
-        return TargetError(f"table {self.place}: cannot be relocated: {problem}. Nothing has changed")
+        return TargetError(f"table {self.place} cannot be relocated: {problem}. Nothing was changed")
 
 
 def _sizes_below(place: Place) -> dict[str, int]:

@@ -61,7 +61,7 @@ class RestCatalog(SqlNames):
         moved = find_moved_metadata(self._place)
         if moved is None:
             return None
-        newest_taken = f"the newest file is taken: {moved.location}"
+        newest_taken = f"the newest metadata file is used: {moved.location}"
         try:
             table = self._load()
         except TargetError as error:
@@ -72,11 +72,12 @@ class RestCatalog(SqlNames):
             return moved, (f"the catalog does not know the table; {newest_taken}",)
         if self._exists(table.metadata_location):
             raise TargetError(
-                f"table {self._place}: expected the only table of its name in the catalog {self._server}, found that it still knows the one at"
-                f" {table.metadata.location}, of which this is a copy. Use another warehouse for this lake, or another target.table"
+                f"table {self._place}: expected the only table of its name in the catalog {self._server}, "
+                f"found that the catalog still has the table at {table.metadata.location}: this one is a "
+                "copy of it. Use another warehouse for this lake, or another target.table"
             )
         listed = read_metadata(self._place, table.metadata_location.rpartition("/")[2])
-        return listed or moved, ("the catalog will know the table at its new address only",)
+        return listed or moved, ("the catalog will know the table only at its new address",)
 
     def publish_moved(self, moved: Metadata, raw: Mapping[str, Any]) -> None:
         """Write the metadata, and have the server take it instead of the one at the old address."""
@@ -92,7 +93,7 @@ class RestCatalog(SqlNames):
                 client.drop_table(table)  # in the catalog alone: no file is removed
             client.register_table(table, f"{self._place.spark_url}/metadata/{name}")
         except (BaseError, RESTError, OSError, ValueError) as error:
-            raise self._error("be named in its catalog", error) from None
+            raise self._error("be added to its catalog", error) from None
 
     def _exists(self, location: str) -> bool:
         """Return whether a metadata file of an old address is still there, by the lake's connection."""
