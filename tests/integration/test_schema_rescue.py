@@ -130,7 +130,7 @@ def test_unknown_fields_are_kept_as_json_and_the_others_loaded(make_feed: MakeFe
     feed.put_text(f"a.{form}", text)
     outcome = feed.load()
     assert outcome.rows == 4
-    assert f"values of 3 rows are in _rescued_data. One of them: file a.{form}: l, d" in outcome.warnings
+    assert f"_rescued_data holds values of 3 rows. One of them: file a.{form}: l, d" in outcome.warnings
     assert rows(feed, "id", "l", "d") == [
         (1, [1], date(2026, 1, 1), None),
         (2, None, None, {"name": "n", "s": {"a": 2, "b": 3}}),
@@ -150,7 +150,7 @@ def test_a_run_warns_once_of_all_rescued_rows(make_feed: MakeFeed, target: dict[
     for number in (1, 2, 3):
         feed.put(f"{number}.ndjson", {"id": number, **({"amount": "x"} if number > 1 else {})})
     assert feed.load().warnings == [
-        "values of 2 rows are in _rescued_data. One of them: file 2.ndjson: amount"
+        "_rescued_data holds values of 2 rows. One of them: file 2.ndjson: amount"
     ]
     feed.put("4.ndjson", 4)
     assert feed.load().warnings == []

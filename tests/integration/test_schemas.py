@@ -232,7 +232,7 @@ class TestFolders:
         rescued = [text and json.loads(text) for _, text in feed.rows("id", "_rescued_data")]
         assert rescued == [None, None, None, {"v": "8" if form == "csv" else 8}]
         assert any(
-            f"values of 1 row are in _rescued_data. One of them: file v=7/b.{form}: v" in line
+            f"_rescued_data holds values of 1 row. One of them: file v=7/b.{form}: v" in line
             for line in warnings
         )
 

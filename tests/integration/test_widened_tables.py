@@ -39,7 +39,7 @@ def test_rows_of_narrower_types_are_refused_with_the_mode_that_takes_them(
         "column v is bigint in the table and int in the rows; column s.a is bigint in the table and int in the rows"
         in error.message
     )
-    assert "another writer has widened the table. Set `schema_mode: merge` below `target`" in error.message
+    assert "Another writer has widened the table. Set `schema_mode: merge` below `target`" in error.message
     feed.define(target={"schema_mode": "merge"})
     feed.load()
     rows = find_table(Place(str(feed.table))).contents.distinct_rows(["id", "v"])
