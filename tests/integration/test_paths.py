@@ -179,7 +179,7 @@ class TestFolders:
         assert (outcome.status, feed.ids) == ("failed", [1])
         assert outcome.error is not None
         assert outcome.error.message.startswith(
-            "folder column 'hour' of day=2/hour=1/b.ndjson: expected a folder of day, id, as when the schema was pinned;"
+            "folder column 'hour' of day=2/hour=1/b.ndjson: expected a folder named by one of the columns day, id, as when the schema was pinned;"
         )
         assert outcome.error.choices == ("strandline state reset flow --replace --reason TEXT",)
         feed.define(target={"schema_mode": "merge"})

@@ -331,8 +331,8 @@ def unknown_field_error(
     )
     where = f"line {line}: " if line else ""
     why = (
-        f"{where}expected the fields of the {_schema_word(is_declared)}, found also "
-        f"{first_few(names, _MAX_NAMES)}"
+        f"{where}expected the fields of the {_schema_word(is_declared)}, found "
+        f"{first_few(names, _MAX_NAMES)} beside them"
     )
     return BadFile(
         f"file {path}, {why}. schema_mode: strict accepts no new field, so nothing of the file was loaded; the watermark stays below it. Fix"
