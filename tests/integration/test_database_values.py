@@ -294,7 +294,7 @@ def test_a_unit_spelled_otherwise_is_named_before_its_rows_are_loaded(
 
 def test_doctor_and_plan_name_bad_columns(rows: DatabaseRows, tmp_path: Path, engine: SparkEngine) -> None:
     query, said = {
-        "postgresql": ('SELECT 1 AS id, now() AS day, 2 AS b, 3 AS "B"', "B is there 2 times"),
+        "postgresql": ('SELECT 1 AS id, now() AS day, 2 AS b, 3 AS "B"', "the name B occurs 2 times"),
         "mariadb": (
             "SELECT 1 AS id, now() AS day, NULL AS b",
             "b has no type: its values are all NULL. Cast it",

@@ -77,11 +77,11 @@ def test_a_wrong_password_is_named_and_never_shown(feed: Feed, postgres: Postgre
     feed.put("1.ndjson", 1)
     found = checks(feed)["state"]
     assert not found["ok"]
-    assert "correct user and password" in found["found"]
+    assert "correct the user and password" in found["found"]
     run = feed.cli("run", NAME)
     assert (run.code, run.error["code"]) == (1, "provider")
     assert f"postgresql://127.0.0.1:{postgres.port}/postgres" in run.error["message"]
-    assert "correct user and password" in run.error["message"]
+    assert "correct the user and password" in run.error["message"]
     for shown in (json.dumps(found), run.out, run.err, feed.cli("list").out, feed.cli("validate").out):
         assert "sesame" not in shown
     assert feed.ids == []

@@ -98,7 +98,9 @@ def test_texts_of_mariadb_that_are_bytes_are_bytes() -> None:
 def test_a_column_without_a_type_and_names_that_are_there_twice_are_named() -> None:
     nothing = mariadb_type("null", 0, 0, unsigned=False, binary=True)
     columns = [Column("Id", ColumnType("long")), Column("n", nothing), Column("id", ColumnType("long"))]
-    with pytest.raises(SourceError, match=r"q: .*found: n has no type.*; id is there 2 times") as refused:
+    with pytest.raises(
+        SourceError, match=r"q: .*found: n has no type.*; the name id occurs 2 times"
+    ) as refused:
         readable_types(columns, "q")
     assert refused.value.code == "unreadable_column"
 
