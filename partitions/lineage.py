@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from graphlib import TopologicalSorter
+from itertools import chain
 from typing import NamedTuple, Protocol
 
 from partitions.inputs import Input
@@ -58,8 +59,10 @@ class Lineage:
         for flow in flows_by_name.values():
             for table in (flow.table, *flow.tables_beside.values()):
                 self._makers.setdefault(table, []).append(flow)
-        read = (self._table(table) for flow in flows_by_name.values() for table in flow.tables_read)
-        self._tables = frozenset((*self._makers, *read))
+        self._read = {
+            flow.name: {self._table(table) for table in flow.tables_read} for flow in flows_by_name.values()
+        }
+        self._tables = frozenset((*self._makers, *chain.from_iterable(self._read.values())))
         self._upstream = {
             flow.name: tuple(
                 Upstream(table, maker.name)
@@ -108,12 +111,8 @@ class Lineage:
         return {table: tuple(maker.name for maker in self.makers(table)) for table in tables}
 
     def readers_of(self, table: str) -> tuple[str, ...]:
-        """Return the dataflows that read a table, without duplicates."""
-        return tuple(
-            name
-            for name, upstream in self._upstream.items()
-            if any(self._table(upstream_table.input) == table for upstream_table in upstream)
-        )
+        """Return the dataflows that read a table, whether or not a dataflow makes it."""
+        return tuple(name for name, tables in self._read.items() if table in tables)
 
     def upstream_dataflows(self, name: str) -> tuple[str, ...]:
         """Return the dataflows whose tables a dataflow reads, without duplicates."""

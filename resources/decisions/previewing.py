@@ -77,6 +77,7 @@ def preview(
         lines.append(
             f"{pluralize(count, 'delete')} {'stays' if count == 1 else 'stay'} in force: no such row comes back"
         )
+    lines.extend(rehearsal.table_effects(dataflow, entry, last))
     try:
         plan = rehearsal.kind(dataflow).planning.plan(entry, now)
     except StrandlineError as error:  # the decision may be what mends it, and needs no source

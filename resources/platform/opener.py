@@ -29,6 +29,7 @@ from resources.loop.open_intent import UnfinishedIntent
 from resources.loop.table_guard import check_table
 from resources.outcome import Observer
 from resources.platform.stores import Stores
+from resources.platform.table_effects import describe_table_effects
 from resources.replay.kind import ReplayKind
 from resources.replay.options import ReplayOptions
 from resources.sources.files.changed_schema import find_change_without_spark
@@ -101,9 +102,22 @@ class Opener(Stores):
         self._check_columns(dataflow, entry)
         kind = self.kind(dataflow) if kind is None else kind
         plan = kind.planning.plan(entry, now)
-        changes = (self._change_of_schema(dataflow, entry), self._change_of_keys(dataflow, entry))
+        is_decided = entry is not None and entry.why == "accept"
+        before = self.log.find(dataflow.name, entry.previous) if entry and is_decided else entry
+        changes = (self._change_of_schema(dataflow, entry), *self.table_effects(dataflow, entry, before))
         warnings = dict.fromkeys([*plan.warnings, *kind.reading.warnings, *filter(None, changes)])
         return replace(plan, warnings=tuple(warnings))
+
+    def table_effects(self, dataflow: Dataflow, entry: Entry | None, before: Entry | None) -> tuple[str, ...]:
+        """Return sentences about tables that a definition or decision leaves as they are, and about new keys.
+
+        Args:
+            dataflow: the definition.
+            entry: the entry that the next run builds on.
+            before: the entry before a decision; ``entry`` itself if there was none.
+        """
+        keys = self._change_of_keys(dataflow, entry)
+        return (*([keys] if keys else []), *describe_table_effects(self, dataflow, entry, before))
 
     def _change_of_keys(self, dataflow: Dataflow, entry: Entry | None) -> str | None:
         """Return a warning that the next run checks new merge keys; None if there are none.

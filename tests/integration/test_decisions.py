@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+import yaml
 from deltalake import DeltaTable
 
 from resources.outcome import Step
@@ -561,3 +562,54 @@ class TestShowing:
     def test_history_shows_intents_where_asked(self, feed: Feed) -> None:
         entries = feed.cli("state", "history", NAME, "--intents").json
         assert [entry["intent"]["number"] for entry in entries] == [3, 2, 1]
+
+
+class TestTableEffects:
+    """A plan and the preview of a decision say which tables stay as they are."""
+
+    def read_by_another(self, feed: Feed) -> None:
+        """Add a dataflow that reads the table."""
+        reader = {
+            "source": {"type": "table", "table": f"bronze/{NAME}"},
+            "watermark": {"type": "column", "columns": ["id"]},
+            "target": {"load": "append"},
+        }
+        (feed.folder / "dataflows" / "reader.yaml").write_text(yaml.safe_dump(reader))
+
+    def warnings(self, feed: Feed) -> str:
+        """Return the warnings of the plan, as one text."""
+        return "\n".join(feed.cli("plan", NAME).json[0]["warnings"])
+
+    def test_rows_in_the_old_table_and_its_readers_are_named(self, feed: Feed) -> None:
+        self.read_by_another(feed)
+        feed.define(target={"table": "bronze/other"})
+        told = feed.decide("accept").err
+        stays = "3 rows stay in bronze/flow, which no run loads any more: bronze/other gets only what is loaded from now on"
+        reads = "reader read bronze/flow, and keep what they have loaded of it although it gets no more rows"
+        assert (stays in told, reads in told) == (True, True)
+        planned = self.warnings(feed)
+        assert (stays in planned, reads in planned) == (True, True)
+        feed.put("4.ndjson", 4)
+        feed.load()
+        assert (feed.ids, self.warnings(feed)) == ([4], "")
+
+    def test_partition_by_that_a_table_ignores_is_said(self, feed: Feed) -> None:
+        feed.define(target={"partition_by": ["id"]})
+        assert (
+            "partition_by: id is ignored: table bronze/flow keeps the partitions that it was created with (none)"
+            in self.warnings(feed)
+        )
+        feed.decide("reset", "--replace")
+        assert "partition_by" not in self.warnings(feed)
+
+    def test_readers_of_a_table_whose_rows_are_replaced_are_named(self, feed: Feed) -> None:
+        self.read_by_another(feed)
+        assert self.warnings(feed) == ""
+        told = feed.decide("rewind", "--to", "1", "--replace").err
+        assert (
+            "reader read bronze/flow, and keep what they have loaded of it although its rows are replaced"
+            in told
+        )
+        assert "reader read bronze/flow" in self.warnings(feed)
+        feed.load()
+        assert self.warnings(feed) == ""

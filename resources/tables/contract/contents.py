@@ -29,6 +29,13 @@ class TableContents(Protocol):
         """Return the names of the columns; none if there is no table."""
         ...
 
+    def partition_columns(self) -> tuple[str, ...] | None:
+        """Return the columns whose values partition the table; none without a table.
+
+        None: other values than those of columns partition it.
+        """
+        ...
+
     def schema(self) -> tuple[Version, str] | None:
         """Return the newest version and its columns as Spark's JSON; None if there is no table."""
         ...

@@ -85,6 +85,11 @@ class DeltaContents(TableContents, TellsSpans):
         """Return the names of the columns."""
         return self.share.columns
 
+    def partition_columns(self) -> tuple[str, ...]:
+        """Return the partition columns of the table's metadata."""
+        table = self.log.table()
+        return tuple(table.metadata().partition_columns) if table else ()
+
     def schema(self) -> tuple[Version, str] | None:
         """Return the newest version and its columns as Spark's JSON."""
         table = self.log.table()

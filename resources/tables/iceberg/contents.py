@@ -92,6 +92,11 @@ class IcebergContents(TableContents, TellsSpans, TellsNextColumns):
         metadata = self.catalog.newest()
         return [field["name"] for field in _spark_fields(metadata)] if metadata else []
 
+    def partition_columns(self) -> tuple[str, ...] | None:
+        """Return the columns of the table's partition spec; None if it has another transform."""
+        metadata = self.catalog.newest()
+        return metadata.partition_spec.partition_by if metadata else ()
+
     def schema(self) -> tuple[Version, str] | None:
         """Return the newest version and its columns as Spark's JSON."""
         metadata = self.catalog.newest()

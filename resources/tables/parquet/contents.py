@@ -68,6 +68,11 @@ class ParquetContents(TableContents):
         version_and_columns = self.schema()
         return list(column_types(version_and_columns[1])) if version_and_columns else []
 
+    def partition_columns(self) -> tuple[str, ...]:
+        """Return the partition columns of the newest list."""
+        versions = self.log.versions()
+        return tuple(self._snapshot(versions[-1]).partition_by) if versions else ()
+
     def schema(self) -> tuple[Version, str] | None:
         """Return the newest version and its columns as Spark's JSON."""
         versions = self.log.versions()
