@@ -81,7 +81,8 @@ def adopt(reason: str, deleted: DeletedRows | None = None) -> DraftBuilder:
             **inherited,
         )
         draft = rows.draft(entry)
-        skipped = [(*file.row, DELETED) for file in doubtful] if deleted == "skip" else []
+        skips = deleted == "skip" and notes  # an answer that nobody has asked for skips nothing
+        skipped = [(*file.row, DELETED) for file in doubtful] if skips else []
         draft = rows.without(doubtful).draft(entry) if skipped else draft
         return replace(draft, files=[*draft.files, *skipped], notes=(*draft.notes, *notes))
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from partitions.path.source import SourceFile
 from partitions.plan import pluralize
+from partitions.spelling import first_few
 from resources.decisions.draft import Draft
 from resources.kinds.contract.decisions import HeldFiles, KnowsFiles, StateRules
 from resources.watermarks.entry import Entry
+
+_NAMED = 5
 
 
 @dataclass(frozen=True)
@@ -50,19 +53,26 @@ class HeldRows:
     def _files_note(self) -> str:
         """What happens to the files that the log did not know, for people."""
         unlogged = self.files.unlogged
-        files = pluralize(unlogged, "file")
-        return f"taken as ingested, so neither loaded nor late: {files} of the source" if unlogged else ""
+        return f"taken as ingested, so neither loaded nor late: {name_files(unlogged)}" if unlogged else ""
 
     def _notes(self, *, again: bool) -> tuple[str, ...]:
         """Return the other consequences, for people.
 
         ``again`` says whether rows above the watermark are deleted when they are loaded again.
         """
-        missing, released = len(self.files.missing), self.files.released
-        late = f"{pluralize(missing, 'file')} at or below the watermark without a row in the table: late, as the sweep will find"
+        missing, released = self.files.missing, self.files.released
+        late = f"{name_files(missing)} at or below the watermark without a row in the table: late, as the sweep will find"
         reloaded = "rows of files above the watermark are in the table: each commit deletes the rows of its own files and inserts them again"
         lines = ((missing, late), (released, released_note(released)), (again, reloaded))
         return tuple(line for holds, line in lines if holds)
+
+
+def name_files(files: Sequence[SourceFile]) -> str:
+    """Return how many files of the source these are, with the first names."""
+    paths = [file.path for file in files]
+    return (
+        f"{pluralize(len(paths), 'file')} of the source ({first_few(paths, _NAMED)})" if paths else "no file"
+    )
 
 
 def held_rows(

@@ -124,5 +124,5 @@ def gone_note(rows_by_file: Mapping[str, int], answer: GoneFiles | None) -> tupl
     """Return what becomes of the rows of gone files, for people."""
     if not rows_by_file:
         return ()
-    fate = "the next loads delete the rows" if answer == "delete" else "the rows stay"
+    fate = "their rows are deleted" if answer == "delete" else "their rows stay"
     return (f"missing at the source, so {fate}: {describe_gone(rows_by_file)}",)

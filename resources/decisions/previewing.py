@@ -13,14 +13,18 @@ from typing import Any
 from partitions.dataflow import Dataflow
 from partitions.errors import CorruptWatermark, StrandlineError
 from partitions.plan import Plan, pluralize
+from partitions.spelling import first_few
 from resources.decisions.deciding import append_draft, foresee_end
 from resources.decisions.draft import Draft, DraftBuilder, restore_log
 from resources.decisions.unguarded import NEW_STATE, check_writer, skips_guards
+from resources.kinds.contract.decisions import LoadedBefore
 from resources.loop.table_guard import check_table
 from resources.platform.opener import Opener
 from resources.watermarks.deleted_rows import deletes_in_force
 from resources.watermarks.entry import Entry, Intent
 from resources.watermarks.holder import RunIsLive
+
+_NAMED = 5
 
 
 @dataclass(frozen=True)
@@ -116,25 +120,43 @@ def _describe_reload(
     if not platform.table(dataflow).exists():
         return []
     try:
-        count, part = platform.rules(dataflow).count_already_loaded(plan.slices, known_entry)
+        loaded = platform.rules(dataflow).count_already_loaded(plan.slices, known_entry)
     except CorruptWatermark as error:  # which a decision may be made for
         return [f"it is unknown how much of it was loaded before: {error.message}"]
+    lines = []
+    if loaded.without_rows:
+        lines = [
+            f"of these files the table holds no row; if others deleted their rows, they come back: {first_few(loaded.without_rows, _NAMED)}"
+        ]
+    return [*lines, *_describe_second_load(platform, dataflow, known_entry, draft, plan, loaded)]
+
+
+def _describe_second_load(
+    platform: Opener,
+    dataflow: Dataflow,
+    known_entry: Entry | None,
+    draft: Draft,
+    plan: Plan[Any],
+    loaded: LoadedBefore,
+) -> list[str]:
+    """Describe whether rows that are loaded again take the place of the old ones, or join them."""
+    count, part, names, _ = loaded
     if not count:
         return []
     verb = "ingested" if part == "file" else "loaded"
     parts = "batches" if part == "batch" else f"{part}s"
     times_loaded = f"{count:,} of these {parts} {'was' if count == 1 else 'were'} {verb} before"
+    named = f": {first_few(names, _NAMED)}" if names else ""
     if draft.entry.replace_table:
-        return [f"{times_loaded}; the first commit empties the table, so their rows are there once"]
+        return [f"{times_loaded}; the first commit empties the table, so their rows are there once{named}"]
     adding = [slice_ for slice_ in plan.slices if not slice_.replaces]
-    added, _ = platform.rules(dataflow).count_already_loaded(adding, known_entry)
+    added = platform.rules(dataflow).count_already_loaded(adding, known_entry).amount
     target = dataflow.target
     if target.merges:
-        return [f"{times_loaded}; load: {target.load} finds their rows in the table by merge_keys"]
+        return [f"{times_loaded}; load: {target.load} finds their rows in the table by merge_keys{named}"]
     if draft.entry.replace_until or not target.only_adds or not added:
         own = "the rows of its own files" if part == "file" else "what it reads of them,"
-        return [
-            f"{times_loaded}; each commit deletes {own} and inserts {'them' if part == 'file' else 'it'} again"
-        ]
+        again = "them" if part == "file" else "it"
+        return [f"{times_loaded}; each commit deletes {own} and inserts {again} again{named}"]
     hint = " (--replace makes room for them)" if draft.entry.why in ("rewind", "reset") else ""
-    return [f"{times_loaded}; load: {target.load} adds their rows a second time{hint}"]
+    return [f"{times_loaded}; load: {target.load} adds their rows a second time{hint}{named}"]

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from partitions.dataflow import Dataflow
+from partitions.errors import StrandlineError
+from partitions.plan import pluralize
 from resources.decisions.draft import (
     Draft,
     DraftBuilder,
     draft_entry,
 )
+from resources.decisions.gone_files import gone_note
+from resources.kinds.contract.decisions import KnowsFiles, StateRules, TellsLostRows
+from resources.kinds.contract.lost_rows import LostRows, lost_in_all, lost_since_created
 from resources.platform.opener import Opener
+from resources.tables.contract.adopting import adopted_state
+from resources.tables.contract.table import Table
 from resources.watermarks.entry import Entry
 
 
@@ -38,6 +45,40 @@ def reset(reason: str, *, replace: bool = False) -> DraftBuilder:
             replace_table=replace,
             quarantine=None,
         )
-        return Draft(entry.model_copy(update={"era": entry.number}))
+        notes = _describe_table(platform, dataflow, last, replace=replace)
+        return Draft(entry.model_copy(update={"era": entry.number}), notes=notes)
 
     return build_draft
+
+
+def _describe_table(
+    platform: Opener, dataflow: Dataflow, last: Entry | None, *, replace: bool
+) -> tuple[str, ...]:
+    """Return which rows go, and which come back although others deleted them, for people."""
+    table, rules = platform.table(dataflow), platform.rules(dataflow)
+    if not table.exists():
+        return ()
+    rows, lines = table.contents.count_rows(), []
+    if replace:
+        lines.append(f"the first commit deletes all {pluralize(rows, 'row')} of table {dataflow.table}")
+    if isinstance(rules, KnowsFiles):
+        try:
+            rows_by_file = rules.gone_above(last, "{}")
+        except StrandlineError as error:
+            lines.append(
+                f"the source cannot be listed, so it is unknown which loaded files are missing: {error.message}"
+            )
+        else:
+            lines += gone_note(rows_by_file, "delete" if replace else "keep")
+    lost_rows = _lost_rows(table, rules, last, rows)
+    if not lost_rows.are_none:
+        lines.append(lost_rows.describe())
+    return tuple(lines)
+
+
+def _lost_rows(table: Table, rules: StateRules, last: Entry | None, rows: int) -> LostRows:
+    """Return the rows that others deleted, and that come back as far as the source has them."""
+    if last is None:
+        adopted = adopted_state(table)
+        return lost_since_created(table, adopted.app_id if adopted else None, rows)
+    return rules.lost_above(last, "{}") if isinstance(rules, TellsLostRows) else lost_in_all(table, last)

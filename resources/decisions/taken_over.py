@@ -9,9 +9,9 @@ from contextlib import suppress
 
 from partitions.dataflow import Dataflow
 from partitions.errors import NeedsDecision
-from partitions.plan import pluralize
 from partitions.sentinels import deserialise
 from resources.decisions.draft import Draft, draft_entry
+from resources.decisions.files_in_table import name_files
 from resources.decisions.reasons import SET
 from resources.kinds.contract.decisions import KnowsFiles, NeverGoesBack, StateRules
 from resources.loop.definition_guard import check_watermark_form
@@ -52,8 +52,7 @@ def passed_over(
         takes_table=takes_table,
         total_rows=platform.table(dataflow).contents.count_rows(),
     )
-    count = pluralize(len(files), "file")
-    files_note = f"passed over, so neither loaded nor late: {count} of the source" if files else ""
+    files_note = f"passed over, so neither loaded nor late: {name_files(files)}" if files else ""
     return Draft(entry, [(*file.row, SET) for file in files], files_note=files_note)
 
 

@@ -190,7 +190,7 @@ class TestGoneFiles:
     def test_rows_of_a_file_with_another_name_now_are_there_once(self, feed: Feed) -> None:
         self.rename(feed, "2.ndjson", "2b.ndjson")
         answer = self.rewind(feed, "delete")
-        assert "the next loads delete the rows: 1 file (2.ndjson) with 1 row" in answer.err
+        assert "their rows are deleted: 1 file (2.ndjson) with 1 row" in answer.err
         assert feed.load().rows == 2
         assert feed.rows("id", "_source_file") == [(1, "1.ndjson"), (2, "2b.ndjson"), (3, "3.ndjson")]
         assert feed.entries[-1].total_rows == 3
@@ -205,7 +205,7 @@ class TestGoneFiles:
     def test_kept_rows_stay_and_the_preview_names_them(self, feed: Feed) -> None:
         self.rename(feed, "2.ndjson", "2b.ndjson")
         answer = self.rewind(feed, "keep")
-        assert "so the rows stay: 1 file (2.ndjson) with 1 row" in answer.err
+        assert "so their rows stay: 1 file (2.ndjson) with 1 row" in answer.err
         feed.load()
         assert feed.ids == [1, 2, 2, 3]
 

@@ -17,7 +17,7 @@ from partitions.predicate import EVERYTHING, Among, Between
 from partitions.sentinels import Watermark, deserialise, serialise
 from partitions.unit_values import TIMES, fit_value, value_type_of
 from partitions.watermark import compare_values
-from resources.kinds.contract.decisions import StateRules
+from resources.kinds.contract.decisions import LoadedBefore, StateRules
 from resources.kinds.contract.lost_rows import LostRows, lost_in_all
 from resources.kinds.state_of_entry import state_of
 from resources.tables.contract.table import Table
@@ -188,11 +188,11 @@ class ColumnRules(StateRules):
     def check_rewind(self) -> None:
         """Accept any rewind: values have an order."""
 
-    def count_already_loaded(self, slices: Sequence[ColumnSlice], last: Entry | None) -> tuple[int, str]:
+    def count_already_loaded(self, slices: Sequence[ColumnSlice], last: Entry | None) -> LoadedBefore:
         """Return how many ranges begin below the loaded state."""
         state = state_of(ColumnState, self._dataflow, last)
         again = [slice_ for slice_ in slices if _begins_below(slice_, state)]
-        return len(again), "range"
+        return LoadedBefore(len(again), "range")
 
 
 def _begins_below(slice_: ColumnSlice, state: ColumnState) -> bool:

@@ -5,13 +5,29 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 from partitions.path.quarantined_files import Quarantine
 from partitions.path.source import SourceFile
 from partitions.sentinels import Watermark
 from resources.kinds.contract.lost_rows import LostRows
 from resources.watermarks.entry import Entry
+
+
+class LoadedBefore(NamedTuple):
+    """The parts of slices that were loaded before.
+
+    Attributes:
+        amount: how many there are.
+        noun: the noun for a part.
+        names: the parts for people; empty if they have no names.
+        without_rows: those that may have been loaded, and of which the table holds no row.
+    """
+
+    amount: int
+    noun: str
+    names: Sequence[str] = ()
+    without_rows: Sequence[str] = ()
 
 
 class StateRules(Protocol):
@@ -58,8 +74,8 @@ class StateRules(Protocol):
         """Raise ConfigurationError if the source has no order to go back in."""
         ...
 
-    def count_already_loaded(self, slices: Sequence[Any], last: Entry | None) -> tuple[int, str]:
-        """Return how many parts of the slices an entry counts as loaded, and the noun for a part."""
+    def count_already_loaded(self, slices: Sequence[Any], last: Entry | None) -> LoadedBefore:
+        """Return the parts of the slices whose rows an entry counts as loaded, or the table holds."""
         ...
 
 
@@ -69,7 +85,7 @@ class HeldFiles:
 
     Attributes:
         listed: rows of the list of ingested files.
-        unlogged: how many of them the log did not know.
+        unlogged: the files among them that the log did not know.
         missing: files at or below the watermark that have no row in the table, and that the log did not know.
         replace_until: sentinel JSON text of the state up to which the table holds rows of files above the
             watermark; None if it holds none.
@@ -79,7 +95,7 @@ class HeldFiles:
     """
 
     listed: Sequence[Sequence[Any]] = ()
-    unlogged: int = 0
+    unlogged: Sequence[SourceFile] = ()
     missing: Sequence[SourceFile] = ()
     replace_until: str | None = None
     quarantine: Quarantine | None = None
@@ -122,11 +138,11 @@ class KnowsFiles(Protocol):
         """
         ...
 
-    def gone_above(self, entry: Entry, watermark: str) -> Mapping[str, int]:
+    def gone_above(self, entry: Entry | None, watermark: str) -> Mapping[str, int]:
         """Return the rows in the table of each loaded file above a watermark that is gone at the source.
 
         Args:
-            entry: the newest.
+            entry: the newest; without one every file with rows counts as loaded.
             watermark: sentinel JSON text.
         """
         ...

@@ -24,7 +24,7 @@ from partitions.path.source import SourceFile
 from partitions.path.state import PathState
 from partitions.sentinels import Watermark, deserialise, serialise
 from resources.decisions.reasons import DECISION_REASONS, IN_TABLE
-from resources.kinds.contract.decisions import HeldFiles, StateRules
+from resources.kinds.contract.decisions import HeldFiles, LoadedBefore, StateRules
 from resources.kinds.contract.lost_rows import LostRows
 from resources.kinds.path.gone import find_gone_files
 from resources.kinds.path.lost import find_lost_rows
@@ -129,14 +129,21 @@ class PathRules(StateRules):
                 ),
             )
 
-    def count_already_loaded(self, slices: Sequence[PathSlice], last: Entry | None) -> tuple[int, str]:
-        """Return how many files above the watermark were ingested; files in quarantine were not."""
-        paths = [file.path for slice_ in slices if slice_.why == "run" for file in slice_.files]
-        if last is None or not paths:
-            return 0, "file"
-        ingested = IngestedFiles(self._log, self._dataflow.name, last).find_handled(paths)
-        ingested -= {quarantined.file.path for quarantined in read_quarantine(self._log, last).files}
-        return len(ingested), "file"
+    def count_already_loaded(self, slices: Sequence[PathSlice], last: Entry | None) -> LoadedBefore:
+        """Return the files that were ingested, or that have rows in the table.
+
+        Files in quarantine, and files beside the watermark, count only if they have rows.
+        """
+        paths = [file.path for slice_ in slices for file in slice_.files]
+        above = [file.path for slice_ in slices if slice_.why == "run" for file in slice_.files]
+        ingested: set[str] = set()
+        if last is not None and above:
+            ingested = IngestedFiles(self._log, self._dataflow.name, last).find_handled(above)
+            ingested -= {quarantined.file.path for quarantined in read_quarantine(self._log, last).files}
+        rows = count_rows_of_files(self._table) if paths else {}
+        names = [path for path in paths if path in ingested or path in rows]
+        without_rows = [path for path in above if path not in rows and (last is None or path in ingested)]
+        return LoadedBefore(len(names), "file", names, without_rows)
 
     def files_up_to(self, watermark: Watermark, above: Entry | None) -> Sequence[SourceFile]:
         """List the source's files at or below a watermark and above an entry's."""
@@ -154,7 +161,7 @@ class PathRules(StateRules):
         paths = {path for path in at_new_root if path is not None}
         return serialise(adopted_watermark(self._definition, paths)) if paths else None
 
-    def gone_above(self, entry: Entry, watermark: str) -> Mapping[str, int]:
+    def gone_above(self, entry: Entry | None, watermark: str) -> Mapping[str, int]:
         """Compare the files of the table's rows with the source."""
         state = PathState.of(deserialise(watermark))
         above = listing_start(self._definition, state, datetime.now(UTC), cold_start_of(entry))
@@ -204,7 +211,7 @@ class PathRules(StateRules):
             until = serialise(upper_bound(self._definition, state, loaded))
         return HeldFiles(
             [*rows.values()],
-            len(unlogged),
+            unlogged,
             [file for file in doubtful if file.path not in rows],
             until if until != watermark else None,
             Quarantine(still_quarantined),

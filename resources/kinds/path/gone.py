@@ -27,22 +27,20 @@ def find_gone_files(
 ) -> Mapping[str, int]:
     """Return how many rows the table holds of each loaded file that is gone at the source, in pair order.
 
-    Rows of other writers do not count. After a reset the log no longer knows what was loaded before it, so
-    every file with rows counts.
+    Rows of other writers do not count. Without an entry, and after a reset, the log does not know what was
+    loaded before, so every file with rows counts.
 
     Args:
         log: the log.
         dataflow: the dataflow's name.
         table: the table, whose rows tell their file.
-        entry: the newest entry.
+        entry: the newest entry, if there is one.
         is_chosen: whether a path counts.
         existing: the paths that the source has.
     """
-    if entry is None:
-        return {}
     rows = {path: count for path, count in count_rows_of_files(table).items() if is_chosen(path)}
     missing = sorted((path for path in rows if path not in existing), key=pair_order)
-    if not entry.era and missing:
+    if entry is not None and not entry.era and missing:
         records = IngestedFiles(log, dataflow, entry).find_records(missing)
         missing = [path for path in missing if path in records and records[path].reason in WITH_ROWS]
     return {path: rows[path] for path in missing}

@@ -13,7 +13,7 @@ from partitions.errors import ConfigurationError
 from partitions.fingerprint import fingerprint
 from partitions.sentinels import deserialise
 from partitions.stream.state import StreamState
-from resources.kinds.contract.decisions import StateRules
+from resources.kinds.contract.decisions import LoadedBefore, StateRules
 from resources.watermarks.entry import Entry
 
 
@@ -71,8 +71,8 @@ class SparkStreamRules(StateRules):
         """Raise ConfigurationError: Spark cannot read again from an earlier point."""
         self._refuse("rewind")
 
-    def count_already_loaded(self, slices: Sequence[Any], last: Entry | None) -> tuple[int, str]:
+    def count_already_loaded(self, slices: Sequence[Any], last: Entry | None) -> LoadedBefore:
         """Return how many batches the table has, and the noun "batch"; 0 unless slices start anew."""
         loaded = StreamState.of(last.state() if last else None)
         starts_anew = any(not slice_.after.position for slice_ in slices)
-        return (loaded.epoch if loaded.position and starts_anew else 0), "batch"
+        return LoadedBefore((loaded.epoch if loaded.position and starts_anew else 0), "batch")

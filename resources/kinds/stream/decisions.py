@@ -14,7 +14,7 @@ from partitions.sentinels import deserialise, serialise
 from partitions.stream.operators import OverWindow, splits_operator
 from partitions.stream.slices import EpochSlice
 from partitions.stream.state import StreamState
-from resources.kinds.contract.decisions import StateRules
+from resources.kinds.contract.decisions import LoadedBefore, StateRules
 from resources.watermarks.entry import Entry
 
 
@@ -73,10 +73,10 @@ class StreamRules(StateRules):
         """Raise NeedsDecision, code ``no_rewind``: rows that left the buffer are never put back."""
         raise self._rewind_error()
 
-    def count_already_loaded(self, slices: Sequence[EpochSlice], last: Entry | None) -> tuple[int, str]:
+    def count_already_loaded(self, slices: Sequence[EpochSlice], last: Entry | None) -> LoadedBefore:
         """Return how many epochs have input that was read before, and the noun "epoch"."""
         state = StreamState.of(last.state() if last else None)
-        return sum(1 for slice_ in slices if slice_.input.was_read(state.position)), "epoch"
+        return LoadedBefore(sum(1 for slice_ in slices if slice_.input.was_read(state.position)), "epoch")
 
     def _rewind_error(self) -> NeedsDecision:
         """Return the error for a decision that would lower the watermark."""

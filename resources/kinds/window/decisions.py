@@ -14,9 +14,12 @@ from partitions.window.slices import WindowSlice
 from partitions.window.state import WindowState
 from partitions.window.window_intervals import WindowInterval
 from partitions.window.work_unit import WorkUnit
-from resources.kinds.contract.decisions import StateRules
+from resources.kinds.contract.decisions import LoadedBefore, StateRules
 from resources.kinds.state_of_entry import state_of
 from resources.watermarks.entry import Entry
+
+_NAMED = 10
+"""Work units that are named; more would not be read."""
 
 
 class WindowRules(StateRules):
@@ -66,7 +69,7 @@ class WindowRules(StateRules):
     def check_rewind(self) -> None:
         """Accept any rewind: high watermarks have an order."""
 
-    def count_already_loaded(self, slices: Sequence[WindowSlice], last: Entry | None) -> tuple[int, str]:
+    def count_already_loaded(self, slices: Sequence[WindowSlice], last: Entry | None) -> LoadedBefore:
         """Return how many work units were read before, at least in part, whatever the windows were then."""
         state = state_of(WindowState, self._dataflow, last)
         again = [
@@ -75,7 +78,8 @@ class WindowRules(StateRules):
             for work in slice_.works
             if _touches(work, state.units.get(work.unit)) or _touches(work, state.old.get(work.unit))
         ]
-        return len(again), "work unit"
+        names = [work.label(self._dataflow.window.zone) for work in again[:_NAMED]]
+        return LoadedBefore(len(again), "work unit", names)
 
 
 def _touches(work: WorkUnit, runs: Sequence[WindowInterval] | None) -> bool:
