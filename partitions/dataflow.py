@@ -6,7 +6,7 @@ See docs/reference/project-files.md. ``platform_assets.project`` reads it from a
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import tzinfo
+from datetime import timedelta, tzinfo
 from typing import Annotated, Literal, TypeVar
 
 from pydantic import Field, model_validator
@@ -16,7 +16,7 @@ from partitions.dataflow_parts import DataflowParts
 from partitions.errors import ConfigurationError
 from partitions.inputs import Input, tables_read, unit_refusals, view_refusals
 from partitions.kinds import AnyWatermark
-from partitions.maintenance_periods import Maintenance
+from partitions.maintenance_periods import RETENTION, RETENTION_PERIOD, Maintenance, Task
 from partitions.model import Duration, Flag, Model
 from partitions.path.bad_files import OnBadFile
 from partitions.path.definition import PathWatermark
@@ -142,6 +142,12 @@ class Dataflow(Model):
     def kind(self) -> str:
         """The kind of its watermark."""
         return self.watermark.type
+
+    @property
+    def maintenance_periods(self) -> Mapping[Task, timedelta]:
+        """The maintenance tasks of its table with their periods, in the order in which they run."""
+        expiry = {RETENTION: RETENTION_PERIOD} if self.target.retention else {}
+        return {**expiry, **(self.maintenance.periods() if self.maintenance else {})}
 
     @property
     def has_step(self) -> bool:

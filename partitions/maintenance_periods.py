@@ -10,9 +10,12 @@ from pydantic import AfterValidator, model_validator
 
 from partitions.model import Duration, Model
 
-Task = Literal["optimize", "vacuum"]
+Task = Literal["optimize", "vacuum", "retention"]
 OPTIMIZE: Task = "optimize"
 VACUUM: Task = "vacuum"
+RETENTION: Task = "retention"
+RETENTION_PERIOD = timedelta(days=1)
+"""How often rows expire: the bound of a retention moves once a day."""
 
 _SHORTEST = timedelta(hours=1)
 

@@ -10,6 +10,7 @@ from pydantic import BeforeValidator, Field
 from partitions.evolution import SchemaMode
 from partitions.model import Flag, Model
 from partitions.refusal import Refusal
+from partitions.retention import Retention
 from partitions.schema_merging import RESCUED_DATA
 from partitions.sources.table import TableName
 
@@ -64,6 +65,7 @@ class Target(Model):
         partition_by: columns whose values have folders of their own, from the table's first commit on.
         cluster_by: columns by which ``maintenance.optimize`` groups rows in files.
         origin_columns: whether rows carry ``_source_file``, ``_ingested_at`` and ``_run_id``.
+        retention: how long rows stay; older ones go, and later loads do not bring them back.
         shared: whether other dataflows may load the same table. Its rows then carry ``_dataflow``, and
         each dataflow deletes, updates and counts only its own.
     """
@@ -82,6 +84,7 @@ class Target(Model):
     schema_mode: SchemaMode = "strict"
     origin_columns: Flag = True
     shared: Flag = False
+    retention: Retention | None = None
 
     @property
     def way(self) -> str:
@@ -153,6 +156,12 @@ class Target(Model):
                 ("target", "merge_keys"),
                 ", ".join(self.merge_keys),
                 f"no such key beside load: {self.load} (it compares nothing), or load: merge_upsert",
+            )
+        if self.retention is not None and self.load == "scd2":
+            yield Refusal(
+                ("target", "retention"),
+                "a retention beside load: scd2",
+                "no such key (the versions of a row follow each other, so none of them goes alone)",
             )
         yield from self._history_refusals()
         yield from self._cluster_refusals()

@@ -83,7 +83,7 @@ def build_definitions(
     jobs = {flow.name: dataflow_job(flow) for flow in flows}
     triggers = [definitions_of(flow).triggers(flow, platform, options, jobs[flow.name]) for flow in flows]
     maintenance_jobs = [
-        (flow, maintenance_job(flow, platform, options)) for flow in flows if flow.maintenance
+        (flow, maintenance_job(flow, platform, options)) for flow in flows if flow.maintenance_periods
     ]
     return Definitions(
         assets=[*_assets(flows, platform, partitions), *_broken_assets(project)],

@@ -13,6 +13,8 @@ from platform_assets.platform import build_platform
 from resources.decisions.maintenance import MaintenanceReport, due_tasks, maintain
 from resources.tables.contract.maintenance import MaintenanceResult
 
+_IF_ANY = ("statistics", "rows")
+
 
 @click.command("maintain")
 @click.argument("name")
@@ -21,15 +23,16 @@ from resources.tables.contract.maintenance import MaintenanceResult
 def command(context: Context, name: str, due: bool) -> None:
     """Merge small files and delete old ones, as ``maintenance`` of the dataflow says."""
     (flow,) = context.dataflows([name])
-    if flow.maintenance is None:
+    if not flow.maintenance_periods:
         raise ConfigurationError(
-            f"dataflow {name}: expected the key maintenance in its file, such as maintenance: {{optimize: P1D, vacuum: P7D}}, found none"
+            f"dataflow {name}: expected the key maintenance in its file, such as maintenance: {{optimize: P1D, vacuum: P7D}}, or target.retention, found"
+            " neither"
         )
     platform = build_platform(context.project, lambda line: click.echo(f"  {line}", err=True))
     tasks = (
         due_tasks(platform, flow, context.now or datetime.now(UTC))
         if due
-        else tuple(flow.maintenance.periods())
+        else tuple(flow.maintenance_periods)
     )
     result = maintain(platform.loading([flow]), flow, tasks) if tasks else MaintenanceReport(name)
     context.emit(_document(result), lambda: _print(result))
@@ -45,8 +48,8 @@ def _document(result: MaintenanceReport) -> dict[str, object]:
 
 
 def _counts(result: MaintenanceResult) -> dict[str, int]:
-    """Return all counts; that of statistics only if some were rewritten."""
-    return {name: count for name, count in asdict(result).items() if count or name != "statistics"}
+    """Return all counts; those of statistics and rows only if there are some."""
+    return {name: count for name, count in asdict(result).items() if count or name not in _IF_ANY}
 
 
 def _print(result: MaintenanceReport) -> None:

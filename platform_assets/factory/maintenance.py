@@ -29,7 +29,9 @@ from resources.platform.platform import Platform
 
 _CONFIG = {
     "tasks": Field(
-        [str], is_required=False, description="optimize, vacuum; default: the tasks that the dataflow names."
+        [str],
+        is_required=False,
+        description="optimize, vacuum, retention; default: the tasks that the dataflow names.",
     )
 }
 _HOURLY = "17 * * * *"
@@ -38,7 +40,7 @@ _HOURLY = "17 * * * *"
 
 def maintenance_job(dataflow: Dataflow, platform: Platform, options: RunOptions) -> JobDefinition:
     """Return a job that does all tasks of the dataflow's ``maintenance``, whether due or not."""
-    tasks = tuple(dataflow.maintenance.periods()) if dataflow.maintenance else ()
+    tasks = tuple(dataflow.maintenance_periods)
     description = f"Maintains the table of {dataflow.name}: {' and '.join(tasks)}."
 
     @op(name=f"maintain_{dataflow.name}_step", description=description, config_schema=_CONFIG)

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError, Conflict
 from partitions.instants import time_text
-from partitions.maintenance_periods import OPTIMIZE, VACUUM, Task
+from partitions.maintenance_periods import OPTIMIZE, RETENTION, VACUUM, Task
 from partitions.spelling import describe_missing
 from resources.decisions.deciding import claim_of
+from resources.decisions.expiry import expire_rows
 from resources.loop.context import RunContext
 from resources.loop.ending import end_intent
 from resources.loop.entries import table_fields
@@ -68,13 +69,17 @@ class MaintenanceReport:
 
 def due_tasks(platform: Opener, dataflow: Dataflow, now: datetime) -> tuple[Task, ...]:
     """Return the tasks whose period has passed since they last ran, or that never ran."""
-    periods = dataflow.maintenance.periods() if dataflow.maintenance else {}
+    periods = dataflow.maintenance_periods
     note = platform.log.note(dataflow.name, _NOTE) or {}
     return tuple(task for task, period in periods.items() if _is_due(note.get(task), period, now))
 
 
 def maintain(
-    platform: Opener, dataflow: Dataflow, tasks: Sequence[Task], holder_policy: HolderPolicy | None = None
+    platform: Opener,
+    dataflow: Dataflow,
+    tasks: Sequence[Task],
+    holder_policy: HolderPolicy | None = None,
+    now: datetime | None = None,
 ) -> MaintenanceReport:
     """Run some tasks, and append an entry that records them.
 
@@ -83,6 +88,7 @@ def maintain(
         dataflow: the dataflow whose table is maintained.
         tasks: the tasks; OPTIMIZE runs last.
         holder_policy: how long to wait for a run that holds the dataflow.
+        now: the clock of the retention, aware; None: this machine's, and never one that is ahead of it.
 
     Raises:
         DataflowHeld: a living run or a decision works on the next number.
@@ -91,7 +97,7 @@ def maintain(
         TargetError: the maintenance failed.
         ConfigurationError: the table lacks a column of ``cluster_by``.
     """
-    run = platform.loop(dataflow, datetime.now(UTC)).context
+    run = platform.loop(dataflow, now or datetime.now(UTC)).context
     table, log, name = run.table, platform.log, dataflow.name
     last, open_intent = abandoned_intent(run, log.newest(name), holder_policy or HolderPolicy())
     if open_intent is not None and open_intent.loads_slice:
@@ -103,11 +109,16 @@ def maintain(
         last = end_intent(run, last, open_intent, "ended for maintenance")
     if last is None:
         return MaintenanceReport(name, skipped=dict.fromkeys(tasks, "nothing is loaded yet"))
+    expired: dict[Task, MaintenanceResult] = {}
+    if RETENTION in tasks:
+        last, expired[RETENTION] = expire_rows(run, last)
+        _note(platform, name, [RETENTION])
     reason = _reason_to_keep_versions(platform, dataflow) if VACUUM in tasks else None
     skipped: dict[Task, str] = {VACUUM: reason} if reason else {}
     due = [task for task in (VACUUM, OPTIMIZE) if task in tasks and task not in skipped]
     if not due:
-        return MaintenanceReport(name, skipped=skipped)
+        entry = last if expired and expired[RETENTION].rows else None
+        return MaintenanceReport(name, expired, skipped, entry)
     check_table(dataflow, last, table, own_state=run.own_state)
     if OPTIMIZE in due:
         _check_clustered(dataflow, table)
@@ -119,7 +130,7 @@ def maintain(
 
     results, appended = run_held(run, last, " and ".join(due), run_tasks)
     _note(platform, name, due)
-    return MaintenanceReport(name, results, skipped, appended)
+    return MaintenanceReport(name, {**expired, **results}, skipped, appended)
 
 
 def run_held(

@@ -13,8 +13,11 @@ from partitions.errors import Conflict, RowsRefused, StrandlineError, TargetErro
 from partitions.fingerprint import fingerprint
 from partitions.loads import Replace
 from partitions.plan import pluralize
-from partitions.predicate import SqlCondition
+from partitions.predicate import Between, Predicate, SqlCondition
+from partitions.sentinels import deserialise, serialise
 from partitions.sql_condition import named_columns
+from resources.dialects.predicates import predicate_sql
+from resources.dialects.spark import SPARK
 from resources.loop.appending import append, append_abandoned, follow_up
 from resources.loop.context import RunContext
 from resources.loop.definition_guard import definition_of
@@ -49,35 +52,64 @@ def commit_delete(
         Conflict, DataflowHeld: another run was faster, or works on the number.
         TargetError: the write failed. Unless the message says otherwise, the next run finishes the delete.
     """
-    head = guarded_head(run, entry)
-    follow_up(run, entry)
     number, intent_id, time = entry.number + 1, new_id(), utc_now()
     in_force = deletes_in_force(run.log, entry)
     deletes = [*in_force, DeleteInForce(number, predicate, columns, reason, time)]
+    key = put_deletes(run.log, run.name, f"{number:010d}-{intent_id}", deletes)
+    run.notify(Step.LIST_KEPT, f"{pluralize(len(deletes), 'delete')} in force")
+    how: dict[str, Any] = {"id": intent_id, "time": time, "reason": reason, "predicate": predicate}
+    intent = _begin(run, entry, why="delete", deletes=key, **how)
+    return finish_delete(run, entry, intent)
+
+
+def commit_expiry(run: RunContext[Any], entry: Entry, rows: Between, reason: str) -> Entry:
+    """Delete rows below the retention under the number after an entry; return the new entry.
+
+    The deletes in force stay as they are.
+
+    Args:
+        run: the run of the dataflow.
+        entry: the newest entry.
+        rows: rows below a bound.
+        reason: the retention, for people.
+
+    Raises:
+        NeedsDecision, Conflict, DataflowHeld, TargetError: as :func:`commit_delete`.
+    """
+    how: dict[str, Any] = {"id": new_id(), "time": utc_now(), "reason": reason}
+    bound, predicate = serialise({rows.column: rows.upper}), predicate_sql(rows, SPARK)
+    intent = _begin(run, entry, why="expire", deletes=entry.deletes, upper=bound, predicate=predicate, **how)
+    return finish_delete(run, entry, intent)
+
+
+def _begin(run: RunContext[Any], entry: Entry, **fields: Any) -> Intent:
+    """Put the intent of the number after an entry, under which rows are deleted; return it.
+
+    Args:
+        run: the run of the dataflow.
+        entry: the newest entry.
+        fields: fields of :class:`Intent` that say what is deleted, and why.
+    """
+    head = guarded_head(run, entry)
+    follow_up(run, entry)
     intent = Intent(
-        id=intent_id,
-        number=number,
+        number=entry.number + 1,
         dataflow=run.name,
         kind=run.dataflow.kind,
         app_id=entry.app_id,
-        why="delete",
-        reason=reason,
         before=entry.watermark,
         watermark=entry.watermark,
         definition=definition_of(run.dataflow),
         fingerprint=fingerprint(run.dataflow),
         pinned=entry.pinned or "",
         file_list="",
-        predicate=predicate,
-        deletes=put_deletes(run.log, run.name, f"{number:010d}-{intent_id}", deletes),
         holder=holders.current_holder(run.run_id),
         run_id=run.run_id,
-        time=time,
         table_version=head.version,
+        **fields,
     )
-    run.notify(Step.LIST_KEPT, f"{pluralize(len(deletes), 'delete')} in force")
-    put_intent(run, intent, f"delete of rows where {predicate}")
-    return finish_delete(run, entry, intent)
+    put_intent(run, intent, f"delete of rows where {intent.predicate}")
+    return intent
 
 
 def finish_delete(run: RunContext[Any], entry: Entry | None, intent: Intent) -> Entry:
@@ -134,10 +166,12 @@ def _write(run: RunContext[Any], entry: Entry | None, intent: Intent) -> None:
         if isinstance(error, AnalysisException | RowsRefused):
             if give_up(run, entry, intent, failure) is None:
                 return
-            raise TargetError(
-                f"{failure}. No row was deleted, and the delete is not in force. Correct --where, and run "
-                "the delete again"
-            ) from error
+            remedy = (
+                "No row was deleted. Correct target.retention"
+                if intent.why == "expire"
+                else "No row was deleted, and the delete is not in force. Correct --where, and run the delete again"
+            )
+            raise TargetError(f"{failure}. {remedy}") from error
         if isinstance(error, StrandlineError):
             raise
         raise TargetError(
@@ -151,10 +185,19 @@ def _delete_once(run: RunContext[Any], entry: Entry | None, intent: Intent) -> N
     tag = Tag(
         intent.app_id, intent.number, intent.id, after=required_commit(entry), writer=run.writer, deletes=True
     )
-    where = SqlCondition(intent.predicate, named_columns(intent.predicate, table.contents.columns()))
+    where = _rows_to_delete(intent, table.contents.columns())
     newest: Version = table.contents.newest_version()
     no_rows = table.contents.read(run.spark, newest).limit(0)
     table.write(no_rows, Replace(where), tag, intent.watermark, base=intent.table_version)
+
+
+def _rows_to_delete(intent: Intent, columns: Sequence[str]) -> Predicate:
+    """Return the rows of an intent; statistics find those below a bound without a look at rows."""
+    assert intent.predicate is not None
+    if intent.why == "expire" and intent.upper is not None:
+        ((column, bound),) = deserialise(intent.upper).items()
+        return Between(column, None, bound)
+    return SqlCondition(intent.predicate, named_columns(intent.predicate, columns))
 
 
 def forgotten(deletes: Sequence[DeleteInForce], number: int) -> tuple[DeleteInForce, ...]:

@@ -141,6 +141,7 @@ def deleted_entry(
         fingerprint=before.fingerprint if before else intent.fingerprint,
         kind=intent.kind,
         app_id=intent.app_id,
+        upper=intent.upper,
         predicate=intent.predicate,
         deletes=intent.deletes,
         deleted=deleted,

@@ -10,6 +10,7 @@ from resources.kinds.contract.slices import SliceT
 from resources.kinds.contract.writing import WatchesRows
 from resources.loop.context import RunContext
 from resources.loop.entries import is_last_query
+from resources.loop.retention import hold_back_rows
 from resources.loop.transform import Batch, transformed
 from resources.sources.files.pinned import PinnedSchema
 from resources.spark.connect import has_shared_code
@@ -54,7 +55,7 @@ def slice_rows(
     names = PinnedSchema.of(pinned).struct.names if compiled else None
     rows = transformed(spark, run.dataflow, source_rows, batch, run.folder, compiled=names)
     if slice_ is not None:
-        rows = run.withheld.withhold(run.name, rows, run.deletes(entry), intent.number)
+        rows = hold_back_rows(run, rows, entry, intent.number)
     if isinstance(run.kind.writing, WatchesRows):
         run.kind.writing.check_rows(rows)
     return rows

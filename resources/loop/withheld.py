@@ -16,7 +16,7 @@ from resources.observation import observed_values
 from resources.spark.failures import root_cause
 from resources.spark.frames import observed_rows
 from resources.sql import quoted
-from resources.watermarks.deleted_rows import DeleteInForce
+from resources.watermarks.deleted_rows import RETENTION, DeleteInForce
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Observation
@@ -99,9 +99,13 @@ class WithheldRows:
 def withheld_in_words(counts: Mapping[int, int] | None) -> str:
     """Return how many rows were held back, for people; "" if there are none."""
     return ", ".join(
-        f"{pluralize(rows, 'row')} withheld by the delete of entry {entry}"
+        f"{pluralize(rows, 'row')} withheld by {_rule_in_words(entry)}"
         for entry, rows in (counts or {}).items()
     )
+
+
+def _rule_in_words(entry: int) -> str:
+    return "the retention" if entry == RETENTION else f"the delete of entry {entry}"
 
 
 def _marked(dataflow: str, rows: DataFrame, deletes: Sequence[DeleteInForce]) -> DataFrame:

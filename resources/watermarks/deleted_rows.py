@@ -15,6 +15,9 @@ from resources.watermarks.lists import DELETED_ROWS, StoredList
 from resources.watermarks.log import WatermarkLog
 from resources.watermarks.stored_objects import DELETES
 
+RETENTION = 0
+"""The number of the rule that a retention makes: no entry has it."""
+
 
 @dataclass(frozen=True)
 class DeleteInForce:

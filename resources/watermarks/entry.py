@@ -20,13 +20,13 @@ SCHEMA_VERSION = 1
 """The version of entries and intents. A reader refuses a higher one: it might overlook something."""
 
 Why = Literal[
-    "run", "replay", "rewind", "set", "reset", "import", "adopt", "accept", "late", "release", "unprocess", "abandon", "promote", "maintain", "splits", "flush", "delete", "forget"
+    "run", "replay", "rewind", "set", "reset", "import", "adopt", "accept", "late", "release", "unprocess", "abandon", "promote", "maintain", "splits", "flush", "delete", "forget", "expire"
 ]  # fmt: skip
 
 LOADS: frozenset[Why] = frozenset({"run", "replay", "late", "release", "promote"})
 """Reasons of entries that loaded rows of the source into the table."""
 
-NO_PROGRESS: frozenset[Why] = frozenset({"abandon", "maintain"})
+NO_PROGRESS: frozenset[Why] = frozenset({"abandon", "maintain", "expire"})
 """Reasons of entries that made no progress with the waiting work."""
 
 Replaces = Literal["own", "table"]
@@ -76,9 +76,9 @@ class Entry(StoredRecord):
         deletes: name of the object that lists the deletes in force; None if there are none. No later slice
         writes rows that they name.
         predicate: the condition of a delete, in Spark's SQL; None for any other entry.
-        deleted: number of rows that a delete has deleted.
+        deleted: number of rows that a delete, or the retention, has deleted.
         withheld: number of rows of the slice that were not written because of a delete in force, by the
-        number of the delete's entry; None if there are none, or nobody has counted them.
+        number of the delete's entry, 0 for the retention; None if there are none, or nobody has counted them.
         total_withheld: such rows of this and all earlier entries.
         inputs: versions of the tables that were read beside the dataflow's own rows, by the names in the
         definition.

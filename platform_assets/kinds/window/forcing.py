@@ -12,6 +12,7 @@ from partitions.request import Forced, WorkUnitSelection
 from partitions.window.listed_units import ListedUnits
 from partitions.window.units import identity
 from resources.kinds.window.opening import units_of
+from resources.kinds.window.retention import refuse_expired_windows
 from resources.platform.platform import Platform
 
 
@@ -35,6 +36,7 @@ def forced_request(
         raise ConfigurationError(f"--force: {error.message}") from error
     if lower >= upper:
         raise ConfigurationError(f"--force: expected a START before END, found {force!r}")
+    refuse_expired_windows(dataflow, upper, now)
     units = frozenset((_known_unit(platform, dataflow, unit),)) if unit else None
     return Forced(WorkUnitSelection(((lower, upper),), units))
 

@@ -24,6 +24,7 @@ from partitions.replay.chunks import chunks_above as chunks_above
 from partitions.replay.every import fitted_chunks
 from partitions.replay.promotion import LoadedEntry, lies_below, loaded_again, promoted_rows, swaps_nothing
 from partitions.request import Replay
+from partitions.retention import refuse_below_retention
 from partitions.sentinels import deserialise, serialise
 from partitions.unit_values import value_type_of
 from partitions.watermark import compare_values
@@ -58,7 +59,9 @@ class ColumnReplay(ReplayKind):
                 f"dataflow {self.dataflow.name}: --by: expected a watermark of type path, found column"
             )
         refuse_gone(self.dataflow, self.options)
-        self._requested_chunks()
+        last = self._requested_chunks()[-1]
+        retention = self.dataflow.target.retention
+        refuse_below_retention(self.dataflow.name, retention, self.column, last.upper, self.now)
 
     def range(self) -> str:
         """Return the bounds as values of the column's type, which the source knows."""

@@ -24,6 +24,7 @@ from partitions.path.source import ListedFiles, SourceFile, in_pair_order
 from partitions.path.state import PathState
 from partitions.plan import Plan, Skip, pluralize
 from partitions.request import DUE, ReplayFiles, Request
+from partitions.retention import expired_folders
 from partitions.sentinels import Watermark, deserialise
 from partitions.spelling import first_few
 from resources.decisions.reasons import WITH_ROWS
@@ -87,9 +88,11 @@ class PathPlanning(Planning[PathSlice], CountsFirstLoads[PathSlice]):
             request=request,
         )
         reminder = read_quarantine(self.log, entry).reminder(self.dataflow.name)
-        return replace(
-            planned, calls=listing.listed.calls, warnings=(*planned.warnings, *filter(None, [reminder]))
-        )
+        paths = [file.path for slice_ in planned.slices for file in slice_.files]
+        expired = expired_folders(self.dataflow.target.retention, paths, now)
+        of_files = f"of {pluralize(len(expired), 'file')} is loaded: {first_few(expired, _NAMED)}"
+        more = filter(None, [reminder, f"below the retention, so no row {of_files}" if expired else None])
+        return replace(planned, calls=listing.listed.calls, warnings=(*planned.warnings, *more))
 
     def _plan_replay(self, entry: Entry | None, now: datetime, request: ReplayFiles) -> Plan[PathSlice]:
         """Plan the requested files in one slice; a run that died may have loaded it already."""

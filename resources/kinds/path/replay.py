@@ -13,7 +13,7 @@ import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 from typing_extensions import override
 
@@ -21,6 +21,7 @@ from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
 from partitions.instants import milliseconds
 from partitions.path.gone import GoneFiles
+from partitions.path.ledger_partitions import FilePlace, PartitionNames
 from partitions.path.position_of_state import start_between
 from partitions.path.slices import PathSlice, watermark_of
 from partitions.path.source import SourceFile, in_pair_order
@@ -30,6 +31,7 @@ from partitions.predicate import Among, Between, Predicate
 from partitions.replay.column_bounds import range_of_column
 from partitions.replay.promoted import promoted_files, rows_of_files
 from partitions.request import ReplayFiles
+from partitions.retention import refuse_below_retention
 from partitions.sentinels import serialise
 from partitions.spelling import describe_missing, first_few
 from resources.decisions.gone_files import gone_files_error
@@ -85,7 +87,7 @@ class FileReplay(ReplayKind):
             )
         if options.column:
             self._check_files_of_rows()
-            self._rows_of_column()
+            self._refuse_expired(options.column, self._rows_of_column().upper)
         elif options.by:
             requested_arrival(self.dataflow, options)
         else:
@@ -95,8 +97,15 @@ class FileReplay(ReplayKind):
                 f"dataflow {self.dataflow.name}: --gone says what becomes of rows of files that are gone when the rows around them are replaced:"
                 " expected --replace or --into beside --gone, found neither"
             )
+            _, end = requested_partitions(self.dataflow, options)
+            name = end.rpartition("/")[2].partition("=")[0]
+            self._refuse_expired(name, PartitionNames().partition_of(FilePlace(end)).start)
         if self._replaces or self.dataflow.target.way == "merge_overwrite":
             self._check_files_of_rows()
+
+    def _refuse_expired(self, column: str, end: Any) -> None:
+        """Raise ConfigurationError if a range of a column lies below the retention."""
+        refuse_below_retention(self.dataflow.name, self.dataflow.target.retention, column, end, self.now)
 
     def _check_files_of_rows(self) -> None:
         """Raise ConfigurationError if the table's rows do not tell their files."""

@@ -25,6 +25,7 @@ from partitions.window.work_unit import WorkUnit, describe_works
 from resources.kinds.contract.kind import Kind
 from resources.kinds.window.columns import WindowColumns
 from resources.kinds.window.opening import open_windows
+from resources.kinds.window.retention import refuse_expired_windows
 from resources.replay.chunks import ReplayChunk
 from resources.replay.isolated.chunks import chunks_of
 from resources.replay.isolated.refusals import never_loaded, range_loaded_again
@@ -54,7 +55,8 @@ class WindowReplay(ReplayKind):
 
     def check(self) -> None:
         """Check the range; for a promote, also that the table holds no windows of an earlier cut."""
-        requested_windows(self.dataflow, self.options, self.now)
+        _, end = requested_windows(self.dataflow, self.options, self.now)
+        refuse_expired_windows(self.dataflow, end, self.now)
         newest, name = self.newest, self.dataflow.name
         if self.options.is_isolated and newest is not None and WindowState.of(newest.state()).old:
             raise ConfigurationError(

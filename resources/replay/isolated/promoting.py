@@ -38,6 +38,7 @@ from resources.loop.entries import required_commit
 from resources.loop.giving_up import give_up
 from resources.loop.holder_wait import abandoned_intent
 from resources.loop.intents import first_loads, holding, put_intent
+from resources.loop.retention import hold_back_rows
 from resources.loop.verifying import check_log, find_commit, guarded_head, verified_commit
 from resources.outcome import Observer, Step
 from resources.platform.opener import Opener
@@ -267,9 +268,7 @@ def _write(run: RunContext[Any], rows: _ReplayRows, intent: Intent, entry: Entry
     tag = Tag(intent.app_id, intent.number, intent.id, after=required_commit(entry), writer=run.writer)
     where = swap.where(rows.read(run))
     # The deletes of now: some may be younger than the replay.
-    new_rows = run.withheld.withhold(
-        run.name, _rows_to_insert(run, rows, where), run.deletes(entry), intent.number
-    )
+    new_rows = hold_back_rows(run, _rows_to_insert(run, rows, where), entry, intent.number)
     run.table.write(new_rows, Replace(where), tag, intent.watermark, base=intent.table_version)
     run.withheld.count(intent.number)
 

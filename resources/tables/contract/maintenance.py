@@ -22,12 +22,14 @@ class MaintenanceResult:
         removed: data files that the newest version no longer has.
         deleted: files that were deleted from the store.
         statistics: files whose incomplete statistics were written again.
+        rows: rows that have expired.
     """
 
     added: int = 0
     removed: int = 0
     deleted: int = 0
     statistics: int = 0
+    rows: int = 0
 
     def counts(self) -> dict[str, int]:
         """Return the counts that are not 0, by their description."""
@@ -36,14 +38,16 @@ class MaintenanceResult:
             "files removed": self.removed,
             "files deleted": self.deleted,
             "files with exact statistics again": self.statistics,
+            "rows expired": self.rows,
         }
         return {name: count for name, count in counts.items() if count}
 
     def __str__(self) -> str:
         """Return the counts as a phrase."""
         counts = [
-            f"{pluralize(count, 'file')} {name.removeprefix('files ')}"
+            f"{pluralize(count, noun.removesuffix('s'))} {rest}"
             for name, count in self.counts().items()
+            for noun, _, rest in [name.partition(" ")]
         ]
         return ", ".join(counts) or "nothing to do"
 

@@ -1,0 +1,166 @@
+"""Rows below the retention go, in whole files where statistics prove it, and no load brings them back."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable
+
+from partitions.maintenance_periods import RETENTION
+from resources.decisions.maintenance import MaintenanceReport, due_tasks, maintain
+from resources.loop import deleting
+from tests.integration.conftest import MakeFeed
+from tests.support.feed import NOW, Feed
+
+DAYS = {day: f"2026-05-{day:02}T12:00:00Z" for day in range(20, 32)}
+
+
+def put(feed: Feed, name: str, *days: int) -> None:
+    feed.put(name, *({"id": day, "at": DAYS[day]} for day in days))
+
+
+def made(make_feed: MakeFeed, **target: Any) -> Feed:
+    """A file of old days, one of old and new days, and one of new days, each a file of the table."""
+    retention = {"column": "at", "keep": "P5D"}
+    return make_feed(
+        source={"schema": "id long, at timestamp"},
+        watermark={"checkpoint": {"interval_files": 1}},
+        target={"retention": retention, "origin_columns": True, **target},
+    )
+
+
+def load_before_the_limit(feed: Feed) -> None:
+    """Load days 20 to 30 on day 24, when all of them stay."""
+    for name, days in {"1": (20, 21), "2": (26, 27), "3": (29, 30)}.items():
+        put(feed, f"{name}.ndjson", *days)
+    outcome = feed.run(now=NOW - timedelta(8))
+    assert outcome.error is None, outcome.error
+
+
+def expire(feed: Feed, now: datetime = NOW) -> MaintenanceReport:
+    return maintain(feed.platform, feed.dataflow, [RETENTION], now=now)
+
+
+@pytest.mark.parametrize("table_format", ["delta", "iceberg", "parquet"])
+def test_old_rows_go_in_one_commit_and_others_stay(make_feed: MakeFeed, table_format: str) -> None:
+    feed = made(make_feed, format=table_format)
+    load_before_the_limit(feed)
+    report = expire(feed)
+    ids = feed.rows_by_spark("id") if table_format == "parquet" else feed.rows("id")
+    assert ids == [(27,), (29,), (30,)]
+    assert report.as_json() == {"retention: rows expired": 3}
+    entry = feed.entries[-1]
+    assert (entry.why, entry.deleted, entry.total_rows, entry.reason) == (
+        "expire",
+        3,
+        3,
+        "at older than 5 days",
+    )
+    assert expire(feed).entry is None, "nothing is left to expire"
+    put(feed, "4.ndjson", 31)
+    assert feed.load().rows == 1
+
+
+def test_whole_files_go_without_a_new_one(make_feed: MakeFeed) -> None:
+    feed = made(make_feed)
+    load_before_the_limit(feed)
+    before = {*DeltaTable(str(feed.table)).file_uris()}
+    expire(feed, NOW - timedelta(2))
+    after = {*DeltaTable(str(feed.table)).file_uris()}
+    assert (len(before - after), after - before) == (1, set())
+    assert feed.ids == [26, 27, 29, 30]
+
+
+def test_rows_below_it_are_dropped_from_each_slice_and_counted(make_feed: MakeFeed) -> None:
+    feed = made(make_feed)
+    put(feed, "1.ndjson", 20, 26, 27, 31)
+    outcome = feed.load()
+    assert feed.ids == [27, 31]
+    assert "2 rows withheld by the retention" in outcome.warnings
+    assert feed.entries[-1].withheld == {0: 2}
+    feed.decide("rewind", "--to", "0", "--replace")
+    feed.run(now=NOW + timedelta(1))
+    assert feed.ids == [31]
+
+
+def test_an_expiry_of_the_whole_table_does_not_stop_the_next_run(make_feed: MakeFeed) -> None:
+    feed = made(make_feed)
+    load_before_the_limit(feed)
+    expire(feed, NOW + timedelta(20))
+    assert feed.ids == []
+    put(feed, "4.ndjson", 31)
+    assert feed.load().rows == 1
+
+
+@pytest.mark.parametrize(
+    "dies_at",
+    ["_write", pytest.param("verified_commit", marks=pytest.mark.full), "append"],
+)
+def test_an_expiry_that_dies_is_finished_by_the_next_run(
+    make_feed: MakeFeed, monkeypatch: pytest.MonkeyPatch, dies_at: str
+) -> None:
+    feed = made(make_feed)
+    load_before_the_limit(feed)
+
+    def die(*arguments: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(deleting, dies_at, die)
+        with pytest.raises(KeyboardInterrupt):
+            expire(feed)
+    assert feed.load().status == "nothing"
+    assert feed.ids == [27, 29, 30]
+    assert [(entry.why, entry.deleted) for entry in feed.entries[3:]] == [("expire", 3)]
+
+
+def test_a_column_without_a_time_is_refused_by_name(make_feed: MakeFeed) -> None:
+    feed = made(make_feed, retention={"column": "id", "keep": "P5D"})
+    put(feed, "1.ndjson", 27)
+    error = feed.fail()
+    assert (
+        "target.retention: expected a column of type date, timestamp, timestamp_ntz, found id of type bigint"
+        in error.message
+    )
+    assert feed.newest is None
+
+
+def test_expiry_is_due_once_a_day(make_feed: MakeFeed) -> None:
+    feed = made(make_feed)
+    load_before_the_limit(feed)
+    clock = datetime.now().astimezone()
+    assert due_tasks(feed.platform, feed.dataflow, clock) == (RETENTION,)
+    expire(feed)
+    assert due_tasks(feed.platform, feed.dataflow, clock) == ()
+    assert due_tasks(feed.platform, feed.dataflow, clock + timedelta(1, 60)) == (RETENTION,)
+
+
+def test_files_of_old_days_are_named_and_hold_no_row(make_feed: MakeFeed) -> None:
+    feed = make_feed(
+        source={"schema": "id long, day date"}, target={"retention": {"column": "day", "keep": "P5D"}}
+    )
+    feed.put("day=2026-05-26/a.ndjson", 1)
+    feed.put("day=2026-05-27/a.ndjson", 2)
+    outcome = feed.load()
+    assert feed.ids == [2]
+    told = "below the retention, so no row of 1 file is loaded: day=2026-05-26/a.ndjson"
+    assert told in outcome.warnings
+    feed.put("day=2026-05-25/a.ndjson", 3)
+    assert feed.command("late", feed.name, "--now", NOW.isoformat()).json["ingested"] == 1
+    assert (feed.ids, feed.entries[-1].withheld) == ([2], {0: 1})
+
+
+def test_a_replay_below_it_is_refused_by_name(make_feed: MakeFeed) -> None:
+    feed = make_feed(
+        source={"schema": "id long, day date"}, target={"retention": {"column": "day", "keep": "P5D"}}
+    )
+    feed.put("day=2026-05-27/a.ndjson", 2)
+    feed.load()
+    for options in (("--column", "day"), ()):
+        start, end = ("2026-05-01", "2026-05-27") if options else ("day=2026-05-01", "day=2026-05-27")
+        bounds = ("--start", start, "--end", end, *options, "--replace", "--now", NOW.isoformat())
+        answer = feed.cli("replay", feed.name, *bounds)
+        assert (answer.code, answer.error["code"]) == (2, "below_retention"), answer.out
+        assert "(day from 2026-05-27 on, UTC)" in answer.error["message"]
