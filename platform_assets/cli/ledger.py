@@ -18,6 +18,7 @@ from platform_assets.kinds import profile_of
 from platform_assets.kinds.profile import LedgerPage, LedgerRequest
 from platform_assets.ledger_files.csv_text import csv_text
 from platform_assets.ledger_files.html_page import Heading, Section, html_page
+from platform_assets.ledger_files.retention import retention_document, retention_in_words
 from platform_assets.ledger_files.rows import ledger_rows
 from platform_assets.platform import build_platform
 from resources.outcome import error_json
@@ -42,7 +43,8 @@ def command(
     request = LedgerRequest(now, start, end, compare)
 
     def answer(flow: Dataflow) -> dict[str, Any]:
-        return profile_of(flow).ledger(platform, flow, request)
+        document = profile_of(flow).ledger(platform, flow, request)
+        return {**document, "retention": retention_document(platform.log, flow, now)}
 
     flows = context.dataflows(names)
     documents, code = collect_results(flows, answer, _failed)
@@ -73,6 +75,8 @@ def _print(context: Context, flows: Sequence[Dataflow], documents: Sequence[dict
             click.secho(f"{flow.name}: {error['message']}", fg="red")
         else:
             _print_page(context, profile_of(flow).ledger_page(flow, document))
+            if retention := document["retention"]:
+                click.echo(f"  {retention_in_words(retention)}")
 
 
 def _print_page(context: Context, page: LedgerPage) -> None:
@@ -117,6 +121,8 @@ def _section(flow: Dataflow, document: Mapping[str, Any]) -> Section:
     else:
         page = profile_of(flow).ledger_page(flow, document)
     facts = {"Table": flow.table, "Source": flow.source.label, "Watermark": flow.kind}
+    if retention := document.get("retention"):
+        facts["Retention"] = retention_in_words(retention)
     return Section(flow.name, facts, page, list(ledger_rows(document)))
 
 

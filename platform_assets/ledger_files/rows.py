@@ -18,8 +18,14 @@ Row = Mapping[str, Any]
 
 def ledger_rows(document: Mapping[str, Any]) -> Iterator[Row]:
     """Yield the rows of a dataflow's ledger, from its JSON form: totals first, then the parts in order."""
-    for row in _rows(document):
+    for row in (*_rows(document), *_expired(document.get("retention"))):
         yield {"dataflow": document["dataflow"], **row}
+
+
+def _expired(retention: Mapping[str, Any] | None) -> Iterator[Row]:
+    if retention:
+        why = f"{retention['column']} keeps {retention['keep']}"
+        yield {"row": "expired", "end": retention["before"], "rows": retention["expired_rows"], "why": why}
 
 
 def _rows(document: Mapping[str, Any]) -> Iterator[Row]:

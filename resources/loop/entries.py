@@ -145,6 +145,7 @@ def deleted_entry(
         predicate=intent.predicate,
         deletes=intent.deletes,
         deleted=deleted,
+        expired=(before.expired if before else 0) + (deleted if intent.why == "expire" else 0),
         total_rows=max(0, rows - deleted),
         committed_by=commit.committed_by if commit else None,
         **(_of_table(dataflow, before, commit) if commit else {}),

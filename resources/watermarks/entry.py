@@ -77,6 +77,7 @@ class Entry(StoredRecord):
         writes rows that they name.
         predicate: the condition of a delete, in Spark's SQL; None for any other entry.
         deleted: number of rows that a delete, or the retention, has deleted.
+        expired: number of rows that the retention has deleted so far.
         withheld: number of rows of the slice that were not written because of a delete in force, by the
         number of the delete's entry, 0 for the retention; None if there are none, or nobody has counted them.
         total_withheld: such rows of this and all earlier entries.
@@ -137,6 +138,7 @@ class Entry(StoredRecord):
     deletes: str | None = None
     predicate: str | None = None
     deleted: int = 0
+    expired: int = 0
     withheld: dict[int, int] | None = None
     total_withheld: int = 0
     inputs: dict[str, int | str] | None = None

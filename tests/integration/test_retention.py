@@ -58,6 +58,8 @@ def test_old_rows_go_in_one_commit_and_others_stay(make_feed: MakeFeed, table_fo
         3,
         "at older than 5 days",
     )
+    (ledger,) = feed.command("ledger", feed.name, "--now", NOW.isoformat()).json
+    assert (ledger["retention"]["expired_rows"], ledger["retention"]["before"][:10]) == (3, "2026-05-27")
     assert expire(feed).entry is None, "nothing is left to expire"
     put(feed, "4.ndjson", 31)
     assert feed.load().rows == 1

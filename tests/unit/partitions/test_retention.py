@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, date, datetime, timedelta, timezone
+from typing import Any
 
 import pytest
 from pydantic import ValidationError
@@ -38,13 +39,14 @@ def test_a_range_below_the_limit_is_refused_and_one_that_reaches_it_is_not() -> 
         with pytest.raises(ConfigurationError, match=r"\(at from 2026-03-02 on, UTC\)") as refused:
             refuse_below_retention("flow", RETENTION, "AT", end, NOW)
         assert refused.value.code == "below_retention"
-    for column, end in (
+    others: list[tuple[str | None, Any]] = [
         ("at", date(2026, 3, 3)),
         ("other", date(2020, 1, 1)),
         (None, date(2020, 1, 1)),
         ("at", 7),
-    ):
-        refuse_below_retention("flow", RETENTION, column, end, NOW)
+    ]
+    for column, value in others:
+        refuse_below_retention("flow", RETENTION, column, value, NOW)
     refuse_below_retention("flow", None, "at", date(2020, 1, 1), NOW)
 
 
