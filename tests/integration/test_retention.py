@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from dagster import DagsterInstance, RunRequest, build_schedule_context
 from deltalake import DeltaTable
 
 from partitions.maintenance_periods import RETENTION
+from platform_assets.build import build_definitions
+from platform_assets.project import load_project
 from resources.decisions.maintenance import MaintenanceReport, due_tasks, maintain
 from resources.loop import deleting
 from tests.integration.conftest import MakeFeed
-from tests.support.feed import NOW, Feed
+from tests.support.feed import NAME, NOW, Feed
 
 DAYS = {day: f"2026-05-{day:02}T12:00:00Z" for day in range(20, 32)}
 
@@ -166,3 +169,37 @@ def test_a_replay_below_it_is_refused_by_name(make_feed: MakeFeed) -> None:
         answer = feed.cli("replay", feed.name, *bounds)
         assert (answer.code, answer.error["code"]) == (2, "below_retention"), answer.out
         assert "(day from 2026-05-27 on, UTC)" in answer.error["message"]
+
+
+def test_a_retention_alone_has_a_job_and_a_schedule_that_let_rows_expire(make_feed: MakeFeed) -> None:
+    feed = made(make_feed)
+    load_before_the_limit(feed)
+    definitions = build_definitions(load_project(feed.folder), feed.platform)
+    with DagsterInstance.ephemeral() as instance:
+        schedule = definitions.resolve_schedule_def(f"{NAME}_maintenance")
+        context = build_schedule_context(instance, scheduled_execution_time=datetime.now(UTC))
+        (asked,) = schedule.evaluate_tick(context).run_requests or ()
+        assert isinstance(asked, RunRequest)
+        job = definitions.resolve_job_def(f"maintain_{NAME}")
+        assert job.execute_in_process(run_config=asked.run_config, instance=instance).success
+    assert (feed.ids, feed.entries[-1].why) == ([], "expire")
+
+
+def test_forced_windows_below_it_are_refused(make_feed: MakeFeed) -> None:
+    window = {
+        "type": "window",
+        "definition": [{"name": "day", "type": "datetime", "range": {"from": "2026-05-01", "to": "-"}}],
+        "window": "daily",
+    }
+    retention = {"column": "_window_start", "keep": "P5D"}
+    feed = make_feed(
+        source={"path": "./landing/{start:%Y-%m-%d}", "schema": "id long", "missing": "empty"},
+        watermark=window,
+        target={"load": "merge_overwrite", "replace_by_watermark": True, "retention": retention},
+    )
+    for command in (
+        ("run", NAME, "--force", "2026-05-01..2026-05-27"),
+        ("replay", NAME, "--start", "2026-05-01", "--end", "2026-05-27", "--replace"),
+    ):
+        answer = feed.cli(*command, "--now", NOW.isoformat())
+        assert (answer.code, answer.error["code"]) == (2, "below_retention"), answer.out

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from datetime import date
 
-from platform_assets.factory.kinds.path.pictures import arrivals_metadata, arrivals_picture
+from partitions.path.ledger import FileCounts
+from partitions.path.ledger_partitions import FilePlace, PartitionNames
+from platform_assets.factory.kinds.path.pictures import (
+    arrivals_metadata,
+    arrivals_picture,
+    partitions_metadata,
+)
 from resources.kinds.path.arrivals import DayArrivals
 from tests.support.images import cells_of
 
@@ -39,3 +45,18 @@ def test_a_day_after_today_by_the_clock_of_its_run_is_drawn() -> None:
 
 def test_before_the_first_file_there_is_no_picture() -> None:
     assert arrivals_metadata({}, TODAY) == {}
+
+
+def test_the_newest_partitions_are_a_table_with_the_command_for_all() -> None:
+    partition = PartitionNames().partition_of(FilePlace("date=2026-01-02"))
+    metadata = partitions_metadata("flights", [(partition, FileCounts(files=2, bytes=9, duplicates=1))])
+    (record,) = metadata["partitions"].records
+    assert record.data == {
+        "partition": "date=2026-01-02",
+        "files": 2,
+        "bytes": 9,
+        "skipped": 0,
+        "duplicates": 1,
+    }
+    assert metadata["all_partitions"] == "strandline ledger flights"
+    assert partitions_metadata("flights", []) == {}
