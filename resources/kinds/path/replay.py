@@ -91,15 +91,14 @@ class FileReplay(ReplayKind):
         elif options.by:
             requested_arrival(self.dataflow, options)
         else:
-            requested_partitions(self.dataflow, options)
+            _, end = requested_partitions(self.dataflow, options)
+            name = end.rpartition("/")[2].partition("=")[0]
+            self._refuse_expired(name, PartitionNames().partition_of(FilePlace(end)).start)
         if self.options.gone_files is not None and not self._replaces:
             raise ConfigurationError(
                 f"dataflow {self.dataflow.name}: --gone says what becomes of rows of files that are gone when the rows around them are replaced:"
                 " expected --replace or --into beside --gone, found neither"
             )
-            _, end = requested_partitions(self.dataflow, options)
-            name = end.rpartition("/")[2].partition("=")[0]
-            self._refuse_expired(name, PartitionNames().partition_of(FilePlace(end)).start)
         if self._replaces or self.dataflow.target.way == "merge_overwrite":
             self._check_files_of_rows()
 

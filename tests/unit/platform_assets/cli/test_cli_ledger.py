@@ -85,7 +85,7 @@ def test_it_shows_the_covered_range_and_late_and_quarantined_files(ask: Ask, arr
         "retention": None,
         "complete_up_to": None,
         "units": None,
-        "covered": {"after": None, "up_to": {"path": "d=2/b.ndjson"}, "files": 1, "rows": 7},
+        "covered": {"after": None, "up_to": {"path": "d=2/b.ndjson"}, "files": 1, "rows": 7, "withheld": 0},
         "late": {"count": 1, "paths": ["d=1/a.ndjson"]},
         "quarantined": {"count": 1, "files": [{"path": "d=2/a.ndjson", "reason": "torn"}]},
         "verified_up_to": "d=2/b.ndjson",
