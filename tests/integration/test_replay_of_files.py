@@ -58,9 +58,11 @@ OF_JANUARY = [(1, 1), (2, 1), (3, 0), (4, 1), (5, 0), (11, 1)]
     "feed", ["delta", pytest.param("iceberg", marks=pytest.mark.full), "parquet"], indirect=True
 )
 def test_files_with_rows_of_a_month_are_replaced_whole(feed: Feed) -> None:
-    dry = feed.command("replay", feed.name, *COLUMN, "--replace", "--dry-run").json[0]
+    dry = feed.command("replay", feed.name, *COLUMN, "--replace", "--gone", "keep", "--dry-run").json[0]
     assert [slice_["files"] for slice_ in dry["slices"]] == [["a/1.ndjson"], ["b/1.ndjson"]]
-    answer = feed.command("replay", feed.name, *COLUMN, "--replace")
+    refused = feed.cli("replay", feed.name, *COLUMN, "--replace")
+    assert (refused.code, "b/2.ndjson" in refused.error["message"]) == (4, True)
+    answer = feed.command("replay", feed.name, *COLUMN, "--replace", "--gone", "keep")
     assert statuses(answer) == [("committed", 3), ("committed", 1)]
     assert answer.json[0]["warnings"] == ["missing at the source, so their rows stay: b/2.ndjson"]
     assert feed.rows("id", "value") == OF_JANUARY
@@ -69,11 +71,11 @@ def test_files_with_rows_of_a_month_are_replaced_whole(feed: Feed) -> None:
 
 
 def test_a_dead_replay_by_a_column_goes_on_with_the_files_that_are_left(feed: Feed) -> None:
-    asked = ReplayOptions("2026-01-01", "2026-02-01", column="at", replace=True)
+    asked = ReplayOptions("2026-01-01", "2026-02-01", column="at", replace=True, gone_files="keep")
     with pytest.raises(KeyboardInterrupt):
         replay_in_place(feed.platform, feed.dataflow, asked, NOW, observer=dies_after(Step.APPENDED))
     assert len(feed.ids) == 6
-    feed.command("replay", feed.name, *COLUMN, "--replace")
+    feed.command("replay", feed.name, *COLUMN, "--replace", "--gone", "keep")
     assert feed.rows("id", "value") == OF_JANUARY
 
 
