@@ -129,7 +129,7 @@ def _why(
     if files:
         parts.append(f"{pluralize(len(files), 'file')} {_start(state, by_set)}")
     if pending.gone_paths:
-        parts.append(f"rows of {pluralize(len(pending.gone_paths), 'file')} that are gone to delete")
+        parts.append(f"rows of {pluralize(len(pending.gone_paths), 'missing file')} to delete")
     if parts:
         return f"{', '.join(parts)}, in {pluralize(len(slices), 'slice')}"
     settling_note = f"; {pluralize(len(skips), 'file')} still to settle" if skips else ""

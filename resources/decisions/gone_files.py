@@ -77,7 +77,7 @@ def gone_above(
     if answer is not None and not (replace and isinstance(rules, KnowsFiles)):
         needed = "--replace beside --gone" if isinstance(rules, KnowsFiles) else "no --gone"
         raise ConfigurationError(
-            f"dataflow {dataflow.name}: --gone says what becomes of rows of files that are gone when the rows around them are replaced: expected"
+            f"dataflow {dataflow.name}: --gone says what happens to rows of missing files when the rows around them are replaced: expected"
             f" {needed}, found a rewind of {'files without it' if isinstance(rules, KnowsFiles) else f'a watermark of type {dataflow.kind}'}"
         )
     if not isinstance(rules, KnowsFiles):

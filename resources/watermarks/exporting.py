@@ -90,7 +90,7 @@ class ExportedLog:
         if newest is None:
             raise ConfigurationError(
                 f"dataflow {dataflow}: expected the lines of `strandline state export` with the objects of the log, found"
-                " none of them. Export it again, and import all lines"
+                " none. Export the state again, and import all lines"
             )
         if name != dataflow:
             renamed = MemoryBlobs()

@@ -211,7 +211,7 @@ class TestGoneFiles:
 
     def test_rows_go_though_no_file_is_left_to_load(self, feed: Feed) -> None:
         (feed.landing / "3.ndjson").unlink()
-        assert "rows of 1 file that are gone to delete" in self.rewind(feed, "delete", to=2).err
+        assert "rows of 1 missing file to delete" in self.rewind(feed, "delete", to=2).err
         outcome = feed.load()
         assert (outcome.rows, feed.ids, feed.path) == (0, [1, 2], "2.ndjson")
         assert feed.load().status == "nothing"
@@ -312,7 +312,7 @@ class TestDeletedRows:
             file.unlink()
         shutil.rmtree(feed.state)
         answer = self.ask(feed, "adopt")
-        assert "cannot be known" in answer.error["message"]
+        assert "nothing tells whether others have deleted rows" in answer.error["message"]
 
 
 class TestReset:

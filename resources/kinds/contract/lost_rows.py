@@ -45,7 +45,7 @@ class LostRows:
     def describe(self) -> str:
         """Return what is lost, for people."""
         if self.rows is None:
-            return "whether others have deleted rows from the table cannot be known; those that are read again would come back"
+            return "nothing tells whether others have deleted rows from the table; deleted rows that are read again would come back"
         of_files = f" of {first_few(self.files, _NAMED)}" if self.files else ""
         verb = "would come back" if self.is_exact else "would come back as far as they are read again"
         return f"others have deleted {pluralize(self.rows, 'row')}{of_files} from the table, which {verb}"
@@ -101,7 +101,7 @@ def check_lost_rows(
         return ()
     if answer is None:
         raise NeedsDecision(
-            f"dataflow {dataflow}: {lost_rows.describe()}. Say what becomes of them (--deleted)",
+            f"dataflow {dataflow}: {lost_rows.describe()}. Choose with --deleted what happens to these rows",
             code="deleted_rows",
             choices=tuple(commands),
         )

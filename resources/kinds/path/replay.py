@@ -96,7 +96,7 @@ class FileReplay(ReplayKind):
             self._refuse_expired(name, PartitionNames().partition_of(FilePlace(end)).start)
         if self.options.gone_files is not None and not self._replaces:
             raise ConfigurationError(
-                f"dataflow {self.dataflow.name}: --gone says what becomes of rows of files that are gone when the rows around them are replaced:"
+                f"dataflow {self.dataflow.name}: --gone says what happens to rows of missing files when the rows around them are replaced:"
                 " expected --replace or --into beside --gone, found neither"
             )
         if self._replaces or self.dataflow.target.way == "merge_overwrite":
