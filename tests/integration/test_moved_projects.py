@@ -128,7 +128,7 @@ def test_a_table_that_was_not_copied_whole_is_not_relocated(make_feed: MakeFeed,
     data = lost.read_bytes()
     before = tree(elsewhere.folder)
     for damage, words in (
-        (lambda: lost.unlink(), "expected its file data/id=2/"),
+        (lambda: lost.unlink(), "expected the file data/id=2/"),
         (lambda: lost.write_bytes(data[:-9]), "the copy is incomplete"),
         (lambda: lost.write_bytes(data[:-4] + b"XXXX"), "cannot be relocated"),
     ):
@@ -189,7 +189,7 @@ def test_a_moved_lake_of_a_server_is_named_there_again_and_a_copy_is_refused(
     copied = feed.copy(tmp_path / "copied")
     set_place(copied, lake=str(copied.folder / "lake"))
     assert copied.fail().code == "table_moved"
-    assert "of which this is a copy" in copied.cli("relocate", "--yes").error["message"]
+    assert "this one is a copy of it" in copied.cli("relocate", "--yes").error["message"]
     moved = move(feed, tmp_path / "moved")
     set_place(moved, lake=str(moved.folder / "lake"))
     assert moved.fail().code == "table_moved"
