@@ -109,12 +109,12 @@ class Slice(Protocol):
 
     @property
     def lower(self) -> Watermark | None:
-        """The lower bound: exclusive for files and columns, inclusive for windows; None if there is none."""
+        """The lower bound; each kind says whether it is inclusive. None if there is none."""
         ...
 
     @property
     def upper(self) -> Watermark:
-        """The upper bound: inclusive for files and columns, exclusive for windows."""
+        """The upper bound; each kind says whether it is inclusive."""
         ...
 
     @property

@@ -28,7 +28,7 @@ class ColumnSlice:
         before: the state that it starts from.
         ranges: the range of each column, in the definition's order.
         reads_nulls: whether it also reads rows with NULL in every column.
-        replaces: whether it deletes the table's rows in the ranges, after a rewind.
+        replaces: whether it deletes the table's rows in the ranges, after a rewind or in a replay.
         version: the source's version; None if it has none.
         cuts: ascending values within the range of the only column. Each ends a part that a connection of
         its own may read.

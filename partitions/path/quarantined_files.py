@@ -22,7 +22,7 @@ class QuarantinedFile:
 
     Attributes:
         file: the file as it was listed then.
-        reason: a sentence for people.
+        reason: the reason, in words.
         released: whether the next run loads it.
     """
 

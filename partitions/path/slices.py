@@ -29,7 +29,7 @@ class PathSlice:
     Attributes:
         files: the files in pair order.
         before: the state that it starts from.
-        after: the state after it; equal to ``before`` for late, released and replayed files.
+        after: the state after it; equal to ``before`` for late and released files, and for a replay in place.
         closing: the clock, if it may close partitions.
         why: the reason for loading the files.
         quarantined: files that it puts into quarantine, with the reasons.
@@ -66,7 +66,7 @@ class PathSlice:
 
     @property
     def upper(self) -> Watermark:
-        """The last file."""
+        """The path of the last file; without files, of the last gone file whose rows are deleted."""
         return {"path": self.all_files[-1].path if self.all_files else self.gone_paths[-1]}
 
     @property

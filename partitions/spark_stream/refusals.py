@@ -1,4 +1,7 @@
-"""Settings that cannot be combined with a stream on Spark's engine (docs/reference/streams-on-spark.md)."""
+"""Settings that cannot be combined with a stream on Spark's engine.
+
+See docs/reference/streams-on-spark.md.
+"""
 
 from __future__ import annotations
 
