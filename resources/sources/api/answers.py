@@ -49,7 +49,7 @@ class Answer(NamedTuple):
         is_lines: whether each line is a document.
         next_link: from its header ``Link``.
         headers: all headers, with case-insensitive names.
-        is_empty: whether its status means that there is nothing.
+        is_empty: whether its status means that there are no records.
         proves_end: whether a cut connection would have been noticed.
     """
 
@@ -75,7 +75,7 @@ class AnswerReader:
         where: str,
         deadline: float,
         *,
-        ignored: Collection[int] = (),
+        ignored_statuses: Collection[int] = (),
         remedy: str | None = None,
     ) -> Answer:
         """Return an answer, read to its end.
@@ -84,7 +84,7 @@ class AnswerReader:
             response: its body is still unread.
             where: the page, for errors.
             deadline: when it must be complete, by the monotonic clock.
-            ignored: statuses that mean that there is nothing.
+            ignored_statuses: HTTP statuses that mean that there are no records.
             remedy: what to do if the page is refused.
 
         Raises:
@@ -92,7 +92,7 @@ class AnswerReader:
             SourceError: the API refuses, or sends something other than JSON.
         """
         self._check_access(response, where)
-        if response.status_code == 204 or response.status_code in ignored:
+        if response.status_code == 204 or response.status_code in ignored_statuses:
             return Answer(response.url, "", False, None, response.headers, is_empty=True)
         _check_retry(response, where)
         if response.status_code != 200:

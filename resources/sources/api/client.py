@@ -287,7 +287,7 @@ class ApiClient:
             ) as response:
                 if response.status_code not in _MOVED:
                     return self._answers.read(
-                        response, where, deadline, ignored=page.ignored_statuses, remedy=page.remedy
+                        response, where, deadline, ignored_statuses=page.ignored_statuses, remedy=page.remedy
                     )
                 url = self._redirect_target(response, prepared.url or url, where)
                 page = page._replace(position=Position({}, url))

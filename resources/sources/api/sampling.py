@@ -78,8 +78,8 @@ class SchemaSample:
     ) -> Iterator[LocatedRecord]:
         """Yield the records of the first pages; after them only records with a column's first value."""
         missing = set(columns)
-        sample_records = self._source.model_copy(update={"max_records": None})
-        for page in iterate_pages(client, sample_records, request):
+        unlimited_source = self._source.model_copy(update={"max_records": None})
+        for page in iterate_pages(client, unlimited_source, request):
             for number, record in enumerate(page.document.records, 1):
                 has_more = {name for name in missing if record.value.get(name) is not None}
                 missing -= has_more
