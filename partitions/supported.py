@@ -1,6 +1,6 @@
-"""Decide which kinds, sources, loads and formats go together, and explain why others do not.
+"""Decide which kinds, sources, loads and formats can be combined, and explain why others cannot.
 
-A combination without a sentence works. Here are the rules of table formats, and those that hold for every
+A combination without a refusal works. Here are the rules of table formats, and those that hold for every
 kind. A kind's own rules are in its room (``partitions.path.refusals``), a source's in its definition.
 """
 
@@ -63,7 +63,7 @@ SHARED: ExpectedInstead = {"delta": None, "iceberg": None}
 
 
 def refusals(parts: DataflowParts[Any]) -> Iterator[Refusal]:
-    """Yield the parts that do not go together."""
+    """Yield the settings that cannot be combined."""
     source, watermark = parts.source, parts.watermark
     yield from source.refusals()
     for key, part in source.parts.items() if not watermark.reads_versions else ():

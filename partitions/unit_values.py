@@ -1,6 +1,7 @@
 """Convert the values of units to the types of the columns that hold them.
 
-Types stay; text is parsed if the column holds no text.
+Text is parsed if the column holds no text, integers become text if it does, and times change their zone. Any
+other value of another type does not fit.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Turn facts about a dataflow into alerts.
 
-The facts are a failed run, late files, gaps in the ledger, and a stale table.
+The facts are a file with errors, a failed run, late files, copies of loaded files, gaps in the ledger, and a
+stale table.
 """
 
 from __future__ import annotations

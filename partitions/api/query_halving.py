@@ -63,7 +63,7 @@ class Query:
     def contains(self, value: Any, zone: tzinfo) -> bool:
         """Return whether a record with this value in ``column`` belongs to the part.
 
-        A record without a value belongs to the first part only.
+        A record without a value, or with a text, belongs to the first part only.
 
         Args:
             value: from :func:`partitions.api.values.to_column_value`; None also for an incomparable value.

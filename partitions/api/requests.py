@@ -69,8 +69,8 @@ def requests_above(
     """Return requests that together return all rows of any of the ranges, each with its range.
 
     Ranges of several columns are joined by OR, but parameters of one request by AND: so each column has
-    its own request. If a column has no parameter or no lower bound, one request without bounds replaces
-    them all.
+    its own request. If one of several columns has no parameter or no lower bound, one request without bounds
+    replaces them all.
 
     Args:
         source: the definition of the source.

@@ -23,8 +23,8 @@ _NUMBER = re.compile(r"\d{1,15}(\.\d{1,9})?", re.ASCII)
 def requested_pause(status: int, headers: Mapping[str, str], now: datetime) -> float | None:
     """Return the pause that an answer requests, in seconds; None if there is none, or it is over.
 
-    ``Retry-After`` counts for every status that may pass. A rate limit's reset counts for 403 and 429,
-    unless requests remain: some APIs send it in each answer, and a 403 then means missing permissions.
+    ``Retry-After`` counts for every status. A rate limit's reset counts for 429, and for 403 unless requests
+    remain: some APIs send it in each answer, and such a 403 means missing permissions.
 
     Args:
         status: the answer's status.

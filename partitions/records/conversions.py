@@ -2,8 +2,8 @@
 
 A value fits if it survives the conversion to the column's type and back. Types are in Spark's JSON form.
 Beside Spark's there are ``time(millis)``, ``time(micros)`` and ``time(nanos)``: a time of day, counted
-from midnight; ``date(any)``, ``timestamp(any)`` and ``timestamp_ntz(any)``, which may lie outside the
-years 1 to 9999; and ``uuid``, 16 bytes.
+from midnight; ``timestamp(nanos)`` and ``timestamp_ntz(nanos)``; ``date(any)``, ``timestamp(any)`` and
+``timestamp_ntz(any)``, which may lie outside the years 1 to 9999; and ``uuid``, 16 bytes.
 """
 
 from __future__ import annotations

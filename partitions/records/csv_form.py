@@ -16,7 +16,7 @@ LINE_BREAK = r"(?:\r\n|\n|\r)"
 """Pattern: one line break."""
 
 UNUSED_CHARACTER = "\uffff"
-"""A character that no text holds, given to Spark's parser as ``charToEscapeQuoteEscaping``: its default is NUL, which would be lost."""
+"""A code that Unicode gives to no character, passed to Spark's parser as ``charToEscapeQuoteEscaping``: its default is NUL, which would be lost."""
 
 SKIPPED_CHARACTERS = "".join(map(chr, range(33)))
 """Spark's line reader skips a line of these characters alone, even if the line is a record."""

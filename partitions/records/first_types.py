@@ -129,7 +129,7 @@ def types_of_lines(text: str) -> FirstTypes:
     """Return the fields of JSON objects, one a line.
 
     Raises:
-        UnclearColumns: a line holds another value, or names of first_type differ in upper and lower case
+        UnclearColumns: a line holds another value, or names of an object differ in upper and lower case
         only.
     """
     merged: Any = NO_TYPE

@@ -16,7 +16,7 @@ _SQL_NAMES = {"byte": "tinyint", "short": "smallint", "integer": "int", "long": 
 """Spark's DDL type names, where they differ from its JSON type names."""
 
 _MAX_NAMES = 5
-"""The number of names that a fault lists at most."""
+"""The most names that a fault lists."""
 
 _DATE = re.compile(r"(\d{4})-(\d{2})-(\d{2})", re.ASCII)
 _TIME = re.compile(

@@ -13,7 +13,7 @@ class OperatorProgress:
     """The progress of one stateful operator in a batch.
 
     Attributes:
-        name: Spark's.
+        name: the operator's name in Spark's report.
         state_rows: rows in its state after the batch.
         updated: state rows that the batch updated.
         removed: state rows that the watermark has passed.

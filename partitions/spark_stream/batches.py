@@ -67,7 +67,7 @@ class BatchSlice:
         return self.after.watermark()
 
     def describe(self) -> list[dict[str, Any]]:
-        """Return the next epoch, and whether it loads batches or new input."""
+        """Return the number of its epoch, and whether it loads batches or new input."""
         epoch = self.batches[-1] + 1 if self.batches else self.after.epoch + 1
         reason = "run" if self.batches else "new input"
         return [{"epoch": epoch, "files": None, "versions": None, "reason": reason}]

@@ -55,7 +55,7 @@ class StreamWatermark(EventTimeWatermark):
         split: the columns whose values tell a row's split; without them the stream is one split.
         timeout: how far rows of one split may be out of order.
         order_by: orders rows with the same event time.
-        late: what happens to rows below their split's watermark.
+        late: what happens to rows below their split's watermark, or below the global one if that is higher.
         splits: declared splits; the global watermark waits for each of them.
         min_splits: the number of splits that need a watermark before there is a global one.
         idle: what happens to a split without rows for ``idle_after`` epochs.

@@ -1,6 +1,7 @@
 """Drain the buffer when the global watermark rises: rows strictly below it leave.
 
-A segment of the buffer is never rewritten: its live part is the rows at or above the global watermark.
+A segment of the buffer is never rewritten: its live part is the rows at or above the global watermark, or at
+or above the start of the open windows.
 
 See docs/reference/streams.md.
 """

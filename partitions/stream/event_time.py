@@ -1,4 +1,4 @@
-"""Event times: whole numbers, or datetimes without a zone that count as UTC.
+"""Event times: whole numbers, or aware datetimes in UTC.
 
 See docs/reference/streams.md.
 """

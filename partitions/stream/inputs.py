@@ -51,7 +51,8 @@ class Versions:
         files: the number of files to read.
         bytes: the size of these files in bytes.
         id: the id of the last version; differs from any other version with its number.
-        since: the version before the first; None: there is none.
+        since: the version up to which the table was read before; None: nothing of it was, or the first is
+            read whole.
         since_id: the id of ``since``.
     """
 
@@ -72,7 +73,7 @@ class Versions:
 
     @property
     def lower(self) -> Watermark | None:
-        """Return the version before its first; None if there is none."""
+        """Return the version up to which the table was read before; None as in ``since``."""
         return None if self.since is None else {"version": self.since}
 
     @property
@@ -198,10 +199,10 @@ class NoInput:
     """No input: waiting rows leave although no row comes (docs/reference/streams.md, When input ends).
 
     Attributes:
-        up_to_time: the global watermark after it, unless it is higher already; if ``ends``, the one that
-        lets all rows out.
+        up_to_time: the global watermark after it, unless it is higher already; None: it rises until all rows
+            leave.
         ends: whether all rows leave, even rows whose values look ahead to missing rows.
-        why: in words.
+        why: ``flush`` or ``close_after``.
     """
 
     up_to_time: EventTime | None

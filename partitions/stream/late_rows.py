@@ -13,7 +13,7 @@ from partitions.plan import pluralize
 from partitions.stream.splits import split_in_words
 
 OnLateRows = Literal["divert", "drop", "fail"]
-"""What happens to rows below their split's watermark: a side table, removal, or the failure of the run."""
+"""What happens to late rows: they go into a side table, are dropped, or fail the run."""
 
 
 def are_diverted(policy: OnLateRows, late: int) -> bool:

@@ -107,7 +107,7 @@ class OverColumn(Model):
     """One column of an over-window.
 
     Attributes:
-        fn: numbering goes by order, ranks by event time.
+        fn: the function; ``row_number`` follows the order of the rows, the ranks their event time.
         column: the column of lag, lead, max and sum.
         offset: the offset of lag and lead, in rows.
         frame: the frame of max and sum: the first and the last row, relative to this one.
@@ -261,7 +261,7 @@ def splits_operator(operators: Sequence[Operator]) -> SplitsOperator | None:
     """Return the operator of a stream over splits; None if it has none.
 
     Raises:
-        ValueError: if :func:`splits_refusals` refuses the operators.
+        ValueError: there are several, or another one than aggregate or over.
     """
     match tuple(operators):
         case ():

@@ -20,7 +20,7 @@ class OverCall:
     """One computed value of a row.
 
     Attributes:
-        fn: numbering goes by order, ranks by event time.
+        fn: the function; ``row_number`` follows the order of the rows, the ranks their event time.
         column: the column of lag, lead, max and sum.
         offset: the offset of lag and lead, in rows.
         frame: of max and sum: first and last row, relative to this one; NULLs are ignored, and an empty

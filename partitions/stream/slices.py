@@ -22,8 +22,8 @@ class Tally(NamedTuple):
 
     Attributes:
         rows_in: the number of rows of its input.
-        emitted: into the sorted table, also from the buffer.
-        late: below their split's watermark.
+        emitted: rows that leave into the table, or into the results of windows; also from the buffer.
+        late: below the watermark that judges them.
         quarantined: without an event time or split, or too far ahead.
         buffered: waiting after it.
     """

@@ -38,9 +38,10 @@ class Segment:
 
     Attributes:
         name: the segment's name: the number of the epoch that wrote it.
-        rows: the number of its rows that are still buffered: at or above the global watermark.
+        rows: the number of its rows that still wait: those at or above the global watermark, and those in
+            open windows.
         lowest: a lower bound of the event times of these rows.
-        highest: event time of these rows; the segment is deleted when the global watermark is above it.
+        highest: the highest event time of these rows; the segment is deleted once no row waits.
         written: the number of rows that the epoch wrote; 0: unknown, since an older version wrote it.
     """
 

@@ -3,8 +3,9 @@
 A run reads a window again if it ends above the run's cutoff, *highest high - grace*. In other words: if
 its *age*, highest high - end, is below the grace. A change was observed if a read found other rows than
 the read of the same stretch before it. A grace would have caught it if the age at that read was below the
-grace. Changes at an age that no run ever read again are unknown. See docs/reference/windows.md, The
-simulator.
+grace. Changes at an age that no run ever read again are unknown.
+
+See docs/reference/windows.md, The simulator.
 """
 
 from __future__ import annotations

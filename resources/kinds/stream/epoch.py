@@ -74,8 +74,8 @@ class Decision(NamedTuple):
     """The decision about an epoch's rows.
 
     Attributes:
-        late: number of the epoch's rows below their split's watermark.
-        emitted: number of rows that leave, including rows that waited before.
+        late: the number of the epoch's rows below the watermark that judges them.
+        emitted: the number of rows that leave, including rows that waited before.
         segments: segments of the buffer after the epoch.
         carry: rows that an over-window carries after the epoch; None: no row.
     """

@@ -25,7 +25,7 @@ class TransientRefusal(Exception):
 
 
 def bearer_token(connection: ApiConnection, session: requests.Session) -> str:
-    """Return a token for an API: the current one, or a new one after its expiry.
+    """Return a token for an API: the current one, or a new one shortly before that expires.
 
     Args:
         connection: has a ``token_url``.

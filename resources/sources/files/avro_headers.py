@@ -21,7 +21,7 @@ _MAGIC, _SYNC = b"Obj\x01", 16
 _CODECS = ("null", "deflate", "snappy", "bzip2", "xz", "zstandard")
 
 _MAX_HEADERS = 10_000
-"""Headers in the cache."""
+"""The most headers in the cache."""
 
 
 class AvroHeader(NamedTuple):

@@ -11,7 +11,7 @@ from partitions.path.source import SourceFile
 from partitions.records.judge import Fault
 
 MAX_NAMED_RECORDS = 3
-"""Bad records of a file that its error names at most."""
+"""The most bad records of a file that its error names."""
 
 
 class BadRecord(NamedTuple):
@@ -64,9 +64,9 @@ class CheckedFiles:
 
     Attributes:
         bad_files: why a file cannot be read as a whole, by its path.
-        bad_records: the records that do not fit, each with the path of its file, in the order of files and lines.
-            For each file they hold at least those that its error names, and more than ``max_bad_records`` if there
-            are more.
+        bad_records: the records that do not fit, each with the path of its file, in the order of files and
+            lines. For each file they hold at least those that its error names, and more than
+            ``max_bad_records`` if there are more.
         counts: the number of bad records, by path, of files for which ``bad_records`` holds only some.
         is_cut: whether the check ended before the last bad record; then ``counts`` is a lower bound.
         unknown: the fields that the pinned schema lacks, by path.

@@ -85,8 +85,8 @@ class _EnclosingElement:
 
     Attributes:
         has_records: whether a record is its direct child.
-        stray: the line and description of the first content that may be a record without its tags; None if there is
-            none.
+        stray: the line and description of the first content that may be a record without its tags; None if
+            there is none.
     """
 
     has_records: bool = False
@@ -142,10 +142,10 @@ def read_elements(place: Place, path: str, form: XmlForm) -> Iterator[Element]:
 
 
 def read_names_before(place: Place, path: str, name: str, max_names: int) -> list[str] | None:
-    """Return the distinct element names of a file, at most ``most``; None if ``name`` is among them.
+    """Return at most ``max_names`` distinct element names of a file; None if ``name`` is among them.
 
-    Stops at an element of this name. Returns the names before the fault if the file is broken, or none if it cannot
-    be opened.
+    Stops at an element of this name. Returns the names before the fault if the file is broken, or none if it
+    cannot be opened.
     """
     names: dict[str, None] = {}
     parser = expat.ParserCreate()
@@ -159,8 +159,8 @@ def read_names_before(place: Place, path: str, name: str, max_names: int) -> lis
 def parse_document(place: Place, path: str, form: XmlForm) -> ParsedDocument:
     """Parse a whole document, and return the names in its records and the first fault.
 
-    Spark reads only records: it takes the end of the file for the end of the document, and drops what its columns
-    do not name. A file that cannot be opened has no names: Spark reports why.
+    Spark reads only records: it takes the end of the file for the end of the document, and drops what its
+    columns do not name. A file that cannot be opened has no names: Spark reports why.
     """
     collector = _NameCollector(form)
     try:
@@ -224,9 +224,9 @@ def _broken(error: expat.ExpatError) -> BrokenXmlError:
 class _NameCollector:
     """A parser that collects the names in records.
 
-    Spark ignores document types. So an entity or default attribute from one breaks the document if a record uses
-    it. Text between records, and elements that differ from the record's name in case or prefix only, break it, too:
-    Spark skips them silently.
+    Spark ignores document types. So an entity or default attribute from one breaks the document if a record
+    uses it. Text between records, and elements that differ from the record's name in case or prefix only,
+    break it, too: Spark skips them silently.
     """
 
     def __init__(self, form: XmlForm) -> None:

@@ -1,7 +1,7 @@
 """Read the footers of Parquet files without Spark: all columns, their types, and times in nanoseconds.
 
-Spark's reader drops columns that it is not asked for, and refuses TIMESTAMP(NANOS), which pandas writes. It reads
-these as whole numbers, which are then converted to microseconds
+Spark's reader drops columns that it is not asked for, and refuses TIMESTAMP(NANOS), which pandas writes. It
+reads these as whole numbers, which are then converted to microseconds
 (:func:`resources.sources.files.nanoseconds.as_times`).
 """
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
 MAX_DIGITS = 38
-"""Digits of a decimal that a table can hold."""
+"""The most digits of a decimal that a table can hold."""
 
 _EPOCH = date(1970, 1, 1).toordinal()
 
@@ -56,14 +56,15 @@ class Footer:
 
     Attributes:
         fields: all fields, at any depth.
-        nanoseconds: the fields with times in nanoseconds, and whether these are instants; if not, they are local
-            times.
+        nanoseconds: the fields with times in nanoseconds, and whether these are instants; if not, they are
+            local times.
         columns: names and types, as text that is equal for files with the same columns.
-        types: the columns' types by name, in Spark's JSON form (:mod:`partitions.records.conversions`); None for a
-            type that only Spark knows.
-        unreadable: the dotted names of fields with a type that Spark cannot read or no table can hold, with the
-            type's name.
-        doubled_names: two sibling fields whose names are equal or differ in case only; None if there are none.
+        types: the columns' types by name, in Spark's JSON form (:mod:`partitions.records.conversions`); None
+            for a type that only Spark knows.
+        unreadable: the dotted names of fields with a type that Spark cannot read or no table can hold, with
+            the type's name.
+        doubled_names: two sibling fields whose names are equal or differ in case only; None if there are
+            none.
         fault: why the footer cannot be read; None if it can.
         is_empty: whether the file has no rows.
     """

@@ -148,7 +148,7 @@ def cast_to(batch: Raw, schema: pa.Schema, zone: str, *, ignore_unknown: bool = 
 
 
 def fitting_schema(batch: Raw, schema: pa.Schema, zone: str) -> pa.Schema:
-    """Return the batch's schema: columns keep their declared type if all values fit.
+    """Return the batch's schema: columns keep their type in ``schema`` if all values fit.
 
     Other columns get the type of their values. Dict rows have all columns of the schema; a column without
     a value keeps its type.

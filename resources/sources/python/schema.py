@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 _SAMPLE_ROWS = 10_000
 _SAMPLE_BYTES = 64 * 2**20
 SAMPLE_CALLS = 20
-"""Calls until one yields a row that a schema is inferred from."""
+"""The most calls until one yields a row that a schema is inferred from."""
 
 
 class FunctionSchema:
@@ -166,7 +166,10 @@ class FunctionSchema:
         return batch
 
     def follow(self, batch: Raw, schema: pa.Schema) -> None:
-        """Raise SchemaEvolved if the schema mode accepts a batch's other columns; SchemaError if not."""
+        """Raise SchemaEvolved if the schema mode follows a batch's other columns, SchemaError if it cannot.
+
+        A mode that follows no columns raises nothing here.
+        """
         if self._mode not in FOLLOWS or self.pinned is None:
             return
         from pyspark.sql.pandas.types import from_arrow_schema

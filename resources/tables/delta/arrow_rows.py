@@ -68,7 +68,7 @@ def highest_values(
 def distinct_values(
     table: DeltaTable, place: Place, columns: Sequence[str], max_rows: int
 ) -> list[pa.RecordBatch]:
-    """Return at most ``most`` distinct rows of columns, sorted by them, NULLs first."""
+    """Return at most ``max_rows`` distinct rows of columns, sorted by them, NULLs first."""
     import pyarrow as pa
 
     try:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 _SAMPLE_ROWS = 10_000
-"""Records of a file that its types are inferred from."""
+"""The most records of a file that its types are inferred from."""
 
 
 class ExcelColumns(FileColumns):

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 _LOOKED_AT = 10_000
-"""Records of a sample that are tested for times."""
+"""The most records of a sample that are tested for times."""
 
 _EMPTY_TEXT = r'[:\[,]\s*""'
 """A place where a value may be an empty text."""

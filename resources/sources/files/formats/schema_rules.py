@@ -41,10 +41,10 @@ class SchemaRules:
         return self.dataflow.target.schema_mode == "rescue"
 
     def with_deferred_types(self, inferred: Schema) -> StructType:
-        """Return an inferred schema in which fields without a value (``void``) stay untyped.
+        """Return an inferred schema in which fields without a value (``void``) stay untyped, if they may.
 
-        Their first value gives them a type. Fields that the definition names are text. So are all fields where
-        later values would be dropped as unknown fields.
+        Their first value then gives them a type; those that the definition names are text. If they may not,
+        they are left out, or they are text where later values would be dropped as unknown fields.
         """
         from pyspark.sql.types import StructType
 
