@@ -95,10 +95,10 @@ class NumberedPaging(_FlaggedPaging):
     @model_validator(mode="after")
     def _size_is_set(self) -> NumberedPaging:
         if self.size_param is not None and self.size is None:
-            raise ValueError("size_param: expected size beside it, found nothing")
+            raise ValueError("size_param: expected size with it, found nothing")
         if self.ends == "short" and self.size is None:
             raise ValueError(
-                "ends: short: expected size beside it (without a size no page is short), found nothing"
+                "ends: short: expected size with it (without a size no page is short), found nothing"
             )
         return self
 

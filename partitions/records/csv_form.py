@@ -24,8 +24,8 @@ SKIPPED_CHARACTERS = "".join(map(chr, range(33)))
 
 REFUSED_OPTIONS: Mapping[str, str] = {
     "enforceschema": "no such option: Strandline compares each header with the schema, so that no columns are mixed up",
-    "chartoescapequoteescaping": "no such option: a quote within quotes is doubled, or `escape` stands before it",
-    "unescapedquotehandling": "no such option: a quote within quotes is doubled, or `escape` stands before it",
+    "chartoescapequoteescaping": "no such option: write a quote within quotes twice, or put `escape` before it",
+    "unescapedquotehandling": "no such option: write a quote within quotes twice, or put `escape` before it",
     "enabledatetimeparsingfallback": "no such option: set timestampFormat to the form of times",
 }
 """Options of Spark's reader, in lower case, that would silently change or lose rows; with the advice for each."""

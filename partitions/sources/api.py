@@ -293,7 +293,7 @@ class ApiSource(RowsSource):
         if self.watermark_param_range is not None:
             yield Refusal(
                 ("source", "watermark_param_range"),
-                "a range beside windows",
+                "a range with windows",
                 "no such key (each window is a request; watermark.window sets its length)",
             )
         yield from self._unit_refusals(unit_fields)
@@ -310,8 +310,8 @@ class ApiSource(RowsSource):
         if self.watermark_to_param is not None and len(columns) > 1:
             yield Refusal(
                 ("source", "watermark_to_param"),
-                f"{self.watermark_to_param} beside {len(columns)} columns",
-                "one column in watermark.columns beside it (a row is new if any of several columns rose, which one "
+                f"{self.watermark_to_param} with {len(columns)} columns",
+                "one column in watermark.columns with it (a row is new if any of several columns rose, which one "
                 "upper bound cannot express)",
             )
         if nulls in ("fail", "read"):
@@ -379,7 +379,7 @@ def _check_body_is_sent(source: ApiSource) -> None:
     }
     body_key = next((key for key, is_used in uses.items() if is_used), None)
     if body_key and source.method == "GET":
-        raise ValueError(f"{body_key}: expected method: POST beside parameters in a body, found GET")
+        raise ValueError(f"{body_key}: expected method: POST with parameters in a body, found GET")
 
 
 def _check_ranges_end(source: ApiSource) -> None:
@@ -387,7 +387,7 @@ def _check_ranges_end(source: ApiSource) -> None:
         return
     if source.watermark_to_param is None or not source.watermark_param_mapping:
         raise ValueError(
-            "watermark_param_range: expected watermark_param_mapping and watermark_to_param beside it (without "
+            "watermark_param_range: expected watermark_param_mapping and watermark_to_param with it (without "
             "both, each range would have no end), found one of them at most"
         )
     if source.watermark_param_range.unit == "hour" and source.bounds().step.days:

@@ -15,7 +15,7 @@ from partitions.refusal import Refusal
 WHOLE_WINDOW = frozenset({"start", "end"})
 """The placeholders for the two ends of a window."""
 
-NO_TIME = "a datetime entry in watermark.definition beside it (without one there are no windows)"
+NO_TIME = "a datetime entry in watermark.definition with it (without one there are no windows)"
 
 
 ConnectionType = Literal["s3", "jdbc", "api", "python"]

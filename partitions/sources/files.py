@@ -125,7 +125,7 @@ class FilesSource(SourceDefinition):
         key, placeholder_names = ("source", "path"), self.placeholders
         if timed and "start" not in placeholder_names:
             yield Refusal(
-                key, self.path, "a path with {start}, such as ./landing/{start:%Y-%m-%d}, beside windows"
+                key, self.path, "a path with {start}, such as ./landing/{start:%Y-%m-%d}, for windows"
             )
         if not timed and placeholder_names & WHOLE_WINDOW:
             yield Refusal(key, f"{{{min(placeholder_names & WHOLE_WINDOW)}}}", NO_TIME)

@@ -166,8 +166,8 @@ class FileFormat:
             return None
         if encoding_name in ("utf-16", "utf-32"):
             order = f"{encoding}LE or {encoding}BE"
-            return f"{order}, beside lineSep: without the byte order the ends of lines are unknown"
-        return None if "linesep" in names else 'lineSep: "\\n" beside it'
+            return f"{order}, with lineSep: without the byte order the ends of lines are unknown"
+        return None if "linesep" in names else 'lineSep: "\\n" with it'
 
 
 _BAD_RECORDS = "no such option: a record that does not fit is an error, or set aside by max_bad_records"

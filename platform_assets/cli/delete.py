@@ -65,9 +65,7 @@ def command(
         if is_set
     ]
     if beside:
-        raise ConfigurationError(
-            f"expected {beside[0]} beside --where, found it beside --forget. Leave it out"
-        )
+        raise ConfigurationError(f"expected {beside[0]} with --where, found it with --forget. Leave it out")
     assert number is not None
     _forget(context, name, number, reason, yes)
 

@@ -20,9 +20,9 @@ from resources.tables.contract.relocation import Relocation
 @YES
 @shared_options
 def command(context: Context, names: tuple[str, ...], yes: bool) -> None:
-    """Write the new addresses into the logs of tables that were moved. Without names: all dataflows.
+    """Write the new addresses into the logs of moved tables. Without names: all dataflows.
 
-    Only Iceberg tables name their files by whole addresses. No row changes; all rows are read back.
+    Only Iceberg tables store the full address of each file. No row changes; the command reads all rows back.
     """
     flows = context.dataflows(names)
     platform = build_platform(context.project)

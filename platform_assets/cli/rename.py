@@ -27,7 +27,7 @@ from resources.watermarks.copying import copy_log, delete_log
 def command(context: Context, old: str, new: str) -> None:
     """Rename the dataflow OLD to NEW: its file and its state. The table keeps its name.
 
-    NEW's file then names the table. A rename that was stopped half-way is finished by the same command.
+    NEW's file then names the table. Run the same command again to finish an interrupted rename.
     """
     old_file, new_file = (context.project.folder / DATAFLOWS / f"{name}.yaml" for name in (old, new))
     if not NAME.fullmatch(new) or new == old:

@@ -36,7 +36,7 @@ def command(
     if bool(names) == everything:
         raise click.UsageError("expected the names of dataflows, or --all")
     if unit is not None and force is None:
-        raise click.UsageError("--unit: expected --force START..END beside it")
+        raise click.UsageError("--unit: expected --force START..END with it")
     from platform_assets.cli.running import Runner, instance
 
     flows = context.dataflows(names)

@@ -28,7 +28,7 @@ from resources.outcome import error_json
 )
 @shared_options
 def command(context: Context, names: tuple[str, ...], grace: str) -> int:
-    """Show what each grace would have caught of late changes, and what it would have read again."""
+    """Show which late changes each grace would have caught, and what it would have read again."""
     log, graces = build_platform(context.project).log, graces_of(grace)
 
     def answer(flow: Dataflow) -> dict[str, Any]:

@@ -124,7 +124,10 @@ def diff(context: Context, name: str, before: int | None, after: int | None) -> 
 @click.argument("name")
 @shared_options
 def export(context: Context, name: str) -> None:
-    """Print the whole state as JSON lines for `state import`: entries first, then the other objects."""
+    """Print the whole state as JSON lines, for `state import`.
+
+    Entries come first, then the other objects.
+    """
     context.dataflows([name])
     for line in export_lines(build_platform(context.project).log, name):
         click.echo(line, file=context.results)
@@ -270,7 +273,7 @@ def rewind_command(
 def set_command(context: Context, name: str, watermark: str, reason: str, yes: bool) -> None:
     """Append a watermark of your own, not below the current one.
 
-    Files that it passes over are not loaded.
+    Files that it skips are not loaded.
     """
     from resources.kinds.all_decisions import set_watermark
 
@@ -301,7 +304,10 @@ def adopt_command(context: Context, name: str, deleted: DeletedRows | None, reas
 @YES
 @shared_options
 def import_command(context: Context, name: str, file: Path, reason: str, yes: bool) -> None:
-    """Restore the state of an export: entries, lists, quarantine and watermark."""
+    """Restore the state of an export.
+
+    That is its entries, lists, quarantine and watermark.
+    """
     from resources.kinds.all_decisions import import_entries
 
     try:

@@ -66,7 +66,7 @@ class RewindConfig(ReplacingConfig):
     to: int = Field(description="Go back to the watermark of the entry with this number; 0 is the beginning.")
     gone_files: GoneAnswer | None = Field(
         default=None,
-        description="With replace: what becomes of the rows of files that are gone at the source.",
+        description="With replace: what happens to rows of files that no longer exist at the source.",
     )
     restore_deleted: bool = Field(
         default=False, description="Rows that others deleted from the table may come back."
@@ -190,7 +190,7 @@ _DECISIONS: dict[str, tuple[type[DecisionConfig], Callable[[Any], DraftBuilder],
     "state_set": (
         SetConfig,
         lambda config: decisions.set_watermark(config.reason, config.watermark),
-        "Raise the watermark; files that it passes over are not loaded.",
+        "Raise the watermark; files that it skips are not loaded.",
     ),
     "state_import": (
         ImportConfig,

@@ -56,7 +56,7 @@ class ReplayConfig(Config):
     )
     gone_files: GoneAnswer | None = Field(
         default=None,
-        description="With replace or into: what becomes of the rows of files that are gone at the source.",
+        description="With replace or into: what happens to rows of files that no longer exist at the source.",
     )
     restore_deleted: bool = Field(
         default=False, description="Rows that others deleted from the table may come back."

@@ -56,12 +56,12 @@ def _check_catalog(settings: Checked[Settings]) -> None:
     catalog = settings.text("iceberg", "catalog") or "hadoop"
     if (connection_type := _CATALOG_CONNECTIONS.get(catalog)) is None:
         if name is not None and catalog == "hadoop":
-            expected = "no such key beside catalog: hadoop, or catalog: jdbc or rest"
+            expected = "no such key with catalog: hadoop, or catalog: jdbc or rest"
             settings.refuse(key, settings.written_text(*key), expected)
     elif name is None:
         type_text = "jdbc, to PostgreSQL," if connection_type == "jdbc" else connection_type
         settings.refuse(
-            key, "nothing", f"the name of a connection of type {type_text} beside catalog: {catalog}"
+            key, "nothing", f"the name of a connection of type {type_text} with catalog: {catalog}"
         )
     else:
         check_connection(settings, key, connection_types(settings), connection_type)

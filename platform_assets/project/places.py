@@ -45,7 +45,7 @@ def check_place(
     if name is not None and text and scheme != "s3" and is_known:
         checked.refuse(
             connection,
-            f"the connection {checked.written_text(*connection)} beside a folder",
+            f"the connection {checked.written_text(*connection)} with a folder",
             "no connection, or a path s3://bucket/prefix",
         )
     else:
@@ -100,7 +100,7 @@ def check_database(checked: Checked[Any], path: Key, connection: Key) -> None:
     if checked.text(*connection) is not None:
         checked.refuse(
             connection,
-            f"the connection {checked.written_text(*connection)} beside a database",
+            f"the connection {checked.written_text(*connection)} with a database",
             "no connection: libpq's PG* variables complete the address",
         )
 

@@ -121,7 +121,7 @@ class ApiConnection:
         if self.token is not None and (self.user is not None or self.password is not None):
             raise ConfigurationError("token: expected a token, or user and password, found both")
         if self.password is not None and self.user is None:
-            raise ConfigurationError("password: expected user beside it")
+            raise ConfigurationError("password: expected user with it")
         if "authorization" in {name.lower() for name in self.headers} and (self.token or self.user):
             raise ConfigurationError(
                 "headers.Authorization: expected it, or token, or user and password, found two of them"
@@ -142,7 +142,7 @@ class ApiConnection:
         missing = [name for name, value in needed.items() if not value]
         if len(missing) == len(needed):
             if self.scope is not None or self.token_params:
-                raise ConfigurationError("token_url: expected it beside scope and token_params")
+                raise ConfigurationError("token_url: expected it with scope and token_params")
             return
         if missing:
             raise ConfigurationError(

@@ -186,7 +186,7 @@ def test_the_sensor_wakes_for_a_day_that_is_over_and_not_for_the_grace_alone(mak
     first = dagster.asks()
     assert dagster.asked(first).success
     assert dagster.waits() == (
-        "2 work units of 3 windows x 2 units due: 2 grace; none of it is worth a run of its own"
+        "2 work units of 3 windows x 2 units due: 2 grace; none of it starts a run by itself"
     )
     dagster.now += timedelta(days=1)
     second = dagster.asks()
@@ -496,7 +496,7 @@ class TestAFailingUnit:
         assert feed.ids == [10, 20]
         # it is too early to try again
         assert dagster.waits().endswith(
-            "none of it is worth a run of its own; failed work units are retried in 1 min"
+            "none of it starts a run by itself; failed work units are retried in 1 min"
         )
         table.ask("CREATE OR REPLACE VIEW {s}.feed AS SELECT * FROM {s}.events")
         dagster.now += timedelta(minutes=2)

@@ -37,7 +37,7 @@ def unit_ledger_page(dataflow: Dataflow, document: Mapping[str, Any]) -> LedgerP
 
 def _unit_in_words(unit: Mapping[str, Any]) -> str:
     text = ", ".join(f"{name} {value}" for name, value in unit["unit"].items()) or "-"
-    return f"{text} (gone)" if unit["gone"] else text
+    return f"{text} (no longer listed)" if unit["gone"] else text
 
 
 def _ranges_in_words(ranges: Sequence[Mapping[str, Any]]) -> str:

@@ -120,7 +120,7 @@ def _read_footer(place: Place, file: SourceFile) -> Footer | None:
     try:
         metadata = pq.read_metadata(pa.BufferReader(tail))
         if length - metadata.serialized_size == _SIGNATURE:  # pyarrow would end this process at such a column
-            return Footer(fault="columns of it are encrypted")
+            return Footer(fault="some of its columns are encrypted")
         return parse_footer(metadata)
     except (OSError, ValueError, pa.ArrowException) as error:
         if "logical type" in str(error).lower():

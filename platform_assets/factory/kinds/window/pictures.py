@@ -102,7 +102,7 @@ def _unit_table(ledger: Ledger) -> MetadataValue:
 
 
 def _name(unit: UnitLedger) -> str:
-    return f"{describe_unit(unit.unit) or 'all'}{' (gone)' if unit.is_removed else ''}"
+    return f"{describe_unit(unit.unit) or 'all'}{' (no longer listed)' if unit.is_removed else ''}"
 
 
 def _gap_table(ledger: Ledger) -> MetadataValue:

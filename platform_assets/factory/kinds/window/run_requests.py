@@ -148,7 +148,7 @@ def _due_work(
         return _work_of(dataflow, due)
     if everything:
         return NoWork(due.plan.why)
-    return NoWork(f"{due.plan.why}; none of it is worth a run of its own{_next_attempt(due, tick.now)}")
+    return NoWork(f"{due.plan.why}; none of it starts a run by itself{_next_attempt(due, tick.now)}")
 
 
 def _work_of(dataflow: Dataflow, due: DueRuns) -> Work:

@@ -68,7 +68,7 @@ def test_a_literal_password_is_refused_and_not_shown(make: Make, form: str, url:
         (
             "state: {path: postgresql://host/db, connection: land}\nconnections: {land: {type: s3}}\n",
             "state.connection",
-            "the connection land beside a database",
+            "the connection land with a database",
             "no connection: libpq's PG* variables complete the address",
         ),
         ("lake: postgresql://host/db\n", "lake", "postgresql://host/db", "a folder or s3://bucket/prefix"),

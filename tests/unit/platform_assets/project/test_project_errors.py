@@ -23,7 +23,7 @@ FLOW = [
     (
         "source: {type: files, path: x, format: csv}\nwatermark:\n  type: path\n  scpe: global\n",
         (4, "watermark.scpe", "an unknown key"),
-        "one of checkpoint, close_after, layout, max_slices, partition_filter, scope, settle, time_template, tracking, type",
+        "one of checkpoint, close_after, duplicates, expected, layout, max_slices, partition_filter, scope, settle, time_template, tracking, type",
         "scope",
     ),
     (
@@ -197,9 +197,9 @@ def test_a_mistake_in_a_dataflow_is_named_with_line_and_key(
 SETTINGS = [
     ("lakes: x\n", (1, "lakes", "an unknown key"), "one of alerts, connections, format, history, iceberg, lake, sensors, spark, state", "lake"),
     ("format: {type: iceberg}\n", (1, "format", "a mapping"), "delta, iceberg or parquet", None),
-    ("iceberg: {catalog: jdbc}\n", (1, "iceberg.connection", "nothing"), "the name of a connection of type jdbc, to PostgreSQL, beside catalog: jdbc", None),
-    ("iceberg: {connection: erp}\n", (1, "iceberg.connection", "erp"), "no such key beside catalog: hadoop, or catalog: jdbc or rest", None),
-    ("iceberg: {catalog: rest}\n", (1, "iceberg.connection", "nothing"), "the name of a connection of type iceberg_rest beside catalog: rest", None),
+    ("iceberg: {catalog: jdbc}\n", (1, "iceberg.connection", "nothing"), "the name of a connection of type jdbc, to PostgreSQL, with catalog: jdbc", None),
+    ("iceberg: {connection: erp}\n", (1, "iceberg.connection", "erp"), "no such key with catalog: hadoop, or catalog: jdbc or rest", None),
+    ("iceberg: {catalog: rest}\n", (1, "iceberg.connection", "nothing"), "the name of a connection of type iceberg_rest with catalog: rest", None),
     (
         "iceberg: {catalog: rest, connection: erp}\nconnections: {erp: {type: python}}\n",
         (1, "iceberg.connection", "erp, of type python"),
@@ -227,7 +227,7 @@ SETTINGS = [
     ),
     (
         "state: {path: x, connection: land}\nconnections: {land: {type: s3}}\n",
-        (1, "state.connection", "the connection land beside a folder"),
+        (1, "state.connection", "the connection land with a folder"),
         "no connection, or a path s3://bucket/prefix",
         None,
     ),

@@ -87,7 +87,7 @@ REFUSED: list[tuple[str, list[tuple[int, str, str, str]]]] = [
             )
         ],
     ),
-    (flow(definition=(UNITS,)), [(4, "source.window_column", "at", "a datetime entry in watermark.definition beside it (without one there are no windows)")]),
+    (flow(definition=(UNITS,)), [(4, "source.window_column", "at", "a datetime entry in watermark.definition with it (without one there are no windows)")]),
     (
         flow({**JDBC, "query": QUERY}, definition=(UNITS,)),
         [
@@ -95,7 +95,7 @@ REFUSED: list[tuple[str, list[tuple[int, str, str, str]]]] = [
                 4,
                 "source.query",
                 "{end}",
-                "a datetime entry in watermark.definition beside it (without one there are no windows)",
+                "a datetime entry in watermark.definition with it (without one there are no windows)",
             )
         ],
     ),

@@ -99,7 +99,7 @@ DATA = GOOD.getvalue()
         (DATA[:-4] + b"PARE", "it is encrypted"),
         (DATA[:-8] + b"\xff\xff\x00\x00PAR1", "its footer is damaged: it is longer than the file"),
         (DATA[:-300] + b"\xff" * 292 + DATA[-8:], "its footer is damaged"),
-        (DATA[:-8] + bytes(28) + (int.from_bytes(DATA[-8:-4], "little") + 28).to_bytes(4, "little") + b"PAR1", "columns of it are encrypted"),
+        (DATA[:-8] + bytes(28) + (int.from_bytes(DATA[-8:-4], "little") + 28).to_bytes(4, "little") + b"PAR1", "some of its columns are encrypted"),
     ],
 )  # fmt: skip
 def test_a_footer_that_does_not_read_tells_why(tmp_path: Path, data: bytes, fault: str | None) -> None:

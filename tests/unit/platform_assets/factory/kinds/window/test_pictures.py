@@ -43,7 +43,7 @@ def test_a_row_is_a_unit_and_a_cell_a_day() -> None:
     assert drawn.splitlines()[2:] == [
         "green: loaded, yellow: in part, red: failed, grey: missing; from 2020-01-01T00:00:00+00:00 to 2020-01-06T00:00:00+00:00",
         "",
-        "from the top: id a, id b, id gone (gone)",
+        "from the top: id a, id b, id gone (no longer listed)",
     ]
     assert len(drawn) < 1000, "longer texts stand behind a click on the asset's page"
 
@@ -81,5 +81,10 @@ def test_the_table_of_units_says_of_each_how_far_it_is_complete() -> None:
     assert [record.data for record in shown["by_unit"].records] == [
         {"unit": "id a", "complete up to": "2020-01-02T00:00:00+00:00", "gaps": 1, "overlaps": 0},
         {"unit": "id b", "complete up to": "-", "gaps": 1, "overlaps": 0},
-        {"unit": "id gone (gone)", "complete up to": "2020-01-02T00:00:00+00:00", "gaps": 0, "overlaps": 0},
+        {
+            "unit": "id gone (no longer listed)",
+            "complete up to": "2020-01-02T00:00:00+00:00",
+            "gaps": 0,
+            "overlaps": 0,
+        },
     ]
