@@ -177,6 +177,11 @@ class SourceDefinition(Model):
         return None
 
     @property
+    def takes_schema(self) -> bool:
+        """Whether a user may declare a schema; else the source has types of its own."""
+        return "schema_" in type(self).model_fields
+
+    @property
     def record_support(self) -> RecordSupport:
         """What can be done with records that do not fit."""
         return RecordSupport()

@@ -217,7 +217,7 @@ def _attempt_in_words(attempt: dict[str, Any] | None, now: datetime) -> str:
     if attempt is None:
         return "none"
     status, since = attempt["status"], attempt["failing_since"]
-    if since and status not in (*_UNDECIDED, "died"):
+    if since and status not in (*_UNDECIDED, "died", "stopped"):
         return f"{status} for {format_duration(_seconds(since, now))}"
     return f"{'nothing new' if status == 'nothing' else status} {_ago(attempt['time'], now)}"
 

@@ -30,7 +30,7 @@ from platform_assets.project import Project
 from platform_assets.words import in_words
 from resources.dagster.run_options import RunOptions
 from resources.loop.loop import clock
-from resources.notes.last_run import note_failed_start
+from resources.notes.last_run import note_failed_start, note_stop
 from resources.outcome import Outcome, Step
 
 if TYPE_CHECKING:
@@ -82,11 +82,13 @@ class Runner:
 
     def run(self, flow: Dataflow) -> Outcome:
         """Run a dataflow, and return its outcome, which holds its error."""
-        return (
-            self._run_without_dagster(flow)
-            if self.instance is None
-            else self._run_in_dagster(self.instance, flow)
-        )
+        try:
+            if self.instance is None:
+                return self._run_without_dagster(flow)
+            return self._run_in_dagster(self.instance, flow)
+        except KeyboardInterrupt:
+            note_stop(self.platform.log, flow.name)
+            raise
 
     def _run_in_dagster(self, dagster: DagsterInstance, flow: Dataflow) -> Outcome:
         from platform_assets.build import build_job

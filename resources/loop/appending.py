@@ -5,6 +5,8 @@ See docs/explanation/protocol.md.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from partitions.errors import TargetError
 from resources.kinds.contract.slices import SliceT
 from resources.kinds.contract.writing import SavesHighest, WriteStats
@@ -17,6 +19,20 @@ from resources.tables.contract.table import FollowsUp
 from resources.watermarks.entry import Entry, Intent
 
 
+class LoadedSlice(NamedTuple):
+    """A slice that is in the table, and its entry.
+
+    Attributes:
+        entry: the entry in the log.
+        commit: the slice's commit, with all its counts.
+        is_own: whether this run appended the entry; else another run did, which counts the slice.
+    """
+
+    entry: Entry
+    commit: TaggedCommit
+    is_own: bool = True
+
+
 def append_loaded(
     run: RunContext[SliceT],
     entry: Entry | None,
@@ -25,7 +41,7 @@ def append_loaded(
     *,
     stats: WriteStats | None = None,
     guarded: bool = True,
-) -> tuple[Entry, TaggedCommit]:
+) -> LoadedSlice:
     """Append the entry of a slice that is in the table; return it with the commit and all its counts.
 
     Args:
@@ -40,7 +56,10 @@ def append_loaded(
         Conflict: another run was faster.
     """
     next_entry, counted_commit = foreseen_entry(run, entry, intent, commit, stats=stats, guarded=guarded)
-    return append(run, next_entry), counted_commit
+    appended = append(run, next_entry)
+    # Of two runs that finish one slice, the log keeps the entry of one.
+    is_own = (appended.time, appended.job_id) == (next_entry.time, next_entry.job_id)
+    return LoadedSlice(appended, counted_commit, is_own)
 
 
 def foreseen_entry(

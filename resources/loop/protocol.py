@@ -144,18 +144,21 @@ def _append(
     run.notify(Step.VERIFIED, f"slice {intent.number} is version {tagged.version} of the table")
     changed = None if recovered else _change_while_read(run, slice_)
     check_log(run, intent)
-    appended, loaded = append_loaded(run, entry, intent, tagged, stats=stats)
+    appended, loaded, is_own = append_loaded(run, entry, intent, tagged, stats=stats)
+    if not is_own and recovered:
+        return NotCommitted(appended, _finished_error(intent))
     size = slice_.size
     amount = "" if size.ranges else f" of {size.amount}"
     run.notify(Step.APPENDED, f"slice {intent.number}: {pluralize(loaded.rows, 'row')}{amount}")
     return Committed(
         appended,
-        loaded.rows,
-        size.files,
-        size.bytes or 0,
+        # Another run took this one for dead, and counts the slice.
+        loaded.rows if is_own else 0,
+        size.files if is_own else 0,
+        (size.bytes or 0) if is_own else 0,
         time.monotonic() - started,
         recovered,
-        loaded.removed,
+        loaded.removed if is_own else 0,
         slice_,
         stats,
         changed,
@@ -193,6 +196,12 @@ def _change_while_read(run: RunContext[SliceT], slice_: SliceT) -> BadFile | Non
             code=CHANGED_WHILE_READ,
         )
     return None
+
+
+def _finished_error(intent: Intent) -> Conflict:
+    return Conflict(
+        f"dataflow {intent.dataflow}: slice {intent.number} was finished by another run at the same time, which counts its rows"
+    )
 
 
 def _given_up_error(intent: Intent) -> Conflict:

@@ -34,7 +34,8 @@ class Attempt:
 
     Attributes:
         time: when it ended, ISO in UTC; if it still runs or died, when it started.
-        status: as of a run; also ``running``, and ``died`` if a run started and its process is gone.
+        status: as of a run; also ``running``, ``stopped`` if the user ended it, and ``died`` if a run
+            started and its process is gone.
         error: code, message and choices; None if it did not fail.
         failing_since: when the first attempt of the current series of failures failed; None if the last
         one did not fail.
@@ -63,6 +64,15 @@ def note_attempt(log: WatermarkLog, outcome: Outcome) -> None:
         since = (since or now) if status in _BAD else since if status in _UNDECIDED else None
         attempt = Attempt(now, status, error_json(outcome.error), since, outcome.run_id)
         log.put_note(outcome.dataflow, _ATTEMPT, asdict(attempt))
+
+
+def note_stop(log: WatermarkLog, dataflow: str, run_id: str | None = None) -> None:
+    """Note that the user stopped a run; the next run finishes a slice that it has left open."""
+    with suppress(StrandlineError):
+        before = last_attempt(log, dataflow)
+        since = before.failing_since if before else None
+        attempt = Attempt(utc_now(), "stopped", failing_since=since, run_id=run_id)
+        log.put_note(dataflow, _ATTEMPT, asdict(attempt))
 
 
 def last_attempt(log: WatermarkLog, dataflow: str) -> Attempt | None:

@@ -94,7 +94,7 @@ class PinsColumns(ABC):
         source_columns = {name.casefold() for name in columns.fieldNames()}
         pinned_schema = PinnedSchema.of(pinned)
         where = f"{self._source.label}"
-        evolution = evolution_of(self._mode, dataflow, pinned_schema, plain(columns), where)
+        evolution = evolution_of(self._mode, dataflow, self._source, pinned_schema, plain(columns), where)
         self._missing = frozenset(
             field["name"]
             for field in evolution.schema["fields"]

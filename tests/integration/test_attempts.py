@@ -6,8 +6,11 @@ from typing import Any
 
 import pytest
 
+from platform_assets.cli import running
+from resources.outcome import Outcome, Step
+from resources.watermarks import holder
 from tests.integration.conftest import MakeFeed
-from tests.support.feed import NAME, Feed
+from tests.support.feed import NAME, Feed, dies_after
 
 pytestmark = pytest.mark.without_jvm
 
@@ -83,3 +86,45 @@ def test_a_warning_that_repeats_is_given_by_the_first_run_alone(feed: Feed) -> N
         "2 of 2",
     ]
     assert second.new_warnings == []
+
+
+def test_a_run_that_its_user_ends_is_listed_as_stopped_and_its_slice_is_finished(
+    feed: Feed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def end_by_hand(step: Step, line: str) -> None:
+        if step is Step.WRITTEN:
+            raise KeyboardInterrupt
+
+    feed.put("1.ndjson", 1)
+    with monkeypatch.context() as patched:
+        patched.setattr(running, "_progress", end_by_hand)
+        assert feed.cli("run", NAME).code == 130
+    attempt = _attempt(feed)
+    assert (attempt["status"], attempt["error"], attempt["failing_since"]) == ("stopped", None, None)
+    (outcome,) = feed.command("run", NAME).json
+    assert (outcome["status"], outcome["rows"]) == ("recovered", 1)
+    assert _attempt(feed)["status"] == "recovered"
+    assert feed.ids == [1]
+
+
+@pytest.mark.parametrize("step", [Step.INTENT_PUT, Step.WRITTEN], ids=["before its write", "after its write"])
+def test_of_two_runs_that_finish_a_slice_one_counts_it(feed: Feed, step: Step) -> None:
+    feed.put("1.ndjson", 1)
+    with pytest.raises(KeyboardInterrupt):
+        feed.run(dies_after(step))
+    others: list[Outcome] = []
+
+    def beside_another(reached: Step, line: str) -> None:
+        if reached is Step.VERIFIED and not others:
+            intent = feed.open_intent
+            assert intent is not None
+            holder.mark_inactive(intent.id)  # the other run takes this one for dead
+            others.append(feed.load())
+
+    outcome = feed.run(beside_another)
+    assert outcome.error is None
+    assert [(run.status, run.rows, run.files) for run in (others[0], outcome)] == [
+        ("recovered", 1, 1),
+        ("nothing", 0, 0),
+    ]
+    assert (feed.ids, [entry.rows for entry in feed.entries]) == ([1], [1])

@@ -257,7 +257,7 @@ def _swap(
             )
         run.notify(Step.VERIFIED, f"slice {intent.number} is version {tagged.version} of the table")
         check_log(run, intent)
-        appended, commit = append_loaded(run, entry, intent, tagged)
+        appended, commit, _ = append_loaded(run, entry, intent, tagged)
         run.notify(
             Step.APPENDED, f"slice {intent.number}: {pluralize(commit.rows, 'row')} of {isolated.table}"
         )

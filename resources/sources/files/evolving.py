@@ -50,7 +50,7 @@ class SchemaFollower:
     def __init__(self, form: FormatReader, checker: FileChecker, dataflow: Dataflow) -> None:
         """Store the format, the checker and the definition; inspect nothing."""
         self._format, self._checker, self._dataflow = form, checker, dataflow
-        self._mode = (dataflow.target.schema_mode, dataflow.name)
+        self._mode = (dataflow.target.schema_mode, dataflow.name, dataflow.source)
         self._inspected: tuple[PinnedSchema | None, set[SourceFile]] = (None, set())
 
     def find_growth(

@@ -99,7 +99,12 @@ class SchemaPinner:
         if declared is None:
             return
         evolution = evolution_of(
-            self._dataflow.target.schema_mode, self._dataflow.name, pinned, declared, "source.schema"
+            self._dataflow.target.schema_mode,
+            self._dataflow.name,
+            self._dataflow.source,
+            pinned,
+            declared,
+            "source.schema",
         )
         if evolution.action != "none":
             again = replace(pinned, declared=self._source.schema_)

@@ -80,7 +80,9 @@ class FunctionSchema:
         if declared is None or plain(declared) == pinned_schema.struct:
             return
         if self._mode in FOLLOWS:
-            evolution = evolution_of(self._mode, dataflow, pinned_schema, plain(declared), "source.schema")
+            evolution = evolution_of(
+                self._mode, dataflow, self._source, pinned_schema, plain(declared), "source.schema"
+            )
             if evolution.action != "none":
                 redeclared = replace(pinned_schema, declared=self._source.schema_)
                 raise self._evolved(
@@ -179,7 +181,9 @@ class FunctionSchema:
         except SchemaError:
             return  # the batch's own error says more
         incoming = from_arrow_schema(fields, prefer_timestamp_ntz=True)
-        evolution = evolution_of(self._mode, self._dataflow.name, self.pinned, incoming, self._source.label)
+        evolution = evolution_of(
+            self._mode, self._dataflow.name, self._source, self.pinned, incoming, self._source.label
+        )
         if evolution.action != "none":
             raise self._evolved(
                 schema_evolved(self.pinned, evolution.schema, evolution.changes, self._source.label)
