@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 from urllib.parse import quote, unquote
 
+from partitions.errors import CorruptWatermark
 from resources.watermarks.blobs import Blobs
 from resources.watermarks.lists import ListKind, StoredList, corrupt_object_error, read_list
 
@@ -73,7 +74,10 @@ class StoredObjects:
             NeedsDecision: code ``newer_state``: another version of the product wrote it.
             CorruptWatermark: it is missing, does not read, or has another kind.
         """
-        return read_list(kind, self._blobs.get(key), key)
+        data = self._blobs.get(key)
+        if data is None:
+            self._check_folder(key)
+        return read_list(kind, data, key)
 
     def find_list(self, dataflow: str, folder: str, name: str, kind: ListKind) -> StoredList | None:
         """Return a list by its folder and the name that it was stored under; None if there is none."""
@@ -98,6 +102,8 @@ class StoredObjects:
         """
         data = self._blobs.get(key)
         if data is None or key != _schema_key(key.partition("/")[0], data):
+            if data is None:
+                self._check_folder(key)
             text = "nothing" if data is None else "another text"
             raise corrupt_object_error(
                 f"pinned schema {key}",
@@ -105,6 +111,22 @@ class StoredObjects:
                 f"expected the text whose hash is its name, found {text}",
             )
         return data.decode()
+
+    def _check_folder(self, key: str) -> None:
+        """Raise if the folder of a missing object has no entries: somebody has renamed it.
+
+        Raises:
+            CorruptWatermark: names the folder and the command that renames a dataflow.
+        """
+        folder = key.partition("/")[0]
+        if not self._blobs.first_names(f"{folder}/entries", 1):
+            name = unquote(folder)
+            raise CorruptWatermark(
+                f"{key}: expected an object of dataflow {name}, whose entries name it, found no state of {name}: "
+                f"a folder of the state was renamed by hand. Give it the name {folder} again, then run "
+                f"`strandline rename {name} NEW` with the new name",
+                choices=(f"strandline rename {name} NEW",),
+            )
 
     def put_object(self, dataflow: str, folder: str, name: str, data: bytes) -> str:
         """Store bytes beside the log, unless the name exists, and return the key."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, get_args
@@ -94,6 +95,7 @@ class FileReplay(ReplayKind):
             _, end = requested_partitions(self.dataflow, options)
             name = end.rpartition("/")[2].partition("=")[0]
             self._refuse_expired(name, PartitionNames().partition_of(FilePlace(end)).start)
+            self._check_has_folders()
         if self.options.gone_files is not None and not self._replaces:
             raise ConfigurationError(
                 f"dataflow {self.dataflow.name}: --gone says what happens to rows of missing files when the rows around them are replaced:"
@@ -105,6 +107,24 @@ class FileReplay(ReplayKind):
     def _refuse_expired(self, column: str, end: Any) -> None:
         """Raise ConfigurationError if a range of a column lies below the retention."""
         refuse_below_retention(self.dataflow.name, self.dataflow.target.retention, column, end, self.now)
+
+    def _check_has_folders(self) -> None:
+        """Raise ConfigurationError if all loaded files lie in the root, where no range of folders has any."""
+        state = PathState.of(self.newest.state() if self.newest else None)
+        partitions = {state.last.partition} if state.last else set(state.names)
+        if partitions != {""}:
+            return
+        by_arrival = replace(self.options, by="arrival", replace=self._replaces)
+        choices: list[str] = []
+        with suppress(ConfigurationError):
+            requested_arrival(self.dataflow, by_arrival)
+            choices.append(by_arrival.command(self.dataflow.name))
+        raise ConfigurationError(
+            f"dataflow {self.dataflow.name}: expected files in partition folders from {self.options.start} to "
+            f"{self.options.end}, found all loaded files in the root folder, which no range of folders has. "
+            "Choose them by the time of their arrival with --by arrival, or by a column of their rows with --column",
+            choices=choices,
+        )
 
     def _check_files_of_rows(self) -> None:
         """Raise ConfigurationError if the table's rows do not tell their files."""
