@@ -50,7 +50,7 @@ def test_a_copy_of_a_project_stops_before_it_writes_into_the_lake_of_the_origina
         "other_writer"
     )
     checks = {check["check"]: check for check in copy.cli("doctor", "--no-spark").json["checks"]}
-    assert "expected commits of the state" in checks[f"table {NAME}"]["found"]
+    assert "expected commits of this project's state" in checks[f"table {NAME}"]["found"]
     assert tree(feed.folder / "lake") == before
     feed.put("3.ndjson", 3)
     feed.load()
