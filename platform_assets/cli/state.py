@@ -28,7 +28,7 @@ from resources.loop.withheld import withheld_in_words
 from resources.watermarks.blobs import Blobs, open_blobs
 from resources.watermarks.copying import CopiedLog, copy_log, stored_logs
 from resources.watermarks.deleted_rows import deletes_in_force
-from resources.watermarks.entry import Entry
+from resources.watermarks.entry import DELETES, Entry
 from resources.watermarks.exporting import export_lines
 from resources.watermarks.log import WatermarkLog
 
@@ -338,7 +338,7 @@ def print_entries(entries: list[Entry], full: bool = False) -> None:
 
 def _amounts_in_words(entry: Entry) -> str:
     """Return how much an entry has loaded, deleted and withheld."""
-    if entry.why == "delete":
+    if entry.why in DELETES:
         return f"{pluralize(entry.deleted, 'row')} deleted where {entry.predicate}"
     if entry.why == "forget":
         return f"where {entry.predicate}"

@@ -67,7 +67,7 @@ def expired_rows(dataflow: Dataflow, types: dict[str, str], now: datetime) -> Be
     if rows is None:
         raise ConfigurationError(
             f"dataflow {dataflow.name}: target.retention: expected a column of type {', '.join(TYPES)}, found {name} of type"
-            f" {types[name]}. Name another column, or make one in sql",
+            f" {types[name]}. Declare its type in source.schema, name another column, or make one in sql",
             code="query",
         )
     return Between(name, None, rows.upper)

@@ -26,6 +26,9 @@ Why = Literal[
 LOADS: frozenset[Why] = frozenset({"run", "replay", "late", "release", "promote"})
 """Reasons of entries that loaded rows of the source into the table."""
 
+DELETES: frozenset[Why] = frozenset({"delete", "expire"})
+"""Reasons of entries that deleted rows on purpose; later loads do not bring them back."""
+
 NO_PROGRESS: frozenset[Why] = frozenset({"abandon", "maintain", "expire"})
 """Reasons of entries that made no progress with the waiting work."""
 

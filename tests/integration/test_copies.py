@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import hashlib
 from datetime import timedelta
 
 import pytest
 
 from partitions.alerts.alert import Alert
+from partitions.path.copies import Content, content_of
+from partitions.path.listing_positions import FromBeginning
 from resources.alerts.scan import AlertScan
 from resources.kinds.path.late import late_step
+from resources.listing import list_above
 from resources.outcome import Step
 from resources.watermarks.ingested import IngestedFiles
 from tests.integration.conftest import MakeFeed
 from tests.support.feed import NAME, NOW, Feed, dies_after
+from tests.support.seaweed import Seaweed
+from tests.support.trees import put_objects
 
 pytestmark = pytest.mark.without_jvm
 
@@ -110,3 +116,17 @@ def test_an_alert_is_told_until_a_load_without_copies(make_feed: MakeFeed) -> No
     feed.put("c.ndjson", 2)
     feed.run(now=NOW + timedelta(1))
     assert alerts() == []
+
+
+def test_the_etag_of_an_object_tells_its_content(seaweed: Seaweed) -> None:
+    with seaweed.bucket() as bucket:
+        put_objects(bucket, ["a.json", "b.json"], b"same")
+        put_objects(bucket, ["c.json"], b"else")
+        files = list_above(bucket, FromBeginning(), (".json",)).listed.files
+    contents = [content_of(file.size, file.version, None) for file in files]
+    assert (
+        contents[0]
+        == contents[1]
+        == Content(4, f"md5:{hashlib.md5(b'same', usedforsecurity=False).hexdigest()}")
+    )
+    assert contents[2] not in (None, contents[0])

@@ -90,6 +90,15 @@ def test_rows_below_it_are_dropped_from_each_slice_and_counted(make_feed: MakeFe
     assert feed.ids == [31]
 
 
+def test_a_replay_after_an_expiry_asks_for_nothing_and_brings_nothing_back(make_feed: MakeFeed) -> None:
+    feed = made(make_feed)
+    load_before_the_limit(feed)
+    expire(feed)
+    bounds = ("--start", "2026-05-20", "--end", "2026-05-30", "--column", "at")
+    answer = feed.command("replay", feed.name, *bounds, "--replace", "--now", NOW.isoformat())
+    assert (answer.json[0]["error"], feed.ids) == (None, [27, 29, 30])
+
+
 def test_an_expiry_of_the_whole_table_does_not_stop_the_next_run(make_feed: MakeFeed) -> None:
     feed = made(make_feed)
     load_before_the_limit(feed)
@@ -203,3 +212,23 @@ def test_forced_windows_below_it_are_refused(make_feed: MakeFeed) -> None:
     ):
         answer = feed.cli(*command, "--now", NOW.isoformat())
         assert (answer.code, answer.error["code"]) == (2, "below_retention"), answer.out
+
+
+@pytest.mark.parametrize("table_format", ["delta", pytest.param("iceberg", marks=pytest.mark.full)])
+def test_rows_of_others_in_a_shared_table_stay(make_feed: MakeFeed, table_format: str) -> None:
+    shared = {"shared": True, "table": "bronze/both", "format": table_format}
+    feed = made(make_feed, **shared)
+    load_before_the_limit(feed)
+    source = {"schema": "id long, at timestamp"}
+    target = {"load": "append", **shared}
+    other = Feed(feed.folder, feed.engine, {"source": source, "target": target}, name="other")
+    put(other, "1.ndjson", 20, 31)
+    other.load()
+    expire(feed)
+    assert feed.rows("_dataflow", "id") == [
+        ("flow", 27),
+        ("flow", 29),
+        ("flow", 30),
+        ("other", 20),
+        ("other", 31),
+    ]

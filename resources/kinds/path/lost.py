@@ -11,7 +11,7 @@ from resources.kinds.contract.lost_rows import LostRows, lost_in_all
 from resources.kinds.path.row_counts import count_rows_of_files
 from resources.sources.files.paths import SOURCE_FILE
 from resources.tables.contract.table import Table
-from resources.watermarks.entry import LOADS, Entry
+from resources.watermarks.entry import DELETES, LOADS, Entry
 from resources.watermarks.file_ranges import IngestedFile
 from resources.watermarks.ingested import IngestedFiles
 from resources.watermarks.log import WatermarkLog
@@ -42,7 +42,7 @@ def find_lost_rows(
     if not slices:
         return LostRows()
     entries = {past.number: past for past in log.history(dataflow.name, _ALL)}
-    if any(past.why == "delete" for past in entries.values()):  # those rows do not come back
+    if any(past.why in DELETES for past in entries.values()):  # those rows do not come back
         return lost_in_all(table, entry)
     counts, lost_rows, paths = count_rows_of_files(table), 0, list[str]()
     for number, files in slices.items():
