@@ -67,9 +67,8 @@ def build_definitions(
         platform: resources to use instead of the project's own.
         options: how runs behave.
         executor: the executor of runs that people start from the asset graph. None leaves it to the
-        definitions that these are merged
-            with. A dataflow's job always runs in one process: a process (and a JVM) for each step costs 20
-            s and gains nothing.
+            definitions that these are merged with. A dataflow's job always runs in one process: a process
+            (and a JVM) for each step costs 20 s and gains nothing.
 
     Raises:
         ConfigurationError: if the folder does not exist or holds no project.

@@ -162,9 +162,8 @@ def instance(project: Path, *, captures: bool = True) -> AbstractContextManager[
 
     Args:
         project: the project whose settings of Dagster apply if DAGSTER_HOME is its own folder.
-        captures: whether Dagster keeps the output of runs. It redirects the output of the whole process,
-        so a process with
-            several runs at once must do without.
+        captures: whether Dagster keeps the output of runs. It redirects the output of the whole process, so a
+            process with several runs at once must do without.
 
     Raises:
         StrandlineError: if it cannot be opened.

@@ -35,8 +35,7 @@ def load_project(folder: Path | None = None, *, environment: Mapping[str, str] |
 
     Args:
         folder: the project folder; None: ``STRANDLINE_PROJECT``, else the working folder. In a checkout, a
-        working folder
-            without a project means ``platform_assets``.
+            working folder without a project means ``platform_assets``.
         environment: the variables that ``{env: NAME}`` refers to; None: those of the process.
 
     Raises:

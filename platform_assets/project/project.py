@@ -47,8 +47,7 @@ class Project:
     Attributes:
         folder: absolute; the base of relative paths in its files.
         dataflows: the valid dataflows, sorted by name.
-        broken: the errors of each dataflow file with errors, by a name that Dagster accepts: the file's
-        stem,
+        broken: the errors of each dataflow file with errors, by a name that Dagster accepts: the file's stem,
             or a form of it. Never a name of ``dataflows``.
         errors: all errors, sorted by file and line.
     """

@@ -347,7 +347,7 @@ class World:
                 return decisions.accept("any")
             case do.Import(ago):
                 lines = self._exported(ago)
-                return decisions.import_entries("any", lines) if lines else "nothing was export_lines"
+                return decisions.import_entries("any", lines) if lines else "nothing was exported"
             case do.Release():
                 self._named = sorted(self.oracle.held)
                 return decisions.release("any", self._named)

@@ -233,8 +233,7 @@ def dataflow(tracking: str, late_files: str, ending: str, *, origin: bool = Fals
         late_files: the policy.
         ending: the ending of files that never arrive.
         origin: whether Spark reads. Without it rows still have ``_source_file``; the other origin columns
-        would need
-            Spark's functions.
+            would need Spark's functions.
     """
     definition = {
         "source": {"type": "files", "path": "./landing", "format": "ndjson", "schema": "id long", "extensions": [".ndjson", ending]},

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 _LONGEST_PATTERN = 4_000_000
-"""Characters of a pattern that Java compiles in little memory, about 1,000 fields; beyond, each text is judged here."""
+"""The most characters of a pattern that Java compiles in little memory, about 1,000 fields; beyond, each text is judged here."""
 
 
 class SparkJudge(Protocol):
@@ -142,7 +142,7 @@ class _JudgedLines:
     """The lines that were judged so far.
 
     Attributes:
-        most_of_file: the bad lines of a file that stay in memory; others are only pluralize.
+        most_of_file: the most bad lines of a file that stay in memory; the others are only counted.
         bad_files: by path.
         bad: lines with a fault, by the path of their file.
         unknown: the first line of each file with unknown fields and no fault.

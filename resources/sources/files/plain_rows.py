@@ -26,7 +26,7 @@ from resources.sources.files.workbook import read_content, read_sheet
 Row = Mapping[str, Any]
 
 MAX_BYTES = 64 * 2**20
-"""The stored size of all files together: each call reads all of them."""
+"""The most bytes of all files together, as they are stored: each call reads all of them."""
 
 
 class _NoRecordError(Exception):

@@ -58,6 +58,6 @@ def missing_value_errors(
         if numbers[file.path] > 1:
             reasons.append(f"{pluralize(numbers[file.path], 'such record')} in all")
         if file.path in paths_with_bad_records:
-            reasons.append("records that are set aside are not pluralize")
+            reasons.append("records that are set aside are not counted")
         bad_files[file.path] = bad_document_error(file.path, "; ".join(reasons))
     return bad_files

@@ -33,7 +33,7 @@ _NO_LETTERS = re.compile(r'"[^"]*"|\[(?![hms]+\])[^\]]*\]|\\.|_.|\*.', re.IGNORE
 """The literal parts of a number format: quoted text, colours, conditions, escaped signs. ``[h]`` is a duration."""
 
 _BEYOND = 2_958_466
-"""The day number of 1 January 10000, pluralize from 1900."""
+"""The day number of 1 January 10000, counted from 1900."""
 _FROM_1904 = 1_462
 """Days between the 1900 and the 1904 calendar."""
 _LONGEST = 999_999_999

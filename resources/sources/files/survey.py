@@ -44,16 +44,16 @@ from resources.sources.files.lines import describe_archive_fault, open_file
 from resources.sources.files.workbook import find_sheets
 
 _HEAD = 256 * 1024
-"""Decompressed bytes of the first file that are inspected."""
+"""The most decompressed bytes of a file that are inspected."""
 
 _MAX_INSPECTED = 20
-"""Files of a dataset that are tried until one can be read."""
+"""The most files of a dataset that are tried until one can be read."""
 
 _FEWEST_LINES = 2
-"""Lines of a CSV file: a header and a record."""
+"""The fewest lines of a CSV file: a header and a record."""
 
 _MAX_NAMED = 5
-"""Files that a message names."""
+"""The most files that a message names."""
 
 _BEGINNINGS: Mapping[str, tuple[bytes, ...]] = {
     "parquet": (b"PAR1",),

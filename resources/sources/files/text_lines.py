@@ -16,7 +16,7 @@ TEXT = "value"
 """The column with the text of a line."""
 
 MAX_AT_ONCE = 10_000
-"""Lines that are collected at once; more are streamed."""
+"""The most lines that are collected at once; more are streamed."""
 
 
 def lines_of(

@@ -39,8 +39,7 @@ class XmlFaults:
             value_tag: the name of the text beside attributes.
             nil_as_empty_text: whether a text column accepts ``xsi:nil``, which becomes an empty text.
             requires_known_field: whether a record must have an element or attribute with a column, unless
-            it is
-                empty.
+                it is empty.
         """
         self._nil_as_empty_text, self._requires_known_field = nil_as_empty_text, requires_known_field
         self._schema, self._text_options, self._prefix, self._value_tag = (
@@ -60,8 +59,7 @@ class XmlFaults:
         Args:
             element: a record.
             misread_texts: by a column's dotted name, the file's texts that do not match the column's
-            custom
-                date or number format, from :meth:`XmlRule.misread_texts`.
+                custom date or number format, from :meth:`XmlRule.misread_texts`.
         """
         fault = self._fault_in(element, self._schema, "", misread_texts or {})
         return (
