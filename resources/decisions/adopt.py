@@ -153,8 +153,8 @@ def _nothing_to_adopt(dataflow: Dataflow, rules: StateRules) -> NeedsDecision:
     can_set = not dataflow.streams_with_spark
     column = f", or a column {rules.column}," if isinstance(rules, KnowsFiles) else ""
     return NeedsDecision(
-        f"dataflow {dataflow.name}: expected a commit of Strandline in table {dataflow.table}{column} to tell how far it is"
-        f" loaded; found none. Run {'`state set` to say it yourself, or ' if can_set else ''}`state reset`",
+        f"dataflow {dataflow.name}: expected a commit of Strandline in table {dataflow.table}{column} that shows how far the table is"
+        f" loaded, found none. Run {'`state set` with a watermark of your own, or ' if can_set else ''}`state reset`",
         code="nothing_to_adopt",
         choices=(
             *((f"strandline state set {dataflow.name} JSON --reason TEXT",) if can_set else ()),
@@ -176,9 +176,9 @@ def _check_table_watermark(dataflow: Dataflow, rules: StateRules, text: str) -> 
     except ConfigurationError as error:
         name = dataflow.name
         raise NeedsDecision(
-            f"dataflow {name}: expected the watermark of a definition like this one in table {dataflow.table}, found {describe_stored_watermark(text)}:"
-            f" its newest commit was made with another kind of watermark, or other columns. Put the old definition back; or run `state reset"
-            f" --replace`, which empties the table first ({error.message})",
+            f"dataflow {name}: expected a watermark of the current definition in table {dataflow.table}, found {describe_stored_watermark(text)}:"
+            " its newest commit has another kind of watermark, or other columns. Restore the old definition; or run `state reset --replace`, which"
+            f" empties the table first ({error.message})",
             code="definition_changed",
             choices=(f"strandline state reset {name} --replace --reason TEXT",),
         ) from error

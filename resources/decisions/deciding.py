@@ -113,8 +113,8 @@ def _append_claimed(platform: Opener, dataflow: Dataflow, claim: Intent, draft: 
 def _conflict(claim: Intent, winner: Intent | None) -> Conflict:
     who = f" ({winner.why}, run {winner.run_id or 'unknown'})" if winner else ""
     return Conflict(
-        f"dataflow {claim.dataflow}: number {claim.number} was begun by another run{who} while {claim.why} was decided. Nothing was"
-        " appended; decide again when it is over"
+        f"dataflow {claim.dataflow}: another run{who} took number {claim.number} while {claim.why} was decided. Nothing was appended."
+        " Decide again when that run has ended"
     )
 
 

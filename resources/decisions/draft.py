@@ -202,7 +202,7 @@ def require_entry(dataflow: Dataflow, last: Entry | None) -> Entry:
     """Return the newest entry; raise ConfigurationError if there is none."""
     if last is None:
         raise ConfigurationError(
-            f"dataflow {dataflow.name}: there is no state yet, so run `strandline run {dataflow.name}` first"
+            f"dataflow {dataflow.name}: expected a state, found none yet. Run `strandline run {dataflow.name}` first"
         )
     return last
 

@@ -77,8 +77,8 @@ def gone_above(
     if answer is not None and not (replace and isinstance(rules, KnowsFiles)):
         needed = "--replace beside --gone" if isinstance(rules, KnowsFiles) else "no --gone"
         raise ConfigurationError(
-            f"dataflow {dataflow.name}: --gone says what happens to rows of missing files when the rows around them are replaced: expected"
-            f" {needed}, found a rewind of {'files without it' if isinstance(rules, KnowsFiles) else f'a watermark of type {dataflow.kind}'}"
+            f"dataflow {dataflow.name}: --gone decides about rows of missing files when the rows around them are replaced: expected {needed}, found"
+            f" {'none' if isinstance(rules, KnowsFiles) else f'it with a watermark of type {dataflow.kind}'}"
         )
     if not isinstance(rules, KnowsFiles):
         return GoneRows()
@@ -106,9 +106,9 @@ def gone_files_error(
         commands: the command that deletes the rows, and the one that keeps them.
     """
     return NeedsDecision(
-        f"dataflow {dataflow}: expected the source to hold every loaded file that is replaced; gone: {describe_gone(rows_by_file)}. A file that came"
-        " back under another name would be in the table twice. Delete the rows of files that are gone (--gone delete), or keep them (--gone"
-        " keep)",
+        f"dataflow {dataflow}: expected the source to hold every loaded file whose rows are replaced; missing: {describe_gone(rows_by_file)}. A file"
+        " that came back under another name would be in the table twice. Delete the rows of missing files (--gone delete), or keep them"
+        " (--gone keep)",
         code="gone_files",
         choices=tuple(commands),
     )

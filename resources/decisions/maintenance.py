@@ -102,8 +102,8 @@ def maintain(
     last, open_intent = abandoned_intent(run, log.newest(name), holder_policy or HolderPolicy())
     if open_intent is not None and open_intent.loads_slice:
         raise Conflict(
-            f"dataflow {name}: a run has left slice {open_intent.number} unfinished, and may need files that would go. Run `strandline run {name}`, which"
-            " finishes it, and then again"
+            f"dataflow {name}: slice {open_intent.number} is unfinished, and may need files that would be removed. Run `strandline run {name}`, which"
+            " finishes it, and repeat this command"
         )
     if open_intent is not None:
         last = end_intent(run, last, open_intent, "ended for maintenance")
@@ -192,7 +192,7 @@ def _check_clustered(dataflow: Dataflow, table: Table) -> None:
     if missing and columns:
         raise ConfigurationError(
             f"dataflow {dataflow.name}: target.cluster_by: expected columns of the table {dataflow.table}, found"
-            f" {describe_missing(missing, columns)}. Nothing was begun; correct target.cluster_by",
+            f" {describe_missing(missing, columns)}. Correct target.cluster_by",
             code="query",
         )
 

@@ -105,9 +105,9 @@ def _describe_move(before: str, after: str, in_words: Callable[[str], str]) -> s
 def _describe_end(intent: Intent, last: Entry | None) -> str:
     """Describe how the decision ends an open intent."""
     if intent.is_decision:
-        return f"number {intent.number}, of another decision ({intent.why}) that was begun and not finished, is dropped"
+        return f"number {intent.number}, of an unfinished decision ({intent.why}), is dropped"
     if intent.predicate is not None and last is not None and last.why != "abandon":
-        return f"delete {intent.number}, which was begun and not finished, is finished: rows where {intent.predicate}"
+        return f"delete {intent.number}, which is unfinished, is finished: rows where {intent.predicate}"
     was_written = last is not None and last.why != "abandon"
     outcome = "appended: it was written" if was_written else "given up: its work is planned again"
     return f"slice {intent.number}, which a run left unfinished, is {outcome}"

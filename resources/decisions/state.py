@@ -71,13 +71,13 @@ def accept(reason: str, below: Below | None = None) -> DraftBuilder:
             changes = {"takes_table": True, "total_rows": row_count, "replace_table": False}
             if row_count and is_empty(last.state()):
                 notes = (
-                    f"nothing counts as loaded, and table {dataflow.table} has {pluralize(row_count, 'row')}: all that is loaded is added to them",
+                    f"nothing counts as loaded, and table {dataflow.table} has {pluralize(row_count, 'row')}: every row of the source is added to them",
                 )
         accepted = keyed_by(definition_of(dataflow))
         if _accepts_keys(dataflow, last, accepted, reason):
             changes["keyed_by"] = accepted
             keys = ", ".join(dataflow.target.merge_keys)
-            notes = (f"rows of the table that have the same {keys} are taken as they are",)
+            notes = (f"rows of the table that share a key ({keys}) stay as they are",)
         files = files_of_root(platform, dataflow, last)
         if files.watermark is not None:
             changes["watermark"] = files.watermark
@@ -187,10 +187,10 @@ def _check_rows_exist(platform: Opener, dataflow: Dataflow, last: Entry, entry: 
     if adopted and adopted.state and not adopted.beyond and planning.covers(adopted.state, entry.watermark):
         return
     raise NeedsDecision(
-        f"dataflow {dataflow.name}: expected an entry at or below the watermark {describe_stored_watermark(last.watermark)}, or a table that tells that it has the rows up"
-        f" to it, found {describe_stored_watermark(entry.watermark)}, and a table that tells"
+        f"dataflow {dataflow.name}: expected an entry at or below the watermark {describe_stored_watermark(last.watermark)}, or a table that proves that it has the rows up"
+        f" to the entry's; found {describe_stored_watermark(entry.watermark)}, and a table that proves"
         f" {describe_stored_watermark(adopted.state) if adopted and adopted.state else 'nothing'}: rows between the two"
-        " may be missing. Run, which loads what is above the watermark; or say it yourself",
+        " may be missing. Run, which loads the rows above the watermark; or set the watermark",
         code="would_rise",
         choices=(
             f"strandline run {dataflow.name}",

@@ -120,15 +120,15 @@ def _checked_replay(
             replace(options, table=f"{dataflow.table}_replay", save_watermark=False),
         )
         raise ConfigurationError(
-            f"dataflow {name}: expected --replace, found a replay into a table of load append: its rows would be there twice. With --replace each"
-            " chunk deletes its own rows and adds them again, in one commit; with --into it loads a table of its own. With --dry-run either shows"
-            " what it would do",
+            f"dataflow {name}: expected --replace, found load: append: the table would hold the rows of the range twice. With --replace each chunk"
+            " deletes its rows in the commit that loads them. With --into the replay loads a table of its own. --dry-run shows what either would"
+            " do",
             choices=[alternative.command(name) for alternative in alternatives],
         )
     if target.load == "scd2" and options.replace:
         raise ConfigurationError(
-            f"dataflow {name}: expected no --replace, found it beside load scd2: no version of a history is deleted; a replay adds those that"
-            " are missing"
+            f"dataflow {name}: expected no --replace with load: scd2: a replay deletes no version of a history, and adds those that are"
+            " missing"
         )
     replay.check_answers()
     return replay

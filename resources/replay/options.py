@@ -175,8 +175,8 @@ def refuse_gone(dataflow: Dataflow, options: ReplayOptions) -> None:
     """Raise ConfigurationError for an answer about files, if the dataflow's watermark is not of files."""
     if options.gone_files is not None:
         raise ConfigurationError(
-            f"dataflow {dataflow.name}: expected no --gone beside a watermark of type {dataflow.kind}, found it: rows of its range that are gone"
-            " at the source go anyway"
+            f"dataflow {dataflow.name}: expected no --gone with a watermark of type {dataflow.kind}: rows of the range that the source lacks are"
+            " deleted anyway"
         )
 
 
@@ -187,5 +187,5 @@ def refuse_chunks(dataflow: Dataflow, options: ReplayOptions, why: str, *others:
     for option, value in values.items():
         if value:
             raise ConfigurationError(
-                f"dataflow {dataflow.name}: expected no {option} beside a watermark of type {dataflow.kind}, found it: {why}"
+                f"dataflow {dataflow.name}: expected no {option} with a watermark of type {dataflow.kind}: {why}"
             )

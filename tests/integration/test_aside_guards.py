@@ -139,7 +139,7 @@ def test_a_replay_takes_no_place_of_records_set_aside(feed: Feed, held: str, tab
 def test_only_the_name_of_a_table_aside_is_promoted_or_dropped(feed: Feed, command: str, table: str) -> None:
     replayed(feed)
     answer = feed.cli(command, feed.name, table, "--reason", "r", "--yes")
-    assert (answer.code, f"stands aside ({TABLE})" in answer.json["error"]["message"]) == (2, True)
+    assert (answer.code, f"an isolated replay ({TABLE})" in answer.json["error"]["message"]) == (2, True)
     assert preview_promote(feed.platform, feed.dataflow, TABLE)
 
 
@@ -171,7 +171,7 @@ def test_of_two_replays_into_one_table_one_has_it(feed: Feed, monkeypatch: pytes
 
     checks = replaying._check_places
     monkeypatch.setattr(replaying, "_check_places", checked)
-    with pytest.raises(ConfigurationError, match="which the replay of other into aside/rows has"):
+    with pytest.raises(ConfigurationError, match="a table of the replay of other into aside/rows"):
         replayed(feed)
     assert [flow["replays"] != [] for flow in feed.cli("list").json] == [False, True]
     assert feed.cli("drop", feed.name, TABLE, "--reason", "r", "--yes").code == 2
@@ -215,7 +215,7 @@ def test_a_replay_without_chunks_is_only_to_be_dropped(feed: Feed) -> None:
     assert (answer.code, answer.json[0]["chunks"]) == (0, [])
     refused = feed.cli("promote", feed.name, TABLE, "--reason", "r", "--yes")
     assert (refused.code, refused.json["error"]["code"]) == (4, "nothing_to_promote")
-    assert "the source had nothing in this range" in refused.json["error"]["message"]
+    assert "the source had no files or windows in this range" in refused.json["error"]["message"]
     (way,) = refused.json["error"]["choices"]
     feed.command(*way.split()[1:], "--yes")
     assert len(replayed(feed).outcome.committed) == 2

@@ -49,7 +49,7 @@ def test_other_keys_stop_where_rows_share_one(tmp_path: Path, engine: SparkEngin
     assert "strandline state accept flow --reason TEXT" in error.choices
     assert feed.rows("id", "value") == [(1, 1), (2, 2), (3, 3)]
     answer = feed.cli("state", "accept", "flow", "--reason", "meant", "--yes")
-    assert "rows of the table that have the same region are taken as they are" in answer.err
+    assert "rows of the table that share a key (region) stay as they are" in answer.err
     feed.load()
     assert feed.rows("region", "value") == [("x", 9), ("x", 9), ("y", 3)]
     feed.put("3.ndjson", row(5, "y", 7))

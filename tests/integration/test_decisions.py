@@ -238,7 +238,7 @@ class TestGoneFiles:
 
     def test_an_answer_without_a_question_is_refused(self, feed: Feed) -> None:
         answer = feed.cli("state", "rewind", NAME, "--to", "1", "--gone", "keep", "--reason", "x", "--yes")
-        assert (answer.code, "--replace beside --gone" in answer.error["message"]) == (2, True)
+        assert (answer.code, "expected --replace beside --gone" in answer.error["message"]) == (2, True)
 
 
 class TestDeletedRows:

@@ -155,7 +155,7 @@ def test_a_replay_from_before_the_first_run_is_refused(tmp_path: Path, engine: S
     flow.run()
     answer = promoted(flow)
     assert (answer.code, answer.json["error"]["code"]) == (4, "range_loaded_again")
-    assert "entry 1 has loaded or replaced rows" in answer.json["error"]["message"]
+    assert "entry 1 loaded rows" in answer.json["error"]["message"]
     assert rows(flow) == [(1, 1), (3, 30), (5, 5)]
     assert [each["table"] for each in replays(flow)] == [TABLE]
 

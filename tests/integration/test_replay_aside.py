@@ -171,7 +171,7 @@ UNREPLAYABLE = [
     (DAYS, "raw/rows", "no dataflow loads or reads"),
     (DAYS, "../elsewhere", "in the lake"),
     (DAYS, "raw/others", "found another"),
-    (DAYS, "raw/files", "another table, or files"),
+    (DAYS, "raw/files", "another table or files"),
     (DAYS, "raw/beside", "nothing at raw/beside_bad_records"),
 ]
 

@@ -98,8 +98,8 @@ class FileReplay(ReplayKind):
             self._check_has_folders()
         if self.options.gone_files is not None and not self._replaces:
             raise ConfigurationError(
-                f"dataflow {self.dataflow.name}: --gone says what happens to rows of missing files when the rows around them are replaced:"
-                " expected --replace or --into beside --gone, found neither"
+                f"dataflow {self.dataflow.name}: --gone decides about rows of missing files when the rows around them are replaced: expected"
+                " --replace or --into with --gone, found neither"
             )
         if self._replaces or self.dataflow.target.way == "merge_overwrite":
             self._check_files_of_rows()

@@ -98,7 +98,7 @@ def _holder(log: WatermarkLog, name: str) -> Claim | None:
 
 def _taken_error(dataflow: str, name: str, holder: Claim) -> ConfigurationError:
     return ConfigurationError(
-        f"dataflow {dataflow}: --into: expected a table that no other replay has, found {name}, which the replay of {holder.dataflow} into {holder.table} has."
+        f"dataflow {dataflow}: --into: expected a table that no other replay has, found {name}, a table of the replay of {holder.dataflow} into {holder.table}."
         " Use another name, or promote or drop that replay",
     )
 

@@ -27,8 +27,8 @@ def check_same_definition(dataflow: Dataflow, isolated: IsolatedReplay) -> None:
     changed = sorted(key for key in {*before, *now} if before.get(key) != now.get(key))
     if changed:
         raise NeedsDecision(
-            f"dataflow {dataflow.name}: expected the definition that the replay into {isolated.table} began with, found another ({', '.join(changed)}): the rows there"
-            " are of the old one. Drop it, and replay again; or put the old definition back",
+            f"dataflow {dataflow.name}: expected the definition that the replay into {isolated.table} began with, found another ({', '.join(changed)}): its rows"
+            " belong to the old definition. Drop it, and replay again; or restore the old definition",
             code="definition_changed",
             choices=(drop_command(isolated), replay_command(isolated)),
         )

@@ -32,8 +32,8 @@ def promoted_entry(log: WatermarkLog, isolated: IsolatedReplay, newest: Entry | 
             return entry
     if log.floor(isolated.dataflow) > isolated.number:
         raise NeedsDecision(
-            f"dataflow {isolated.dataflow}: a promote of {isolated.table} was begun, and entries since then were removed from the log, so that nothing tells"
-            " whether it was done. Compare the two tables. If the rows are not there, replay into another table",
+            f"dataflow {isolated.dataflow}: a promote of {isolated.table} began, and later entries were removed from the log, so it is unknown whether the promote was"
+            " committed. Compare the two tables. If the live table lacks the rows, replay into another table",
             code="promote_unknown",
             choices=(drop_command(isolated), replay_command(isolated)),
         )

@@ -94,7 +94,7 @@ def preview_promote(platform: Opener, dataflow: Dataflow, table: str) -> tuple[s
     isolated = find_replay(log, dataflow.name, table)
     entry = log.newest(dataflow.name)
     if promoted_entry(log, isolated, entry) is not None:
-        return (f"it is promoted already; table {table} and its log are removed",)
+        return (f"the replay is already promoted; table {table} and its log are removed",)
     swap, _ = _checked_swap(platform, dataflow, isolated, entry)
     replay_table = find_table(platform.lake.child(isolated.table))
     lines = [
@@ -107,7 +107,8 @@ def preview_promote(platform: Opener, dataflow: Dataflow, table: str) -> tuple[s
     if dataflow.target.merge_keys:
         keys = ", ".join(dataflow.target.merge_keys)
         lines.insert(
-            1, f"a row aside whose key ({keys}) {dataflow.table} holds outside of the range does not come"
+            1,
+            f"a row of {table} is not inserted if {dataflow.table} holds its key ({keys}) outside of the range",
         )
     return tuple(lines)
 
@@ -152,7 +153,7 @@ def promote_replay(
     run = loop.context
     entry, intent = abandoned_intent(run, log.newest(dataflow.name), loop.holder_policy)
     if intent is not None:
-        reason_of_end = f"a run that died had begun it; ended for a promote: {reason}"
+        reason_of_end = f"unfinished by a run that died; ended for a promote: {reason}"
         entry = end_intent(run, entry, intent, reason_of_end)
     promoted = promoted_entry(log, isolated, entry)
     if promoted is None:
@@ -214,14 +215,14 @@ def _check_complete(log: WatermarkLog, isolated: IsolatedReplay) -> None:
     """Raise NeedsDecision if a replay is not complete, or is being dropped."""
     if is_marked(log, isolated, "dropping"):
         raise NeedsDecision(
-            f"dataflow {isolated.dataflow}: a drop of {isolated.table} was begun, and its rows may be gone. End it",
+            f"dataflow {isolated.dataflow}: a drop of {isolated.table} is unfinished, so rows may be missing. Finish the drop",
             code="replay_dropping",
             choices=(drop_command(isolated),),
         )
     if not is_marked(log, isolated, "complete"):
         raise NeedsDecision(
-            f"dataflow {isolated.dataflow}: the replay of {isolated.words} into {isolated.table} is not finished: chunk {first_missing(log, isolated)} is missing. Go on with it,"
-            " or drop it",
+            f"dataflow {isolated.dataflow}: the replay of {isolated.words} into {isolated.table} is unfinished: chunk {first_missing(log, isolated)} is missing. Continue it, or"
+            " drop it",
             code="replay_unfinished",
             choices=(replay_command(isolated), drop_command(isolated)),
         )
@@ -252,8 +253,8 @@ def _swap(
         tagged = verified_commit(run, entry, intent)
         if tagged.owner != intent.id:
             raise Conflict(
-                f"dataflow {run.name}: number {intent.number} was given up by another run while {isolated.table} was promoted. Nothing was changed; promote"
-                " it again"
+                f"dataflow {run.name}: another run abandoned number {intent.number} while {isolated.table} was promoted. The table is unchanged. Promote"
+                " again"
             )
         run.notify(Step.VERIFIED, f"slice {intent.number} is version {tagged.version} of the table")
         check_log(run, intent)
@@ -287,7 +288,7 @@ def _check_failed_write(run: RunContext[Any], intent: Intent, entry: Entry | Non
         if give_up(run, entry, intent, failure) is None:
             return
         raise TargetError(
-            f"{failure}. The live table is as it was. Replay again with the definition as it is"
+            f"{failure}. The live table is unchanged. Drop the replay, and replay again with the current definition"
         ) from error
     if isinstance(error, StrandlineError):
         raise error
@@ -364,7 +365,7 @@ def _pinned(run: RunContext[Any], isolated: IsolatedReplay) -> str:
     newest = run.log.newest(isolated.log)
     if newest is None or newest.pinned is None:
         raise NeedsDecision(
-            f"dataflow {run.name}: expected rows in {isolated.table}, or a live table that a promote deletes some of, found neither. Drop it",
+            f"dataflow {run.name}: expected rows in {isolated.table}, or a live table with rows to delete, found neither. Drop the replay",
             code="nothing_to_promote",
             choices=(drop_command(isolated),),
         )

@@ -14,7 +14,7 @@ def never_loaded(isolated: IsolatedReplay) -> NeedsDecision:
     """Return the error if the next run loads all rows of the replay."""
     return NeedsDecision(
         f"dataflow {isolated.dataflow}: expected rows of {isolated.words} at or below the watermark, found none: the next run loads every row of {isolated.table}, and would"
-        " add it once more. Run it, and drop the replay",
+        " add it once more. Run the dataflow, and drop the replay",
         code="nothing_loaded",
         choices=(f"strandline run {isolated.dataflow}", drop_command(isolated)),
     )
@@ -23,8 +23,8 @@ def never_loaded(isolated: IsolatedReplay) -> NeedsDecision:
 def without_chunks(isolated: IsolatedReplay) -> NeedsDecision:
     """Return the error if the range was empty when the replay began."""
     return NeedsDecision(
-        f"dataflow {isolated.dataflow}: expected chunks of {isolated.words} in the replay into {isolated.table}, found none: the source had nothing in this range when the replay"
-        " began. Drop it, and replay a range that has some",
+        f"dataflow {isolated.dataflow}: expected chunks of {isolated.words} in the replay into {isolated.table}, found none: the source had no files or windows in this range when the"
+        " replay began. Drop the replay, and choose another range",
         code="nothing_to_promote",
         choices=(drop_command(isolated),),
     )
@@ -33,8 +33,8 @@ def without_chunks(isolated: IsolatedReplay) -> NeedsDecision:
 def range_loaded_again(isolated: IsolatedReplay, what: str) -> NeedsDecision:
     """Return the error if the live table may hold newer rows of the range."""
     return NeedsDecision(
-        f"dataflow {isolated.dataflow}: {what} has loaded or replaced rows of {isolated.words} again since the replay into {isolated.table} began, and a promote would put older"
-        " ones in their place. Drop it, and replay again; or end the range below what runs read again",
+        f"dataflow {isolated.dataflow}: {what} loaded rows of {isolated.words} again after the replay into {isolated.table} began, and a promote would replace them with older"
+        " ones. Drop the replay, and replay again; or end the range below the rows that runs read again",
         code="range_loaded_again",
         choices=(drop_command(isolated), replay_command(isolated)),
     )
@@ -43,8 +43,8 @@ def range_loaded_again(isolated: IsolatedReplay, what: str) -> NeedsDecision:
 def watermark_moved(isolated: IsolatedReplay, entry: Entry) -> NeedsDecision:
     """Return the error if a decision has moved the watermark past rows that only the replay has read."""
     return NeedsDecision(
-        f"dataflow {isolated.dataflow}: entry {entry.number} ({entry.why}) has moved the watermark since the replay into {isolated.table} began, so nothing tells which"
-        f" rows of {isolated.words} runs have loaded since. Drop it, and replay again; or end the range where the watermark stood",
+        f"dataflow {isolated.dataflow}: entry {entry.number} ({entry.why}) moved the watermark after the replay into {isolated.table} began, so it is unknown which"
+        f" rows of {isolated.words} runs have loaded since. Drop the replay, and replay again; or end the range at the earlier watermark",
         code="range_loaded_again",
         choices=(drop_command(isolated), replay_command(isolated)),
     )
@@ -53,7 +53,7 @@ def watermark_moved(isolated: IsolatedReplay, entry: Entry) -> NeedsDecision:
 def dropped_while_read(isolated: IsolatedReplay) -> NeedsDecision:
     """Return the error for a replay that was dropped or promoted while it was read."""
     return NeedsDecision(
-        f"dataflow {isolated.dataflow}: the replay into {isolated.table} was dropped or promoted while it was read. Replay again if its rows are needed",
+        f"dataflow {isolated.dataflow}: the replay into {isolated.table} was dropped or promoted while it ran. Replay again if you need its rows",
         code="replay_dropping",
         choices=(replay_command(isolated),),
     )
@@ -62,7 +62,7 @@ def dropped_while_read(isolated: IsolatedReplay) -> NeedsDecision:
 def table_changed(isolated: IsolatedReplay, error: NeedsDecision) -> NeedsDecision:
     """Return the error if another writer has changed the isolated table."""
     return NeedsDecision(
-        f"dataflow {isolated.dataflow}: expected table {isolated.table} as the replay has left it, found another: {_own_name(isolated, error)}. Drop it, and replay again",
+        f"dataflow {isolated.dataflow}: expected table {isolated.table} as the replay wrote it, found changes: {_own_name(isolated, error)}. Drop the replay, and replay again",
         code="aside_changed",
         choices=(drop_command(isolated), replay_command(isolated)),
     )

@@ -158,7 +158,7 @@ def existing_replay(
     assert options.table is not None
     if options.save_watermark:
         raise ConfigurationError(
-            f"dataflow {dataflow.name}: expected --into or --save-watermark, found both: a replay aside leaves the watermark as it is"
+            f"dataflow {dataflow.name}: expected --into or --save-watermark, found both: an isolated replay leaves the watermark as it is"
         )
     platform.replay(dataflow, options, now).check()
     _check_load(dataflow)
@@ -173,13 +173,13 @@ def existing_replay(
     _check_same(existing, options)
     if is_marked(log, existing, "dropping"):
         raise NeedsDecision(
-            f"dataflow {dataflow.name}: a drop of {options.table} was begun. End it, and replay again",
+            f"dataflow {dataflow.name}: a drop of {options.table} is unfinished. Finish it, and replay again",
             code="replay_dropping",
             choices=(drop_command(existing),),
         )
     if promoted_entry(log, existing, log.newest(dataflow.name)) is not None:
         raise NeedsDecision(
-            f"dataflow {dataflow.name}: the replay into {options.table} is promoted; only its table and its log are left. Remove them",
+            f"dataflow {dataflow.name}: the replay into {options.table} is promoted; only its table and its log remain. Remove them",
             code="replay_promoted",
             choices=(drop_command(existing),),
         )
@@ -191,8 +191,8 @@ def _check_load(dataflow: Dataflow) -> None:
     name, target = dataflow.name, dataflow.target
     if target.load == "scd2":
         raise ConfigurationError(
-            f"dataflow {name}: expected a load that replaces rows of a range, found scd2: versions of a key follow each other over all ranges, so those of one range cannot"
-            " be swapped. Replay in place, without --into: that adds the versions that are missing"
+            f"dataflow {name}: expected a load that replaces rows of a range, found scd2: a key's versions follow each other across ranges, so those of one range cannot be"
+            " swapped. Replay in place, without --into: that adds the missing versions"
         )
 
 
@@ -218,7 +218,7 @@ def _check_places(platform: Opener, dataflow: Dataflow, table: str) -> None:
         place = platform.lake.child(name)
         if find_format(place) is not None or not is_empty(place):
             raise ConfigurationError(
-                f"dataflow {dataflow.name}: --into: expected nothing at {name}, or the table of a replay of this dataflow, found another table, or files."
+                f"dataflow {dataflow.name}: --into: expected nothing at {name}, or the table of a replay of this dataflow, found another table or files."
                 " Use another name"
             )
 

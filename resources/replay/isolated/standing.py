@@ -156,7 +156,7 @@ def find_replay(log: WatermarkLog, dataflow: str, table: str) -> IsolatedReplay:
     if table not in replays:
         tables = ", ".join(replays) or "there is none"
         raise ConfigurationError(
-            f"dataflow {dataflow}: expected the table of a replay that stands aside ({tables}), found {table}. One that was promoted or dropped is gone; the history"
+            f"dataflow {dataflow}: expected the table of an isolated replay ({tables}), found {table}. A promoted or dropped replay has no table; the history"
             " shows promotes",
             choices=(f"strandline state history {dataflow}",),
         )
