@@ -91,7 +91,7 @@ def _print_page(context: Context, page: LedgerPage) -> None:
         for row in page.rows:
             table.add_row(*row)
         context.console.print(table)
-    for line in page.more_lines:
+    for line in (*filter(None, [page.hidden]), *page.more_lines):
         click.echo(line)
 
 
@@ -121,6 +121,8 @@ def _section(flow: Dataflow, document: Mapping[str, Any]) -> Section:
     else:
         page = profile_of(flow).ledger_page(flow, document)
     facts = {"Table": flow.table, "Source": flow.source.label, "Watermark": flow.kind}
+    if "state_number" in document:
+        facts["State"] = f"{document['state_number']}"
     if retention := document.get("retention"):
         facts["Retention"] = retention_in_words(retention)
     return Section(flow.name, facts, page, list(ledger_rows(document)))

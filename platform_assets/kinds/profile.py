@@ -76,6 +76,7 @@ class LedgerPage(NamedTuple):
         columns: the header of a table; empty: no table.
         rows: the rows of the table, one text for each column.
         more_lines: the lines below the table.
+        hidden: what the table leaves out, and where it stands; "" if it is whole.
     """
 
     heading: str
@@ -84,6 +85,7 @@ class LedgerPage(NamedTuple):
     columns: Sequence[str] = ()
     rows: Sequence[Sequence[str]] = ()
     more_lines: Sequence[str] = ()
+    hidden: str = ""
 
 
 class KindProfile(ABC):

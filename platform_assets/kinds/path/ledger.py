@@ -107,7 +107,15 @@ def file_ledger_page(
             *_late_lines(document["late"]),
             *_quarantined_lines(document["quarantined"]),
         ],
+        _hidden_partitions(len(partitions)),
     )
+
+
+def _hidden_partitions(count: int) -> str:
+    hidden = count - _PARTITIONS
+    if hidden <= 0:
+        return ""
+    return f"  the last {_PARTITIONS} partitions; {hidden:,} before them (--format csv shows all)"
 
 
 def _row(name: str, counts: Sequence[str], values: Mapping[str, Any]) -> tuple[str, ...]:
@@ -115,10 +123,7 @@ def _row(name: str, counts: Sequence[str], values: Mapping[str, Any]) -> tuple[s
 
 
 def _lines_of_partitions(document: Mapping[str, Any]) -> Iterator[str]:
-    """Yield lines about hidden partitions, missing ones, unknown rows, and the comparison with the source."""
-    hidden = len(document["partitions"]) - _PARTITIONS
-    if hidden > 0:
-        yield f"  the last {_PARTITIONS} partitions; {hidden:,} before them (--format csv shows all)"
+    """Yield lines about missing partitions, unknown rows, and the comparison with the source."""
     for missing in document["missing"][:_MISSING]:
         yield f"  missing: {_missing_in_words(missing)}"
     yield from _hidden_line(len(document["missing"]) - _MISSING, "missing range")

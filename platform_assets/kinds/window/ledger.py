@@ -29,10 +29,8 @@ def unit_ledger_page(dataflow: Dataflow, document: Mapping[str, Any]) -> LedgerP
         for unit in units[:_UNITS]
     ]
     hidden = len(units) - _UNITS
-    more = [f"  … and {hidden:,} more units (--json shows all)"] if hidden > 0 else []
-    return LedgerPage(
-        heading, columns=("unit", "complete up to", "gaps", "overlaps"), rows=rows, more_lines=more
-    )
+    more = f"  … and {hidden:,} more units (--json shows all)" if hidden > 0 else ""
+    return LedgerPage(heading, columns=("unit", "complete up to", "gaps", "overlaps"), rows=rows, hidden=more)
 
 
 def _unit_in_words(unit: Mapping[str, Any]) -> str:

@@ -177,3 +177,11 @@ def test_before_the_first_run_nothing_is_covered(ask: Ask, tmp_path: Path) -> No
     answer = ask()
     assert answer.exit_code == 0
     assert answer.stdout.startswith("arrivals: nothing is covered: 0 files, 0 rows\n  not verified yet")
+
+
+def test_people_see_the_last_partitions_and_files_have_all(ask: Ask, arrivals: Arrivals) -> None:
+    arrivals.commit([f"e={number:03}/a.ndjson" for number in range(60)], fingerprint="")
+    text, page = ask().stdout, ask(options=("--format", "html")).stdout
+    assert "the last 50 partitions; 11 before them (--format csv shows all)" in text
+    assert ("e=000" in text, "e=000" in page, "before them" in page) == (False, True, False)
+    assert page.count('<tr class="partition">') == 61
