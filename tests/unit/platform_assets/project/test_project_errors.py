@@ -39,7 +39,7 @@ FLOW = [
         GOOD + "target:\n  max_bad_records: 10\n",
         (4, "target.max_bad_records", "an unknown key"),
         (
-            "one of cluster_by, effective_column, format, load, merge_keys, origin_columns, partition_by, replace_by_watermark, schema_mode, shared, table;"
+            "one of cluster_by, effective_column, format, load, merge_keys, origin_columns, partition_by, replace_by_watermark, retention, schema_mode, shared, table;"
             " max_bad_records belongs at the top of the file, not indented"
         ),
         None,

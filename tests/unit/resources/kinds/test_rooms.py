@@ -22,5 +22,6 @@ def test_each_part_has_a_contract_of_its_name() -> None:
         *_PARTS,
         "__init__",
         "kind",
+        "lost_rows",
         "slices",
     }
