@@ -92,7 +92,7 @@ def refuse_below_retention(
     if instant <= limit:
         raise ConfigurationError(
             f"dataflow {dataflow}: expected a range that ends above the retention ({retention.column} from {limit:%Y-%m-%d} on, UTC), found one up to"
-            f" {end}: no row of it would stay. Lengthen target.retention.keep, if these rows shall come back",
+            f" {end}: no row in it would stay. To get these rows back, lengthen target.retention.keep",
             code="below_retention",
         )
 

@@ -161,7 +161,7 @@ class Target(Model):
             yield Refusal(
                 ("target", "retention"),
                 "a retention beside load: scd2",
-                "no such key (the versions of a row follow each other, so none of them goes alone)",
+                "no such key (the versions of a row follow each other, so no single version can go)",
             )
         yield from self._history_refusals()
         yield from self._cluster_refusals()

@@ -123,8 +123,8 @@ class StoredObjects:
             name = unquote(folder)
             raise CorruptWatermark(
                 f"{key}: expected an object of dataflow {name}, whose entries name it, found no state of {name}: "
-                f"a folder of the state was renamed by hand. Give it the name {folder} again, then run "
-                f"`strandline rename {name} NEW` with the new name",
+                f"a folder of the state was renamed by hand. Rename it back to {folder}, then run "
+                f"`strandline rename {name} NEW`",
                 choices=(f"strandline rename {name} NEW",),
             )
 

@@ -113,7 +113,7 @@ def test_a_folder_of_the_state_that_was_renamed_by_hand_is_named(feed: Feed) -> 
     feed.put("2.ndjson", 2)
     error = new.fail()
     assert error.choices == (f"strandline rename {NAME} NEW",), error.message
-    assert f"Give it the name {NAME} again" in error.message
+    assert f"Rename it back to {NAME}" in error.message
     new.state.rename(feed.state)
     new.command("rename", NAME, "orders")
     new.load()
