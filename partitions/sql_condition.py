@@ -7,9 +7,10 @@ must mean the same at any time: no clock, no chance, no other table (docs/how-to
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from partitions.predicate import EVERYTHING, Among, Between, Predicate, all_of
 from partitions.target import HISTORY_COLUMNS, RUN_COLUMNS
 
 _TOKEN = re.compile(
@@ -53,6 +54,9 @@ _QUERIES = frozenset({"select", "values", "with"})
 _TIMES = frozenset({"date", "timestamp", "timestamp_ltz", "timestamp_ntz"})
 _CLOCK_TEXTS = frozenset({"now", "today", "tomorrow", "yesterday"})
 """Texts that Spark reads as times of the clock if one of the types above precedes them."""
+
+
+_WHOLE_NUMBERS = frozenset({"tinyint", "smallint", "int", "bigint"})
 
 
 class _Token(NamedTuple):
@@ -127,6 +131,76 @@ def column_of_run(names: Sequence[str]) -> str | None:
     """
     added = {*RUN_COLUMNS, *HISTORY_COLUMNS}
     return next((name for name in names if name.casefold() in added), None)
+
+
+def bounds_of(condition: str, types: Mapping[str, str]) -> Predicate:
+    """Return a predicate that every matching row meets, by which statistics rule files out.
+
+    It reads comparisons of a column with whole numbers and plain texts that AND joins; anything else counts
+    as met by every row.
+
+    Args:
+        condition: condition in Spark's SQL.
+        types: types of the table's columns by name, in Spark's words.
+    """
+    tokens = list(_tokens(condition))
+    if any(text.upper() in ("OR", "NOT", "CASE") for kind, text in tokens if kind == "word"):
+        return EVERYTHING
+    by_name = {name.casefold(): (name, data_type) for name, data_type in types.items()}
+    parts: list[Predicate] = []
+    for comparison in _conjuncts(tokens):
+        column = comparison[0] if comparison else None
+        if column is None or column.kind not in ("word", "quoted"):
+            continue
+        name, data_type = by_name.get(column.text.casefold(), ("", ""))
+        part = _comparison(name, data_type, comparison[1:]) if name else None
+        if part is not None:
+            parts.append(part)
+    return all_of(parts)
+
+
+def _conjuncts(tokens: Sequence[_Token]) -> Iterator[list[_Token]]:
+    """Yield the parts of a condition between ANDs that stand in no parentheses."""
+    part: list[_Token] = []
+    depth = 0
+    for token in tokens:
+        depth += (token.text == "(") - (token.text == ")")
+        if depth == 0 and token.kind == "word" and token.text.upper() == "AND":
+            yield part
+            part = []
+        else:
+            part.append(token)
+    yield part
+
+
+def _comparison(name: str, data_type: str, rest: Sequence[_Token]) -> Predicate | None:
+    """Return the predicate of a column's comparison with literals; None if it is anything else."""
+    texts = [token.text for token in rest]
+    if texts[:1] == ["="] and len(rest) == 2:
+        value = _literal(rest[1], data_type)
+        return None if value is None else Among(name, (value,))
+    if texts[:1] and texts[0].upper() == "IN" and texts[1:2] == ["("] and texts[-1:] == [")"]:
+        values = [_literal(token, data_type) for token in rest[2:-1:2]]
+        has_commas = all(token.text == "," for token in rest[3:-1:2])
+        return Among(name, tuple(dict.fromkeys(values))) if has_commas and None not in values else None
+    if data_type not in _WHOLE_NUMBERS or texts[:1] not in (["<"], [">"]):
+        return None
+    inclusive = texts[1:2] == ["="]
+    if len(rest) != (3 if inclusive else 2) or (value := _literal(rest[-1], data_type)) is None:
+        return None
+    if texts[0] == "<":
+        return Between(name, None, value, upper_inclusive=inclusive)
+    return Between(name, value, None, lower_inclusive=inclusive)
+
+
+def _literal(token: _Token, data_type: str) -> int | str | None:
+    """Return the value of a literal of a column's own type; None if it is anything else."""
+    if token.kind == "number" and token.text.isdecimal() and data_type in _WHOLE_NUMBERS:
+        return int(token.text)
+    is_plain_text = token.kind == "text" and token.text[0] == "'" and "\\" not in token.text
+    if is_plain_text and data_type == "string" and "'" not in token.text[1:-1]:
+        return token.text[1:-1]
+    return None
 
 
 def _tokens(condition: str) -> Iterator[_Token]:

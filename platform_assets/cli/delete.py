@@ -83,7 +83,7 @@ def _delete(
         print_effect(f"{effect.dataflow}: delete where {effect.predicate}", effect.lines)
     more = [*plan.lines, *(purge_lines(plan, flows) if options.purge else ())]
     if more:
-        print_effect("beside:", more)
+        print_effect("also:", more)
     if dry_run:
         context.emit(_document(plan, None), lambda: click.echo("nothing was deleted: --dry-run"))
         return

@@ -13,9 +13,9 @@ from partitions.errors import Conflict, RowsRefused, StrandlineError, TargetErro
 from partitions.fingerprint import fingerprint
 from partitions.loads import Replace
 from partitions.plan import pluralize
-from partitions.predicate import Between, Predicate, SqlCondition
+from partitions.predicate import Between, Predicate, SqlCondition, all_of
 from partitions.sentinels import deserialise, serialise
-from partitions.sql_condition import named_columns
+from partitions.sql_condition import bounds_of, named_columns
 from resources.dialects.predicates import predicate_sql
 from resources.dialects.spark import SPARK
 from resources.loop.appending import append, append_abandoned, follow_up
@@ -185,19 +185,27 @@ def _delete_once(run: RunContext[Any], entry: Entry | None, intent: Intent) -> N
     tag = Tag(
         intent.app_id, intent.number, intent.id, after=required_commit(entry), writer=run.writer, deletes=True
     )
-    where = _rows_to_delete(intent, table.contents.columns())
     newest: Version = table.contents.newest_version()
     no_rows = table.contents.read(run.spark, newest).limit(0)
+    where = _rows_to_delete(intent, dict(no_rows.dtypes))
     table.write(no_rows, Replace(where), tag, intent.watermark, base=intent.table_version)
 
 
-def _rows_to_delete(intent: Intent, columns: Sequence[str]) -> Predicate:
-    """Return the rows of an intent; statistics find those below a bound without a look at rows."""
+def _rows_to_delete(intent: Intent, types: Mapping[str, str]) -> Predicate:
+    """Return the rows of an intent; statistics find those below a bound without a look at rows.
+
+    Files that cannot hold a row of a condition are not read.
+
+    Args:
+        intent: the intent of a delete.
+        types: types of the table's columns by name, in Spark's words.
+    """
     assert intent.predicate is not None
     if intent.why == "expire" and intent.upper is not None:
         ((column, bound),) = deserialise(intent.upper).items()
         return Between(column, None, bound)
-    return SqlCondition(intent.predicate, named_columns(intent.predicate, columns))
+    condition = SqlCondition(intent.predicate, named_columns(intent.predicate, [*types]))
+    return all_of((bounds_of(intent.predicate, types), condition))
 
 
 def forgotten(deletes: Sequence[DeleteInForce], number: int) -> tuple[DeleteInForce, ...]:

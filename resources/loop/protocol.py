@@ -24,6 +24,7 @@ from resources.loop.giving_up import give_up
 from resources.loop.intents import draft_intent, holding, put_intent
 from resources.loop.interruption_retries import retry_interruptions
 from resources.loop.key_guard import check_keys
+from resources.loop.slice_rows import count_withheld
 from resources.loop.verifying import check_log, find_commit, guarded_head, verified_commit
 from resources.loop.writing import analysed_rows, reason_of, write
 from resources.outcome import Committed, NotCommitted, Step
@@ -142,6 +143,8 @@ def _append(
         abandoned = append_abandoned(run, entry, intent, tagged, "abandoned by another run")
         return NotCommitted(abandoned, _given_up_error(intent))
     run.notify(Step.VERIFIED, f"slice {intent.number} is version {tagged.version} of the table")
+    if recovered:
+        count_withheld(run, entry, intent, slice_)
     changed = None if recovered else _change_while_read(run, slice_)
     check_log(run, intent)
     appended, loaded, is_own = append_loaded(run, entry, intent, tagged, stats=stats)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from partitions.plan import Size
@@ -59,6 +60,18 @@ def slice_rows(
     if isinstance(run.kind.writing, WatchesRows):
         run.kind.writing.check_rows(rows)
     return rows
+
+
+def count_withheld(run: RunContext[SliceT], entry: Entry | None, intent: Intent, slice_: SliceT) -> None:
+    """Count the withheld rows of a slice that a dead process has written, by reading it once more.
+
+    If its parts are gone, the number stays unknown.
+    """
+    if run.withheld.of_slice(intent.number) is not None or not run.deletes(entry):
+        return
+    with suppress(Exception):
+        slice_rows(run, entry, intent, slice_).write.format("noop").mode("overwrite").save()
+        run.withheld.count(intent.number)
 
 
 def repeats_query(run: RunContext[SliceT], entry: Entry | None, intent: Intent) -> bool:

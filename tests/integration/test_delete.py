@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import shutil
+from datetime import timedelta
 from typing import Any
 
 import pytest
+import yaml
 
 from resources.outcome import Step
 from resources.spark.engine import SparkEngine
+from resources.watermarks.compaction import RetentionPolicy
 from tests.integration.conftest import MakeFeed
+from tests.support.crash_runner import crash
 from tests.support.delete_crash import crash_deleting
 from tests.support.feed import Answer, Feed
 
@@ -237,3 +241,57 @@ def test_a_forgotten_delete_withholds_nothing_and_names_the_replay(make_feed: Ma
     feed.decide("rewind", "--to", "0", "--replace")
     feed.load()
     assert rows(feed) == [(1, "ann"), (2, "bob"), (3, None), (4, "bob")]
+
+
+@pytest.mark.full
+def test_withheld_rows_are_counted_also_if_the_writer_died(make_feed: MakeFeed) -> None:
+    feed = made(make_feed)
+    delete(feed, BOB)
+    feed.put("3.ndjson", {"id": 4, "who": "bob"}, {"id": 5, "who": "eve"})
+    crash(feed, Step.WRITTEN)
+    assert feed.load().status == "recovered"
+    assert feed.entries[-1].withheld == {3: 1}
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("table_format", ["delta", "iceberg", "parquet"])
+def test_files_without_a_matching_row_stay_as_they_are(make_feed: MakeFeed, table_format: str) -> None:
+    feed = made(make_feed, table_format)
+    before = data_files(feed)
+    delete(feed, "id = 3")
+    after = data_files(feed)
+    assert (len(before), len(before & after)) == (2, 1)
+    delete(feed, "id = 77")
+    assert (data_files(feed), rows(feed)) == (after, [(1, "ann"), (2, "bob")])
+    assert feed.load().status == "nothing"
+
+
+def data_files(feed: Feed) -> set[str]:
+    """Return the names of the data files that hold the table's rows now."""
+    from pyspark.sql import functions as F
+
+    table = feed.platform.table(feed.dataflow)
+    session = feed.platform.engine(feed.dataflow).session()
+    frame = table.contents.read(session, table.contents.newest_version())
+    return {row[0] for row in frame.select(F.input_file_name()).distinct().collect()}
+
+
+@pytest.mark.full
+def test_a_delete_survives_compaction_a_copy_of_the_state_and_a_new_name(make_feed: MakeFeed) -> None:
+    feed = made(make_feed)
+    delete(feed, BOB)
+    for number in range(3, 6):
+        feed.put(f"{number}.ndjson", {"id": number * 10, "who": "eve"})
+        feed.run(retention=RetentionPolicy(1, timedelta(days=-400), merge_every=1))
+    assert feed.platform.log.floor(feed.name) > 3
+    feed.command("state", "copy", "--to", "./copied")
+    (feed.folder / "platform.yaml").write_text("state: ./copied\nlake: ./lake\n")
+    feed.command("rename", feed.name, "renamed")
+    (feed.folder / "landing_renamed").symlink_to(feed.landing)
+    text = (feed.folder / "dataflows/renamed.yaml").read_text()
+    renamed = Feed(feed.folder, feed.engine, yaml.safe_load(text), {"state": "./copied"}, name="renamed")
+    (feed.folder / "dataflows/renamed.yaml").write_text(text)
+    in_force = renamed.command("state", "show", "renamed").json["deletes"]
+    assert [one["predicate"] for one in in_force] == [BOB]
+    feed.put("9.ndjson", {"id": 90, "who": "bob"}, {"id": 91, "who": "eve"})
+    assert renamed.load().withheld == 1

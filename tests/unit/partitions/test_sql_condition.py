@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from partitions.sql_condition import changing_part, column_of_run, named_columns
+from partitions.predicate import EVERYTHING, AllOf, Among, Between, Predicate
+from partitions.sql_condition import bounds_of, changing_part, column_of_run, named_columns
 
 COLUMNS = ("id", "Who", "at", "user name", "address")
 
@@ -49,3 +50,28 @@ def test_columns_of_a_run_and_of_a_history_are_found() -> None:
     assert column_of_run(["id", "_RUN_ID"]) == "_RUN_ID"
     assert column_of_run(["id", "_is_current"]) == "_is_current"
     assert column_of_run(["id", "_source_file"]) is None
+
+
+@pytest.mark.parametrize(
+    ("condition", "bounds"),
+    [
+        ("ID = 7", Among("id", (7,))),
+        ("who IN ('ann', 'bob')", Among("who", ("ann", "bob"))),
+        ("id >= 5 AND who = 'ann'", AllOf((Between("id", 5, None), Among("who", ("ann",))))),
+        ("id < 5 AND lower(who) = 'ann'", Between("id", None, 5)),
+        ("id = 7 OR who = 'ann'", EVERYTHING),
+        ("NOT id = 7", EVERYTHING),
+        ("id = 7 + 1", EVERYTHING),
+        ("id = '7'", EVERYTHING),
+        ("id = -7", EVERYTHING),
+        ("who = 'it''s'", EVERYTHING),
+        ("who < 'b'", EVERYTHING),
+        ("amount = 7", EVERYTHING),
+        ("id BETWEEN 1 AND 2", EVERYTHING),
+        ("id <=> 7", EVERYTHING),
+        ("(id = 7)", EVERYTHING),
+    ],
+)
+def test_bounds_are_met_by_every_matching_row(condition: str, bounds: Predicate) -> None:
+    types = {"id": "bigint", "who": "string", "amount": "double"}
+    assert bounds_of(condition, types) == bounds
