@@ -176,3 +176,21 @@ def test_a_released_and_loaded_file_leaves_the_quarantine(feed: Feed, tmp_path: 
     assert [one["path"] for one in feed.cli("list").json[0]["quarantined"]["files"]] == ["3.ndjson"]
     assert feed.cli("files", "release", NAME, "2.ndjson").code == 2
     assert (feed.load().status, feed.ids) == ("nothing", [1, 2])
+
+
+def test_a_release_names_files_that_the_source_lacks(make_feed: MakeFeed) -> None:
+    feed = make_feed(late_files="quarantine")
+    feed.put("2.ndjson", 2)
+    feed.load()
+    feed.put("1.ndjson", 1)
+    feed.cli("late", NAME)
+    (feed.landing / "1.ndjson").unlink()
+    answer = feed.command("files", "release", NAME, "1.ndjson")
+    assert (
+        "missing at the source, so no run loads them until they are there again: 1 file (1.ndjson)"
+        in answer.err
+    )
+    assert feed.load().status == "nothing"
+    feed.put("1.ndjson", 1)
+    feed.load()
+    assert feed.ids == [1, 2]

@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from partitions.dataflow import Dataflow
-from partitions.errors import ConfigurationError
+from partitions.errors import ConfigurationError, SourceError
 from partitions.path.quarantined_files import QuarantinedFile
 from partitions.path.source import SourceFile
+from partitions.plan import pluralize
+from partitions.spelling import first_few
 from resources.decisions.draft import Draft, DraftBuilder, draft_entry, require_current_definition
 from resources.platform.opener import Opener
 from resources.watermarks.entry import Entry
 from resources.watermarks.file_ranges import UNPROCESSED
 from resources.watermarks.ingested import IngestedFiles
 from resources.watermarks.quarantine_list import read_quarantine
+
+_NAMED = 5
 
 CAME_LATE = "came late"
 """The reason of a late file in quarantine."""
@@ -31,7 +35,8 @@ def release(reason: str, paths: Sequence[str]) -> DraftBuilder:
         last = require_current_definition(platform, dataflow, last)
         _require_paths(dataflow, paths)
         remaining = read_quarantine(platform.log, last).release(paths, dataflow.name)
-        return Draft(draft_entry(platform, dataflow, last, "release", reason), quarantine=remaining)
+        entry = draft_entry(platform, dataflow, last, "release", reason)
+        return Draft(entry, quarantine=remaining, notes=_missing_note(platform, dataflow, paths))
 
     return build_draft
 
@@ -84,3 +89,18 @@ def quarantine_late(reason: str, files: Sequence[SourceFile]) -> DraftBuilder:
 def _require_paths(dataflow: Dataflow, paths: Sequence[str]) -> None:
     if not paths:
         raise ConfigurationError(f"dataflow {dataflow.name}: expected paths of files, found none")
+
+
+def _missing_note(platform: Opener, dataflow: Dataflow, paths: Sequence[str]) -> tuple[str, ...]:
+    """Name the released files that no run can load, since the source lacks them."""
+    try:
+        existing = platform.files(dataflow).find_files(paths)
+    except SourceError as error:
+        return (f"the source cannot be listed, so it is unknown which of the files exist: {error.message}",)
+    missing = [path for path in paths if path not in existing]
+    named = f"{pluralize(len(missing), 'file')} ({first_few(missing, _NAMED)})"
+    return (
+        (f"missing at the source, so no run loads them until they are there again: {named}",)
+        if missing
+        else ()
+    )
