@@ -6,7 +6,7 @@ Without ``confirm`` a job only shows the effect of the decision; with it, the en
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -16,20 +16,16 @@ from dagster import (
     JobDefinition,
     MetadataValue,
     OpExecutionContext,
-    in_process_executor,
-    job,
-    op,
 )
 from pydantic import Field
 
-from partitions.errors import StrandlineError
 from platform_assets.factory.answers import DeletedAnswer, FilesBelow, GoneAnswer
+from platform_assets.factory.config_jobs import config_job, log_lines, markdown_list
 from platform_assets.factory.dagster_names import watermark_key
 from platform_assets.project import Project
 from platform_assets.run_metadata import watermark_metadata
 from platform_assets.state_views import changes_between
 from platform_assets.words import stored_in_words
-from resources.dagster.io_managers import dagster_failure
 from resources.dagster.run_options import RunOptions
 from resources.decisions.delete import forget_delete
 from resources.kinds import all_decisions as decisions
@@ -249,23 +245,6 @@ _VIEWS: dict[str, tuple[type[ViewConfig], Callable[[WatermarkLog, Any], Any], st
 }
 
 
-_EMPTY: dict[str, Any] = {
-    "reason": "",
-    "to": -1,
-    "watermark": "",
-    "lines": [],
-    "paths": [],
-    "splits": [],
-    "table": "",
-    "start": "",
-    "end": "",
-    "into": "",
-    "where": "",
-    "entry": -1,
-}
-"""Placeholders in the launchpad for fields that only an operator can fill in."""
-
-
 def decision_jobs(project: Project, platform: Platform, options: RunOptions) -> list[JobDefinition]:
     """Return a job for each decision and each view of a state, for all dataflows of the project."""
 
@@ -289,61 +268,6 @@ def decision_jobs(project: Project, platform: Platform, options: RunOptions) -> 
             for name, (config, view, text) in _VIEWS.items()
         ),
     ]
-
-
-def config_job(
-    name: str,
-    config: type[Config],
-    act: Callable[[OpExecutionContext, Any], None],
-    description: str,
-    project: Project,
-) -> JobDefinition:
-    """Return a job with one op and a config form."""
-
-    def decide(context: OpExecutionContext, config_values: Any) -> None:
-        try:
-            act(context, config_values)
-        except StrandlineError as error:
-            raise dagster_failure(error) from error
-
-    step = op(name=f"{name}_step", description=description, out={})(_with_config(decide, config))
-
-    @job(
-        name=name,
-        description=description,
-        config=_form(f"{name}_step", config, project),
-        executor_def=in_process_executor,
-    )
-    def run() -> None:
-        step()
-
-    return run
-
-
-def _form(step: str, config: type[Config], project: Project) -> dict[str, Any]:
-    """Return the config that the launchpad shows as a form; the job refuses empty fields."""
-    names = list(project.dataflows)
-    empty = {**_EMPTY, "dataflow": names[0] if len(names) == 1 else ""}
-    form = {
-        key: empty[key] if field.is_required() else field.default
-        for key, field in config.model_fields.items()
-    }
-    return {"ops": {step: {"config": form}}}
-
-
-def _with_config(
-    decide: Callable[[OpExecutionContext, Any], None], config: type[Config]
-) -> Callable[..., None]:
-    """Return a function whose parameter ``config`` is annotated with a type.
-
-    Dagster makes the launchpad's form from that type.
-    """
-
-    def step(context: OpExecutionContext, config: Any) -> None:
-        decide(context, config)
-
-    step.__annotations__ = {"context": OpExecutionContext, "config": config}
-    return step
 
 
 def _preview_or_append(
@@ -389,14 +313,3 @@ def _show_view(
     context.log_event(
         AssetObservation(watermark_key(flow.name), metadata={"state": MetadataValue.json(state)})
     )
-
-
-def log_lines(context: OpExecutionContext, lines: Sequence[str]) -> None:
-    """Log lines."""
-    for line in lines:
-        context.log.info(line)
-
-
-def markdown_list(lines: Sequence[str]) -> str:
-    """Return lines as a Markdown list."""
-    return "\n".join(f"- {line}" for line in lines)

@@ -5,14 +5,13 @@ Without ``confirm`` it only shows what would be deleted.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from dagster import AssetObservation, JobDefinition, MetadataValue, OpExecutionContext
 from pydantic import Field
 
 from partitions.errors import ConfigurationError
+from platform_assets.factory.config_jobs import ProjectJobs, config_job, log_lines, markdown_list
 from platform_assets.factory.dagster_names import watermark_key
-from platform_assets.factory.decisions import DecisionConfig, config_job, log_lines, markdown_list
+from platform_assets.factory.decisions import DecisionConfig
 from platform_assets.project import Project
 from platform_assets.run_metadata import watermark_metadata
 from resources.dagster.run_options import RunOptions
@@ -42,19 +41,8 @@ def delete_job(project: Project, platform: Platform, options: RunOptions) -> Job
     return config_job("delete", DeleteConfig, job.delete, text, project)
 
 
-@dataclass(frozen=True)
-class _DeleteJob:
-    """The body of the job.
-
-    Attributes:
-        project: the project with the dataflows.
-        platform: its resources.
-        options: how runs behave.
-    """
-
-    project: Project
-    platform: Platform
-    options: RunOptions
+class _DeleteJob(ProjectJobs):
+    """The body of the job."""
 
     def delete(self, context: OpExecutionContext, config: DeleteConfig) -> None:
         (flow,) = self.project.named([config.dataflow])

@@ -6,7 +6,6 @@ Without ``confirm`` a promote or a drop only shows what it would do.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
@@ -15,8 +14,9 @@ from pydantic import Field
 
 from partitions.dataflow import Dataflow
 from platform_assets.factory.answers import GoneAnswer
+from platform_assets.factory.config_jobs import ProjectJobs, config_job, log_lines, markdown_list
 from platform_assets.factory.dagster_names import watermark_key
-from platform_assets.factory.decisions import DecisionConfig, config_job, log_lines, markdown_list
+from platform_assets.factory.decisions import DecisionConfig
 from platform_assets.project import Project
 from platform_assets.run_metadata import chunks_metadata, watermark_metadata
 from resources.dagster.run_options import RunOptions
@@ -97,19 +97,8 @@ def isolated_replay_jobs(project: Project, platform: Platform, options: RunOptio
     ]
 
 
-@dataclass(frozen=True)
-class _ReplayJobs:
-    """The bodies of the jobs.
-
-    Attributes:
-        project: the project with the dataflows.
-        platform: its resources.
-        options: how runs behave.
-    """
-
-    project: Project
-    platform: Platform
-    options: RunOptions
+class _ReplayJobs(ProjectJobs):
+    """The bodies of the jobs."""
 
     def replay(self, context: OpExecutionContext, config: ReplayConfig) -> None:
         (flow,) = self.project.named([config.dataflow])

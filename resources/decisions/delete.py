@@ -24,8 +24,7 @@ from resources.decisions.draft import (
 )
 from resources.loop.context import RunContext
 from resources.loop.deleting import commit_delete, forgotten
-from resources.loop.ending import end_intent
-from resources.loop.holder_wait import abandoned_intent
+from resources.loop.ending import end_abandoned
 from resources.loop.verifying import guarded_head
 from resources.outcome import Observer
 from resources.platform.opener import Opener
@@ -161,9 +160,7 @@ def delete_rows(
     log = platform.log
     loop = platform.loop(dataflow, now, run_id=run_id, job_id=job_id, observer=observer, **patience)
     run = loop.context
-    entry, intent = abandoned_intent(run, log.newest(dataflow.name), loop.holder_policy)
-    if intent is not None:
-        entry = end_intent(run, entry, intent, f"a run that died had begun it; ended for a delete: {reason}")
+    entry = end_abandoned(run, loop.holder_policy, "a delete", reason)
     last = require_current_definition(platform, dataflow, entry)
     condition = check_condition(run, where)
     if _same_delete(deletes_in_force(log, last), condition) is not None and not _has_rows(run, condition):

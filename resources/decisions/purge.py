@@ -21,8 +21,7 @@ from partitions.table_names import bad_records_table
 from resources.decisions.delete_condition import without_rows
 from resources.decisions.maintenance import run_held
 from resources.loop.context import RunContext
-from resources.loop.ending import end_intent
-from resources.loop.holder_wait import abandoned_intent
+from resources.loop.ending import end_abandoned
 from resources.outcome import Observer
 from resources.platform.opener import Opener
 from resources.replay.isolated.standing import drop_command, stored_replays
@@ -160,9 +159,7 @@ def purge_deleted(
     """
     loop = platform.loop(dataflow, now, run_id=run_id, job_id=job_id, observer=observer, **patience)
     run, name = loop.context, dataflow.name
-    last, intent = abandoned_intent(run, platform.log.newest(name), loop.holder_policy)
-    if intent is not None:
-        last = end_intent(run, last, intent, f"a run that died had begun it; ended for a purge: {reason}")
+    last = end_abandoned(run, loop.holder_policy, "a purge", reason)
     assert last is not None  # a delete comes first
     deletes, number = deletes_in_force(platform.log, last), last.number + 1
     _check_waiting_rows(run, deletes)

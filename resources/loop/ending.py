@@ -9,8 +9,28 @@ from resources.kinds.contract.slices import SliceT
 from resources.loop.context import RunContext
 from resources.loop.deleting import finish_delete, foreseen_delete
 from resources.loop.giving_up import close_intent, drop_decision, preview_close
+from resources.loop.holder_wait import HolderPolicy, abandoned_intent
 from resources.loop.verifying import is_guarded, unguarded_head
 from resources.watermarks.entry import Entry, Intent
+
+
+def end_abandoned(run: RunContext[SliceT], patience: HolderPolicy, purpose: str, reason: str) -> Entry | None:
+    """Wait for the holder of the next number, and end what a dead one has left; return the newest entry.
+
+    Args:
+        run: a run of the dataflow.
+        patience: how long to wait for a live holder.
+        purpose: what needs the number, for the log.
+        reason: the operator's reason.
+
+    Raises:
+        DataflowHeld: the holder still lives.
+        NeedsDecision, TargetError: as :func:`end_intent`.
+    """
+    entry, intent = abandoned_intent(run, run.log.newest(run.name), patience)
+    if intent is None:
+        return entry
+    return end_intent(run, entry, intent, f"unfinished by a run that died; ended for {purpose}: {reason}")
 
 
 def end_intent(

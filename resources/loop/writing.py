@@ -180,19 +180,35 @@ def _write_once(
         # another one now neither its rows nor the source are to blame.
         if find_commit(run, entry, intent) is not None:
             return _no_stats
-        failure: StrandlineError | None
-        try:
-            failure = find_bad_part(run, intent, slice_, error)
-        except SchemaEvolved as evolved:
-            return _give_up(run, entry, intent, evolved)
-        failure = failure or failed_step(run, intent, error)
-        if failure is None and not is_refused(error):
-            raise write_failure(run, intent, error) from error
-        failure = failure or write_refusal(run, intent, load, rows, error)
-        failure.__cause__ = error
-        return _give_up(run, entry, intent, failure)
+        return _give_up(run, entry, intent, _failure(run, intent, slice_, load, rows, error))
     run.notify(Step.WRITTEN, f"slice {intent.number} written")
     return stats
+
+
+def _failure(
+    run: RunContext[SliceT],
+    intent: Intent,
+    slice_: SliceT,
+    load: Load,
+    rows: DataFrame | None,
+    error: Exception,
+) -> StrandlineError:
+    """Return why a failed write is given up: a bad part of the source, the step, or the table.
+
+    Raises:
+        TargetError: the write may be tried again.
+    """
+    failure: StrandlineError | None
+    try:
+        failure = find_bad_part(run, intent, slice_, error)
+    except SchemaEvolved as evolved:
+        return evolved
+    failure = failure or failed_step(run, intent, error)
+    if failure is None and not is_refused(error):
+        raise write_failure(run, intent, error) from error
+    failure = failure or write_refusal(run, intent, load, rows, error)
+    failure.__cause__ = error
+    return failure
 
 
 def _target(run: RunContext[SliceT], entry: Entry | None, intent: Intent, load: Load) -> Table:

@@ -33,7 +33,7 @@ from resources.dialects.spark import SPARK
 from resources.loop.appending import append_loaded, follow_up
 from resources.loop.context import RunContext
 from resources.loop.definition_guard import check_definition, definition_of
-from resources.loop.ending import end_intent
+from resources.loop.ending import end_abandoned
 from resources.loop.entries import required_commit
 from resources.loop.giving_up import give_up
 from resources.loop.holder_wait import abandoned_intent
@@ -151,10 +151,7 @@ def promote_replay(
     isolated = find_replay(log, dataflow.name, table)
     loop = platform.loop(dataflow, now, run_id=run_id, job_id=job_id, observer=observer, **patience)
     run = loop.context
-    entry, intent = abandoned_intent(run, log.newest(dataflow.name), loop.holder_policy)
-    if intent is not None:
-        reason_of_end = f"unfinished by a run that died; ended for a promote: {reason}"
-        entry = end_intent(run, entry, intent, reason_of_end)
+    entry = end_abandoned(run, loop.holder_policy, "a promote", reason)
     promoted = promoted_entry(log, isolated, entry)
     if promoted is None:
         check_definition(dataflow, entry, log)
