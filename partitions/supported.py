@@ -66,7 +66,8 @@ def refusals(parts: DataflowParts[Any]) -> Iterator[Refusal]:
     """Yield the settings that cannot be combined."""
     source, watermark = parts.source, parts.watermark
     yield from source.refusals()
-    for key, part in source.parts.items() if not watermark.reads_versions else ():
+    has_version_keys = watermark.reads_versions and not watermark.streams_with_spark
+    for key, part in source.parts.items() if not has_version_keys else ():
         yield from at_source_key(key, version_refusals(part))
     if len(source.parts) > 1 and not watermark.streams_with_spark:
         yield Refusal(("source",), source.form, _ONE_SOURCE)

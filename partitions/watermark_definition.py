@@ -97,6 +97,11 @@ class WatermarkDefinition(Model):
         return False
 
     @property
+    def alerts_of_duplicates(self) -> bool:
+        """Whether files with the same content as others cause an alert."""
+        return False
+
+    @property
     def diverts_late_rows(self) -> bool:
         """Whether late rows go into a table beside the dataflow's own."""
         return False

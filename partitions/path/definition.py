@@ -117,6 +117,11 @@ class PathWatermark(WatermarkDefinition):
             )
         return self
 
+    @property
+    def alerts_of_duplicates(self) -> bool:
+        """Whether ``duplicates`` says so."""
+        return self.duplicates == "alert"
+
     def identity(self) -> dict[str, Any]:
         """Return the parts that the state depends on (docs/reference/state.md)."""
         prefix = self.partition_filter.prefix_template if self.partition_filter else None

@@ -41,6 +41,7 @@ class EventTimeWatermark(WatermarkDefinition):
     takes_operators: ClassVar[bool] = True
     takes_columns: ClassVar[bool] = False
     rows_name_origin: ClassVar[bool] = False
+    reads_versions: ClassVar[bool] = True
 
     type: Literal["stream"]
     event_time: ColumnName
@@ -75,8 +76,6 @@ class StreamWatermark(EventTimeWatermark):
     FILES_ONLY: ClassVar[tuple[str, ...]] = (
         "scope", "partition_filter", "time_template", "layout", "settle",
     )  # fmt: skip
-
-    reads_versions: ClassVar[bool] = True
 
     engine: Literal["splits", "structured_streaming"] = "splits"
     split: ColumnName | Annotated[tuple[ColumnName, ...], Field(min_length=1)] | None = None

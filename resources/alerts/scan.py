@@ -99,7 +99,7 @@ class AlertScan:
         return gaps_alert(dataflow, unit_ledger(self.opener, dataflow, self.now))
 
     def _duplicates_alert(self, dataflow: Dataflow, _: Entry | None) -> Alert | None:
-        if dataflow.kind != "path" or dataflow.path.duplicates != "alert":
+        if not dataflow.watermark.alerts_of_duplicates:
             return None
         note = self.opener.log.note(dataflow.name, DUPLICATES) or {}
         return duplicates_alert(dataflow.name, note.get("count", 0), note.get("files", ()))

@@ -100,7 +100,7 @@ def check_purge(
             raise _needs_versions(name, other, f"has not finished slice {intent.number}")
     for reader in readers:
         flow = dataflows.get(reader)
-        if flow is not None and flow.kind == "stream" and platform.plan(flow, now).slices:
+        if flow is not None and flow.watermark.reads_versions and platform.plan(flow, now).slices:
             raise _needs_versions(name, reader, f"has not read all versions of {dataflow.table}")
 
 

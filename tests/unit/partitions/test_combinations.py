@@ -8,7 +8,7 @@ from pydantic import TypeAdapter, ValidationError
 from partitions.dataflow import Dataflow
 from partitions.dataflow_parts import DataflowParts
 from partitions.kinds import KINDS, AnyWatermark
-from partitions.maintenance_periods import Task
+from partitions.maintenance_periods import Maintenance
 from partitions.sources import SOURCES, FilesSource
 from partitions.supported import FORMATS, MAINTENANCE, source_refusal
 from partitions.target import Target
@@ -60,7 +60,7 @@ def test_the_table_has_every_format_with_every_load() -> None:
 
 def test_the_table_says_of_every_format_what_its_care_can_do() -> None:
     assert set(MAINTENANCE) == set(FORMATS)
-    assert all(set(tasks) == set(get_args(Task)) for tasks in MAINTENANCE.values())
+    assert all(set(tasks) == set(Maintenance.model_fields) for tasks in MAINTENANCE.values())
 
 
 @pytest.mark.parametrize(
