@@ -55,7 +55,13 @@ OF_JANUARY = [(1, 1), (2, 1), (3, 0), (4, 1), (5, 0), (11, 1)]
 
 
 @pytest.mark.parametrize(
-    "feed", ["delta", pytest.param("iceberg", marks=pytest.mark.full), "parquet"], indirect=True
+    "feed",
+    [
+        "delta",
+        pytest.param("iceberg", marks=pytest.mark.full),
+        pytest.param("parquet", marks=pytest.mark.full),
+    ],
+    indirect=True,
 )
 def test_files_with_rows_of_a_month_are_replaced_whole(feed: Feed) -> None:
     dry = feed.command("replay", feed.name, *COLUMN, "--replace", "--gone", "keep", "--dry-run").json[0]
