@@ -1,4 +1,4 @@
-"""The path kind: files under a root, and the last committed one as watermark.
+"""The path kind: files under a root; the watermark is the last committed one, or one for each folder.
 
 See docs/reference/files.md.
 """

@@ -94,8 +94,8 @@ def plan_delete(
 
     Raises:
         ConfigurationError: the condition is refused, also for a table downstream.
-        NeedsDecision, Held, Conflict: a state and its table do not match, somebody works on one, or a table
-            cannot be purged now.
+        NeedsDecision, DataflowHeld, Conflict: a state and its table do not match, somebody works on one, or a
+            table cannot be purged now.
     """
     below = downstream_of(platform.lineage, dataflow.name, _table_of(dataflows))
     first = preview_delete(platform, dataflow, options.where, now)

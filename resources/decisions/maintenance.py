@@ -145,7 +145,7 @@ def run_held(
         act: does the work, and returns its result with a summary, which becomes the entry's reason.
 
     Raises:
-        Held, Conflict: a run works on the number, or was faster.
+        DataflowHeld, Conflict: a run works on the number, or was faster.
         NeedsDecision: state and table do not match.
     """
     dataflow, table = run.dataflow, run.table

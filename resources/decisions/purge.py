@@ -155,7 +155,7 @@ def purge_deleted(
         patience: attributes of :class:`resources.loop.holder_wait.HolderPolicy`, for a live run.
 
     Raises:
-        Held, Conflict, NeedsDecision, TargetError: as :func:`resources.decisions.delete.delete_rows`.
+        DataflowHeld, Conflict, NeedsDecision, TargetError: as :func:`resources.decisions.delete.delete_rows`.
     """
     loop = platform.loop(dataflow, now, run_id=run_id, job_id=job_id, observer=observer, **patience)
     run, name = loop.context, dataflow.name
