@@ -3,31 +3,37 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError, DataflowHeld
+from partitions.fingerprint import fingerprint
 from platform_assets.cli.context import Context, shared_options
 from platform_assets.installation import DATAFLOWS
 from platform_assets.platform import build_platform
+from platform_assets.project import load_project
 from platform_assets.project.checked_file import NAME
-from platform_assets.project.renaming import with_table
+from platform_assets.project.renaming import with_other_table, with_table
 from resources.platform.platform import Platform
 from resources.replay.isolated.standing import stored_replays
 from resources.replay.under_way import REPLAYING
+from resources.tables.moving import move_tables
 from resources.watermarks.blobs import open_blobs
 from resources.watermarks.copying import copy_log, delete_log
+from resources.watermarks.entry import next_entry
 
 
 @click.command("rename")
 @click.argument("old")
 @click.argument("new")
+@click.option("--move-table", is_flag=True, help="Give the table the new name, too.")
 @shared_options
-def command(context: Context, old: str, new: str) -> None:
-    """Rename the dataflow OLD to NEW: its file and its state. The table keeps its name.
+def command(context: Context, old: str, new: str, move_table: bool) -> None:
+    """Rename the dataflow OLD to NEW: its file and its state. The table keeps its name, or moves along.
 
-    NEW's file then names the table. Run the same command again to finish an interrupted rename.
+    A table that keeps its name is named in NEW's file. Run the same command again to finish an interrupted rename.
     """
     old_file, new_file = (context.project.folder / DATAFLOWS / f"{name}.yaml" for name in (old, new))
     if not NAME.fullmatch(new) or new == old:
@@ -43,19 +49,65 @@ def command(context: Context, old: str, new: str) -> None:
     platform = build_platform(context.project)
     _check_renamable(platform, flow, old)
     blobs = open_blobs(context.project.state)
-    number = copy_log(blobs, blobs, old, new).number
+    if old_file.exists() or not move_table or platform.log.newest(new) is None:
+        number = copy_log(blobs, blobs, old, new).number
+    table = f"{flow.table.partition('/')[0]}/{new}" if move_table else flow.table
     if old_file.exists():
-        _write_atomically(old_file, with_table(old_file.read_text(), flow.table))
+        if table != flow.table:  # else the file names it since a stopped call
+            _check_accepted(platform, flow)
+            move_tables(platform.lake, flow, table)
+        name_table = with_other_table if move_table else with_table
+        _write_atomically(old_file, name_table(old_file.read_text(), table))
         old_file.rename(new_file)
+    if move_table:
+        number = _note_move(context.project.folder, old, new)
     delete_log(blobs, old)
-    document = {"from": old, "to": new, "number": number, "table": flow.table}
-    context.emit(
-        document,
-        lambda: click.echo(
-            f"renamed {old} to {new}: {DATAFLOWS}/{new}.yaml, state {number}; the table is still {flow.table}. In Dagster it is a new asset:"
-            f" reload the code location, and turn on its sensors"
-        ),
+    readers = context.project.lineage.readers_of(flow.table) if table != flow.table else ()
+    document = {"from": old, "to": new, "number": number, "table": table, "readers": list(readers)}
+    context.emit(document, lambda: _print(context, document, flow.table))
+
+
+def _print(context: Context, document: dict[str, Any], table_before: str) -> None:
+    new, table = document["to"], document["table"]
+    where = f"the table is still {table}" if table == table_before else f"the table is {table} now"
+    click.echo(
+        f"renamed {document['from']} to {new}: {DATAFLOWS}/{new}.yaml, state {document['number']}; {where}. In Dagster it is a new asset:"
+        f" reload the code location, and turn on its sensors"
     )
+    for reader in document["readers"]:
+        click.echo(f"  {reader} reads {table_before}: write {table} into {DATAFLOWS}/{reader}.yaml, then")
+        context.offer([f"strandline state accept {reader} --reason TEXT"], 4)
+
+
+def _check_accepted(platform: Platform, flow: Dataflow) -> None:
+    """Raise if the definition has changed since the newest entry: the new name would accept that, too.
+
+    Raises:
+        ConfigurationError: names the decision to make first.
+    """
+    newest = platform.log.newest(flow.name)
+    if newest is not None and newest.fingerprint not in ("", fingerprint(flow)):
+        raise ConfigurationError(
+            f"dataflow {flow.name}: expected the definition that entry {newest.number} was made with, found another. Accept it, then rename",
+            choices=(f"strandline state accept {flow.name} --reason TEXT",),
+        )
+
+
+def _note_move(folder: Path, old: str, new: str) -> int:
+    """Append the entry that names the moved table, unless it is there; return the newest number."""
+    project = load_project(folder)
+    (flow,), log = project.named([new]), build_platform(project).log
+    newest = log.newest(new)
+    if newest is None or fingerprint(flow) == newest.fingerprint:
+        return newest.number if newest else 0
+    entry = next_entry(
+        newest,
+        why="accept",
+        reason=f"renamed from {old}; the table moved along",
+        fingerprint=fingerprint(flow),
+        table=flow.table if newest.table is not None else None,
+    )
+    return log.append(new, entry, expected=newest.number).number
 
 
 def _check_renamable(platform: Platform, flow: Dataflow, old: str) -> None:

@@ -29,6 +29,42 @@ def with_table(text: str, table: str) -> str:
     return changed
 
 
+def with_other_table(text: str, table: str) -> str:
+    """Return a dataflow's YAML text with another ``target.table``, if it names one; all else stays.
+
+    Raises:
+        ConfigurationError: if the name cannot be replaced in the text, such as for a target that is an
+        alias.
+    """
+    document = parse(text.encode()).value
+    target = document.get("target")
+    if not isinstance(target, dict) or "table" not in target:
+        return text
+    changed = _replace(text, table)
+    if changed is None or not _reads_as(changed, _expected(document, table)):
+        raise ConfigurationError(
+            f"expected a file in which `table: {target['table']}` can be replaced below `target`, found another form. Write {table} there yourself,"
+            " then rename again"
+        )
+    return changed
+
+
+def _replace(text: str, table: str) -> str | None:
+    """Return the text with another value of the key ``table`` in ``target``; None if it is no mapping of its own."""
+    root = yaml.compose(text, Loader=yaml.SafeLoader)
+    target = _value(root, "target")
+    node = _value(target, "table")
+    if not isinstance(node, yaml.ScalarNode):
+        return None
+    return f"{text[: node.start_mark.index]}{table}{text[node.end_mark.index :]}"
+
+
+def _value(mapping: yaml.Node | None, key: str) -> yaml.Node | None:
+    if not isinstance(mapping, yaml.MappingNode):
+        return None
+    return next((value for name, value in mapping.value if name.value == key), None)
+
+
 def _reads_as(text: str, document: dict[str, Any]) -> bool:
     try:
         return parse(text.encode()).value == document

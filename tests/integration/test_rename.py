@@ -7,9 +7,12 @@ from unittest.mock import patch
 import pytest
 import yaml
 
+from partitions.errors import ConfigurationError
 from platform_assets.cli import rename
+from resources.connections.places import Place
 from resources.outcome import Step
 from resources.replay.under_way import REPLAYING
+from resources.tables import moving
 from tests.integration.conftest import MakeFeed
 from tests.support.feed import NAME, Feed, dies_after
 
@@ -40,6 +43,7 @@ def test_a_renamed_dataflow_goes_on_with_its_table_and_its_history(make_feed: Ma
         "to": NEW,
         "number": len(history),
         "table": f"bronze/{NAME}",
+        "readers": [],
     }
     after = renamed(feed)
     assert [(entry.id, entry.number, entry.watermark) for entry in after.entries] == history
@@ -95,3 +99,112 @@ def test_a_slice_that_is_not_finished_a_taken_name_and_a_bad_one_are_refused(fee
     )
     assert "expected no dataflow taken yet" in feed.cli("rename", NAME, "taken").error["message"]
     assert feed.ids == [1]
+
+
+@pytest.mark.needs_spark
+@pytest.mark.each_case
+@pytest.mark.parametrize("table_format", ["delta", "iceberg", "parquet"])
+def test_a_table_moves_along_with_the_tables_beside_it(make_feed: MakeFeed, table_format: str) -> None:
+    feed = make_feed(target={"format": table_format}, max_bad_records=5)
+    feed.put("1.ndjson", 1)
+    feed.put_text("2.ndjson", '{"id": 2}\n{"id": "no number"}\n')
+    feed.load()
+    feed.put("3.ndjson", 3)
+    feed.load()
+    reader = Feed(
+        feed.folder,
+        feed.engine,
+        {
+            "source": {"type": "table", "table": f"bronze/{NAME}"},
+            "watermark": {"type": "column", "columns": ["id"]},
+            "target": {"load": "merge_upsert", "merge_keys": ["id"]},
+        },
+        name="reader",
+    )
+    reader.load()
+    answer = feed.command("rename", NAME, NEW, "--move-table").json
+    assert (answer["table"], answer["readers"]) == (f"bronze/{NEW}", ["reader"])
+    after = renamed(feed)
+    assert not feed.table.exists()
+    assert [
+        path.name for path in sorted((feed.folder / "lake" / "bronze").iterdir()) if path.name[0] != "_"
+    ] == [
+        NEW,
+        f"{NEW}_bad_records",
+        "reader",
+    ]
+    feed.put("4.ndjson", 4)
+    after.load()
+    assert after.ids == [1, 2, 3, 4]
+    assert after.load().status == "nothing"
+    assert [entry.why for entry in after.entries][-2:] == ["accept", "run"]
+    reader.define(source={"table": f"bronze/{NEW}"})
+    assert reader.fail().choices[0] == "strandline state accept reader --reason TEXT"
+    reader.decide("accept")
+    reader.load()
+    assert [row[0] for row in reader.rows("id")] == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("call", ["copy_log", "move_tables", "_write_atomically", "_note_move", "delete_log"])
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_a_move_of_a_table_that_dies_at_any_step_is_finished_by_the_same_command(
+    feed: Feed, call: str, moment: str
+) -> None:
+    feed.define(target={"table": "silver/orders"})
+    feed.put("1.ndjson", 1)
+    feed.load()
+    real = getattr(rename, call)
+
+    def dies(*arguments: object) -> object:
+        if moment == "after":
+            real(*arguments)
+        raise KeyboardInterrupt
+
+    with patch.object(rename, call, dies):
+        assert feed.cli("rename", NAME, NEW, "--move-table").code != 0
+    answer = feed.cli("rename", NAME, NEW, "--move-table")
+    if (call, moment) != ("delete_log", "after"):
+        assert answer.code == 0, answer.err
+    after = renamed(feed)
+    assert after.dataflow.table == f"silver/{NEW}"
+    feed.put("2.ndjson", 2)
+    after.load()
+    assert after.ids == [1, 2]
+
+
+@pytest.mark.full
+def test_a_folder_of_a_bucket_moves_object_by_object_and_a_stopped_move_goes_on(bucket: Place) -> None:
+    def keys() -> set[str]:
+        return {meta["path"] for page in bucket.store.list() for meta in page}
+
+    files = {f"bronze/old/day={n}%20x/{n}.parquet": f"bronze/new/day={n}%20x/{n}.parquet" for n in range(3)}
+    for key in files:
+        bucket.store.put(key, key.encode())
+    first, moved_first = next(iter(files.items()))
+    bucket.store.copy(first, moved_first)  # as far as a stopped move had come
+    moving._check_free(bucket.child("bronze/old"), bucket.child("bronze/new"))
+    for _ in range(2):
+        moving._move_folder(bucket, "bronze/old", "bronze/new")
+        assert keys() == set(files.values())
+    assert bytes(bucket.store.get(moved_first).bytes()).decode() == first
+    bucket.store.put("bronze/old/1.parquet", b"another table")
+    with pytest.raises(ConfigurationError, match="expected no table"):
+        moving._check_free(bucket.child("bronze/old"), bucket.child("bronze/new"))
+
+
+def test_a_table_does_not_move_over_another_or_under_a_changed_definition(feed: Feed) -> None:
+    feed.put("1.ndjson", 1)
+    feed.load()
+    other = feed.folder / "lake" / "bronze" / NEW
+    other.mkdir()
+    (other / "x").write_text("")
+    assert "expected no table" in feed.cli("rename", NAME, NEW, "--move-table").error["message"]
+    (other / "x").unlink()
+    other.rmdir()
+    feed.define(source={"extensions": [".json"]})
+    error = feed.cli("rename", NAME, NEW, "--move-table").error
+    assert error["choices"] == [f"strandline state accept {NAME} --reason TEXT"]
+    feed.define(source={"extensions": None})
+    assert feed.ids == [1]
+    feed.command("rename", NAME, NEW, "--move-table")
+    assert renamed(feed).ids == [1]
