@@ -50,7 +50,7 @@ def with_other_table(text: str, table: str) -> str:
 
 
 def _replace(text: str, table: str) -> str | None:
-    """Return the text with another value of the key ``table`` in ``target``; None if it is no mapping of its own."""
+    """Return the text with another ``target.table``; None if ``target`` is no mapping of its own."""
     root = yaml.compose(text, Loader=yaml.SafeLoader)
     target = _value(root, "target")
     node = _value(target, "table")
