@@ -14,7 +14,7 @@ from partitions.path.copies import Content, content_of, copies_warning, find_cop
 from partitions.path.slices import PathSlice
 from partitions.path.source import in_pair_order
 from resources.connections.places import Place
-from resources.decisions.reasons import LOADED_REASONS
+from resources.decisions.reasons import OTHER_ROOT, WITH_ROWS
 from resources.sources.files.checksums import checksums_of
 from resources.watermarks.entry import Entry
 from resources.watermarks.file_ranges import IngestedFile
@@ -90,4 +90,5 @@ class CopyFinder:
 
 
 def _is_loaded(recorded: IngestedFile) -> bool:
-    return recorded.reason is None or recorded.reason in LOADED_REASONS
+    """Return whether the rows of a file are in the table, so that a copy would double them."""
+    return recorded.reason in WITH_ROWS or recorded.reason == OTHER_ROOT

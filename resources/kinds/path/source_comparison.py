@@ -21,7 +21,7 @@ from resources.kinds.state_of_entry import cold_start_of
 from resources.listing import Budget, list_above
 from resources.platform.stores import Stores
 from resources.watermarks.entry import Entry
-from resources.watermarks.file_ranges import UNPROCESSED
+from resources.watermarks.file_ranges import LOADED_AGAIN
 from resources.watermarks.folder_counts import count_files, is_loaded_mask
 from resources.watermarks.ingested import RECENT, IngestedFiles
 
@@ -141,7 +141,7 @@ class _Comparison:
         changed = records.filter(pc.and_(differs, is_loaded_mask(records["reason"], LOADED_REASONS)))
         self._count(changed, "changed")
         self.changed += changed["path"].slice(0, _NAMED - len(self.changed)).to_pylist()
-        waits = pc.equal(pc.fill_null(records["reason"], ""), UNPROCESSED)
+        waits = pc.is_in(records["reason"], pa.array(LOADED_AGAIN, pa.string()))
         self._count(matched.filter(waits), "waiting")
         return set(pa.chunked_array([listed_numbers]).to_pylist())
 
