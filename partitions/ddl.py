@@ -78,7 +78,7 @@ class DdlError(ValueError):
 
     Attributes:
         actual: the offending part, in words.
-        expected: in words.
+        expected: what was expected, in words.
         nearest: the name that the user may have meant.
     """
 

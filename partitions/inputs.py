@@ -58,7 +58,7 @@ def view_refusals(views: Iterable[str], *, has_step: bool) -> Iterator[Refusal]:
     """Yield why names cannot be views. Spark's views are case-insensitive.
 
     Args:
-        views: their names.
+        views: the names of the views.
         has_step: whether ``sql`` or ``transform`` reads them.
     """
     names = list(views)

@@ -22,7 +22,7 @@ class Among:
     """Rows whose column has one of some values.
 
     Attributes:
-        column: name.
+        column: the column's name.
         values: distinct values of the column's type; None means NULL; if empty, no row matches.
     """
 
@@ -48,7 +48,7 @@ class Between:
     """Rows whose column lies between two bounds.
 
     Attributes:
-        column: name.
+        column: the column's name.
         lower: a value of the column's type; None: unbounded.
         upper: a value of the column's type; None: unbounded.
         lower_inclusive: whether the lower bound itself matches.

@@ -59,7 +59,7 @@ class Replay:
     """Read a chunk of a range again, whatever the watermark says (docs/reference/replay.md).
 
     Attributes:
-        chunk: the rows.
+        chunk: the rows to read again.
         since: number of the newest entry when the replay began; its own entries come after it.
         reason: the reason for its entries; None: the log has no other entries.
         saves: whether the state moves to the end of the chunk; else it stays.

@@ -41,7 +41,7 @@ class WatermarkDefinition(Model):
     Beside these fields, each kind has ``checkpoint``, the size of its slices.
 
     Attributes:
-        type: the kind, as a user writes it.
+        type: the word for the kind that a user writes.
         max_slices: the most slices of one run.
         remembers_files: whether its log lists each loaded file, so that a run loads a file once, and finds
         late ones.

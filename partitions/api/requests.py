@@ -74,7 +74,7 @@ def requests_above(
 
     Args:
         source: the definition of the source.
-        ranges: one per column.
+        ranges: the ranges to read, one per column.
         zone: the zone of times without zone.
 
     Returns:

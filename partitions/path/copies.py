@@ -23,7 +23,7 @@ class Content(NamedTuple):
     """What two files of the same content share.
 
     Attributes:
-        size: bytes.
+        size: the size in bytes.
         checksum: names its algorithm.
     """
 
@@ -52,7 +52,7 @@ def content_of(size: int, version: str, checksum: str | None) -> Content | None:
     """Return the content of a file; None if nothing tells it, or the file is empty.
 
     Args:
-        size: bytes.
+        size: the size in bytes.
         version: the etag or another version; an etag of 32 hex digits is the MD5 of the content.
         checksum: a checksum that was computed; None if there is none.
     """

@@ -55,7 +55,7 @@ def remaining_segments(
     """Return the segments after an epoch: the remaining ones, and those that it wrote.
 
     Args:
-        segments: before the epoch.
+        segments: the buffer's segments before the epoch.
         value: segments with a row below it were read: the global watermark, or the start of the open
         windows.
         live: by name, for each segment that was read and remains: the number of rows that stay, and their

@@ -45,8 +45,8 @@ class Versions:
 
     Attributes:
         table: id of the table; another table of the same name has another one.
-        first: version, inclusive.
-        last: version, inclusive.
+        first: the first version, inclusive.
+        last: the last version, inclusive.
         whole: whether the first is read with all rows before it.
         files: the number of files to read.
         bytes: the size of these files in bytes.
@@ -280,7 +280,7 @@ def cut_versions(
 
     Args:
         limits: the limits of an epoch.
-        table: its id.
+        table: the table's id.
         chunks: oldest first, including those without files.
         since: the version that was read last, and its id; None: none was.
     """
@@ -308,7 +308,7 @@ def input_before_start(table: str, newest: tuple[int, str | None]) -> Versions:
     """Return the input of an epoch that reads nothing, but records the version at which a stream starts.
 
     Args:
-        table: its id.
+        table: the table's id.
         newest: version of the table at the start, and its id.
     """
     version, id_ = newest
@@ -326,7 +326,7 @@ def cut_files(
     Args:
         limits: the limits of an epoch.
         before: the path watermark below them.
-        files: in pair order.
+        files: the files to cut, in pair order.
         split: the columns that tell a row's split.
     """
     in_turn = "paths" in before

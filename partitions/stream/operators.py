@@ -84,7 +84,7 @@ class Aggregate(Model):
 
     Attributes:
         window: the window of event time.
-        group_by: columns.
+        group_by: the columns whose values make a group.
         aggregates: Spark SQL aggregates by the name of their column.
     """
 
@@ -219,7 +219,7 @@ class TransformWithState(Model):
     Attributes:
         function: ``package.module:Class``, a ``StatefulProcessor`` over Rows that is created without
         arguments.
-        group_by: columns.
+        group_by: the columns whose values make a group.
         output: columns with types of the rows that it yields, as DDL.
     """
 

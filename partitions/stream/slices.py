@@ -23,9 +23,9 @@ class Tally(NamedTuple):
     Attributes:
         rows_in: the number of rows of its input.
         emitted: rows that leave into the table, or into the results of windows; also from the buffer.
-        late: below the watermark that judges them.
-        quarantined: without an event time or split, or too far ahead.
-        buffered: waiting after it.
+        late: rows below the watermark that judges them.
+        quarantined: rows without an event time or split, or too far ahead.
+        buffered: rows that wait after it.
     """
 
     rows_in: int
@@ -63,7 +63,7 @@ class EpochSlice:
     Attributes:
         number: the number of its entry.
         before: the short watermark before it.
-        input: read by it.
+        input: the input that it reads.
         counts: whether it reads all present input; one that leaves some makes no split idle.
         judgement: None until its input is judged.
         since: where a filtered cold start began; None for any other slice.

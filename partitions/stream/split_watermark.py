@@ -16,8 +16,8 @@ def raise_watermark(
     """Return the watermark after a chunk.
 
     Args:
-        watermark: before the chunk.
-        highest: event time of all its rows, including late ones; None: no row counts.
+        watermark: the split's watermark before the chunk.
+        highest: the highest event time of the chunk's rows, including late ones; None: no row counts.
         timeout: how far rows may be out of order; a longer one never lowers the watermark.
     """
     return watermark if highest is None else later(watermark, before(highest, timeout))

@@ -88,7 +88,7 @@ class StreamState(WatermarkState):
     """The committed state. No watermark in it ever falls.
 
     Attributes:
-        splits: by name.
+        splits: the splits, by name.
         value: the global watermark; None: undefined.
         segments: the buffer's segments, oldest first.
         epoch: number of the newest epoch's entry; 0 before the first.

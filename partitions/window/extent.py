@@ -17,7 +17,7 @@ class Extent:
     Attributes:
         lower: inclusive, epoch milliseconds; None if there is no time dimension.
         upper: exclusive, epoch milliseconds; None if there is no time dimension.
-        units: at least one.
+        units: the units to read, at least one.
     """
 
     lower: int | None

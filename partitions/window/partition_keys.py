@@ -24,7 +24,7 @@ def unit_key(unit: str, fields: Sequence[str]) -> str:
     A unit that is one text is that text; any other is its canonical JSON.
 
     Args:
-        unit: canonical JSON.
+        unit: the unit's identity, canonical JSON.
         fields: the names that all units of the definition have values of.
     """
     value = unit_of(unit).get(fields[0]) if len(fields) == 1 else None
@@ -73,7 +73,7 @@ def bucket_key(unit: str, count: int) -> str:
     """Return the key of a unit's bucket: CRC-32 of its identity in UTF-8, modulo the number of buckets.
 
     Args:
-        unit: canonical JSON.
+        unit: the unit's identity, canonical JSON.
         count: the number of all buckets.
     """
     return _numbered(zlib.crc32(unit.encode(errors="surrogatepass")) % count, count)

@@ -112,7 +112,7 @@ class Partitioning:
         work unit whose key Dagster does not know yet is in no range.
 
         Args:
-            works: due work units.
+            works: the work units that are due.
             windows: all windows; None if there is no time dimension.
             known_windows: dynamic keys of windows, in Dagster's order.
             known_units: dynamic keys of units, in Dagster's order.

@@ -51,7 +51,7 @@ class ReadChange(NamedTuple):
     """A read that found other rows than the one before it.
 
     Attributes:
-        age: milliseconds.
+        age: the window's age at this read, in milliseconds.
         rows: the number of rows that came or went.
     """
 

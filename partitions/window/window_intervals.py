@@ -29,7 +29,7 @@ class WindowIntervals:
         """Copy the list of intervals.
 
         Args:
-            intervals: ascending by start.
+            intervals: the intervals, ascending by start.
             grid: the grid of intervals that carry none of their own.
         """
         self.items = list(intervals)

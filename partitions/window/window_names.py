@@ -68,7 +68,7 @@ def belongs_to_later_window(template: Template, start: int, end: int, watermark:
         template: the template of places.
         start: the window's start, epoch milliseconds.
         end: the window's end as planned, epoch milliseconds.
-        watermark: cuts the windows.
+        watermark: the declared watermark, which cuts the windows.
     """
     if "hourly" not in grains(watermark):
         return False
@@ -167,7 +167,7 @@ def ambiguous_bound(watermark: WindowWatermark, format_: BoundFormat, *, whole: 
     """Return a read's bound in a repeated hour, which would mean two instants; None if there is none.
 
     Args:
-        watermark: cuts the windows.
+        watermark: the declared watermark, which cuts the windows.
         format_: the format of its bounds.
         whole: whether only whole windows are read; else an open window may end at any minute.
     """

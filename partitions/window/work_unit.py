@@ -23,7 +23,7 @@ class WorkUnit(NamedTuple):
         end: the window's end, exclusive.
         unit: the unit's identity.
         lower: where the read starts; it ends with the window.
-        reason: why it runs.
+        reason: why it is read.
         open: whether the window is cut short by now.
         grid: the text of the grid that cuts the window.
         group_start: the start of the first window in the work unit's group, epoch milliseconds. The work

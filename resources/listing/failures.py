@@ -47,7 +47,7 @@ def folder_failure(folder: str, root: str, error: OSError) -> SourceError:
 
     Args:
         folder: relative to the root; ``""`` is the root itself.
-        root: for the message.
+        root: the root of the listing, for the message.
         error: the system's error.
     """
     where = f"{root}/{folder}" if folder else root

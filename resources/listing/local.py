@@ -58,9 +58,9 @@ def list_local(
     """List the files of a local folder above a position.
 
     Args:
-        root: absolute.
+        root: the root, an absolute path.
         position: the committed position.
-        endings: endings of names.
+        endings: the endings of the names to list.
         budget: counts folders, and is checked after each one that no earlier step has listed.
         resume: ``/`` and the last folder that the earlier steps have listed.
 

@@ -241,7 +241,7 @@ class ListsRows(Protocol):
         Slow steps happen between rows, so that the caller can stop there.
 
         Args:
-            columns: at least one.
+            columns: the columns to return, at least one.
 
         Raises:
             SourceError: the source refuses, or does not answer.

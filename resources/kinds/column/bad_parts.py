@@ -26,7 +26,7 @@ class ColumnBadParts(BadParts[ColumnSlice]):
 
     Attributes:
         dataflow: the definition.
-        rows: the source.
+        rows: pins the schema of the source.
         above: the same source, as a reader of rows above a watermark.
     """
 

@@ -196,7 +196,7 @@ class ColumnLook:
         A source that must fetch its rows shows these values only after the fetch.
 
         Args:
-            observed: the look.
+            observed: what the look has observed so far.
             state: the loaded state.
             fixes: whether the bounds are stored. If a step of the user follows, they become the watermark.
                 Time alone must not bound them then: rows that arrive later with values below now would lie

@@ -90,7 +90,7 @@ def check_lost_rows(
 
     Args:
         dataflow: the dataflow's name.
-        lost_rows: the rows.
+        lost_rows: the rows that the table has lost.
         answer: what an operator has said.
         commands: the commands that answer.
 

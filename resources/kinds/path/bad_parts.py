@@ -31,7 +31,7 @@ class PathBadParts(BadParts[PathSlice], SetsAside[PathSlice], SetsRecordsAside[P
 
     Attributes:
         dataflow: the definition, which says how bad files are treated.
-        source: the files.
+        source: the files under the dataflow's root.
         log: the log, which stores the quarantine.
     """
 

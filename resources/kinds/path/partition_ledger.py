@@ -39,9 +39,9 @@ class PartitionLedger:
     """The ledger of partitions, with the origin of its counts.
 
     Attributes:
-        ledger: the partitions.
+        ledger: the partitions, with the counts of their files.
         compared_at: when the comparison with the source began, ISO; None: there was none.
-        comparison: its result.
+        comparison: the result of this comparison; None: there was none.
         rows_unknown: why rows are not counted; None if they are.
     """
 

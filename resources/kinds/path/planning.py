@@ -159,7 +159,7 @@ class PathPlanning(Planning[PathSlice], CountsFirstLoads[PathSlice]):
 
         Args:
             entry: the newest entry.
-            paths: the files.
+            paths: the paths of the chosen files.
             now: the clock, aware.
             why: what has chosen them, for people.
             replaces: whether the files' earlier rows are deleted.

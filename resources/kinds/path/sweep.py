@@ -125,7 +125,7 @@ class LateFiles:
     """Late files that no entry has handled.
 
     Attributes:
-        files: the named ones.
+        files: those that this look names.
         settling: named ones that are younger than ``settle``; they become late when they have settled.
         more: how many more there are; a later round names them.
     """

@@ -38,7 +38,7 @@ class SparkStreamPlanning(Planning[BatchSlice], RunsAhead):
 
     Attributes:
         dataflow: the definition.
-        inputs: the sources.
+        inputs: the sources that Spark reads.
         folders: place with a folder for each life of the dataflow's state.
         log: the watermark log.
         is_ahead: whether this object has already had Spark read new input.
@@ -57,7 +57,8 @@ class SparkStreamPlanning(Planning[BatchSlice], RunsAhead):
     def plan(self, entry: Entry | None, now: datetime, request: Request = DUE) -> Plan[BatchSlice]:
         """Return a plan of the batches in the outbox. Starts no Spark.
 
-        If there are none, but a source has changed since the last run, the plan has one slice without batches.
+        If there are none, but a source has changed since the last run, the plan has one slice without
+        batches.
 
         Raises:
             ConfigurationError: the request is neither for due work nor for late files.

@@ -23,7 +23,7 @@ def inbox_stream(session: SparkSession, inbox: Place, schema: str, files_per_bat
 
     Args:
         session: the run's session.
-        inbox: an existing folder.
+        inbox: the folder that Spark reads; it exists.
         schema: DDL of the schema of all files.
         files_per_batch: most files in a batch; None: all waiting files.
     """

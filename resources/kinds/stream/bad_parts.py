@@ -19,7 +19,7 @@ class StreamBadParts(BadParts[EpochSlice]):
     """Unreadable files or versions in the input of epochs.
 
     Attributes:
-        epochs: the source.
+        epochs: the source, read epoch by epoch.
     """
 
     epochs: Epochs

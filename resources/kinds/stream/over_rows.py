@@ -48,7 +48,7 @@ class OverRows(SortedRows):
     left.
 
     Attributes:
-        over: the operator.
+        over: the operator that adds the values.
     """
 
     over: OverWindow

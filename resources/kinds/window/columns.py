@@ -120,7 +120,7 @@ class WindowColumns:
         """Return the predicate of these work units' rows; everything if no column tells window or unit.
 
         Args:
-            works: the work units.
+            works: the work units whose rows match.
             df: rows with these columns.
             old: windows of an earlier cut, whose rows also match.
         """

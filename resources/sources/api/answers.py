@@ -45,7 +45,7 @@ class Answer(NamedTuple):
 
     Attributes:
         url: its address, after redirects.
-        text: its body.
+        text: the body.
         is_lines: whether each line is a document.
         next_link: from its header ``Link``.
         headers: all headers, with case-insensitive names.

@@ -68,7 +68,7 @@ class PrefetchedPage(Generic[T]):
 
     Attributes:
         page: the page.
-        read: converts its answer.
+        read: converts the answer.
         answer: the future result of ``read``.
     """
 

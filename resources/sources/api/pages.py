@@ -47,7 +47,7 @@ class AnswerPage(NamedTuple):
     """A page that was read.
 
     Attributes:
-        number: from 1.
+        number: the page's number, from 1.
         document: its contents.
         where: the request and the page, for errors.
     """
@@ -79,7 +79,7 @@ def iterate_pages(
     Args:
         client: the API's client.
         source: the definition of the source.
-        request: without its pages.
+        request: the request, without its pages.
         prefetches: whether the next page is requested while one is in use, for callers that read all
         pages. At most two pages are in memory, and one request is pending. A cursor or link is followed
         before the records of its page are parsed, since parsing takes longer.

@@ -23,8 +23,8 @@ _NAMED = ("record", "error", "enum", "fixed")
 def find_unreadable_field(schema: str) -> tuple[str, str] | None:
     """Return the dotted name and type of a field that no table can hold; None if there is none.
 
-    Examples: a record without fields, a record that contains itself, a duration, a decimal of more than 38 digits.
-    The name is "" if the values are no records.
+    Examples: a record without fields, a record that contains itself, a duration, a decimal of more than 38
+    digits. The name is "" if the values are no records.
     """
     content = json.loads(schema)
     avro_type = content.get("type") if isinstance(content, dict) else content
@@ -89,9 +89,9 @@ def own_types(schema: str, *, are_members_numbered: bool = True) -> Mapping[str,
     See :mod:`partitions.records.conversions` for the form.
 
     Args:
-        schema: as JSON.
-        are_members_numbered: whether Spark names the members of a union by position; if not, only Spark knows the
-            type.
+        schema: the Avro schema as JSON text.
+        are_members_numbered: whether Spark names the members of a union by position; if not, only Spark knows
+            the type.
     """
     content = json.loads(schema)
     if not isinstance(content, dict) or content.get("type") != "record":

@@ -32,8 +32,8 @@ class Element:
     Attributes:
         name: as written, prefix included.
         line: the line on which it begins, from 1.
-        attributes: by name.
-        children: in their order.
+        attributes: the values of the attributes, by name.
+        children: the elements directly inside, in their order.
         texts: its own text, without its children's, split at each child, comment and instruction.
     """
 
@@ -53,7 +53,7 @@ class BrokenXmlError(Exception):
     """A place where a file stops being readable XML.
 
     Attributes:
-        line: from 1.
+        line: the line of the fault, from 1.
         why: the reason.
         is_xml: whether the file is well-formed, but Spark would leave out a part.
     """

@@ -1,7 +1,7 @@
 """Check JSON files before they are loaded: Spark matches patterns, and rejected lines are judged here.
 
-The pattern accepts all records that the schema holds exactly (:mod:`partitions.records.json_lines`). So sound files
-leave no line to judge, and the check costs one scan of the text.
+The pattern accepts all records that the schema holds exactly (:mod:`partitions.records.json_lines`). So sound
+files leave no line to judge, and the check costs one scan of the text.
 """
 
 from __future__ import annotations
@@ -85,8 +85,8 @@ def _is_accepted(
 def _has_known_fields(rule: JsonRule, record: Column) -> Column:
     """Return whether a record has at least one required field, or no field at all.
 
-    Usually its first field is one of them, so a pattern is enough; a parser that lists all names takes half as long
-    as a load.
+    Usually its first field is one of them, so a pattern is enough; a parser that lists all names takes half
+    as long as a load.
     """
     from pyspark.sql import functions as F
 
@@ -114,8 +114,9 @@ def check_lines(
         path: the column with the path of a row's file.
         rule: what a valid record looks like.
         names: the names of the first record.
-        files: in their order.
-        max_bad_records: the bad records that may be set aside; the check finds more of them if there are more.
+        files: the files, in their order.
+        max_bad_records: the bad records that may be set aside; the check finds more of them if there are
+            more.
         numbers: finds the line numbers of texts.
         undecodable: returns the error for a file with bytes that are no text.
         judges: the judges of values that the pattern does not cover.
@@ -143,7 +144,7 @@ class _JudgedLines:
 
     Attributes:
         most_of_file: the most bad lines of a file that stay in memory; the others are only counted.
-        bad_files: by path.
+        bad_files: the files that cannot be decoded, by path.
         bad: lines with a fault, by the path of their file.
         unknown: the first line of each file with unknown fields and no fault.
         counts: the number of bad lines, by the path of their file.
@@ -211,7 +212,7 @@ def check_documents(
         path: the column with the path of a row's file.
         rule: what a valid record looks like.
         names: the names of the first record.
-        files: in their order.
+        files: the files, in their order.
         content: reads the text of a file.
         undecodable: returns the error for a file with bytes that are no text, None for others.
         judges: the judges of values that the pattern does not cover.

@@ -1,7 +1,7 @@
 """Read the rows of files above a column watermark: Spark reads all files, and filters the rows.
 
-Files have no index and no clock, and only Spark reads them. So callers without Spark, such as a sensor, go by the
-listing (docs/reference/file-formats.md).
+Files have no index and no clock, and only Spark reads them. So callers without Spark, such as a sensor, go by
+the listing (docs/reference/file-formats.md).
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class FileRows(PinsRows, ReadsAbove):
 
         Args:
             dataflow: the definition.
-            source: its files.
+            source: the dataflow's files.
             spark: opens a session for questions that only a read answers.
             pinned: looks up the schema of the last commit; None before the first.
             last_look: looks up what the last successful run saw.

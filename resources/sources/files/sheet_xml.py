@@ -56,8 +56,8 @@ class BadCell(NamedTuple):
     """A cell that makes its workbook bad.
 
     Attributes:
-        row: from 1.
-        column: from 0.
+        row: the cell's row, from 1.
+        column: the cell's column, from 0.
         reason: what was expected and found.
     """
 
@@ -117,8 +117,8 @@ def read_notes(content: bytes, name: str) -> SheetNotes:
 def _may_have_notes(sheet: IO[bytes], styles: Sequence[str]) -> bool:
     """Return whether a sheet may have cells to note, by a fast search in its text; False for most sheets.
 
-    False if the rows are unique and in order, each cell names its place once, dates lie within the calendar, and
-    each error is known.
+    False if the rows are unique and in order, each cell names its place once, dates lie within the calendar,
+    and each error is known.
     """
     dates = "|".join(str(number) for number, shows in enumerate(styles) if shows)
     odd_date = re.compile(_ODD_DATE % dates.encode()) if dates else None

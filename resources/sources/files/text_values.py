@@ -37,7 +37,7 @@ def parse_text(text: Column, data_type: DataType, options: Mapping[str, str]) ->
 
     Args:
         text: a column of texts; surrounding spaces count.
-        data_type: without parts.
+        data_type: the column's type, which has no parts.
         options: the reader's options; those about lines are ignored.
     """
     from pyspark.sql import functions as F

@@ -32,7 +32,7 @@ class SheetColumn(NamedTuple):
     """A named column of a sheet.
 
     Attributes:
-        name: in the header.
+        name: the column's name in the header.
         number: the column's position, from 0.
     """
 
@@ -81,11 +81,11 @@ def read_sheet(place: Place, path: str, options: ExcelOptions, *, must_be_named:
     """Open the sheet with the records; its cells are in memory afterwards, and nothing else of the file.
 
     Args:
-        place: the file's place.
-        path: below it.
+        place: the root of the files.
+        path: the file's path below the root.
         options: the definition's options.
-        must_be_named: whether options must name the sheet if several hold cells, since nothing else tells a cover
-            from a table.
+        must_be_named: whether options must name the sheet if several hold cells, since nothing else tells a
+            cover from a table.
 
     Raises:
         BadFile: it is no workbook, has no such sheet, has several candidates, or names a column twice.
@@ -120,8 +120,8 @@ def read_sheet(place: Place, path: str, options: ExcelOptions, *, must_be_named:
 def find_sheets(place: Place, path: str) -> tuple[Sequence[str], str | None]:
     """Return the visible sheets of a workbook, and the first with a header and a record below it.
 
-    None if there is no such sheet. A header of several columns wins over one of a single column: a cover looks like
-    the latter.
+    None if there is no such sheet. A header of several columns wins over one of a single column: a cover
+    looks like the latter.
 
     Raises:
         BadFile: it is no workbook, or a sheet in front of the one with records is bad.

@@ -86,7 +86,7 @@ class CursorColumn(NamedTuple):
     """A column of a query.
 
     Attributes:
-        name: in the query.
+        name: the column's name in the query.
         kind: its data type for comparisons; None if it has none.
         type: its type in a table.
         why: its type, and why it cannot be compared, in words.

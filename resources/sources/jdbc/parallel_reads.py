@@ -30,7 +30,7 @@ def parallel_parts(
 
     Args:
         extents: windows, of some units or all.
-        column: their time.
+        column: the column with a row's time.
         columns: the columns that identify a row's window and unit.
         cuts_of: returns ascending values of the time, with a part's number of rows of all units between
         two; empty without an index, or for few rows.

@@ -79,7 +79,7 @@ class Relation:
         A query has lines of its own, so that a comment at its end ends there.
 
         Args:
-            extent: fills the placeholders.
+            extent: the window and the unit that fill the placeholders.
             kind: the data type of the column with a row's time; None: there is none.
 
         Raises:

@@ -61,7 +61,7 @@ def requested_unit_texts(
         source: the definition.
         zone: the zone of times without one.
         types: the columns' types, by name.
-        extents: that are read.
+        extents: the extents to read.
     """
     texts: dict[str, set[str]] = {}
     for unit in (unit for extent in extents for unit in extent.units):

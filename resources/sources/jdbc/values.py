@@ -35,7 +35,7 @@ class RefusedValue:
     Attributes:
         column: the column's name.
         expected: what the type holds, in words.
-        value: its text, truncated.
+        value: the value as text, truncated.
         row: columns and values that identify its row; "" if unknown.
     """
 
@@ -59,7 +59,7 @@ def read_columns(
     """Return columns of these types and names from rows in which each has its type's form.
 
     Args:
-        types: by column name.
+        types: the columns' types, by name.
         keys: the columns that identify a row in errors, as far as they exist.
         units: by column name, the exact texts that the rows must have. A database may treat other texts as
         equal, such as a UUID in capitals, or a ``char`` with fewer blanks; the table does not, so no later

@@ -59,7 +59,7 @@ class FetchedRows(NamedTuple):
     """Rows that were staged before the upper bound of some columns was known.
 
     Attributes:
-        rows: their predicate.
+        rows: the predicate of the rows.
         paths: the files' paths.
     """
 

@@ -40,7 +40,7 @@ class RowStaging:
             dataflow: the definition.
             schema: the rows' schema; it may follow them.
             caller: builds errors about the rows.
-            calls: yield the rows.
+            calls: the function's calls, which yield the rows.
             staging: where they are staged.
         """
         self._dataflow, self._schema, self._caller, self._calls = dataflow, schema, caller, calls

@@ -1,7 +1,7 @@
 """The contracts of a file format: reading and checking its files, and finding their columns.
 
-Belongs here: the contracts, and defaults that formats share. Each format has one module for each contract. The
-user's options of a format are in ``partitions.sources.formats``.
+Belongs here: the contracts, and defaults that formats share. Each format has one module for each contract.
+The user's options of a format are in ``partitions.sources.formats``.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ class FormatReader(ABC):
         """Return the scanner of each file, by path: of the file itself, or of its staged rows.
 
         Args:
-            files: with rows.
+            files: files with rows.
             _pinned: their schema.
             bad_texts: by path, the texts of lines that :meth:`check` found bad; staged copies lack them.
 
@@ -222,7 +222,7 @@ class FormatReader(ABC):
 
         Args:
             spark: a session.
-            files: with content.
+            files: files with content.
             pinned: the schema to load them with.
         """
 
@@ -260,7 +260,8 @@ class FileColumns(ABC):
     def infer_by_spark(self, spark: SparkSession, files: Sequence[SourceFile], **changes: str) -> StructType:
         """Return the columns that Spark's reader infers.
 
-        For whole documents Spark uses Hadoop's globs, which refuse colons in paths: such files are copied first.
+        For whole documents Spark uses Hadoop's globs, which refuse colons in paths: such files are copied
+        first.
 
         Raises:
             BadFile: a copy cannot be read.
@@ -301,7 +302,7 @@ class FileColumns(ABC):
 
         Args:
             spark: a session.
-            files: with records.
+            files: files with records.
             names: the names to look for; others may be missing from the result.
         """
 
@@ -314,15 +315,15 @@ class FileColumns(ABC):
     ) -> Mapping[str, StructType] | None:
         """Return the columns of files that may differ from the pinned schema.
 
-        The result is keyed by the path of one file that has the columns. A format whose values are texts gives a
-        pinned column its pinned type: its values imply no other.
+        The result is keyed by the path of one file that has the columns. A format whose values are texts
+        gives a pinned column its pinned type: its values imply no other.
 
         Args:
             spark: a session.
-            files: with content.
+            files: files with content.
             pinned: the schema.
-            check: returns the result of :meth:`FormatReader.check` for these files, and perhaps for others; called
-                at most once.
+            check: returns the result of :meth:`FormatReader.check` for these files, and perhaps for others;
+                called at most once.
         """
 
     def wider_integers(
