@@ -12,7 +12,7 @@ from partitions.errors import ConfigurationError
 from partitions.plan import pluralize
 from platform_assets.cli.context import Context, shared_options
 from platform_assets.cli.deciding import REASON, YES, apply_decision, confirm, print_effect, writing_platform
-from platform_assets.cli.state import print_entries
+from platform_assets.cli.entry_lines import print_entries
 
 if TYPE_CHECKING:
     from resources.decisions.delete_downstream import Deleted, DeleteOptions, DeletePlan

@@ -9,7 +9,7 @@ import click
 
 from platform_assets.cli.context import Context, shared_options
 from platform_assets.cli.deciding import apply_decision
-from platform_assets.cli.state import print_entries
+from platform_assets.cli.entry_lines import print_entries
 
 if TYPE_CHECKING:
     from resources.kinds.all_decisions import DraftBuilder

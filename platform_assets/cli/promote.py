@@ -6,7 +6,7 @@ import click
 
 from platform_assets.cli.context import Context, shared_options
 from platform_assets.cli.deciding import REASON, YES, end_replay
-from platform_assets.cli.state import print_entries
+from platform_assets.cli.entry_lines import print_entries
 
 
 @click.command("promote")

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from partitions.errors import ConfigurationError
 from platform_assets.cli.deciding import confirm
-from platform_assets.cli.state import _print_diff, print_entries
+from platform_assets.cli.entry_lines import print_diff, print_entries
 from resources.watermarks.entry import Entry, next_entry
 
 WINDOWS = {"grid": "daily UTC", "units": {"{}": [[1711584000000, 1711670400000]]}}
@@ -93,7 +93,7 @@ def test_a_diff_shows_times_and_windows_as_people_read_them(capsys: pytest.Captu
         "pinned": {"before": "", "after": True},
         "inputs": {"before": [], "after": [{"path": "a", "size": 1}, {"__date__": "2024-03-30"}]},
     }
-    _print_diff({"from": 1, "to": 2, "changed": changed}, "none", "up to 2024-03-29T00:00:00+00:00")
+    print_diff({"from": 1, "to": 2, "changed": changed}, "none", "up to 2024-03-29T00:00:00+00:00")
     assert capsys.readouterr().out.splitlines() == [
         "entry 1 -> entry 2",
         "  watermark: none -> up to 2024-03-29T00:00:00+00:00",
