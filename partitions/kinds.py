@@ -54,7 +54,7 @@ KINDS: Mapping[type[WatermarkDefinition], KindRules[Any]] = MappingProxyType(
         StructuredStream: spark_stream.RULES,
     }
 )
-"""By the class of ``dataflow.watermark``."""
+"""The rules of each kind, by the class of ``dataflow.watermark``."""
 
 
 _BY_NAME = {definition.kind(): definition for definition in tuple(KINDS)[::-1]}

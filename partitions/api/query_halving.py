@@ -22,7 +22,7 @@ from partitions.watermark import compare_values
 from partitions.window.extent import Extent
 
 _MAX_DEPTH = 70
-"""How often a query is halved at most: enough to cut a range of 64 bits down to one value."""
+"""The most halvings of a query: enough to cut a range of 64 bits down to one value."""
 _STEPS = (
     timedelta(milliseconds=1),
     timedelta(seconds=1),

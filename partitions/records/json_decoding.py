@@ -17,7 +17,7 @@ BESIDE_BRACKETS = r'"[^"\\]*+(?:\\[\s\S][^"\\]*+)*+"|[^\[\]{}"]++|"'
 """Pattern: the text between the brackets of objects and arrays, including quoted texts that hold brackets."""
 
 MAX_LEVELS = 30
-"""Nesting levels that a record may have where types are inferred: Spark Connect sends no type of more than 33."""
+"""The most nesting levels of a record where types are inferred: Spark Connect sends no type of more than 33."""
 
 _BESIDE_BRACKETS = re.compile(BESIDE_BRACKETS)
 _IN_ONE_LINE = {ord("\r"): " ", ord("\n"): " "}

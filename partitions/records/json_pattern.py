@@ -39,7 +39,7 @@ _END = r"(?![\s\S])"
 _AS_DECLARED = MemberOrder((), {})
 """Members in schema order, for objects that the first record lacks; each name is still accepted once."""
 _DEPTH = 2
-"""Nesting levels that the pattern follows inside a string column's value or an unknown value."""
+"""The most nesting levels that the pattern follows inside a string column's value or an unknown value."""
 
 
 @dataclass(frozen=True)

@@ -32,4 +32,4 @@ KINDS: Mapping[type, RegisteredKind] = MappingProxyType(
         StructuredStream: RegisteredKind("stream", open_spark_stream, spark_stream_rules),
     }
 )
-"""By the class of ``dataflow.watermark``."""
+"""The kinds, by the class of ``dataflow.watermark``."""

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from obstore.store import ObjectStore
 
 PAGE = 1000
-"""Keys of one LIST call; obstore requests the next page only when this one was consumed."""
+"""The most keys of one LIST call; obstore requests the next page only when this one was consumed."""
 
 _REPLACED = "\ufffd"
 """The character that a store writes for one that XML cannot hold."""

@@ -18,7 +18,7 @@ _DAYS = 60
 """The number of newest days with files that the note keeps."""
 
 _ENTRIES = 200
-"""Entries that are read for a note that is not there, or far behind."""
+"""The most entries that are read for a note that is not there, or far behind."""
 
 
 class DayArrivals(NamedTuple):

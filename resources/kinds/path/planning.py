@@ -40,13 +40,13 @@ from resources.watermarks.log import WatermarkLog
 from resources.watermarks.quarantine_list import read_quarantine
 
 _NAMED = 5
-"""Files that a warning names."""
+"""The most files that a warning names."""
 
 _STAT_AT_MOST = 1_000
-"""Files of a replay that are asked for one by one; more are found by a listing of all."""
+"""The most files of a replay that are looked up one by one; more are found by a listing of all."""
 
 _LATE_AT_ONCE = 10_000
-"""Late files that one plan looks at; a run plans again when these are loaded."""
+"""The most late files that one plan looks at; a run plans again when these are loaded."""
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 _STORE_STEP, _FOLDER_STEP = Budget(pages=20), Budget(pages=500)
 _TABLES = 4
-"""Ranges of the record that are held in memory at once."""
+"""The most ranges of the record that are in memory at once."""
 _NAMED = 50
 """The most files of each kind that are named."""
 

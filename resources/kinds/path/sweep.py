@@ -36,7 +36,7 @@ _FOLDER_BUDGET = Budget(pages=500, seconds=5.0)
 
 _NOTE = "sweep"
 _NAMED = {"ingest": 40_000, "quarantine": 40_000, "alert": 1_000, "ignore": 1_000}
-"""Late files that a round names, by policy: all that two steps can find in a bucket, if something is to be done with them."""
+"""The most late files that a round names, by policy: all that two steps can find in a bucket, if something is to be done with them."""
 
 Row = tuple[str, int, str, int]
 """A file as the note keeps it."""

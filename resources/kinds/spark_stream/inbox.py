@@ -45,10 +45,10 @@ Spark skips names that start with an underscore.
 """
 
 _READ_AT_ONCE = 1000
-"""Most files that are checked and copied together."""
+"""The most files that are checked and copied together."""
 
 _TASKS = 200
-"""Most Spark tasks that write one draft."""
+"""The most Spark tasks that write one draft."""
 
 _ABANDONED = timedelta(days=1)
 """A draft whose newest file is older than this belongs to a dead run."""

@@ -31,7 +31,7 @@ _SETTINGS: Mapping[str, str] = {
 """Settings of a session while its query runs."""
 
 _ATTEMPTS = 3
-"""Most attempts to start a query."""
+"""The most attempts to start a query."""
 
 _POLICY = "spark.sql.streaming.multipleWatermarkPolicy"
 

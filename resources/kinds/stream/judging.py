@@ -44,7 +44,7 @@ _UNPACKED = 4
 """Bytes of rows as text for each byte of a version's files: a low guess, until the rows are counted."""
 
 _SPLITS_SHOWN = 3
-"""Most splits that the error for late rows names."""
+"""The most splits that the error for late rows names."""
 
 
 def source_columns(names: Sequence[str]) -> Sequence[str]:

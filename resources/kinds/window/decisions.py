@@ -19,7 +19,7 @@ from resources.kinds.state_of_entry import state_of
 from resources.watermarks.entry import Entry
 
 _NAMED = 10
-"""Work units that are named; more would not be read."""
+"""The most work units that a message names; nobody would read more."""
 
 
 class WindowRules(StateRules):

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _ALL = 1_000_000
-"""Slices of one plan: a replay is not cut short by what a run may take on."""
+"""The most slices of one plan: a replay is not cut short by what a run may take on."""
 
 
 @dataclass(frozen=True)

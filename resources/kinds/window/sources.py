@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 _SAMPLED = 20
-"""Work units that a schema is inferred from, one by one."""
+"""The most work units that a schema is inferred from, one by one."""
 
 
 class QueriedWindows:

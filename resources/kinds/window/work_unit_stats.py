@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 MAX_OBSERVED = 32
-"""Work units of a slice that is observed: each costs two conditions a row."""
+"""The most work units of a slice that is observed: each costs two conditions a row."""
 
 
 class WorkUnitStats(NamedTuple):

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 _SAMPLE_PAGES = 3
-"""How many pages of a request a schema is inferred from."""
+"""The most pages of a request that a schema is inferred from."""
 
 
 class SchemaSample:

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _SAMPLE_REQUESTS = 20
-"""How many requests are tried until one has a record to infer a schema from."""
+"""The most requests that are tried until one has a record to infer a schema from."""
 
 _LOOK_TIME = timedelta(seconds=20)
 """How long a short look retries a page: a sensor's tick has a minute."""

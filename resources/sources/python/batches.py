@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 MAX_ROWS = 1_000
-"""Dict rows of one batch: a look that ends at the first row asks for no more of those that are yielded one by one."""
+"""The most dict rows of one batch: a look that ends at the first row asks for no more of those that are yielded one by one."""
 
 _DECIMALS = (38, 18)
 """Precision and scale of a column that is inferred from Python's decimals."""

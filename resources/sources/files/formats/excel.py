@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 _STAGED_ENDING = "-0.parquet"
 _BATCH = 10_000
-"""Rows in a batch."""
+"""The most rows of a batch."""
 
 
 class ExcelFiles(FormatReader):

@@ -25,7 +25,7 @@ READERS: Mapping[str, type[FormatReader]] = {
     "xml": XmlFiles,
     "excel": ExcelFiles,
 }
-"""By format name."""
+"""The readers, by the name of their format."""
 
 
 def packages_of(dataflow: Dataflow) -> tuple[str, ...]:
