@@ -13,6 +13,7 @@ from resources.spark.engine import SparkEngine
 from tests.integration.test_dagster import run
 from tests.support.asides import TABLE, stand_aside
 from tests.support.columns import on_lake
+from tests.support.decision_crash import crash_deciding
 from tests.support.delete_crash import crash_deleting
 from tests.support.feed import NAME, NOW, Answer, Feed
 from tests.support.window_feed import instant
@@ -111,6 +112,25 @@ def test_a_purge_leaves_no_file_with_the_rows(tmp_path: Path, engine: SparkEngin
     feed.put("2.ndjson", {"id": 3, "who": "eve"})
     assert feed.load().status == "committed"
     assert rows(feed) == [(1, "ann"), (3, "eve")]
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("folder", ["intents", "entries"])
+def test_a_purge_that_died_is_finished_by_the_same_command(
+    tmp_path: Path, engine: SparkEngine, folder: str
+) -> None:
+    feed = Feed(tmp_path / "project", engine, {"source": {"schema": "id long, who string"}})
+    feed.put("1.ndjson", {"id": 1, "who": "ann"}, {"id": 2, "who": "bobbingworth"})
+    feed.load()
+    where = "who = 'bobbingworth'"
+    delete(feed, where=where)
+    crash_deciding(
+        feed, folder, "delete", feed.name, "--where", where, "--purge", "--reason", "asked for", "--yes"
+    )
+    assert feed.load().status == "nothing"
+    assert delete(feed, "--purge", where=where).code == 0
+    assert (rows(feed), files_with(feed, b"bobbingworth")) == ([(1, "ann")], [])
+    assert feed.open_intent is None
 
 
 def files_with(feed: Feed, text: bytes) -> list[str]:

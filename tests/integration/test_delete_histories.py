@@ -12,6 +12,7 @@ import pytest
 from resources.outcome import Step
 from resources.spark.engine import SparkEngine
 from tests.integration.test_shared_tables import OTHER, _pair
+from tests.integration.test_structured_streams import Stream
 from tests.support.columns import on_lake as columns_on_lake
 from tests.support.crash_runner import crash
 from tests.support.feed import Feed
@@ -165,3 +166,18 @@ def test_rows_that_lack_the_column_or_have_another_type_are_tested_all_the_same(
     feed.put("3.ndjson", {"id": 4, "who": "7"}, {"id": 5, "who": "x"})
     feed.load()
     assert feed.rows("id") == [(2,), (3,), (5,)]
+
+
+@pytest.mark.full
+def test_a_stream_on_sparks_engine_withholds_what_was_deleted(
+    tmp_path: Path, spark_engine: SparkEngine
+) -> None:
+    stream = Stream.of(tmp_path / "project", spark_engine)
+    stream.add("1.ndjson", 10, 11, 12, 13, 14, 15, 10, 25)
+    stream.load()
+    assert stream.counts() == [(10, 5)]
+    delete(stream, "n = 5")
+    delete(stream, "window_start = timestamp '2026-01-01 00:00:15'")
+    stream.add("2.ndjson", 40)
+    assert stream.load().withheld == 1
+    assert stream.counts() == [(25, 1)]
