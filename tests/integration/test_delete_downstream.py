@@ -16,6 +16,7 @@ from tests.support.columns import on_lake
 from tests.support.decision_crash import crash_deciding
 from tests.support.delete_crash import crash_deleting
 from tests.support.feed import NAME, NOW, Answer, Feed
+from tests.support.streams import Stream, definition
 from tests.support.window_feed import instant
 
 BOB = "who = 'bob'"
@@ -209,3 +210,28 @@ def test_a_stream_of_the_table_passes_over_the_delete(
     put("3.ndjson", 59)
     outcome = below.load()
     assert (below.ids, outcome.withheld, outcome.rows_add_up) == ([1, 2, 20, 21], 1, True)
+
+
+@pytest.mark.full
+def test_a_purge_takes_late_rows_of_a_stream_and_waits_for_its_buffer(
+    tmp_path: Path, engine: SparkEngine
+) -> None:
+    stream = Stream(Feed(tmp_path / "project", engine, definition()))
+    stream.append((1, "a", 0), (2, "a", 10), (3, "a", 20))
+    stream.feed.load()
+    stream.append((4, "a", 1))
+    stream.feed.load()
+    assert stream.places() == {"sorted": [1, 2], "late": [4], "quarantine": [], "buffer": [3]}
+    answer = delete(stream.feed, "--purge", where="id = 4")
+    assert answer.json["purged"][0]["side_rows"] == 1
+    assert stream.places() == {"sorted": [1, 2], "late": [], "quarantine": [], "buffer": [3]}
+    refused = delete(stream.feed, "--purge", where="id = 3")
+    assert refused.error["code"] == "conflict"
+    assert "strandline stream flush flow" in refused.error["message"]
+    stream.append((5, "a", 40))
+    outcome = stream.feed.load()
+    assert (stream.ids(), outcome.withheld, outcome.rows_add_up) == ([1, 2], 1, True)
+    assert delete(stream.feed, "--purge", where="id = 3").code == 0
+    assert stream.ids("__buffer") == [5]
+    stream.append((6, "a", 60))
+    assert stream.feed.load().rows == 1
