@@ -16,10 +16,12 @@ from partitions.loads import Replace
 from partitions.plan import pluralize
 from partitions.predicate import SqlCondition
 from partitions.sql_condition import named_columns
-from partitions.stream.side_table_names import LATE, QUARANTINE
 from partitions.table_names import bad_records_table
 from resources.decisions.delete_condition import without_rows
 from resources.decisions.maintenance import run_held
+from resources.dialects.predicates import predicate_sql
+from resources.dialects.spark import SPARK
+from resources.kinds.contract.writing import KeepsWaitingRows
 from resources.loop.context import RunContext
 from resources.loop.ending import end_abandoned
 from resources.outcome import Observer
@@ -162,12 +164,17 @@ def purge_deleted(
     last = end_abandoned(run, loop.holder_policy, "a purge", reason)
     assert last is not None  # a delete comes first
     deletes, number = deletes_in_force(platform.log, last), last.number + 1
-    _check_waiting_rows(run, deletes)
+    _check_waiting_rows(run, last, deletes)
 
     def purge() -> tuple[tuple[PurgeResult, int], str]:
         with run.staging.emptied():
-            side_rows = sum(_delete_aside(run, table, deletes, number) for table in _tables_aside(run))
-        tables = [(run.table, dataflow.target.shared), *((table, False) for table in _tables_aside(run))]
+            side_rows = sum(
+                _delete_aside(run, table, deletes, number) for table in _tables_aside(run).values()
+            )
+        tables = [
+            (run.table, dataflow.target.shared),
+            *((table, False) for table in _tables_aside(run).values()),
+        ]
         results = [_purge(run, table, last, is_shared=is_shared) for table, is_shared in tables]
         files = sum(result.deleted for result in results)
         remains = tuple(dict.fromkeys(line for result in results for line in result.remains))
@@ -184,9 +191,9 @@ def _purge(run: RunContext[Any], table: Table, last: Entry, *, is_shared: bool) 
     return table.maintenance.purge(lambda: run.spark, since, is_shared=is_shared)
 
 
-def _tables_aside(run: RunContext[Any]) -> list[Table]:
-    """Return the existing side tables that hold rows which no slice reads again."""
-    return [table for name, table in run.sides.items() if name in (LATE, QUARANTINE) and table.exists()]
+def _tables_aside(run: RunContext[Any]) -> dict[str, Table]:
+    """Return the existing side tables by short name."""
+    return {name: table for name, table in run.sides.items() if table.exists()}
 
 
 def _delete_aside(run: RunContext[Any], table: Table, deletes: Iterable[DeleteInForce], number: int) -> int:
@@ -206,15 +213,19 @@ def _delete_aside(run: RunContext[Any], table: Table, deletes: Iterable[DeleteIn
     return count
 
 
-def _check_waiting_rows(run: RunContext[Any], deletes: Sequence[DeleteInForce]) -> None:
-    """Raise if rows that a delete names wait in a stream's buffer: its state counts them."""
-    for name, table in run.sides.items():
-        if name in (LATE, QUARANTINE) or not table.exists():
-            continue
-        columns = table.contents.columns()
+def _check_waiting_rows(run: RunContext[Any], last: Entry, deletes: Sequence[DeleteInForce]) -> None:
+    """Raise if rows that a delete names wait in a stream's side table: its state counts them."""
+    writing = run.kind.writing
+    for name, table in _tables_aside(run).items() if isinstance(writing, KeepsWaitingRows) else ():
+        assert isinstance(writing, KeepsWaitingRows)
         rows = table.contents.read(run.spark, table.contents.newest_version())
+        waiting = rows.where(
+            predicate_sql(writing.waiting_rows(name, last.state(), dict(rows.dtypes)), SPARK)
+        )
         for delete in deletes:
-            if _fits(delete, columns) and without_rows(rows, delete.predicate).count() < rows.count():
+            if not _fits(delete, rows.columns):
+                continue
+            if without_rows(waiting, delete.predicate).count() < waiting.count():
                 raise Conflict(
                     f"dataflow {run.name}: expected no waiting row that the delete of entry {delete.number} names, found some in"
                     f" {run.dataflow.table}__{name}. They are withheld when they leave. Run until they have left, or"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, runtime_ch
 
 from partitions.loads import Load
 from partitions.predicate import Predicate
+from partitions.sentinels import Watermark
 from resources.kinds.contract.slices import SliceContra, SliceT
 from resources.watermarks.entry import Intent
 from resources.watermarks.lists import StoredList
@@ -98,4 +99,19 @@ class WritesSideTables(Protocol[SliceContra]):
 
     def side_rows(self, spark: SparkSession, slice_: SliceContra, pinned: str) -> Sequence[SideRows]:
         """Return the rows for the side tables, in the order in which they are written."""
+        ...
+
+
+@runtime_checkable
+class KeepsWaitingRows(Protocol):
+    """A kind whose side tables hold rows that later slices read."""
+
+    def waiting_rows(self, side: str, state: Watermark, types: Mapping[str, str]) -> Predicate:
+        """Return which rows of a side table later slices read, as far as the state tells; maybe some more.
+
+        Args:
+            side: short name of the side table.
+            state: the newest state.
+            types: types of the side table's columns by name, in Spark's words.
+        """
         ...

@@ -10,12 +10,14 @@ from typing_extensions import override
 
 from partitions.dataflow import Dataflow
 from partitions.loads import Append, Load
-from partitions.predicate import Among, Between, Predicate, any_of
+from partitions.predicate import NOTHING, Among, Between, Predicate, all_of, any_of
+from partitions.sentinels import Watermark
 from partitions.stream.late_rows import are_diverted
 from partitions.stream.operators import EPOCH
 from partitions.stream.side_table_names import BUFFER, CARRY, LATE, QUARANTINE
 from partitions.stream.slices import EpochSlice
-from resources.kinds.contract.writing import SideRows, WritesSideTables, Writing
+from partitions.stream.state import StreamState
+from resources.kinds.contract.writing import KeepsWaitingRows, SideRows, WritesSideTables, Writing
 from resources.kinds.stream import judged_rows as R
 from resources.kinds.stream.epoch import Epoch
 from resources.kinds.stream.judging import Judging
@@ -31,7 +33,7 @@ _SPLIT, _WATERMARK, _REASON = "_split", "_watermark", "_reason"
 
 
 @dataclass(frozen=True)
-class StreamWriting(Writing[EpochSlice], WritesSideTables[EpochSlice]):
+class StreamWriting(Writing[EpochSlice], WritesSideTables[EpochSlice], KeepsWaitingRows):
     """Commits of one stream's epochs.
 
     Attributes:
@@ -95,6 +97,18 @@ class StreamWriting(Writing[EpochSlice], WritesSideTables[EpochSlice]):
         quarantined = bad.select(*epoch.own_beside(_REASON), reason, epoch_number)
         tables.append(SideRows(QUARANTINE, quarantined, judgement.tally.quarantined > 0, above, none_above))
         return tables
+
+    @override
+    def waiting_rows(self, side: str, state: Watermark, types: Mapping[str, str]) -> Predicate:
+        """Return the rows of open segments, and those that an over-window carries."""
+        stream, event_time = StreamState.of(state), self.dataflow.stream.event_time
+        if side == CARRY and stream.carry is not None:
+            return Among(EPOCH, (stream.carry.epoch,))
+        if side != BUFFER or not stream.segments:
+            return NOTHING
+        lowest = R.as_value(min(segment.lowest for segment in stream.segments), types[event_time])
+        segments = Among(EPOCH, tuple(int(segment.name) for segment in stream.segments))
+        return all_of((segments, Between(event_time, lowest, None)))
 
     def _carry(self, epoch: Epoch, slice_: EpochSlice, above: Predicate, *, replaces_none: bool) -> SideRows:
         """Return the rows that an over-window carries; they replace those older than the carry just read."""
