@@ -14,10 +14,11 @@ from typing import Any
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError, CorruptWatermark, NeedsDecision
 from partitions.plan import pluralize
+from partitions.spelling import first_few
 from partitions.watermark import is_empty
 from resources.decisions.draft import Draft, DraftBuilder, draft_entry
 from resources.decisions.files_in_table import HeldRows, held_rows
-from resources.decisions.reasons import IN_TABLE
+from resources.decisions.reasons import IN_TABLE, WITH_ROWS
 from resources.decisions.taken_over import check_not_behind
 from resources.kinds.contract.decisions import KnowsFiles, NeverGoesBack
 from resources.platform.opener import Opener
@@ -26,6 +27,8 @@ from resources.watermarks.deleted_rows import deletes_in_force
 from resources.watermarks.entry import Entry
 from resources.watermarks.exporting import ExportedLog
 from resources.watermarks.log import WatermarkLog
+
+_NAMED = 5
 
 _OF_STATE = ("since", "modified", "total_files", "replace_until", "replace_table")
 """What an entry says beside its watermark and its lists of the state that the next slice starts from."""
@@ -90,7 +93,7 @@ class _ImportedLog:
         )
         draft = _with_new_files(rows, entry) if is_restored else rows.draft(entry)
         deletes = None if is_restored else deletes_in_force(export.log, base)
-        notes = (_describe(export, base), *draft.notes, *_again(until, rows))
+        notes = (_describe(export, base), *draft.notes, *_again(until, rows), *_without_rows(rows))
         return replace(draft, deletes=deletes, notes=notes)
 
     def _export(self, dataflow: Dataflow) -> ExportedLog:
@@ -157,3 +160,13 @@ def _again(until: str | None, rows: HeldRows) -> Iterable[str]:
     """Say that rows above the watermark are replaced, where no line says so of files."""
     if until and not rows.files.replace_until:
         yield "rows above the watermark are in the table: each commit deletes what it reads of them, and inserts it again"
+
+
+def _without_rows(rows: HeldRows) -> Iterable[str]:
+    """Name files that the export counts as loaded, and of which the table holds no row."""
+    if rows.counts is None:
+        return
+    loaded = [str(path) for path, *_, reason in rows.files.listed if reason in WITH_ROWS]
+    if missing := [path for path in loaded if path not in rows.counts]:
+        count = pluralize(len(missing), "file")
+        yield f"count as loaded, although the table holds no row of them: {count} ({first_few(missing, _NAMED)})"

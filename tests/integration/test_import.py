@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from deltalake import DeltaTable
 
 from resources.kinds import all_decisions as decisions
 from resources.outcome import Step
@@ -184,6 +185,13 @@ class TestFiles:
         lose_and_import(feed)
         feed.load()
         assert feed.ids == [1, 2, 3]
+
+    def test_loaded_files_without_a_row_in_the_table_are_named(self, feed: Feed) -> None:
+        DeltaTable(str(feed.table)).delete("id = 2")
+        told = lose_and_import(feed).err
+        assert "count as loaded, although the table holds no row of them: 1 file (2.ndjson)" in told
+        feed.load()
+        assert (feed.cli("late", NAME).json["late"], feed.ids) == ([], [1, 3])
 
     def test_entries_alone_are_no_export(self, feed: Feed) -> None:
         file = Path(export(feed))

@@ -43,6 +43,7 @@ from resources.watermarks import holder
 from resources.watermarks.blobs import open_blobs
 from resources.watermarks.entry import Entry
 from resources.watermarks.exporting import export_lines
+from resources.watermarks.ingested import IngestedFiles
 from resources.watermarks.lists import INGESTED_FILES
 from resources.watermarks.log import WatermarkLog
 from tests.model import actions as do
@@ -280,7 +281,8 @@ class World:
             self.oracle.unknown -= set(paths)
         else:
             skipped = [row[0] for row in listed if row[-1] == DELETED]
-            named = {"late": paths, "set": paths, "import": paths, "adopt": skipped}
+            counted = [file.path for file in IngestedFiles(self.log, NAME, entry).all()]
+            named = {"late": paths, "set": paths, "import": counted, "adopt": skipped}
             self.oracle.decide(entry, before, named.get(entry.why, self._named))
 
     def _run(self, kill: do.Kill | do.Meanwhile | None = None) -> str | StrandlineError:
