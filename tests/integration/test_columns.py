@@ -313,7 +313,7 @@ def test_an_unknown_column_is_named_beside_those_there_are(tmp_path: Path, engin
     keys = {"load": "merge_upsert", "merge_keys": ["idd"]}
     flow, table = on_lake(tmp_path, engine, watermark={"type": "column", "columns": ["att"]}, target=keys)
     table.put({"id": 1, "at": at(1), "value": 1})
-    there = "there are id, at, value"
+    there = "the names are id, at, value"
     assert f"watermark.columns: expected columns of the source, found att (did you mean at?); {there}" in str(
         flow.fail()
     )

@@ -406,10 +406,10 @@ def test_a_missing_cluster_column_stops_care_before_it_begins(make_feed: MakeFee
     said = answer.json["error"]["message"]
     assert answer.code == 2
     assert (
-        f"target.cluster_by: expected columns of the table bronze/{NAME}, found idd (did you mean id?); there are id"
+        f"target.cluster_by: expected columns of the table bronze/{NAME}, found idd (did you mean id?); the names are id"
         in said
     )
-    assert said.endswith("Nothing was begun; correct target.cluster_by")
+    assert said.endswith("Correct target.cluster_by")
     assert (feed.newest.number if feed.newest else None) == number
 
 
