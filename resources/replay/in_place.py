@@ -21,7 +21,7 @@ from resources.outcome import Observer
 from resources.platform.opener import Opener
 from resources.replay.chunk_runs import ProgressListener, ReplayResult, ReplayStep, read_chunks
 from resources.replay.kind import ReplayKind
-from resources.replay.options import ReplayOptions
+from resources.replay.options import ChosenPartitions, ReplayOptions
 from resources.replay.under_way import begin_in_place, find_in_place, forget_in_place
 
 
@@ -92,8 +92,10 @@ def read_again(
         )
         for chunk in cut.chunks
     ]
+    asks_nobody = isinstance(replay.options, ChosenPartitions)
     warnings = [
         *cut.warnings,
+        *(replay.describe_lost_rows() if asks_nobody else ()),
         *(replay.passed_over([chunk for chunk in cut.chunks if chunk not in done]) or ()),
     ]
     replayed = read_chunks(loop, steps, on_progress)

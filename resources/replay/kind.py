@@ -106,6 +106,11 @@ class ReplayKind(ABC):
         commands = [replace(options, deleted="load").command(name)]
         check_lost_rows(name, self.lost_rows(), options.deleted, commands)
 
+    def describe_lost_rows(self) -> Sequence[str]:
+        """Return a sentence about rows that others have deleted, and that would come back; none if none would."""
+        lost_rows = self.lost_rows()
+        return () if lost_rows.are_none else (lost_rows.describe(),)
+
     def lost_rows(self) -> LostRows:
         """Return the rows that others have deleted from the live table, and that the range may hold."""
         return lost_in_all(self.platform.table(self.dataflow), self.newest)

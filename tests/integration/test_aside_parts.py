@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from deltalake import DeltaTable
 
 from resources.kinds.path import replay as files
 from resources.outcome import Step
@@ -93,6 +94,16 @@ def test_files_of_partitions_are_read_aside_and_promoted(
     assert covered["files"] == 7  # five of the first run, the late one, and the last
     assert not list((feed.folder / "lake" / "aside").glob("*"))
     assert list((feed.folder / "state").glob("*~*/*/*")) == []
+
+
+def test_the_preview_of_a_promote_counts_rows_that_others_deleted(
+    tmp_path: Path, engine: SparkEngine
+) -> None:
+    feed = changed_files(tmp_path, engine)
+    DeltaTable(str(feed.table)).delete("id = 2")
+    replay(feed)
+    shown = preview_promote(feed.platform, feed.dataflow, TABLE)
+    assert "others have deleted 1 row of 2026-01-02/2.ndjson from the table, which would come back" in shown
 
 
 def test_a_promote_deletes_the_rows_of_gone_files_if_the_replay_says_so(

@@ -102,6 +102,7 @@ def preview_promote(platform: Opener, dataflow: Dataflow, table: str) -> tuple[s
         "rows outside of the range stay, and so does the watermark",
         *swap.stays,
         *(stored_chunks(log, isolated) or StoredChunks()).warnings,
+        *platform.replay(dataflow, isolated.options, isolated.began).describe_lost_rows(),
         f"then table {table} and its log are removed",
     ]
     if dataflow.target.merge_keys:
