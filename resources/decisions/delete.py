@@ -203,10 +203,10 @@ def forget_delete(reason: str, number: int) -> DraftBuilder:
         withheld = sum(
             (past.withheld or {}).get(number, 0) for past in platform.log.history(dataflow.name, _HISTORY)
         )
-        replay = f"strandline state rewind {dataflow.name} --to {number} --replace"
+        replay = f"strandline state rewind {dataflow.name} --to 0 --replace"
         stays_away = (
-            f"{pluralize(withheld, 'row')} withheld since entry {number}, and the deleted ones, stay away: files that were loaded before"
-            f" need a replay, such as `{replay}`"
+            f"the deleted rows, and {pluralize(withheld, 'row')} withheld since, stay away: files that were loaded meanwhile need a replay, such as"
+            f" `{replay}`, or one to a later entry"
         )
         notes = (f"rows where {ended.predicate} are loaded again from now on", stays_away)
         return Draft(entry, notes=notes, deletes=forgotten(deletes, number))

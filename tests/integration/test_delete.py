@@ -12,6 +12,8 @@ import yaml
 from resources.outcome import Step
 from resources.spark.engine import SparkEngine
 from resources.watermarks.compaction import RetentionPolicy
+from resources.watermarks.deleted_rows import DeleteInForce, put_deletes
+from resources.watermarks.entry import next_entry
 from tests.integration.conftest import MakeFeed
 from tests.support.crash_runner import crash
 from tests.support.delete_crash import crash_deleting
@@ -233,7 +235,7 @@ def test_a_forgotten_delete_withholds_nothing_and_names_the_replay(make_feed: Ma
     feed = made(make_feed)
     delete(feed, BOB)
     answer = feed.command("delete", feed.name, "--forget", "3", "--reason", "a mistake", "--yes")
-    assert "strandline state rewind flow --to 3 --replace" in answer.err
+    assert "strandline state rewind flow --to 0 --replace" in answer.err
     assert (answer.json["entry"]["why"], answer.json["entry"]["predicate"]) == ("forget", BOB)
     feed.put("3.ndjson", {"id": 4, "who": "bob"})
     feed.load()
@@ -295,3 +297,52 @@ def test_a_delete_survives_compaction_a_copy_of_the_state_and_a_new_name(make_fe
     assert [one["predicate"] for one in in_force] == [BOB]
     feed.put("9.ndjson", {"id": 90, "who": "bob"}, {"id": 91, "who": "eve"})
     assert renamed.load().withheld == 1
+
+
+@pytest.mark.full
+def test_rows_that_a_condition_no_longer_fits_stop_the_run_until_it_is_forgotten(
+    make_feed: MakeFeed,
+) -> None:
+    feed = made(make_feed)
+    delete(feed, "who LIKE 'b%'")
+    feed.define(sql="SELECT id, array(who) AS who FROM input")
+    feed.decide("reset", "--replace")
+    error = feed.fail()
+    assert error.code == "delete_unfit"
+    assert error.choices == ("strandline delete flow --forget 3 --reason TEXT",)
+    assert feed.open_intent is None
+    feed.command("delete", feed.name, "--forget", "3", "--reason", "the column is another now", "--yes")
+    feed.load()
+    assert feed.rows("id") == [(1,), (2,), (3,)]
+
+
+@pytest.mark.full
+def test_a_delete_beside_a_living_run_ends_with_exit_code_3(make_feed: MakeFeed) -> None:
+    feed = made(make_feed)
+    feed.put("3.ndjson", {"id": 4, "who": "eve"})
+    answers = []
+
+    def deletes_meanwhile(step: Step, line: str) -> None:
+        if step is Step.INTENT_PUT:
+            answers.append(feed.cli("delete", "flow", "--where", BOB, "--reason", "x", "--yes"))
+
+    feed.run(deletes_meanwhile)
+    assert [(answer.code, answer.error["code"]) for answer in answers] == [(3, "held")]
+    assert len(rows(feed)) == 4
+
+
+@pytest.mark.full
+def test_many_deletes_withhold_in_one_pass(make_feed: MakeFeed) -> None:
+    feed = made(make_feed)
+    log, newest = feed.platform.log, feed.entries[-1]
+    columns = {"id": "bigint", "who": "string"}
+    many = [
+        DeleteInForce(number, f"id = {number} AND who = 'x'", columns, "asked for", newest.time)
+        for number in range(1000, 1300)
+    ]
+    key = put_deletes(log, feed.name, f"{newest.number:010d}-{newest.id}", many)
+    entry = next_entry(newest, why="set", fingerprint=newest.fingerprint, deletes=key)
+    log.append(feed.name, entry, expected=newest.number)
+    feed.put("3.ndjson", {"id": 1007, "who": "x"}, {"id": 1299, "who": "x"}, {"id": 1300, "who": "x"})
+    assert feed.load().withheld == 2
+    assert feed.entries[-1].withheld == {1007: 1, 1299: 1}
