@@ -16,10 +16,11 @@ from platform_assets.platform import build_platform
 from platform_assets.project import load_project
 from platform_assets.project.checked_file import NAME
 from platform_assets.project.renaming import with_other_table, with_table
+from resources.kinds.spark_stream.folder import STREAMS
 from resources.platform.platform import Platform
 from resources.replay.isolated.standing import stored_replays
 from resources.replay.under_way import REPLAYING
-from resources.tables.moving import move_tables
+from resources.tables.moving import move_folder, move_tables
 from resources.watermarks.blobs import open_blobs
 from resources.watermarks.copying import copy_log, delete_log
 from resources.watermarks.entry import next_entry
@@ -56,6 +57,8 @@ def command(context: Context, old: str, new: str, move_table: bool) -> None:
         if table != flow.table:  # else the file names it since a stopped call
             _check_accepted(platform, flow)
             move_tables(platform.lake, flow, table)
+        if flow.streams_with_spark:  # whose checkpoint lies in a folder of its name
+            move_folder(platform.lake, f"{STREAMS}/{flow.table}/{old}", f"{STREAMS}/{table}/{new}")
         name_table = with_other_table if move_table else with_table
         _write_atomically(old_file, name_table(old_file.read_text(), table))
         old_file.rename(new_file)

@@ -39,7 +39,7 @@ def move_tables(lake: Place, dataflow: Dataflow, table: str) -> None:
     for old, new in names.items():
         _check_free(lake.child(old), lake.child(new))
     for old, new in names.items():
-        _move_folder(lake, old, new)
+        move_folder(lake, old, new)
     for name in (table, *(f"{table}__{short}" for short in side_tables(dataflow))):
         moved = open_table(dataflow.target.format, lake.child(name))
         if isinstance(moved, CanRelocate):
@@ -72,7 +72,7 @@ def _check_free(old: Place, new: Place) -> None:
     )
 
 
-def _move_folder(lake: Place, old: str, new: str) -> None:
+def move_folder(lake: Place, old: str, new: str) -> None:
     """Move a folder, if it exists: on a disk by a rename, in a store by copies, then deletions."""
     folder, target = lake.child(old), lake.child(new)
     if folder.local is not None and target.local is not None:

@@ -50,7 +50,6 @@ def test_a_delta_project_goes_on_in_another_folder(feed: Feed, tmp_path: Path, m
         goes_on(feed)
 
 
-@pytest.mark.each_case
 @pytest.mark.parametrize("moves", [True, False], ids=["moved", "copied"])
 def test_a_parquet_project_goes_on_in_another_folder(
     make_feed: MakeFeed, tmp_path: Path, moves: bool

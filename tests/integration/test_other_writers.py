@@ -31,7 +31,6 @@ def loaded(feed: Feed) -> Feed:
 
 
 @pytest.mark.needs_spark
-@pytest.mark.each_case
 @pytest.mark.parametrize("table_format", ["delta", "iceberg", "parquet"])
 def test_a_copy_of_a_project_stops_before_it_writes_into_the_lake_of_the_original(
     make_feed: MakeFeed, tmp_path: Path, table_format: str

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from unittest.mock import patch
 
 import pytest
@@ -12,8 +13,10 @@ from platform_assets.cli import rename
 from resources.connections.places import Place
 from resources.outcome import Step
 from resources.replay.under_way import REPLAYING
+from resources.spark.engine import SparkEngine
 from resources.tables import moving
 from tests.integration.conftest import MakeFeed
+from tests.integration.test_structured_streams import Stream
 from tests.support.feed import NAME, Feed, dies_after
 
 pytestmark = pytest.mark.without_jvm
@@ -102,7 +105,6 @@ def test_a_slice_that_is_not_finished_a_taken_name_and_a_bad_one_are_refused(fee
 
 
 @pytest.mark.needs_spark
-@pytest.mark.each_case
 @pytest.mark.parametrize("table_format", ["delta", "iceberg", "parquet"])
 def test_a_table_moves_along_with_the_tables_beside_it(make_feed: MakeFeed, table_format: str) -> None:
     feed = make_feed(target={"format": table_format}, max_bad_records=5)
@@ -184,12 +186,30 @@ def test_a_folder_of_a_bucket_moves_object_by_object_and_a_stopped_move_goes_on(
     bucket.store.copy(first, moved_first)  # as far as a stopped move had come
     moving._check_free(bucket.child("bronze/old"), bucket.child("bronze/new"))
     for _ in range(2):
-        moving._move_folder(bucket, "bronze/old", "bronze/new")
+        moving.move_folder(bucket, "bronze/old", "bronze/new")
         assert keys() == set(files.values())
     assert bytes(bucket.store.get(moved_first).bytes()).decode() == first
     bucket.store.put("bronze/old/1.parquet", b"another table")
     with pytest.raises(ConfigurationError, match="expected no table"):
         moving._check_free(bucket.child("bronze/old"), bucket.child("bronze/new"))
+
+
+@pytest.mark.full
+@pytest.mark.needs_spark
+@pytest.mark.parametrize("moves", [False, True], ids=["the table stays", "the table moves"])
+def test_a_stream_on_sparks_engine_goes_on_from_its_checkpoint(
+    tmp_path: Path, spark_engine: SparkEngine, moves: bool
+) -> None:
+    stream = Stream.of(tmp_path, spark_engine)
+    stream.add("1.ndjson", 10, 11, 12, 13, 14, 15, 10, 25)
+    stream.load()
+    assert stream.counts() == [(10, 5)]
+    stream.command("rename", NAME, NEW, *(["--move-table"] if moves else []))
+    after = renamed(stream)
+    stream.add("2.ndjson", 10, 15, 26, 27, 40)
+    after.load()
+    rows = [(start.second, count) for start, count in after.rows("window_start", "n")]
+    assert rows == [(10, 5), (15, 1), (25, 3)]
 
 
 def test_a_table_does_not_move_over_another_or_under_a_changed_definition(feed: Feed) -> None:

@@ -80,8 +80,6 @@ FORMATS = ("delta", "iceberg", "parquet")
 QUICK = {
     ("path", "delta", "the state, older than the lake"),
     ("column", "iceberg", "the lake, older than the state"),
-    ("window", "parquet", "both, the lake older"),
-    ("stream", "delta", "both, of one moment"),
 }
 """The cells in `make test`."""
 
