@@ -94,6 +94,18 @@ def test_files_of_one_content_that_are_both_loaded_stay_both_when_they_are_read_
     assert (feed.ids, records(feed)["d=2/c.ndjson"]) == ([1, 1, 1, 1], "same content as d=1/a.ndjson")
 
 
+@pytest.mark.parametrize("gone", ["delete", "keep"])
+def test_a_renamed_file_is_there_once_after_a_rewind(make_feed: MakeFeed, gone: str) -> None:
+    feed = make_feed(**SKIP)
+    feed.put("1.ndjson", 1)
+    feed.put("2.ndjson", 2)
+    feed.load()
+    (feed.landing / "2.ndjson").rename(feed.landing / "2b.ndjson")
+    feed.decide("rewind", "--to", "0", "--replace", "--gone", gone)
+    feed.load()
+    assert feed.ids == [1, 2]
+
+
 def test_an_alert_is_told_until_a_load_without_copies(make_feed: MakeFeed) -> None:
     feed = make_feed(watermark={"duplicates": "alert"})
 

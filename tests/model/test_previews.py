@@ -259,7 +259,7 @@ def _histories(most: int) -> st.SearchStrategy[list[Any]]:
 
 
 @given(history=_histories(6), decision=_DECISIONS, config=_CONFIGS)
-@settings(max_examples=100, **_SETTINGS)
+@settings(max_examples=60, **_SETTINGS)
 def test_every_row_is_there_once_or_its_file_is_named(
     history: list[Any], decision: tuple[Any, ...], config: Config
 ) -> None:
