@@ -5,6 +5,7 @@ If this fails, states of users stop with exit code 4, or are read in another way
 
 from __future__ import annotations
 
+import csv
 import json
 import shutil
 from pathlib import Path
@@ -47,3 +48,22 @@ def test_the_states_and_the_files_that_an_older_version_has_ingested_are_shown(p
         [{"start": "2026-01-01T00:00:00+00:00", "end": "2026-01-03T00:00:00+00:00"}]
     ]
     assert [entry["rows"] for entry in answer(project, "state", "history", "days")] == [2]
+
+
+def test_a_ledger_of_each_kind_has_a_csv_and_only_windows_and_files_have_parts(project: Path) -> None:
+    (cut,) = answer(project, "ledger", "days", "--from", "2026-01-02", "--to", "2026-02-01")
+    assert [unit["covered"] for unit in cut["units"]] == [
+        [{"start": "2026-01-02T00:00:00+00:00", "end": "2026-01-03T00:00:00+00:00"}]
+    ]
+    call = ["--project", str(project), "ledger", "days", "rows", "ex", "--format", "csv"]
+    rows = list(csv.DictReader(CliRunner().invoke(strandline, call).stdout.splitlines()))
+    assert {(row["dataflow"], row["row"]) for row in rows} >= {
+        ("days", "total"), ("days", "unit"), ("days", "covered"), ("rows", "total"), ("ex", "total"), ("ex", "partition"),
+    }  # fmt: skip
+    for options, told in {
+        ("days", "--from", "x"): "expected instants",
+        ("days", "--compare"): "--compare lists files",
+        ("rows", "--from", "2026-01-01"): "whose ledger is one range",
+    }.items():
+        refused = CliRunner().invoke(strandline, ["--project", str(project), "ledger", *options])
+        assert (refused.exit_code, told in refused.output) == (2, True), refused.output
