@@ -84,7 +84,10 @@ def move_folder(lake: Place, old: str, new: str) -> None:
             raise folder_failure("", str(folder), error) from error
         return
     with store_failures(folder):
-        for page in folder.store.list():
-            for meta in page:
-                lake.store.copy(f"{old}/{meta['path']}", f"{new}/{meta['path']}")
+        keys = [meta["path"] for page in folder.store.list() for meta in page]
+        # Spark and S3A leave objects that stand for folders, which some stores list and do not copy.
+        folders = {key[:place] for key in keys for place, letter in enumerate(key) if letter == "/"}
+        for key in keys:
+            if key not in folders:
+                lake.store.copy(f"{old}/{key}", f"{new}/{key}")
     remove_folder(folder)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -11,11 +12,14 @@ from partitions.loads import Append, Load, Upsert
 from resources.connections.iceberg_rest import RestCatalogServer
 from resources.connections.jdbc import JdbcConnection
 from resources.connections.places import Place
+from resources.listing.removal import is_empty
 from resources.spark.engine import SparkEngine
 from resources.tables.contract.commits import Tag
+from resources.tables.contract.relocation import TableMoved
 from resources.tables.iceberg import jdbc_catalog
 from resources.tables.iceberg.table import IcebergTable
-from resources.tables.registry import find_table, open_table
+from resources.tables.moving import move_folder
+from resources.tables.registry import PACKAGES, find_table, open_table
 from tests.integration.conftest import MakeFeed
 from tests.support.catalogs import catalog_of, known_to_database, known_to_server
 from tests.support.gates import until
@@ -156,3 +160,33 @@ def test_a_server_that_does_not_answer_is_named_without_its_secrets(tmp_path: Pa
     with pytest.raises(TargetError, match=r"catalog http://127\.0\.0\.1:1") as failed:
         open_table("iceberg", Place(str(tmp_path / "bronze" / "t"), catalog=server)).exists()
     assert "hush" not in failed.value.message
+
+
+@pytest.mark.full
+@pytest.mark.postgres
+def test_a_table_that_was_copied_in_a_bucket_is_relocated(
+    postgres: Postgres, bucket: Place, spark_engine: SparkEngine
+) -> None:
+    lake = replace(bucket, catalog=catalog_of(postgres))
+    old, new = (lake.child(f"{name}/bronze/t") for name in ("old", "new"))
+    spark = spark_engine.with_places([lake], PACKAGES["iceberg"]).session()
+    _load(spark, old, 1, (1, "a"))
+    _load(spark, old, 2, (2, "b"))
+    saved = bucket.child("saved")
+    for page in list(bucket.store.list("old")):
+        for meta in page:
+            if not meta["path"].rpartition("/")[2].isalnum():  # objects of that name stand for folders
+                bucket.store.copy(meta["path"], f"saved{meta['path'].removeprefix('old')}")
+    move_folder(bucket, "saved", "new")
+    assert is_empty(saved)
+    table = IcebergTable(new)
+    with pytest.raises(TableMoved):
+        table.tip(APP)
+    relocation = table.relocate()
+    assert relocation is not None
+    assert (relocation.rows, relocation.files, relocation.versions) == (2, 2, 2)
+    assert table.relocate() is None
+    _load(spark, new, 3, (3, "c"))
+    _load(spark, old, 3, (4, "d"))
+    assert _rows(spark, new) == [(1, "a"), (2, "b"), (3, "c")]
+    assert _rows(spark, old) == [(1, "a"), (2, "b"), (4, "d")]
