@@ -475,7 +475,7 @@ class TestDecisionJobs:
     SHOWN = (
         "the watermark now: 2.ndjson; after this decision: 1.ndjson",
         "next run: 1 file above 1.ndjson, in 1 slice",
-        "1 of these files was ingested before; each commit deletes the rows of its own files and inserts them again",
+        "1 of these files was ingested before; each commit deletes the rows of its own files and inserts them again: 2.ndjson",
     )
 
     def test_without_confirm_it_logs_what_would_follow_and_appends_nothing(self, feed: Feed) -> None:
