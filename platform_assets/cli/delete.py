@@ -77,7 +77,9 @@ def _delete(
 
     (flow,) = context.dataflows([name])
     flows = context.project.dataflows
-    platform, now = writing_platform(context).loading([flow]), context.now or datetime.now(UTC)
+    # Spark starts once, with the jars of the tables downstream, too.
+    loaded = flows.values() if options.downstream else [flow]
+    platform, now = writing_platform(context).loading(loaded), context.now or datetime.now(UTC)
     plan = plan_delete(platform, flow, flows, options, now)
     for effect in plan.previews:
         print_effect(f"{effect.dataflow}: delete where {effect.predicate}", effect.lines)

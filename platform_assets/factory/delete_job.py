@@ -52,7 +52,8 @@ class _DeleteJob(ProjectJobs):
             )
         options = DeleteOptions(config.where, config.downstream, config.purge)
         flows, now = self.project.dataflows, self.options.now or clock()
-        platform = self.platform.loading([flow])
+        # Spark starts once, with the jars of the tables downstream, too.
+        platform = self.platform.loading(flows.values() if options.downstream else [flow])
         plan = plan_delete(platform, flow, flows, options, now)
         lines = [
             f"{effect.dataflow}: {line}" if effect.dataflow != flow.name else line

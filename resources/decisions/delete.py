@@ -117,7 +117,7 @@ def _describe(dataflow: Dataflow, matching: MatchingRows) -> list[str]:
         f"for example: {', '.join(f'{name}={value}' for name, value in example.items())}"
         for example in matching.examples
     ]
-    lines.append("older versions of the table, and the source, still hold the rows")
+    lines.append("the source still holds the rows, and older versions of the table do until a purge")
     return lines
 
 

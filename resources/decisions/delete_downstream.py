@@ -117,7 +117,8 @@ def plan_delete(
 
 def purge_lines(plan: DeletePlan, dataflows: Mapping[str, Dataflow]) -> list[str]:
     """Describe what the purges of a delete reach, for people."""
-    return [line for preview in plan.previews for line in describe_purge(dataflows[preview.dataflow])]
+    lines = (line for preview in plan.previews for line in describe_purge(dataflows[preview.dataflow]))
+    return [*dict.fromkeys(lines)]
 
 
 def delete_planned(
