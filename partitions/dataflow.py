@@ -144,12 +144,6 @@ class Dataflow(Model):
         return self.watermark.type
 
     @property
-    def maintenance_periods(self) -> Mapping[Task, timedelta]:
-        """The maintenance tasks of its table with their periods, in the order in which they run."""
-        expiry = {RETENTION: RETENTION_PERIOD} if self.target.retention else {}
-        return {**expiry, **(self.maintenance.periods() if self.maintenance else {})}
-
-    @property
     def has_step(self) -> bool:
         """Whether ``sql`` or ``transform`` changes the rows between source and table."""
         return bool(self.sql or self.transform)
@@ -258,3 +252,9 @@ class Dataflow(Model):
         watermark = self.window
         timed = watermark.time_entry is not None
         return not rows_identify_work_unit(self.source, timed=timed, unit_fields=watermark.unit_fields)
+
+
+def maintenance_periods(dataflow: Dataflow) -> Mapping[Task, timedelta]:
+    """Return the maintenance tasks of a table with their periods, in the order in which they run."""
+    expiry = {RETENTION: RETENTION_PERIOD} if dataflow.target.retention else {}
+    return {**expiry, **(dataflow.maintenance.periods() if dataflow.maintenance else {})}

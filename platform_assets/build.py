@@ -23,7 +23,7 @@ from dagster import (
     in_process_executor,
 )
 
-from partitions.dataflow import Dataflow
+from partitions.dataflow import Dataflow, maintenance_periods
 from partitions.errors import StrandlineError
 from platform_assets.factory.alerts import alerts_sensor
 from platform_assets.factory.asset_checks import ROW_ACCOUNTING
@@ -82,7 +82,7 @@ def build_definitions(
     jobs = {flow.name: dataflow_job(flow) for flow in flows}
     triggers = [definitions_of(flow).triggers(flow, platform, options, jobs[flow.name]) for flow in flows]
     maintenance_jobs = [
-        (flow, maintenance_job(flow, platform, options)) for flow in flows if flow.maintenance_periods
+        (flow, maintenance_job(flow, platform, options)) for flow in flows if maintenance_periods(flow)
     ]
     return Definitions(
         assets=[*_assets(flows, platform, partitions), *_broken_assets(project)],

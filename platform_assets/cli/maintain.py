@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 import click
 
+from partitions.dataflow import maintenance_periods
 from partitions.errors import ConfigurationError
 from platform_assets.cli.context import Context, shared_options
 from platform_assets.platform import build_platform
@@ -23,7 +24,7 @@ _IF_ANY = ("statistics", "rows")
 def command(context: Context, name: str, due: bool) -> None:
     """Merge small files and delete old ones, as ``maintenance`` of the dataflow says."""
     (flow,) = context.dataflows([name])
-    if not flow.maintenance_periods:
+    if not maintenance_periods(flow):
         raise ConfigurationError(
             f"dataflow {name}: expected the key maintenance in its file, such as maintenance: {{optimize: P1D, vacuum: P7D}}, or target.retention, found"
             " neither"
@@ -32,7 +33,7 @@ def command(context: Context, name: str, due: bool) -> None:
     tasks = (
         due_tasks(platform, flow, context.now or datetime.now(UTC))
         if due
-        else tuple(flow.maintenance_periods)
+        else tuple(maintenance_periods(flow))
     )
     result = maintain(platform.loading([flow]), flow, tasks) if tasks else MaintenanceReport(name)
     context.emit(_document(result), lambda: _print(result))

@@ -18,7 +18,7 @@ from dagster import (
     schedule,
 )
 
-from partitions.dataflow import Dataflow
+from partitions.dataflow import Dataflow, maintenance_periods
 from partitions.errors import StrandlineError
 from platform_assets.factory.dagster_names import table_key
 from resources.dagster.io_managers import dagster_failure
@@ -40,7 +40,7 @@ _HOURLY = "17 * * * *"
 
 def maintenance_job(dataflow: Dataflow, platform: Platform, options: RunOptions) -> JobDefinition:
     """Return a job that does all tasks of the dataflow's ``maintenance``, whether due or not."""
-    tasks = tuple(dataflow.maintenance_periods)
+    tasks = tuple(maintenance_periods(dataflow))
     description = f"Maintains the table of {dataflow.name}: {' and '.join(tasks)}."
 
     @op(name=f"maintain_{dataflow.name}_step", description=description, config_schema=_CONFIG)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from partitions.dataflow import Dataflow
+from partitions.dataflow import Dataflow, maintenance_periods
 from partitions.errors import ConfigurationError, Conflict
 from partitions.instants import time_text
 from partitions.maintenance_periods import OPTIMIZE, RETENTION, VACUUM, Task
@@ -69,7 +69,7 @@ class MaintenanceReport:
 
 def due_tasks(platform: Opener, dataflow: Dataflow, now: datetime) -> tuple[Task, ...]:
     """Return the tasks whose period has passed since they last ran, or that never ran."""
-    periods = dataflow.maintenance_periods
+    periods = maintenance_periods(dataflow)
     note = platform.log.note(dataflow.name, _NOTE) or {}
     return tuple(task for task, period in periods.items() if _is_due(note.get(task), period, now))
 
@@ -109,10 +109,7 @@ def maintain(
         last = end_intent(run, last, open_intent, "ended for maintenance")
     if last is None:
         return MaintenanceReport(name, skipped=dict.fromkeys(tasks, "nothing is loaded yet"))
-    expired: dict[Task, MaintenanceResult] = {}
-    if RETENTION in tasks:
-        last, expired[RETENTION] = expire_rows(run, last)
-        _note(platform, name, [RETENTION])
+    last, expired = _expire(platform, run, last) if RETENTION in tasks else (last, {})
     reason = _reason_to_keep_versions(platform, dataflow) if VACUUM in tasks else None
     skipped: dict[Task, str] = {VACUUM: reason} if reason else {}
     due = [task for task in (VACUUM, OPTIMIZE) if task in tasks and task not in skipped]
@@ -168,6 +165,15 @@ def run_held(
         result, summary = act()
         entry = entry.model_copy(update={"reason": summary, **_table_after(dataflow, last, table)})
         return result, run.log.append(dataflow.name, entry, expected=entry.previous)
+
+
+def _expire(
+    platform: Opener, run: RunContext[Any], last: Entry
+) -> tuple[Entry, dict[Task, MaintenanceResult]]:
+    """Let rows expire; return the newest entry then, and the result."""
+    entry, result = expire_rows(run, last)
+    _note(platform, run.name, [RETENTION])
+    return entry, {RETENTION: result}
 
 
 def _table_after(dataflow: Dataflow, last: Entry, table: Table) -> dict[str, Any]:

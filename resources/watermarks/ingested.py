@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from io import BytesIO
 from itertools import repeat
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from resources.watermarks.entry import Entry, new_id
 from resources.watermarks.entry_names import descending_name, number_of
@@ -27,7 +27,6 @@ from resources.watermarks.file_ranges import (
     IngestedFile,
     files_in,
     parquet_bytes,
-    records_table,
 )
 from resources.watermarks.lists import CHECKSUMS, INGESTED_FILES, corrupt_object_error
 from resources.watermarks.log import WatermarkLog
@@ -35,9 +34,6 @@ from resources.watermarks.stored_objects import FILES
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-RECENT = ""
-"""The name of the files that recent lists hold, in the place of a range's name."""
 
 _FOLDER = "ingested"
 _AT_ONCE = 16
@@ -85,7 +81,7 @@ class IngestedFiles:
     @property
     def count(self) -> int:
         """The number of files; one that was handled twice since the last merge counts twice."""
-        return self.manifest.count + len(self._recent)
+        return self.manifest.count + len(self.recent)
 
     def find_handled(self, paths: Collection[str]) -> set[str]:
         """Return those of the paths that were loaded, or skipped with a reason."""
@@ -95,88 +91,26 @@ class IngestedFiles:
 
     def find_records(self, paths: Collection[str]) -> dict[str, IngestedFile]:
         """Return the records of those of the paths that an entry has handled."""
-        paths_in_ranges = sorted(path for path in paths if path not in self._recent)
+        paths_in_ranges = sorted(path for path in paths if path not in self.recent)
         records = {record.path: record for record in self._in_ranges(paths_in_ranges)}
-        return records | {path: self._recent[path] for path in paths if path in self._recent}
+        return records | {path: self.recent[path] for path in paths if path in self.recent}
 
     def with_reason(self, reason: str) -> list[IngestedFile]:
         """Return the records with a reason."""
         import pyarrow.compute as pc
 
-        recent = self._recent
-        tables = (self._table(range_) for range_ in self.manifest.ranges)
+        recent = self.recent
+        tables = (self.table(range_) for range_ in self.manifest.ranges)
         merged = (files_in(table.filter(pc.equal(table["reason"], reason))) for table in tables)
         records = [record for files in merged for record in files if record.path not in recent]
         return [*records, *(record for record in recent.values() if record.reason == reason)]
 
     def all(self) -> Iterator[IngestedFile]:
         """Yield all records, sorted by path within each range; recent files come last."""
-        recent = self._recent
+        recent = self.recent
         for range_ in self.manifest.ranges:
             yield from (record for record in self._rows(range_) if record.path not in recent)
         yield from sorted(recent.values())
-
-    def find_sizes(self, sizes: Collection[int], known_sizes: dict[str, Any]) -> Iterator[IngestedFile]:
-        """Yield the records of files with one of these sizes, sorted by path in each range; recent ones last.
-
-        Args:
-            sizes: bytes.
-            known_sizes: the sizes in each range, by its name; what is read is added.
-        """
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
-        requested_sizes = pa.array(sorted(sizes), pa.int64())
-        for range_ in self.manifest.ranges if sizes else ():
-            if range_.name not in known_sizes:
-                known_sizes[range_.name] = pc.unique(self._table(range_)["size"])
-            if pc.any(pc.is_in(requested_sizes, known_sizes[range_.name])).as_py():
-                table = self._table(range_)
-                records = files_in(table.filter(pc.is_in(table["size"], requested_sizes)))
-                yield from (record for record in records if record.path not in self._recent)
-        yield from (record for record in sorted(self._recent.values()) if record.size in sizes)
-
-    def tables(self) -> Iterator[pa.Table]:
-        """Yield all records as Arrow tables with the columns of :class:`IngestedFile`, a range at a time.
-
-        Each file is in one of them.
-        """
-        for _, table in self.numbered_tables():
-            yield table
-
-    def numbered_tables(self) -> Iterator[tuple[str, pa.Table]]:
-        """Yield the tables of :meth:`tables`, each with the name of its range; "" for the recent files."""
-        for name in (*(range_.name for range_ in self.manifest.ranges), RECENT):
-            table = self.table_of(name)
-            if table is not None:
-                yield name, table
-
-    def last_tables(self, enough: Callable[[pa.Table], bool]) -> Iterator[pa.Table]:
-        """Yield the recent files, then the ranges from the last one back, until ``enough`` returns True.
-
-        It is asked after each range.
-        """
-        for name in (RECENT, *(range_.name for range_ in reversed(self.manifest.ranges))):
-            table = self.table_of(name)
-            if table is not None:
-                yield table
-                if name != RECENT and enough(table):
-                    return
-
-    def table_of(self, range_name: str) -> pa.Table | None:
-        """Return the records of a range without files that recent lists override; None if there are none.
-
-        ``RECENT`` names the files of the recent lists.
-        """
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
-        if range_name == RECENT:
-            return records_table(sorted(self._recent.values())) if self._recent else None
-        (range_,) = (range_ for range_ in self.manifest.ranges if range_.name == range_name)
-        table = self._table(range_)
-        overridden = pc.is_in(table["path"], pa.array(sorted(self._recent), pa.string()))
-        return table.filter(pc.invert(overridden)) if pc.any(overridden).as_py() else table
 
     def _in_ranges(self, paths: Sequence[str]) -> Iterator[IngestedFile]:
         """Yield the records of sorted paths in the ranges; only ranges that can hold one are read."""
@@ -184,13 +118,14 @@ class IngestedFiles:
             low = bisect_left(paths, range_.first)
             paths_in_range = paths[low : bisect_left(paths, range_.last + "\0")]
             if paths_in_range:
-                table = self._table(range_)
+                table = self.table(range_)
                 yield from files_in(table, paths_in_range)
 
     def _rows(self, range_: FileRange) -> Iterator[IngestedFile]:
-        return files_in(self._table(range_))
+        return files_in(self.table(range_))
 
-    def _table(self, range_: FileRange) -> pa.Table:
+    def table(self, range_: FileRange) -> pa.Table:
+        """Return the records of a range, also those that recent lists override."""
         import pyarrow.parquet as pq
 
         data = self._log.get_object(self._dataflow, _FOLDER, range_.name)
@@ -224,7 +159,7 @@ class IngestedFiles:
             ) from error
 
     @cached_property
-    def _recent(self) -> dict[str, IngestedFile]:
+    def recent(self) -> dict[str, IngestedFile]:
         """The files of the entries above the manifest; the later record of a repeated path counts."""
         entries: list[Entry] = []
         above = max(self.manifest.number, self._era)
@@ -260,7 +195,7 @@ class IngestedFiles:
 
     def _merged(self) -> tuple[FileRange, ...]:
         """Return the new ranges: those without a new path stay, the others are rewritten in pieces."""
-        fresh = sorted(self._recent)
+        fresh = sorted(self.recent)
         ranges: list[FileRange] = []
         start = 0
         for index, range_ in enumerate(self.manifest.ranges):
@@ -272,12 +207,12 @@ class IngestedFiles:
                 ranges.extend(self._rewritten(range_, fresh[start:end]))
             start = end
         if not self.manifest.ranges and fresh:
-            ranges.extend(self._written([self._recent[path] for path in fresh]))
+            ranges.extend(self._written([self.recent[path] for path in fresh]))
         return tuple(ranges)
 
     def _rewritten(self, range_: FileRange, fresh: Sequence[str]) -> list[FileRange]:
         rows = {record.path: record for record in self._rows(range_)}
-        rows |= {path: self._recent[path] for path in fresh}
+        rows |= {path: self.recent[path] for path in fresh}
         return self._written([rows[path] for path in sorted(rows)])
 
     def _written(self, rows: Sequence[IngestedFile]) -> list[FileRange]:

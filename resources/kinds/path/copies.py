@@ -20,6 +20,7 @@ from resources.watermarks.entry import Entry
 from resources.watermarks.file_ranges import IngestedFile
 from resources.watermarks.ingested import IngestedFiles
 from resources.watermarks.log import WatermarkLog
+from resources.watermarks.record_tables import RecordTables
 
 NOTE = "duplicates"
 """The note with the copies that the last slice has loaded (``duplicates: alert``)."""
@@ -81,7 +82,7 @@ class CopyFinder:
     ) -> Mapping[Content, str]:
         """Return the paths of loaded files with one of these contents, outside of the slice."""
         originals: dict[Content, str] = {}
-        for recorded in record.find_sizes({content.size for content in contents}, self.sizes):
+        for recorded in RecordTables(record).find_sizes({content.size for content in contents}, self.sizes):
             content = content_of(recorded.size, recorded.version, recorded.checksum)
             if content in contents and _is_loaded(recorded) and recorded.path not in in_slice:
                 assert content is not None

@@ -29,6 +29,7 @@ from resources.watermarks.entry import Entry, utc_now
 from resources.watermarks.folder_counts import count_by_place, folders_of
 from resources.watermarks.ingested import IngestedFiles
 from resources.watermarks.quarantine_list import read_quarantine
+from resources.watermarks.record_tables import RecordTables
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -95,7 +96,7 @@ def partition_ledger(
 
 def recorded_counts(record: IngestedFiles) -> Counts:
     """Return the counts of the record of ingested files."""
-    return count_by_place(record.tables(), LOADED_REASONS, PASSED_OVER_REASONS, SAME_CONTENT)
+    return count_by_place(RecordTables(record).tables(), LOADED_REASONS, PASSED_OVER_REASONS, SAME_CONTENT)
 
 
 def _waiting_counts(stores: Stores, dataflow: Dataflow, entry: Entry | None, now: datetime) -> Counts:
@@ -150,7 +151,7 @@ def _rows_by_place(texts: pa.Table, record: IngestedFiles) -> Counts:
     if not at_root.num_rows:
         return counts
     unrecorded_rows = pc.sum(at_root["rows"]).as_py()
-    for table in record.tables():
+    for table in RecordTables(record).tables():
         numbers = pc.index_in(table["path"], value_set=at_root["text"].combine_chunks())
         arrived = table["modified"].filter(pc.is_valid(numbers))
         rows = at_root["rows"].take(pc.drop_null(numbers))
@@ -176,7 +177,9 @@ def newest_partitions(
         folders.update(folders_of(table["path"]).unique().to_pylist())
         return len(folders) > most
 
-    counts = count_by_place(record.last_tables(has_enough), LOADED_REASONS, PASSED_OVER_REASONS, SAME_CONTENT)
+    counts = count_by_place(
+        RecordTables(record).last_tables(has_enough), LOADED_REASONS, PASSED_OVER_REASONS, SAME_CONTENT
+    )
     names = PartitionNames(dataflow.path.template)
     ledger = file_ledger(names, [counts], frozenset(), None, datetime.now(UTC), LedgerBounds())
     return ledger.partitions[-most:]

@@ -62,6 +62,7 @@ from resources.watermarks.entry import Entry
 from resources.watermarks.folder_counts import files_modified
 from resources.watermarks.ingested import IngestedFiles
 from resources.watermarks.quarantine_list import read_quarantine
+from resources.watermarks.record_tables import RecordTables
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -178,7 +179,7 @@ class FileReplay(ReplayKind):
             return set(counts["text"].to_pylist()), f"rows with {options.column} {span}, read whole"
         record = IngestedFiles(self.platform.log, dataflow.name, self.newest)
         first, after = map(milliseconds, requested_arrival(dataflow, options))
-        return files_modified(record.tables(), first, after, LOADED_REASONS), f"arrival {span}"
+        return files_modified(RecordTables(record).tables(), first, after, LOADED_REASONS), f"arrival {span}"
 
     @override
     def check_answers(self) -> None:

@@ -23,7 +23,8 @@ from resources.platform.stores import Stores
 from resources.watermarks.entry import Entry
 from resources.watermarks.file_ranges import LOADED_AGAIN
 from resources.watermarks.folder_counts import count_files, is_loaded_mask
-from resources.watermarks.ingested import RECENT, IngestedFiles
+from resources.watermarks.ingested import IngestedFiles
+from resources.watermarks.record_tables import RECENT, RecordTables
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -83,7 +84,7 @@ class _Comparison:
     """A running comparison: the counts so far, and a mark for each record whose file was listed."""
 
     def __init__(self, record: IngestedFiles) -> None:
-        self._record = record
+        self._record, self._records = record, RecordTables(record)
         self._tables: OrderedDict[str, Any] = OrderedDict()
         self._listed_records: dict[str, bytearray] = {}
         self.counts: dict[FilePlace, FileCounts] = defaultdict(FileCounts)
@@ -114,7 +115,7 @@ class _Comparison:
         import pyarrow.compute as pc
 
         gone_paths: list[str] = []
-        for name, table in self._record.numbered_tables():
+        for name, table in self._records.numbered_tables():
             marks = self._listed_records.get(name, bytes(table.num_rows))
             not_listed = pc.equal(pa.array(marks, pa.uint8()), 0)
             gone_files = table.filter(pc.and_(not_listed, is_loaded_mask(table["reason"], LOADED_REASONS)))
@@ -152,7 +153,7 @@ class _Comparison:
     def _table(self, name: str) -> pa.Table | None:
         """Return the records of a range that no recent list overrides; None if there are none."""
         if name not in self._tables:
-            self._tables[name] = self._record.table_of(name)
+            self._tables[name] = self._records.table_of(name)
             if len(self._tables) > _TABLES:
                 self._tables.popitem(last=False)
         self._tables.move_to_end(name)

@@ -118,13 +118,13 @@ def test_the_newest_partitions_need_the_last_ranges_only(
     IngestedFiles(arrivals.platform.log, "arrivals", arrivals.newest).merge(1)
     record = IngestedFiles(arrivals.platform.log, "arrivals", arrivals.newest)
     read: list[str] = []
-    table = IngestedFiles._table
+    table = IngestedFiles.table
 
     def noted(record: IngestedFiles, range_: FileRange) -> Any:
         read.append(range_.name)
         return table(record, range_)
 
-    monkeypatch.setattr(IngestedFiles, "_table", noted)
+    monkeypatch.setattr(IngestedFiles, "table", noted)
     newest = newest_partitions(arrivals.flow, record, 2)
     assert [(partition.name, counts.files) for partition, counts in newest] == [("d=07", 2), ("d=08", 2)]
     assert len(read) == 2
