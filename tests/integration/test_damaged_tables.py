@@ -262,7 +262,7 @@ def test_overwritten_rows_are_loaded_past_filters(make_feed: MakeFeed, scope: st
     rows = DeltaTable(str(feed.table)).to_pyarrow_table()
     kept = rows.filter(pc.equal(rows["id"], pa.scalar(left, pa.int64())))
     write_deltalake(str(feed.table), kept, mode="overwrite")
-    decide(feed, "adopt", now="2026-05-05")
+    decide(feed, "adopt", "--deleted", "load", now="2026-05-05")
     feed.run(now=instant("2026-05-05"))
     late_step(feed.platform, feed.dataflow, instant("2026-05-05"))
     assert feed.ids == [1, 2, 3, 4, 5]
@@ -354,7 +354,7 @@ def test_accept_of_a_table_with_rows_says_that_a_state_without_any_adds_to_them(
     feed.define(target={"table": "bronze/other"})
     assert "are added" not in decide(feed, "accept").err
     feed.define(target={"table": f"bronze/{NAME}"})
-    told = "nothing counts as loaded, and table bronze/flow has 1 row: all that is loaded is added to them"
+    told = "nothing counts as loaded, and table bronze/flow has 1 row: every row of the source is added to them"
     assert told in decide(feed, "accept").err
 
 
