@@ -354,7 +354,9 @@ def test_accept_of_a_table_with_rows_says_that_a_state_without_any_adds_to_them(
     feed.define(target={"table": "bronze/other"})
     assert "are added" not in decide(feed, "accept").err
     feed.define(target={"table": f"bronze/{NAME}"})
-    told = "nothing counts as loaded, and table bronze/flow has 1 row: every row of the source is added to them"
+    told = (
+        "nothing counts as loaded, and table bronze/flow has 1 row: every row of the source is added to them"
+    )
     assert told in decide(feed, "accept").err
 
 
