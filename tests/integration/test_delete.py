@@ -224,6 +224,7 @@ def test_the_next_decision_finishes_a_delete_that_died(make_feed: MakeFeed) -> N
     assert rows(feed) == [(1, "ann"), (3, None)]
 
 
+@pytest.mark.full
 def test_the_same_delete_again_does_nothing(make_feed: MakeFeed) -> None:
     feed = made(make_feed)
     delete(feed, BOB)
