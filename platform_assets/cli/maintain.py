@@ -35,7 +35,9 @@ def command(context: Context, name: str, due: bool) -> None:
         if due
         else tuple(maintenance_periods(flow))
     )
-    result = maintain(platform.loading([flow]), flow, tasks) if tasks else MaintenanceReport(name)
+    result = (
+        maintain(platform.loading([flow]), flow, tasks, now=context.now) if tasks else MaintenanceReport(name)
+    )
     context.emit(_document(result), lambda: _print(result))
 
 

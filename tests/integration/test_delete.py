@@ -347,3 +347,16 @@ def test_many_deletes_withhold_in_one_pass(make_feed: MakeFeed) -> None:
     feed.put("3.ndjson", {"id": 1007, "who": "x"}, {"id": 1299, "who": "x"}, {"id": 1300, "who": "x"})
     assert feed.load().withheld == 2
     assert feed.entries[-1].withheld == {1007: 1, 1299: 1}
+
+
+@pytest.mark.parametrize(
+    "where", ["c < 5", pytest.param("s NOT LIKE 'z%'", marks=pytest.mark.full), "c < 5 OR s = 'y'"]
+)
+def test_iceberg_files_without_a_partition_value_keep_their_rows(make_feed: MakeFeed, where: str) -> None:
+    target = {"format": "iceberg", "partition_by": ["c", "s"]}
+    feed = make_feed(source={"schema": "id long, c long, s string"}, target=target)
+    rows = [{"id": 1, "c": 1, "s": "a"}, {"id": 2, "c": 7, "s": "z"}, {"id": 3, "s": "z"}, {"id": 4, "c": 7}]
+    feed.put("1.ndjson", *rows, {"id": 5, "s": "y" if "y" in where else None})
+    feed.load()
+    delete(feed, where)
+    assert feed.rows("id") == ([(2,), (3,), (4,)] if "y" in where else [(2,), (3,), (4,), (5,)])

@@ -243,3 +243,25 @@ def test_rows_of_others_in_a_shared_table_stay(make_feed: MakeFeed, table_format
         ("other", 20),
         ("other", 31),
     ]
+
+
+def test_rows_without_a_value_stay_in_a_table_partitioned_by_the_column(make_feed: MakeFeed) -> None:
+    feed = make_feed(
+        source={"schema": "id long, at date"},
+        target={
+            "format": "iceberg",
+            "partition_by": ["at"],
+            "retention": {"column": "at", "keep": "P5D"},
+        },
+    )
+    feed.put("1.ndjson", {"id": 1, "at": "2026-05-26"}, {"id": 2, "at": "2026-05-27"}, {"id": 3})
+    feed.run(now=NOW - timedelta(10))
+    expire(feed)
+    assert (feed.rows("id"), feed.entries[-1].deleted) == ([(2,), (3,)], 1)
+
+
+def test_the_command_lets_rows_expire_by_its_own_now(make_feed: MakeFeed) -> None:
+    feed = made(make_feed)
+    load_before_the_limit(feed)
+    feed.command("maintain", NAME, "--now", NOW.isoformat())
+    assert feed.rows("id") == [(27,), (29,), (30,)]

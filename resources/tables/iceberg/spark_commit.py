@@ -16,12 +16,11 @@ from typing import TYPE_CHECKING
 from partitions.loads import Append, ByKeys, Load, Replace, ReplaceAll, ReplaceKeys, Scd2, Upsert
 from partitions.predicate import EVERYTHING, NOTHING, Predicate
 from partitions.target import COMMIT_COLUMN
-from resources.dialects.predicates import predicate_sql
-from resources.dialects.spark import SPARK
 from resources.spark.frames import read_once
 from resources.spark.settings import temporary_settings
 from resources.tables.iceberg.branches import Branches
 from resources.tables.iceberg.columns import check_types, commit_column, in_table_order, with_commit_column
+from resources.tables.iceberg.delete_conditions import delete_conditions
 from resources.tables.iceberg.fence import fence
 from resources.tables.iceberg.layout import Layout
 from resources.tables.iceberg.metadata import Metadata
@@ -145,9 +144,10 @@ class SparkCommit:
 
 
 def _delete_rows(session: SparkSession, branch: str, where: Predicate) -> Iterator[None]:
-    """Delete rows of a branch in one commit."""
-    session.sql(f"DELETE FROM {branch} WHERE {predicate_sql(where, SPARK)}")  # noqa: S608 - names are quoted, values are literals
-    yield
+    """Delete rows of a branch; each statement is one commit."""
+    for condition in delete_conditions(where):
+        session.sql(f"DELETE FROM {branch} WHERE {condition}")  # noqa: S608 - names are quoted, values are literals
+        yield
 
 
 def _with_summary(session: SparkSession, summary: Mapping[str, str]) -> AbstractContextManager[None]:
