@@ -355,7 +355,12 @@ def test_many_deletes_withhold_in_one_pass(make_feed: MakeFeed) -> None:
 def test_iceberg_files_without_a_partition_value_keep_their_rows(make_feed: MakeFeed, where: str) -> None:
     target = {"format": "iceberg", "partition_by": ["c", "s"]}
     feed = make_feed(source={"schema": "id long, c long, s string"}, target=target)
-    rows = [{"id": 1, "c": 1, "s": "a"}, {"id": 2, "c": 7, "s": "z"}, {"id": 3, "s": "z"}, {"id": 4, "c": 7}]
+    rows: list[dict[str, Any]] = [
+        {"id": 1, "c": 1, "s": "a"},
+        {"id": 2, "c": 7, "s": "z"},
+        {"id": 3, "s": "z"},
+        {"id": 4, "c": 7},
+    ]
     feed.put("1.ndjson", *rows, {"id": 5, "s": "y" if "y" in where else None})
     feed.load()
     delete(feed, where)
