@@ -15,7 +15,7 @@ from partitions.sql_condition import changing_part, column_of_run, named_columns
 from partitions.target import DATAFLOW_COLUMN
 from resources.loop.context import RunContext
 from resources.sources.files.paths import SOURCE_FILE
-from resources.spark.failures import root_cause
+from resources.spark.failures import fails_on_values, root_cause
 from resources.sql import quoted
 from resources.tables.contract.table import Table
 
@@ -138,7 +138,24 @@ def _refused(
 
 
 def matching_rows(run: RunContext[Any], condition: Condition) -> MatchingRows:
-    """Count the rows of the table that a condition matches, and show some."""
+    """Count the rows of the table that a condition matches, and show some.
+
+    Raises:
+        ConfigurationError: code ``predicate``: the condition fails on a row.
+    """
+    try:
+        return _matching_rows(run, condition)
+    except Exception as error:
+        if not fails_on_values(error):
+            raise
+        raise _refused(
+            run.dataflow,
+            f"a condition that each row of {run.dataflow.table} can be tested with",
+            root_cause(error),
+        ) from error
+
+
+def _matching_rows(run: RunContext[Any], condition: Condition) -> MatchingRows:
     from pyspark.sql import functions as F
 
     dataflow, table = run.dataflow, run.table

@@ -5,16 +5,19 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from partitions.errors import NeedsDecision
 from partitions.plan import Size
 from resources.kinds.contract.reading import BuildsOnState, KnowsColumns
 from resources.kinds.contract.slices import SliceT
 from resources.kinds.contract.writing import WatchesRows
 from resources.loop.context import RunContext
+from resources.loop.delete_marks import failed_condition
 from resources.loop.entries import is_last_query
 from resources.loop.retention import hold_back_rows
 from resources.loop.transform import Batch, transformed
 from resources.sources.files.pinned import PinnedSchema
 from resources.spark.connect import has_shared_code
+from resources.spark.failures import fails_on_values
 from resources.spark.frames import with_cached_columns
 from resources.spark.settings import BYTES_PER_ROW, tune
 from resources.watermarks.entry import Entry, Intent
@@ -28,9 +31,21 @@ queries are compiled first, and 1.3 s if they are compiled already."""
 
 
 def slice_rows(
-    run: RunContext[SliceT], entry: Entry | None, intent: Intent, slice_: SliceT | None
+    run: RunContext[SliceT],
+    entry: Entry | None,
+    intent: Intent,
+    slice_: SliceT | None,
+    *,
+    with_deleted: bool = False,
 ) -> DataFrame:
     """Return the rows of a slice as they are written; without a slice, no rows with the same columns.
+
+    Args:
+        run: the run.
+        entry: the newest entry.
+        intent: the slice's intent.
+        slice_: the slice.
+        with_deleted: whether rows that a delete in force or the retention holds back are among them.
 
     Raises:
         BadPart: a part of it cannot be read.
@@ -55,7 +70,7 @@ def slice_rows(
         source_rows = source_rows if columns is None else with_cached_columns(source_rows, columns)
     names = PinnedSchema.of(pinned).struct.names if compiled else None
     rows = transformed(spark, run.dataflow, source_rows, batch, run.folder, compiled=names)
-    if slice_ is not None:
+    if slice_ is not None and not with_deleted:
         rows = hold_back_rows(run, rows, entry, intent.number)
     if isinstance(run.kind.writing, WatchesRows):
         run.kind.writing.check_rows(rows)
@@ -72,6 +87,17 @@ def count_withheld(run: RunContext[SliceT], entry: Entry | None, intent: Intent,
     with suppress(Exception):
         slice_rows(run, entry, intent, slice_).write.format("noop").mode("overwrite").save()
         run.withheld.count(intent.number)
+
+
+def failed_delete(
+    run: RunContext[SliceT], entry: Entry | None, intent: Intent, slice_: SliceT, error: Exception
+) -> NeedsDecision | None:
+    """Return the error if a write failed because a delete's condition fails on a row; else None."""
+    deletes = run.deletes(entry)
+    if not deletes or not fails_on_values(error):
+        return None
+    rows = slice_rows(run, entry, intent, slice_, with_deleted=True)
+    return failed_condition(run.name, rows, deletes)
 
 
 def repeats_query(run: RunContext[SliceT], entry: Entry | None, intent: Intent) -> bool:

@@ -33,7 +33,7 @@ from resources.loop.entries import required_commit
 from resources.loop.giving_up import give_up
 from resources.loop.interruption_retries import retry_interruptions
 from resources.loop.side_tables import write_side_tables
-from resources.loop.slice_rows import repeats_query, slice_rows
+from resources.loop.slice_rows import failed_delete, repeats_query, slice_rows
 from resources.loop.verifying import find_commit
 from resources.loop.write_failures import failed_step, find_bad_part, is_refused, write_failure, write_refusal
 from resources.outcome import NotCommitted, Step
@@ -180,20 +180,21 @@ def _write_once(
         # another one now neither its rows nor the source are to blame.
         if find_commit(run, entry, intent) is not None:
             return _no_stats
-        return _give_up(run, entry, intent, _failure(run, intent, slice_, load, rows, error))
+        return _give_up(run, entry, intent, _failure(run, entry, intent, slice_, load, rows, error))
     run.notify(Step.WRITTEN, f"slice {intent.number} written")
     return stats
 
 
 def _failure(
     run: RunContext[SliceT],
+    entry: Entry | None,
     intent: Intent,
     slice_: SliceT,
     load: Load,
     rows: DataFrame | None,
     error: Exception,
 ) -> StrandlineError:
-    """Return why a failed write is given up: a bad part of the source, the step, or the table.
+    """Return why a failed write is given up: a bad part of the source, a delete, the step, or the table.
 
     Raises:
         TargetError: the write may be tried again.
@@ -203,7 +204,7 @@ def _failure(
         failure = find_bad_part(run, intent, slice_, error)
     except SchemaEvolved as evolved:
         return evolved
-    failure = failure or failed_step(run, intent, error)
+    failure = failure or failed_delete(run, entry, intent, slice_, error) or failed_step(run, intent, error)
     if failure is None and not is_refused(error):
         raise write_failure(run, intent, error) from error
     failure = failure or write_refusal(run, intent, load, rows, error)
