@@ -10,6 +10,7 @@ from datetime import datetime
 
 from partitions.dataflow import Dataflow
 from partitions.errors import Conflict
+from resources.decisions.checksums import checksums_of_draft
 from resources.decisions.draft import Draft, DraftBuilder, restore_log
 from resources.decisions.unguarded import NEW_STATE, check_writer, skips_guards, take_over
 from resources.loop.definition_guard import definition_of
@@ -20,7 +21,7 @@ from resources.watermarks import holder as holders
 from resources.watermarks.deleted_rows import DeleteInForce, deletes_in_force, put_deletes, united
 from resources.watermarks.entry import Entry, Intent
 from resources.watermarks.holder import RunIsLive
-from resources.watermarks.lists import INGESTED_FILES, QUARANTINED_FILES, StoredList
+from resources.watermarks.lists import CHECKSUMS, INGESTED_FILES, QUARANTINED_FILES, StoredList
 from resources.watermarks.stored_objects import QUARANTINE
 
 
@@ -146,9 +147,10 @@ def append_draft(platform: Opener, dataflow: Dataflow, draft: Draft) -> Entry:
     log, name = platform.log, dataflow.name
     entry, objects = draft.entry, f"{draft.entry.number:010d}-{draft.entry.id}"
     if draft.files:
-        entry = entry.model_copy(
-            update={"file_list": log.put_list(name, objects, StoredList(INGESTED_FILES, draft.files))}
-        )
+        checksums = checksums_of_draft(log, name, draft)
+        head = {CHECKSUMS: [checksums.get(path) for path, *_ in draft.files]} if checksums else {}
+        stored = StoredList(INGESTED_FILES, draft.files, head)
+        entry = entry.model_copy(update={"file_list": log.put_list(name, objects, stored)})
     if draft.quarantine is not None:
         rows = draft.quarantine.rows()
         list_name = (

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, Protocol, runtime_checkable
 
@@ -40,6 +40,7 @@ class Draft:
         takes_table: whether the decision accepts the table as it is, although it builds on the state,
             because the table shows no other state.
         deletes: all deletes in force after it; None if they stay as they are.
+        checksums: checksums of its files by path that the log itself may not know.
     """
 
     entry: Entry
@@ -49,6 +50,7 @@ class Draft:
     notes: Sequence[str] = ()
     takes_table: bool = False
     deletes: Sequence[DeleteInForce] | None = None
+    checksums: Mapping[str, str] = field(default_factory=dict)
 
 
 _ACCEPT_SOURCE: frozenset[Why] = frozenset({"accept", "set", "reset", "rewind"})

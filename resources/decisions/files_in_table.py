@@ -46,7 +46,12 @@ class HeldRows:
             entry = entry.model_copy(update={"era": entry.number - 1, "quarantine": None})
         notes = self._notes(again=bool(self.files.replace_until and entry.replace_until))
         return Draft(
-            entry, self.files.listed, self.files.quarantine, files_note=self._files_note, notes=notes
+            entry,
+            self.files.listed,
+            self.files.quarantine,
+            files_note=self._files_note,
+            notes=notes,
+            checksums=self.files.checksums,
         )
 
     @property

@@ -34,12 +34,14 @@ class FilesOfRoot:
 
     Attributes:
         renamed: were ingested under another relative path, since one root lies in the other.
+        old_paths: those other paths, in the order of ``renamed``.
         known_count: how many were ingested under the same relative path.
         unknown: the others.
         watermark: sentinel JSON text of the same watermark below the new root; None: it stays as it is.
     """
 
     renamed: tuple[SourceFile, ...] = ()
+    old_paths: tuple[str, ...] = ()
     known_count: int = 0
     unknown: tuple[SourceFile, ...] = ()
     watermark: str | None = None
@@ -91,6 +93,7 @@ def files_of_root(platform: Opener, dataflow: Dataflow, last: Entry) -> FilesOfR
     }
     return FilesOfRoot(
         renamed=tuple(file for path, file in by_old_path.items() if path not in new),
+        old_paths=tuple(path for path in by_old_path if path not in new),
         unknown=tuple(file for path, file in by_old_path.items() if path in new),
         watermark=watermark,
     )

@@ -14,6 +14,7 @@ from partitions.dataflow import Dataflow
 from partitions.errors import CorruptWatermark, StrandlineError
 from partitions.plan import Plan, pluralize
 from partitions.spelling import first_few
+from resources.decisions.checksums import checksums_of_draft, unknown_contents_note
 from resources.decisions.deciding import append_draft, foresee_end
 from resources.decisions.draft import Draft, DraftBuilder, restore_log
 from resources.decisions.unguarded import NEW_STATE, check_writer, skips_guards
@@ -68,6 +69,9 @@ def preview(
     check_writer(platform, dataflow, last, draft)
     if not skips_guards(dataflow, last, draft):
         check_table(dataflow, platform.log.newest(dataflow.name), platform.table(dataflow), open_intent)
+    unknown_contents = unknown_contents_note(
+        dataflow, draft.files, checksums_of_draft(rehearsal.log, dataflow.name, draft)
+    )
     entry = append_draft(rehearsal, dataflow, draft)
     before, after = last.watermark if last else "{}", draft.entry.watermark
     lines = [_describe_move(before, after, in_words)]
@@ -75,7 +79,7 @@ def preview(
         lines.insert(0, _describe_end(open_intent, last))
     if draft.files_note:
         lines.append(draft.files_note)
-    lines.extend(draft.notes)
+    lines.extend((*draft.notes, *unknown_contents))
     if entry.why in NEW_STATE and entry.deletes is not None:
         count = len(deletes_in_force(rehearsal.log, entry))
         lines.append(

@@ -19,6 +19,7 @@ from partitions.plan import pluralize
 from partitions.sentinels import deserialise
 from partitions.watermark import is_empty
 from resources.decisions.adopt import only_operator_knows
+from resources.decisions.checksums import logged_checksums
 from resources.decisions.draft import (
     Draft,
     DraftBuilder,
@@ -28,7 +29,7 @@ from resources.decisions.draft import (
 )
 from resources.decisions.files_in_table import held_rows
 from resources.decisions.gone_files import gone_above
-from resources.decisions.other_root import Below, check_told_apart, files_of_root
+from resources.decisions.other_root import Below, FilesOfRoot, check_told_apart, files_of_root
 from resources.decisions.reasons import OTHER_ROOT
 from resources.decisions.taken_over import passed_over
 from resources.kinds.contract.decisions import KnowsFiles, NeverGoesBack, TellsLostRows
@@ -84,9 +85,22 @@ def accept(reason: str, below: Below | None = None) -> DraftBuilder:
         entry = draft_entry(platform, dataflow, last, "accept", reason, **changes)
         check_told_apart(dataflow, files, below)
         rows = [(*file.row, OTHER_ROOT) for file in files.loaded(below)]
-        return Draft(entry, rows, notes=(*files.notes(below), *notes))
+        notes = (*files.notes(below), *notes)
+        return Draft(
+            entry, rows, notes=notes, checksums=_checksums_of_renamed(platform, dataflow, last, files)
+        )
 
     return build_draft
+
+
+def _checksums_of_renamed(
+    platform: Opener, dataflow: Dataflow, last: Entry, files: FilesOfRoot
+) -> dict[str, str]:
+    """Return the checksums of renamed files by their new path, as recorded under the old one."""
+    old_rows = [(path, *file.row[1:]) for path, file in zip(files.old_paths, files.renamed, strict=True)]
+    checksums = logged_checksums(platform.log, dataflow.name, last, old_rows)
+    pairs = zip(files.old_paths, files.renamed, strict=True)
+    return {file.path: checksums[path] for path, file in pairs if path in checksums}
 
 
 def _accepts_keys(dataflow: Dataflow, last: Entry, keys: str, reason: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import shutil
 from datetime import timedelta
 
 import pytest
@@ -104,6 +105,37 @@ def test_a_renamed_file_is_there_once_after_a_rewind(make_feed: MakeFeed, gone: 
     feed.decide("rewind", "--to", "0", "--replace", "--gone", gone)
     feed.load()
     assert feed.ids == [1, 2]
+
+
+@pytest.mark.parametrize("decision", ["adopt", "rewind", "accept"])
+def test_a_decision_that_records_files_again_keeps_their_checksums(
+    make_feed: MakeFeed, decision: str
+) -> None:
+    feed = make_feed(**SKIP)
+    feed.put("x/1.ndjson", 1)
+    feed.put("x/2.ndjson", 2)
+    feed.load()
+    if decision == "adopt":
+        feed.decide("adopt")
+    elif decision == "rewind":
+        feed.decide("reset", "--replace")
+        feed.load()
+        feed.decide("rewind", "--to", "1", "--replace")
+    else:
+        feed.define(source={"path": "./landing/x"}, **SKIP)
+        assert "checksum" not in feed.decide("accept").err
+    feed.put("x/3.ndjson", 1)
+    feed.load()
+    assert feed.ids == [1, 2]
+
+
+def test_the_preview_says_that_copies_of_files_without_a_checksum_are_loaded(make_feed: MakeFeed) -> None:
+    feed = make_feed(**SKIP)
+    feed.put("1.ndjson", 1)
+    feed.load()
+    shutil.rmtree(feed.state)
+    note = "the log has no checksum of 1 file (1.ndjson): a copy of such a file is loaded like any other"
+    assert note in feed.decide("adopt").err
 
 
 def test_an_alert_is_told_until_a_load_without_copies(make_feed: MakeFeed) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
@@ -92,6 +92,7 @@ class HeldFiles:
         quarantine: the quarantined files that have no row in the table.
         released: how many other files were in quarantine.
         counts: the rows of each file in the table; None if rows do not tell their file, or were not asked.
+        checksums: checksums of the listed files by path, as far as they were recorded.
     """
 
     listed: Sequence[Sequence[Any]] = ()
@@ -101,6 +102,7 @@ class HeldFiles:
     quarantine: Quarantine | None = None
     released: int = 0
     counts: Mapping[str, int] | None = None
+    checksums: Mapping[str, str] = field(default_factory=dict)
 
 
 @runtime_checkable

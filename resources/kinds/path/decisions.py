@@ -217,6 +217,7 @@ class PathRules(StateRules):
             Quarantine(still_quarantined),
             len(quarantined) - len(still_quarantined),
             loaded if asks_rows and rows_tell else None,
+            {file_.path: file_.checksum for file_ in before if file_.checksum},
         )
 
     def _ingested(self, last: Entry | None, base: Entry | None) -> dict[str, IngestedFile] | None:
