@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Literal, NamedTuple
 
+from partitions.path.hive import partition_values
 from partitions.path.source import SourceFile
 from partitions.plan import pluralize
 from partitions.spelling import first_few
@@ -25,10 +26,12 @@ class Content(NamedTuple):
     Attributes:
         size: the size in bytes.
         checksum: names its algorithm.
+        folders: sorted names and values of the folders ``name=value`` above it, which become columns.
     """
 
     size: int
     checksum: str
+    folders: tuple[tuple[str, str], ...] = ()
 
 
 class CopiedFile(NamedTuple):
@@ -48,17 +51,21 @@ class CopiedFile(NamedTuple):
         return f"{SAME_CONTENT}{self.original}"
 
 
-def content_of(size: int, version: str, checksum: str | None) -> Content | None:
+def content_of(path: str, size: int, version: str, checksum: str | None) -> Content | None:
     """Return the content of a file; None if nothing tells it, or the file is empty.
 
     Args:
+        path: the path below the root.
         size: the size in bytes.
         version: the etag or another version; an etag of 32 hex digits is the MD5 of the content.
         checksum: a checksum that was computed; None if there is none.
     """
     if checksum is None and _MD5.fullmatch(version):
         checksum = f"md5:{version}"
-    return Content(size, checksum) if size and checksum else None
+    if not size or not checksum:
+        return None
+    folders = partition_values(path.rpartition("/")[0])
+    return Content(size, checksum, tuple(sorted((name.lower(), value) for name, value in folders.items())))
 
 
 def find_copies(

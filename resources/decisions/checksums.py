@@ -68,7 +68,7 @@ def unknown_contents_note(
         for path, size, version, _, reason in files
         if size
         and (reason in WITH_ROWS or reason == OTHER_ROOT)
-        and content_of(size, version, checksums.get(path)) is None
+        and content_of(path, size, version, checksums.get(path)) is None
     ]
     if not paths:
         return ()

@@ -12,6 +12,8 @@ from partitions.alerts.alert import Alert
 from partitions.path.copies import Content, content_of
 from partitions.path.listing_positions import FromBeginning
 from resources.alerts.scan import AlertScan
+from resources.connections.places import Place
+from resources.kinds.path.copies import CopyFinder
 from resources.kinds.path.late import late_step
 from resources.listing import list_above
 from resources.outcome import Step
@@ -90,9 +92,9 @@ def test_files_of_one_content_that_are_both_loaded_stay_both_when_they_are_read_
     feed.decide("rewind", "--to", "0")
     feed.load()
     assert feed.ids == [1, 1, 1, 1], "append adds the rows of files that are read again"
-    feed.put("d=2/c.ndjson", 1)
+    feed.put("d=1/c.ndjson", 1)
     feed.load()
-    assert (feed.ids, records(feed)["d=2/c.ndjson"]) == ([1, 1, 1, 1], "same content as d=1/a.ndjson")
+    assert (feed.ids, records(feed)["d=1/c.ndjson"]) == ([1, 1, 1, 1], "same content as d=1/a.ndjson")
 
 
 @pytest.mark.parametrize("gone", ["delete", "keep"])
@@ -138,6 +140,39 @@ def test_the_preview_says_that_copies_of_files_without_a_checksum_are_loaded(mak
     assert note in feed.decide("adopt").err
 
 
+def test_files_below_folders_of_other_values_are_no_copies(make_feed: MakeFeed) -> None:
+    feed = make_feed(source={"schema": "id long, country string"}, **SKIP)
+    for path in ("country=de/1.ndjson", "country=fr/1.ndjson", "country=fr/2.ndjson"):
+        feed.put(path, 1)
+    feed.load()
+    assert feed.ids == [1, 1]
+    assert records(feed)["country=fr/2.ndjson"] == "same content as country=fr/1.ndjson"
+
+
+def test_the_last_judgement_of_a_slice_decides_what_its_warning_says(make_feed: MakeFeed) -> None:
+    feed = make_feed(watermark={"duplicates": "skip"})
+    feed.put("1.ndjson", 1)
+    feed.put("2.ndjson", 1)
+    (slice_,) = feed.platform.plan(feed.dataflow, NOW).slices
+    finder = CopyFinder(feed.dataflow, Place(str(feed.landing)), feed.platform.log)
+    judged = finder.mark_copies(slice_, None)
+    assert [copy.file.path for copy in judged.copies] == ["2.ndjson"]
+    assert len(finder.remarks) == 1
+    judged = finder.mark_copies(judged.without("1.ndjson", "bad"), None)
+    assert ([file.path for file in judged.files], finder.remarks) == (["2.ndjson"], ())
+
+
+def test_the_preview_of_a_rewind_leaves_out_skipped_copies(make_feed: MakeFeed) -> None:
+    feed = make_feed(**SKIP)
+    feed.put("1.ndjson", 1)
+    feed.load()
+    feed.put("2.ndjson", 1)
+    feed.load()
+    said = feed.decide("rewind", "--to", "0", "--replace").err
+    assert "1 of these files was ingested before" in said
+    assert "holds no row" not in said
+
+
 def test_an_alert_is_told_until_a_load_without_copies(make_feed: MakeFeed) -> None:
     feed = make_feed(watermark={"duplicates": "alert"})
 
@@ -167,7 +202,7 @@ def test_the_etag_of_an_object_tells_its_content(seaweed: Seaweed) -> None:
         put_objects(bucket, ["a.json", "b.json"], b"same")
         put_objects(bucket, ["c.json"], b"else")
         files = list_above(bucket, FromBeginning(), (".json",)).listed.files
-    contents = [content_of(file.size, file.version, None) for file in files]
+    contents = [content_of(file.path, file.size, file.version, None) for file in files]
     assert (
         contents[0]
         == contents[1]

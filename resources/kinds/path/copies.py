@@ -5,12 +5,12 @@ Only files of an equal size are compared. See docs/reference/files.md, Duplicate
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from partitions.dataflow import Dataflow
-from partitions.path.copies import Content, content_of, copies_warning, find_copies
+from partitions.path.copies import Content, CopiedFile, content_of, copies_warning, find_copies
 from partitions.path.slices import PathSlice
 from partitions.path.source import in_pair_order
 from resources.connections.places import Place
@@ -36,15 +36,20 @@ class CopyFinder:
         dataflow: the definition.
         root: the root of the files.
         log: the log.
-        remarks: warnings about the copies so far.
+        judged: the warning about the copies of each slice, by the paths of the slice's files.
         sizes: sizes of the files in each range of the record, which never change.
     """
 
     dataflow: Dataflow
     root: Place
     log: WatermarkLog
-    remarks: list[str] = field(default_factory=list)
+    judged: dict[frozenset[str], str] = field(default_factory=dict)
     sizes: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def remarks(self) -> Sequence[str]:
+        """The warnings about copies, by the last judgement of each file."""
+        return tuple(self.judged.values())
 
     def mark_copies(self, slice_: PathSlice, entry: Entry | None) -> PathSlice:
         """Return the slice with its copies marked, and with the checksums of its files; warn of copies.
@@ -61,15 +66,15 @@ class CopyFinder:
         contents = {
             file.path: content
             for file in files
-            if (content := content_of(file.size, file.version, checksums.get(file.path))) is not None
+            if (content := content_of(file.path, file.size, file.version, checksums.get(file.path)))
+            is not None
         }
         record = IngestedFiles(self.log, self.dataflow.name, entry)
         own = record.find_records(list(contents))
         loaded_paths = {path for path, recorded in own.items() if _is_loaded(recorded)}
         loaded_contents = self._loaded_contents(record, set(contents.values()), contents)
         copies = find_copies(files, contents, loaded_paths, loaded_contents)
-        if copies:
-            self.remarks.append(copies_warning(copies, are_loaded=policy == "alert"))
+        self._warn(slice_, copies)
         if policy == "skip":
             return slice_.with_copies(copies, checksums)
         named = [[copy.file.path, copy.original] for copy in copies[:_NAMED]]
@@ -77,13 +82,22 @@ class CopyFinder:
             self.log.put_note(self.dataflow.name, NOTE, {"count": len(copies), "files": named})
         return slice_.with_copies((), checksums)
 
+    def _warn(self, slice_: PathSlice, copies: Sequence[CopiedFile]) -> None:
+        """Store the warning about a slice's copies in the place of earlier ones about its files."""
+        paths = frozenset(file.path for file in slice_.all_files)
+        for earlier in [earlier for earlier in self.judged if earlier & paths]:
+            del self.judged[earlier]
+        if copies:
+            are_loaded = self.dataflow.path.duplicates == "alert"
+            self.judged[paths] = copies_warning(copies, are_loaded=are_loaded)
+
     def _loaded_contents(
         self, record: IngestedFiles, contents: Collection[Content], in_slice: Collection[str]
     ) -> Mapping[Content, str]:
         """Return the paths of loaded files with one of these contents, outside of the slice."""
         originals: dict[Content, str] = {}
         for recorded in RecordTables(record).find_sizes({content.size for content in contents}, self.sizes):
-            content = content_of(recorded.size, recorded.version, recorded.checksum)
+            content = content_of(recorded.path, recorded.size, recorded.version, recorded.checksum)
             if content in contents and _is_loaded(recorded) and recorded.path not in in_slice:
                 assert content is not None
                 originals.setdefault(content, recorded.path)

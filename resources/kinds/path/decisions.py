@@ -34,7 +34,7 @@ from resources.sources.files.paths import SOURCE_FILE
 from resources.sources.files.source import FileSource
 from resources.tables.contract.table import Table
 from resources.watermarks.entry import Entry
-from resources.watermarks.file_ranges import IngestedFile
+from resources.watermarks.file_ranges import LOADED_AGAIN, IngestedFile
 from resources.watermarks.ingested import IngestedFiles
 from resources.watermarks.log import WatermarkLog
 from resources.watermarks.quarantine_list import read_quarantine
@@ -138,7 +138,12 @@ class PathRules(StateRules):
         above = [file.path for slice_ in slices if slice_.why == "run" for file in slice_.files]
         ingested: set[str] = set()
         if last is not None and above:
-            ingested = IngestedFiles(self._log, self._dataflow.name, last).find_handled(above)
+            records = IngestedFiles(self._log, self._dataflow.name, last).find_records(above)
+            ingested = {
+                path
+                for path, record in records.items()
+                if record.reason not in LOADED_AGAIN and not str(record.reason).startswith(SAME_CONTENT)
+            }
             ingested -= {quarantined.file.path for quarantined in read_quarantine(self._log, last).files}
         rows = count_rows_of_files(self._table) if paths else {}
         names = [path for path in paths if path in ingested or path in rows]

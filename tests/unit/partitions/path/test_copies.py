@@ -13,11 +13,22 @@ NAMES = "abcdef"
 
 def test_an_etag_of_32_hex_digits_is_a_checksum_and_others_are_none() -> None:
     md5 = "0123456789abcdef0123456789abcdef"
-    assert content_of(1, md5, None) == Content(1, f"md5:{md5}")
-    assert content_of(1, f"{md5}-2", None) is None, "an etag of several parts is no hash of the content"
-    assert content_of(1, "1780100000000000000", None) is None
-    assert content_of(1, "1780100000000000000", "sha256:x") == Content(1, "sha256:x")
-    assert content_of(0, md5, None) is None
+    assert content_of("a", 1, md5, None) == Content(1, f"md5:{md5}")
+    assert content_of("a", 1, f"{md5}-2", None) is None, "an etag of several parts is no hash of the content"
+    assert content_of("a", 1, "1780100000000000000", None) is None
+    assert content_of("a", 1, "1780100000000000000", "sha256:x") == Content(1, "sha256:x")
+    assert content_of("a", 0, md5, None) is None
+
+
+def test_files_below_other_folder_values_have_other_rows() -> None:
+    contents = [content_of(f"{folder}a", 1, "", "x") for folder in ("", "d=1/", "d=2/", "D=1/p/", "d=1/e=1/")]
+    assert contents == [
+        Content(1, "x"),
+        Content(1, "x", (("d", "1"),)),
+        Content(1, "x", (("d", "2"),)),
+        Content(1, "x", (("d", "1"),)),
+        Content(1, "x", (("d", "1"), ("e", "1"))),
+    ]
 
 
 @given(
