@@ -11,6 +11,7 @@ from partitions.errors import TargetError
 from resources.kinds.contract.slices import SliceT
 from resources.kinds.contract.writing import SavesHighest, WriteStats
 from resources.loop.context import RunContext
+from resources.loop.deletes_of_table import renew_deletes_of_table
 from resources.loop.entries import abandoned_entry, loaded_entry, required_commit
 from resources.loop.side_tables import fence_side_tables
 from resources.outcome import Step
@@ -144,10 +145,11 @@ def append(run: RunContext[SliceT], entry: Entry) -> Entry:
 
 
 def follow_up(run: RunContext[SliceT], entry: Entry | None) -> None:
-    """Run the table format's follow-up work for an entry.
+    """Run the table format's follow-up work for an entry, and list its deletes beside the table.
 
     Runs also call it when they start, since the run before may have died between append and follow-up.
     """
+    renew_deletes_of_table(run.table, run.log, entry)
     if isinstance(run.table, FollowsUp) and (commit := required_commit(entry)) is not None:
         run.table.after_append(commit, run.name)
 

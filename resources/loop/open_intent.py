@@ -14,6 +14,7 @@ from partitions.errors import Conflict, DataflowHeld, NeedsDecision
 from resources.kinds.contract.slices import SliceT
 from resources.loop.appending import follow_up
 from resources.loop.context import RunContext
+from resources.loop.deletes_of_table import renew_deletes_of_table
 from resources.loop.ending import end_intent, preview_end
 from resources.loop.holder_wait import HolderPolicy
 from resources.loop.intents import held_error
@@ -62,10 +63,11 @@ class UnfinishedIntent(Generic[SliceT]):
         guarded_head(self._run, entry)
 
     def follow_up(self, entry: Entry | None) -> None:
-        """Run the follow-up work of a dead run's entry, if table and state match.
+        """Do what a dead process left undone after its entry, for its table only if table and state match.
 
         A decision may change the state so that no later run would do it.
         """
+        renew_deletes_of_table(self._run.table, self._run.log, entry)
         if isinstance(self._run.table, FollowsUp):
             with suppress(Conflict, DataflowHeld, NeedsDecision):
                 guarded_head(self._run, entry)

@@ -16,6 +16,7 @@ from resources.watermarks.deleted_rows import DeleteInForce, put_deletes
 from resources.watermarks.entry import next_entry
 from tests.integration.conftest import MakeFeed
 from tests.support.crash_runner import crash
+from tests.support.decision_crash import crash_deciding
 from tests.support.delete_crash import crash_deleting
 from tests.support.feed import Answer, Feed
 
@@ -244,6 +245,20 @@ def test_a_forgotten_delete_withholds_nothing_and_names_the_replay(make_feed: Ma
     feed.decide("rewind", "--to", "0", "--replace")
     feed.load()
     assert rows(feed) == [(1, "ann"), (2, "bob"), (3, None), (4, "bob")]
+
+
+@pytest.mark.parametrize("act", ["reset", pytest.param("run", marks=pytest.mark.full)])
+def test_a_forget_that_died_after_its_entry_stays_in_force(make_feed: MakeFeed, act: str) -> None:
+    feed = made(make_feed)
+    delete(feed, BOB)
+    crash_deciding(feed, "entries", "delete", feed.name, "--forget", "3", "--reason", "a mistake", "--yes")
+    if act == "run":
+        assert feed.load().status == "nothing"
+        _adopt(feed)
+    else:
+        feed.decide("reset", "--replace")
+    feed.load()
+    assert rows(feed) == [(1, "ann"), (2, "bob"), (3, None)]
 
 
 @pytest.mark.full
