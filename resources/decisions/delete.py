@@ -98,6 +98,10 @@ def preview_delete(platform: Opener, dataflow: Dataflow, where: str, now: dateti
         lines.append(
             "the condition stays in force: no later load, replay or decision brings such rows back, until `--forget` ends it"
         )
+        if dataflow.target.merges:
+            lines.append(
+                "a later version of a key that matches is withheld, so the table keeps the key's last version that does not match"
+            )
     return DeletePreview(
         dataflow.name, condition.predicate, tuple(condition.columns), matching, in_force, tuple(lines)
     )
