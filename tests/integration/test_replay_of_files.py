@@ -106,6 +106,23 @@ def test_files_are_chosen_by_their_arrival(tmp_path: Path, engine: SparkEngine) 
     assert feed.rows("id", "value") == [(1, 0), (2, 1), (3, 0)]
 
 
+@pytest.mark.without_jvm
+@pytest.mark.parametrize("tracking", ["watermark", "set"])
+def test_one_overwritten_file_is_named_and_replayed_by_its_path(
+    tracking: str, tmp_path: Path, engine: SparkEngine
+) -> None:
+    feed = Feed(tmp_path, engine, {"source": {"schema": "id long"}, "watermark": {"tracking": tracking}})
+    for number in (1, 2, 3):
+        feed.put(f"{number}.ndjson", {"id": number})
+    feed.load()
+    feed.put("2.ndjson", {"id": 20})
+    assert feed.command("ledger", feed.name, "--compare").json[0]["changed"] == ["2.ndjson"]
+    path_range = ("--start", "2.ndjson", "--end", "2.ndjson~", "--column", "_source_file")
+    assert statuses(feed.command("replay", feed.name, *path_range, "--replace")) == [("committed", 1)]
+    assert feed.rows("id") == [(1,), (3,), (20,)]
+    assert feed.command("ledger", feed.name, "--compare").json[0]["changed"] == []
+
+
 def test_bounds_and_options_that_do_not_fit_are_refused_by_name(feed: Feed) -> None:
     for options, told in {
         ("--column", "till"): "expected a column of table bronze/flow, found till",
