@@ -1,6 +1,6 @@
 """Reasons for which decisions handle files; the lists of ingested files store them."""
 
-from resources.watermarks.file_ranges import GOES, UNPROCESSED, WENT
+from resources.watermarks.file_ranges import GOES, UNPROCESSED, UNPROCESSED_WITHOUT_ROWS, WENT
 
 IN_TABLE = "in the table when it was adopted"
 SET = "passed over by state set"
@@ -13,7 +13,7 @@ LOADED_REASONS = (IN_TABLE, DELETED, OTHER_ROOT)
 PASSED_OVER_REASONS = (SET,)
 """Reasons of files that a decision has passed over."""
 
-DECISION_REASONS = (IN_TABLE, DELETED, SET, OTHER_ROOT, UNPROCESSED, GOES, WENT)
+DECISION_REASONS = (IN_TABLE, DELETED, SET, OTHER_ROOT, UNPROCESSED, UNPROCESSED_WITHOUT_ROWS, GOES, WENT)
 """All of them: such files are in no quarantine."""
 
 WITH_ROWS = (None, IN_TABLE)

@@ -14,7 +14,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 UNPROCESSED = "unprocessed"
-"""The reason of a file to read again (tracking: set)."""
+"""The reason of a file with rows in the table to read again (tracking: set)."""
+
+UNPROCESSED_WITHOUT_ROWS = "unprocessed, and was not loaded before"
+"""The same for a file without rows, such as a copy that was skipped."""
 
 GOES = "missing at the source: the next loads delete its rows"
 """The reason of a loaded file that an operator wants out of the table."""
@@ -22,7 +25,7 @@ GOES = "missing at the source: the next loads delete its rows"
 WENT = "missing at the source: its rows were deleted"
 """The reason of such a file once a commit has deleted its rows; if it comes back, it is loaded."""
 
-LOADED_AGAIN = (UNPROCESSED, WENT)
+LOADED_AGAIN = (UNPROCESSED, UNPROCESSED_WITHOUT_ROWS, WENT)
 """Reasons of files that are loaded again if they are at the source."""
 
 

@@ -173,6 +173,22 @@ def test_the_preview_of_a_rewind_leaves_out_skipped_copies(make_feed: MakeFeed) 
     assert "holds no row" not in said
 
 
+@pytest.mark.parametrize("files_of_a_slice", [1, 2])
+def test_an_original_that_is_read_again_with_its_copy_stays_the_original(
+    make_feed: MakeFeed, files_of_a_slice: int
+) -> None:
+    checkpoint = {"interval_files": files_of_a_slice}
+    feed = make_feed(watermark={"duplicates": "skip", "tracking": "set", "checkpoint": checkpoint})
+    feed.put("2.ndjson", 1)
+    feed.load()
+    feed.put("1.ndjson", 1)
+    feed.load()
+    feed.command("files", "unprocess", NAME, "1.ndjson", "2.ndjson")
+    feed.load()
+    assert feed.ids == [1, 1], "unprocess adds the rows of the original a second time"
+    assert records(feed) == {"1.ndjson": "same content as 2.ndjson", "2.ndjson": None}
+
+
 def test_an_alert_is_told_until_a_load_without_copies(make_feed: MakeFeed) -> None:
     feed = make_feed(watermark={"duplicates": "alert"})
 

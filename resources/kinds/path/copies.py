@@ -17,7 +17,7 @@ from resources.connections.places import Place
 from resources.decisions.reasons import OTHER_ROOT, WITH_ROWS
 from resources.sources.files.checksums import checksums_of
 from resources.watermarks.entry import Entry
-from resources.watermarks.file_ranges import IngestedFile
+from resources.watermarks.file_ranges import UNPROCESSED, IngestedFile
 from resources.watermarks.ingested import IngestedFiles
 from resources.watermarks.log import WatermarkLog
 from resources.watermarks.record_tables import RecordTables
@@ -106,4 +106,4 @@ class CopyFinder:
 
 def _is_loaded(recorded: IngestedFile) -> bool:
     """Return whether the rows of a file are in the table, so that a copy would double them."""
-    return recorded.reason in WITH_ROWS or recorded.reason == OTHER_ROOT
+    return recorded.reason in (*WITH_ROWS, OTHER_ROOT, UNPROCESSED)

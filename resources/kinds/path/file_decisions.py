@@ -11,9 +11,15 @@ from partitions.path.source import SourceFile
 from partitions.plan import pluralize
 from partitions.spelling import first_few
 from resources.decisions.draft import Draft, DraftBuilder, draft_entry, require_current_definition
+from resources.decisions.reasons import OTHER_ROOT, WITH_ROWS
 from resources.platform.opener import Opener
 from resources.watermarks.entry import Entry
-from resources.watermarks.file_ranges import UNPROCESSED
+from resources.watermarks.file_ranges import (
+    LOADED_AGAIN,
+    UNPROCESSED,
+    UNPROCESSED_WITHOUT_ROWS,
+    IngestedFile,
+)
 from resources.watermarks.ingested import IngestedFiles
 from resources.watermarks.quarantine_list import read_quarantine
 
@@ -58,16 +64,23 @@ def unprocess(reason: str, paths: Sequence[str]) -> DraftBuilder:
             )
         last = require_current_definition(platform, dataflow, last)
         _require_paths(dataflow, paths)
-        ingested = IngestedFiles(platform.log, dataflow.name, last).find_handled(paths)
-        unknown = [path for path in paths if path not in ingested]
+        records = IngestedFiles(platform.log, dataflow.name, last).find_records(paths)
+        unknown = [path for path in paths if path not in records or records[path].reason in LOADED_AGAIN]
         if unknown:
             raise ConfigurationError(
                 f"dataflow {dataflow.name}: expected paths of ingested files, found {unknown[0]!r}, which was not ingested"
             )
         entry = draft_entry(platform, dataflow, last, "unprocess", reason)
-        return Draft(entry, [[path, 0, "", 0, UNPROCESSED] for path in paths])
+        rows = [_unprocessed_row(records[path]) for path in paths]
+        return Draft(entry, rows)
 
     return build_draft
+
+
+def _unprocessed_row(record: IngestedFile) -> Sequence[object]:
+    """Return the record of a file to read again, which tells whether its rows are in the table."""
+    has_rows = record.reason in WITH_ROWS or record.reason == OTHER_ROOT
+    return [*record[:4], UNPROCESSED if has_rows else UNPROCESSED_WITHOUT_ROWS]
 
 
 def quarantine_late(reason: str, files: Sequence[SourceFile]) -> DraftBuilder:
