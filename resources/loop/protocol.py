@@ -24,7 +24,7 @@ from resources.loop.giving_up import give_up
 from resources.loop.intents import draft_intent, holding, put_intent
 from resources.loop.interruption_retries import retry_interruptions
 from resources.loop.key_guard import check_keys
-from resources.loop.slice_rows import count_withheld
+from resources.loop.slice_rows import observe_again
 from resources.loop.verifying import check_log, find_commit, guarded_head, verified_commit
 from resources.loop.writing import analysed_rows, reason_of, write
 from resources.outcome import Committed, NotCommitted, Step
@@ -144,7 +144,8 @@ def _append(
         return NotCommitted(abandoned, _given_up_error(intent))
     run.notify(Step.VERIFIED, f"slice {intent.number} is version {tagged.version} of the table")
     if recovered:
-        count_withheld(run, entry, intent, slice_)
+        observed_again = observe_again(run, entry, intent, slice_)
+        stats = stats or observed_again
     changed = None if recovered else _change_while_read(run, slice_)
     check_log(run, intent)
     appended, loaded, is_own = append_loaded(run, entry, intent, tagged, stats=stats)
@@ -178,7 +179,8 @@ def _store_stats(
     """
     stats = dict(read_stats())
     (observed_rows,) = stats.pop(ROWS, (None,))
-    if observed_rows is not None and observed_rows != tagged.rows and run.dataflow.target.only_adds:
+    withheld = sum((run.withheld.of_slice(intent.number) or {}).values())
+    if observed_rows not in (None, tagged.rows + withheld) and run.dataflow.target.only_adds:
         return {}
     if stats and isinstance(run.kind.writing, KeepsStats):
         rows = run.kind.writing.stats_to_rows(stats)

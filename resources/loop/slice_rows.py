@@ -1,4 +1,4 @@
-"""The rows of a slice as they are written: read, transformed, with their origin columns."""
+"""The rows of a slice: read, transformed, with their origin columns, and observed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from partitions.errors import NeedsDecision
 from partitions.plan import Size
 from resources.kinds.contract.reading import BuildsOnState, KnowsColumns
 from resources.kinds.contract.slices import SliceT
-from resources.kinds.contract.writing import WatchesRows
+from resources.kinds.contract.writing import ROWS, SavesHighest, StatsReader, WatchesRows, WriteStats
 from resources.loop.context import RunContext
 from resources.loop.delete_marks import failed_condition
 from resources.loop.entries import is_last_query
@@ -35,17 +35,16 @@ def slice_rows(
     entry: Entry | None,
     intent: Intent,
     slice_: SliceT | None,
-    *,
-    with_deleted: bool = False,
 ) -> DataFrame:
-    """Return the rows of a slice as they are written; without a slice, no rows with the same columns.
+    """Return the rows of a slice, those that a delete or the retention holds back among them.
+
+    Without a slice, no rows with the same columns.
 
     Args:
         run: the run.
         entry: the newest entry.
         intent: the slice's intent.
         slice_: the slice.
-        with_deleted: whether rows that a delete in force or the retention holds back are among them.
 
     Raises:
         BadPart: a part of it cannot be read.
@@ -70,23 +69,52 @@ def slice_rows(
         source_rows = source_rows if columns is None else with_cached_columns(source_rows, columns)
     names = PinnedSchema.of(pinned).struct.names if compiled else None
     rows = transformed(spark, run.dataflow, source_rows, batch, run.folder, compiled=names)
-    if slice_ is not None and not with_deleted:
-        rows = hold_back_rows(run, rows, entry, intent.number)
     if isinstance(run.kind.writing, WatchesRows):
         run.kind.writing.check_rows(rows)
     return rows
 
 
-def count_withheld(run: RunContext[SliceT], entry: Entry | None, intent: Intent, slice_: SliceT) -> None:
-    """Count the withheld rows of a slice that a dead process has written, by reading it once more.
+def observe_again(run: RunContext[SliceT], entry: Entry | None, intent: Intent, slice_: SliceT) -> WriteStats:
+    """Observe the rows of a slice that a dead process has written, and count those that it held back.
 
-    If its parts are gone, the number stays unknown.
+    The slice is read once more, if a delete or the retention holds rows back: the table does not show
+    these, and the watermark passes them. If its parts are gone, nothing is known.
+
+    Returns:
+        the statistics of the write.
     """
-    if run.withheld.of_slice(intent.number) is not None or not run.deletes(entry):
-        return
+    has_rules = run.deletes(entry) or run.dataflow.target.retention
+    if run.withheld.of_slice(intent.number) is not None or not has_rules:
+        return {}
+    stats: WriteStats = {}
     with suppress(Exception):
-        slice_rows(run, entry, intent, slice_).write.format("noop").mode("overwrite").save()
+        kept, read_stats = kept_rows(run, slice_rows(run, entry, intent, slice_), entry, intent, slice_)
+        kept.write.format("noop").mode("overwrite").save()
         run.withheld.count(intent.number)
+        stats = {key: values for key, values in read_stats().items() if key != ROWS}
+    return stats
+
+
+def kept_rows(
+    run: RunContext[SliceT], rows: DataFrame, entry: Entry | None, intent: Intent, slice_: SliceT
+) -> tuple[DataFrame, StatsReader]:
+    """Return the rows that a slice writes, without those held back, and a reader of what the kind observes.
+
+    A watermark of the highest value passes rows that are held back, so it observes them, too. Otherwise each
+    run would read them again; and if all are held back, no row would tell how far the source was read.
+    """
+    writing = run.kind.writing
+    if not isinstance(writing, WatchesRows):
+        return hold_back_rows(run, rows, entry, intent.number), no_stats
+    if isinstance(writing, SavesHighest):
+        observed, stats = writing.observe(rows, slice_)
+        return hold_back_rows(run, observed, entry, intent.number), stats
+    return writing.observe(hold_back_rows(run, rows, entry, intent.number), slice_)
+
+
+def no_stats() -> WriteStats:
+    """Return nothing: nobody observed the write."""
+    return {}
 
 
 def failed_delete(
@@ -96,7 +124,7 @@ def failed_delete(
     deletes = run.deletes(entry)
     if not deletes or not fails_on_values(error):
         return None
-    rows = slice_rows(run, entry, intent, slice_, with_deleted=True)
+    rows = slice_rows(run, entry, intent, slice_)
     return failed_condition(run.name, rows, deletes)
 
 

@@ -25,15 +25,16 @@ from resources.dialects.predicates import predicate_sql
 from resources.dialects.spark import SPARK
 from resources.kinds.contract.reading import ReportsMissingColumns
 from resources.kinds.contract.slices import SliceT
-from resources.kinds.contract.writing import StatsReader, WatchesRows, WriteStats
+from resources.kinds.contract.writing import StatsReader
 from resources.loop.appending import replaced_until
 from resources.loop.bad_records import set_records_aside
 from resources.loop.context import RunContext
 from resources.loop.entries import required_commit
 from resources.loop.giving_up import give_up
 from resources.loop.interruption_retries import retry_interruptions
+from resources.loop.retention import hold_back_rows
 from resources.loop.side_tables import write_side_tables
-from resources.loop.slice_rows import failed_delete, repeats_query, slice_rows
+from resources.loop.slice_rows import failed_delete, kept_rows, no_stats, repeats_query, slice_rows
 from resources.loop.verifying import find_commit
 from resources.loop.write_failures import failed_step, find_bad_part, is_refused, write_failure, write_refusal
 from resources.outcome import NotCommitted, Step
@@ -66,6 +67,7 @@ def analysed_rows(run: RunContext[SliceT], entry: Entry | None, intent: Intent, 
         if not repeats_query(run, entry, intent):
             # On Spark Connect nothing is looked at before it is asked for.
             _refuse_types(run, intent, rows.schema.jsonValue())
+        hold_back_rows(run, rows, entry, intent.number)  # its conditions must fit the rows before the intent
     except StrandlineError:
         raise
     except Exception as error:
@@ -159,9 +161,7 @@ def _write_once(
             if intent.replaces == "table"
             else _with_missing_columns(run, intent, slice_, planned, rows)
         )
-        stats: StatsReader = _no_stats
-        if isinstance(run.kind.writing, WatchesRows):
-            rows, stats = run.kind.writing.observe(rows, slice_)
+        rows, stats = kept_rows(run, rows, entry, intent, slice_)
         rescues = run.dataflow.target.schema_mode == "rescue"
         rows, count_rescued = run.rescued.observe(rows) if rescues else (rows, lambda: None)
         rows = _without_older_rows(
@@ -179,7 +179,7 @@ def _write_once(
         # The commit may have landed although its answer did not, or another run that finishes this intent was first. Of a table that is
         # another one now neither its rows nor the source are to blame.
         if find_commit(run, entry, intent) is not None:
-            return _no_stats
+            return no_stats
         return _give_up(run, entry, intent, _failure(run, entry, intent, slice_, load, rows, error))
     run.notify(Step.WRITTEN, f"slice {intent.number} written")
     return stats
@@ -278,13 +278,9 @@ def _give_up(
 ) -> StatsReader | NotCommitted:
     """Abandon the number, unless a slow writer has committed the slice: then it counts as written."""
     abandoned = give_up(run, entry, intent, reason_of(why))
-    return NotCommitted(abandoned, why) if abandoned is not None else _no_stats
+    return NotCommitted(abandoned, why) if abandoned is not None else no_stats
 
 
 def reason_of(error: StrandlineError) -> str:
     """Return the reason of an abandoned number, for the log. Consequences are the policy's to describe."""
     return f"{error.part}: {error.why}" if isinstance(error, BadPart) else error.message
-
-
-def _no_stats() -> WriteStats:
-    return {}
