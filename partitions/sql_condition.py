@@ -16,21 +16,23 @@ from partitions.target import HISTORY_COLUMNS, RUN_COLUMNS
 _TOKEN = re.compile(
     r"""
     (?P<comment>--|/\*)
-    | (?P<text>[rR]?'(?:[^'\\]|\\.|'')*' | [rR]?"(?:[^"\\]|\\.|"")*")
+    | (?P<text>[rR](?:'[^']*'|"[^"]*") | '(?:[^'\\]|\\.|'')*' | "(?:[^"\\]|\\.|"")*")
     | `(?P<quoted>(?:[^`]|``)*)`
-    | (?P<number>\d[\w.]*)
+    | (?P<number>[0-9]\w*(?:\.[0-9]\w*)?)
     | (?P<word>\w+)
-    | (?P<sign>\S)
+    | (?P<sign>[][()<>=!+\-*/%&|^~.,:;?])
+    | (?P<unclear>\S)
     """,
     re.VERBOSE | re.DOTALL,
 )
+"""Tokens as Spark's own lexer splits them. In a raw text (``r'\\d'``) a backslash escapes nothing, and no quote is doubled."""
 
 _CHANGING = frozenset(
     {
         # clocks
         "curdate", "current_date", "current_time", "current_timestamp", "localtimestamp", "now",
         # chance
-        "rand", "randn", "random", "randstr", "shuffle", "uniform", "uuid",
+        "aes_encrypt", "rand", "randn", "random", "randstr", "shuffle", "uniform", "uuid",
         # the place of a row in one run of a query
         "input_file_block_length", "input_file_block_start", "input_file_name", "monotonically_increasing_id", "spark_partition_id",
         # the session, and code
@@ -52,9 +54,11 @@ _QUERIES = frozenset({"select", "values", "with"})
 """Words that begin a query, and stand nowhere else in a condition."""
 
 _TIMES = frozenset({"date", "timestamp", "timestamp_ltz", "timestamp_ntz"})
-_CLOCK_TEXTS = frozenset({"now", "today", "tomorrow", "yesterday"})
-"""Texts that Spark reads as times of the clock if one of the types above precedes them."""
+_FIXED_TIME = re.compile(r"""[rR]?['"]\s*[+-]?[0-9]{4}""")
+"""Beginning of a text with a year. Behind a type above, Spark takes ``'now'`` and ``'12:30'`` from the clock."""
 
+
+_QUOTES = frozenset("'\"`")
 
 _WHOLE_NUMBERS = frozenset({"tinyint", "smallint", "int", "bigint"})
 
@@ -72,17 +76,22 @@ def changing_part(condition: str, columns: Sequence[str]) -> str | None:
         columns: names of the table's columns; Spark takes ``user`` for a column if there is one.
 
     Returns:
-        the part for people: ``rand()``, ``current_date``, ``a subquery``, ``a comment``.
+        the part for people: ``rand()``, ``current_date``, ``a subquery``, ``a comment``. What cannot be told
+        apart counts as such a part: ``a quote without its end``, ``the variable ${…}``.
     """
+    if "${" in condition:  # a session may replace it, also in texts
+        return "the variable ${…}"
     tokens, column_names = list(_tokens(condition)), {name.casefold() for name in columns}
     for number, (kind, text) in enumerate(tokens):
-        following = [token.text for token in tokens[number + 1 : number + 3]]
-        is_field = number > 0 and tokens[number - 1].text == "."
+        following = tokens[number + 1 : number + 3]
+        is_field = number > 0 and tokens[number - 1] == ("sign", ".")
         part = None
-        if kind == "word" and not is_field:
-            part = _changing_word(text.lower(), following, column_names)
-        if kind == "comment":
+        if kind in ("word", "quoted"):
+            part = _changing_name(_Token(kind, _folded(text)), following, column_names, is_field=is_field)
+        elif kind == "comment":
             part = "a comment"
+        elif kind == "unclear":
+            part = "a quote without its end" if text in _QUOTES else f"the character {text}"
         elif (kind, text) == ("sign", ";"):
             part = "a semicolon"
         if part:
@@ -90,20 +99,32 @@ def changing_part(condition: str, columns: Sequence[str]) -> str | None:
     return None
 
 
-def _changing_word(word: str, following: Sequence[str], column_names: Collection[str]) -> str | None:
-    is_call = following[:1] == ["("]
-    if word in _QUERIES:
+def _folded(word: str) -> str:
+    """Return a word in small letters, as Spark compares it: a long s (U+017F) counts as ``s``."""
+    return word.upper().casefold()
+
+
+def _changing_name(
+    name: _Token, following: Sequence[_Token], column_names: Collection[str], *, is_field: bool
+) -> str | None:
+    """Return the part that a name in small letters begins; None if its value never changes.
+
+    Spark calls a function by a name in backquotes, too.
+    """
+    word, texts = name.text, [token.text for token in following]
+    is_call = following[:1] == [("sign", "(")]
+    if is_field:
+        return f"the function {word}() of a catalog" if is_call else None
+    if name.kind == "word" and word in _QUERIES:
         return "a subquery"
-    if word in _CHANGING and is_call:
+    if is_call and (word in _CHANGING or word == "identifier"):
         return f"{word}()"
-    if word in _CLOCK_IF_EMPTY and following == ["(", ")"]:
+    if word in _CLOCK_IF_EMPTY and texts == ["(", ")"]:
         return f"{word}()"
     if word in _WITHOUT_PARENTHESES and word not in column_names:
         return word
-    clock_text = following[0].strip("'\"").strip().lower() if following else ""
-    if word in _TIMES and following and following[0][:1] in ("'", '"') and clock_text in _CLOCK_TEXTS:
-        return f"{word} '{clock_text}'"
-    return None
+    is_typed = name.kind == "word" and word in _TIMES and bool(following) and following[0].kind == "text"
+    return f"{word} {texts[0]}" if is_typed and not _FIXED_TIME.match(texts[0]) else None
 
 
 def named_columns(condition: str, columns: Sequence[str]) -> tuple[str, ...]:

@@ -182,7 +182,7 @@ def _same_delete(deletes: Sequence[DeleteInForce], condition: Condition) -> Dele
 
 
 def forget_delete(reason: str, number: int) -> DraftBuilder:
-    """End a delete: its condition is no longer in force. No row comes back by itself.
+    """End all deletes of one condition. No row comes back by itself.
 
     Args:
         reason: the operator's reason.
@@ -204,8 +204,12 @@ def forget_delete(reason: str, number: int) -> DraftBuilder:
                 choices=(f"strandline state history {dataflow.name}",),
             )
         entry = draft_entry(platform, dataflow, last, "forget", reason, predicate=ended.predicate)
+        numbers_ended = {delete.number for delete in deletes if delete.predicate == ended.predicate}
         withheld = sum(
-            (past.withheld or {}).get(number, 0) for past in platform.log.history(dataflow.name, _HISTORY)
+            rows
+            for past in platform.log.history(dataflow.name, _HISTORY)
+            for entry_number, rows in (past.withheld or {}).items()
+            if entry_number in numbers_ended
         )
         replay = f"strandline state rewind {dataflow.name} --to 0 --replace"
         stays_away = (
@@ -213,6 +217,6 @@ def forget_delete(reason: str, number: int) -> DraftBuilder:
             f" `{replay}`, or one to a later entry"
         )
         notes = (f"rows where {ended.predicate} are loaded again from now on", stays_away)
-        return Draft(entry, notes=notes, deletes=forgotten(deletes, number))
+        return Draft(entry, notes=notes, deletes=forgotten(deletes, ended.predicate))
 
     return build_draft

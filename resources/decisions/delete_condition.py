@@ -14,6 +14,7 @@ from partitions.errors import ConfigurationError
 from partitions.sql_condition import changing_part, column_of_run, named_columns
 from partitions.target import DATAFLOW_COLUMN
 from resources.loop.context import RunContext
+from resources.loop.deleting import fails_on_a_row, refused_condition
 from resources.sources.files.paths import SOURCE_FILE
 from resources.spark.failures import fails_on_values, root_cause
 from resources.sql import quoted
@@ -93,9 +94,10 @@ def check_condition(run: RunContext[Any], where: str) -> Condition:
     _check_text(dataflow, predicate, columns, names)
     rows = table.contents.read(run.spark, table.contents.newest_version())
     try:
-        _ = _matching(rows, predicate).schema
+        # Rows of a slice have neither the table's name nor its hidden columns, such as _metadata.
+        _ = _matching(run.spark.createDataFrame([], rows.schema), predicate).schema
     except Exception as error:
-        raise _refused(
+        raise refused_condition(
             dataflow, f"a condition that Spark accepts for the columns of {dataflow.table}", root_cause(error)
         ) from error
     types = dict(rows.dtypes)
@@ -105,7 +107,7 @@ def check_condition(run: RunContext[Any], where: str) -> Condition:
 def _check_text(dataflow: Dataflow, predicate: str, columns: Sequence[str], names: Sequence[str]) -> None:
     """Raise ConfigurationError for a condition that later slices cannot be tested with."""
     if changing := changing_part(predicate, columns):
-        raise _refused(
+        raise refused_condition(
             dataflow,
             "a condition that means the same at any time, since it stays in force",
             f"{changing} in {predicate!r}",
@@ -113,28 +115,19 @@ def _check_text(dataflow: Dataflow, predicate: str, columns: Sequence[str], name
         )
     if not names:
         all_rows = f"strandline state reset {dataflow.name} --replace --reason TEXT"
-        raise _refused(
+        raise refused_condition(
             dataflow,
             f"a condition on columns of {dataflow.table} ({', '.join(columns)})",
             repr(predicate) if predicate else "nothing",
             f"To empty the whole table: {all_rows}",
         )
     if of_run := column_of_run(names):
-        raise _refused(
+        raise refused_condition(
             dataflow,
             "columns of the rows themselves",
             f"{of_run}, whose value differs when a row is loaded again",
             f"Name the rows otherwise; to take back a run: strandline state rewind {dataflow.name} --to NUMBER --replace --reason TEXT",
         )
-
-
-def _refused(
-    dataflow: Dataflow, expected: str, actual: str, remedy: str = "Correct --where"
-) -> ConfigurationError:
-    return ConfigurationError(
-        f"dataflow {dataflow.name}: --where: expected {expected}, found {actual.rstrip(' .;')}. Nothing was deleted. {remedy}",
-        code="predicate",
-    )
 
 
 def matching_rows(run: RunContext[Any], condition: Condition) -> MatchingRows:
@@ -144,18 +137,14 @@ def matching_rows(run: RunContext[Any], condition: Condition) -> MatchingRows:
         ConfigurationError: code ``predicate``: the condition fails on a row.
     """
     try:
-        return _matching_rows(run, condition)
+        return _count_matching(run, condition)
     except Exception as error:
         if not fails_on_values(error):
             raise
-        raise _refused(
-            run.dataflow,
-            f"a condition that each row of {run.dataflow.table} can be tested with",
-            root_cause(error),
-        ) from error
+        raise fails_on_a_row(run.dataflow, error) from error
 
 
-def _matching_rows(run: RunContext[Any], condition: Condition) -> MatchingRows:
+def _count_matching(run: RunContext[Any], condition: Condition) -> MatchingRows:
     from pyspark.sql import functions as F
 
     dataflow, table = run.dataflow, run.table

@@ -12,20 +12,22 @@ from typing import Any
 
 from partitions.dataflow import Dataflow
 from partitions.errors import CorruptWatermark, StrandlineError
-from partitions.plan import Plan, pluralize
+from partitions.plan import Plan
 from partitions.spelling import first_few
 from resources.decisions.checksums import checksums_of_draft, unknown_contents_note
 from resources.decisions.deciding import append_draft, foresee_end
+from resources.decisions.deleted_rows_in_table import describe_deletes
 from resources.decisions.draft import Draft, DraftBuilder, restore_log
-from resources.decisions.unguarded import NEW_STATE, check_writer, skips_guards
+from resources.decisions.unguarded import check_writer, skips_guards
 from resources.kinds.contract.decisions import LoadedBefore
+from resources.kinds.contract.lost_rows import lost_in_all
 from resources.loop.table_guard import check_table
 from resources.platform.opener import Opener
-from resources.watermarks.deleted_rows import deletes_in_force
-from resources.watermarks.entry import Entry, Intent
+from resources.watermarks.entry import DELETES, Entry, Intent
 from resources.watermarks.holder import RunIsLive
 
 _NAMED = 5
+_HISTORY = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,9 @@ def preview(
     run_is_live: RunIsLive = lambda run_id: None,
     in_words: Callable[[str], str] = str,
 ) -> Preview:
-    """Return what the next run would do after a decision. Changes nothing, starts no Spark.
+    """Return what the next run would do after a decision. Changes nothing.
+
+    Spark starts only to count rows that a delete in force names.
 
     Args:
         platform: the resources.
@@ -80,11 +84,7 @@ def preview(
     if draft.files_note:
         lines.append(draft.files_note)
     lines.extend((*draft.notes, *unknown_contents))
-    if entry.why in NEW_STATE and entry.deletes is not None:
-        count = len(deletes_in_force(rehearsal.log, entry))
-        lines.append(
-            f"{pluralize(count, 'delete')} {'stays' if count == 1 else 'stay'} in force: no such row comes back"
-        )
+    lines.extend(describe_deletes(rehearsal, dataflow, last, draft, entry, now))
     lines.extend(rehearsal.table_effects(dataflow, entry, last))
     try:
         plan = rehearsal.kind(dataflow).planning.plan(entry, now)
@@ -129,10 +129,19 @@ def _describe_reload(
         return [f"it is unknown how much of it was loaded before: {error.message}"]
     lines = []
     if loaded.without_rows:
-        lines = [
-            f"of these files the table holds no row; if others deleted their rows, they come back: {first_few(loaded.without_rows, _NAMED)}"
-        ]
+        fate = _fate_of_missing_rows(platform, dataflow, known_entry)
+        lines = [f"of these files the table holds no row; {fate}: {first_few(loaded.without_rows, _NAMED)}"]
     return [*lines, *_describe_second_load(platform, dataflow, known_entry, draft, plan, loaded)]
+
+
+def _fate_of_missing_rows(platform: Opener, dataflow: Dataflow, known_entry: Entry | None) -> str:
+    """Say whether rows that the table lost come back: a delete and an expiry take them for good."""
+    others = "if others deleted their rows, they come back"
+    past_entries = platform.log.history(dataflow.name, _HISTORY)
+    if not any(entry.why in DELETES for entry in past_entries):
+        return others
+    own = "what a delete in force or the retention names stays away"
+    return own if lost_in_all(platform.table(dataflow), known_entry).are_none else f"{own}; {others}"
 
 
 def _describe_second_load(

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from partitions.errors import Conflict, RowsRefused, StrandlineError, TargetError
+from partitions.dataflow import Dataflow
+from partitions.errors import ConfigurationError, Conflict, RowsRefused, StrandlineError, TargetError
 from partitions.fingerprint import fingerprint
 from partitions.loads import Replace
 from partitions.plan import pluralize
@@ -27,7 +28,7 @@ from resources.loop.giving_up import give_up
 from resources.loop.intents import holding, put_intent
 from resources.loop.verifying import check_log, find_commit, guarded_head, verified_commit
 from resources.outcome import Step
-from resources.spark.failures import root_cause
+from resources.spark.failures import fails_on_values, root_cause
 from resources.tables.contract.commits import Tag, TaggedCommit, Version
 from resources.tables.contract.conflict_retries import retry_conflicts
 from resources.watermarks import holder as holders
@@ -51,6 +52,7 @@ def commit_delete(
         NeedsDecision: state and table do not match.
         Conflict, DataflowHeld: another run was faster, or works on the number.
         TargetError: the write failed. Unless the message says otherwise, the next run finishes the delete.
+        ConfigurationError: code ``predicate``: the condition fails on a row; the number is given up.
     """
     number, intent_id, time = entry.number + 1, new_id(), utc_now()
     in_force = deletes_in_force(run.log, entry)
@@ -151,6 +153,7 @@ def _write(run: RunContext[Any], entry: Entry | None, intent: Intent) -> None:
 
     Raises:
         TargetError: the write failed. If trying again cannot help, the number is given up.
+        ConfigurationError: code ``predicate``: the condition fails on a row; the number is given up.
     """
     from pyspark.errors import AnalysisException
 
@@ -163,9 +166,12 @@ def _write(run: RunContext[Any], entry: Entry | None, intent: Intent) -> None:
             f"dataflow {run.name}: deleting rows of {run.dataflow.table} failed: "
             f"{root_cause(error).rstrip(' .;')}"
         )
-        if isinstance(error, AnalysisException | RowsRefused):
+        has_bad_row = intent.why == "delete" and fails_on_values(error)
+        if has_bad_row or isinstance(error, AnalysisException | RowsRefused):
             if give_up(run, entry, intent, failure) is None:
                 return
+            if has_bad_row:
+                raise fails_on_a_row(run.dataflow, error) from error
             remedy = (
                 "No row was deleted. Correct target.retention"
                 if intent.why == "expire"
@@ -208,6 +214,26 @@ def _rows_to_delete(intent: Intent, types: Mapping[str, str]) -> Predicate:
     return all_of((bounds_of(intent.predicate, types), condition))
 
 
-def forgotten(deletes: Sequence[DeleteInForce], number: int) -> tuple[DeleteInForce, ...]:
-    """Return the deletes that stay in force once that of an entry has ended."""
-    return tuple(delete for delete in deletes if delete.number != number)
+def fails_on_a_row(dataflow: Dataflow, error: Exception) -> ConfigurationError:
+    """Return the error for a condition that has no value for a row of the table."""
+    return refused_condition(
+        dataflow,
+        f"a condition that has a value for each row of {dataflow.table}",
+        root_cause(error),
+        "Correct --where, such as with try_cast(… AS …) for CAST, or try_divide(…, …) for /",
+    )
+
+
+def refused_condition(
+    dataflow: Dataflow, expected: str, actual: str, remedy: str = "Correct --where"
+) -> ConfigurationError:
+    """Return the error for a condition by which nothing was deleted."""
+    return ConfigurationError(
+        f"dataflow {dataflow.name}: --where: expected {expected}, found {actual.rstrip(' .;')}. Nothing was deleted. {remedy}",
+        code="predicate",
+    )
+
+
+def forgotten(deletes: Sequence[DeleteInForce], predicate: str) -> tuple[DeleteInForce, ...]:
+    """Return the deletes that stay in force once those of a condition have ended."""
+    return tuple(delete for delete in deletes if delete.predicate != predicate)

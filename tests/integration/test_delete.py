@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 from datetime import timedelta
 from typing import Any
 
 import pytest
 import yaml
+from deltalake import DeltaTable
 
+from partitions.errors import ConfigurationError
+from partitions.sql_condition import changing_part
+from resources.decisions.delete import delete_rows
 from resources.outcome import Step
 from resources.spark.engine import SparkEngine
 from resources.watermarks.compaction import RetentionPolicy
@@ -18,7 +23,7 @@ from tests.integration.conftest import MakeFeed
 from tests.support.crash_runner import crash
 from tests.support.decision_crash import crash_deciding
 from tests.support.delete_crash import crash_deleting
-from tests.support.feed import Answer, Feed
+from tests.support.feed import NOW, Answer, Feed
 
 SCHEMA = "id long, who string"
 LAYOUTS: dict[str, dict[str, Any]] = {
@@ -110,13 +115,92 @@ def test_null_does_not_match(make_feed: MakeFeed) -> None:
         ("id = 1 AND nobody = 1", "nobody"),
         ("id + 1", "BIGINT"),
         ("max(id) = 1", "max"),
+        ("id = 1 OR _metadata.file_name = 'x'", "_metadata"),
+        ("CAST(who AS int) = 7", "try_cast(… AS …)"),
+        ("1 / (id - 2) = 7", "DIVIDE_BY_ZERO"),
     ],
 )
 def test_a_condition_that_may_change_or_does_not_fit_is_refused(loaded: Feed, where: str, found: str) -> None:
     answer = loaded.cli("delete", loaded.name, "--where", where, "--reason", "x", "--yes")
     assert (answer.code, answer.error["code"]) == (2, "predicate")
     assert found in answer.error["message"]
+    assert "\n" not in answer.error["message"]
     assert loaded.entries[-1].number == 2
+
+
+def test_a_delete_that_fails_on_a_row_while_it_writes_is_given_up(make_feed: MakeFeed) -> None:
+    feed = made(make_feed)
+    with pytest.raises(
+        ConfigurationError, match=r"CAST_INVALID_INPUT.*Nothing was deleted.*try_cast"
+    ) as raised:
+        delete_rows(feed.platform, feed.dataflow, "CAST(who AS int) = 7", "asked for", NOW)
+    assert raised.value.code == "predicate"
+    assert (feed.entries[-1].why, feed.entries[-1].deletes, feed.open_intent) == ("abandon", None, None)
+    delete(feed, "try_cast(who AS int) = 7 OR who = 'bob'")
+    assert rows(feed) == [(1, "ann"), (3, None)]
+
+
+def test_adopt_counts_deleted_rows_that_a_restore_brought_back(make_feed: MakeFeed) -> None:
+    feed = made(make_feed)
+    delete(feed, BOB)
+    delete(feed, "who = 'eve'")
+    DeltaTable(str(feed.table)).restore(1)
+    answer = feed.command("state", "adopt", feed.name, "--reason", "restored", "--yes")
+    assert "2 deletes stay in force: no load writes such a row" in answer.err
+    remedy = "strandline delete flow --where 'who = '\"'\"'bob'\"'\"'' --reason TEXT"
+    assert (
+        f"1 row of the table matches the delete of entry 3, and stays. To delete it again: {remedy}"
+        in answer.err
+    )
+    assert "entry 4" not in answer.err
+    assert rows(feed) == [(1, "ann"), (2, "bob"), (3, None)]
+    delete(feed, shlex.split(remedy)[4])
+    assert rows(feed) == [(1, "ann"), (3, None)]
+    feed.command("delete", feed.name, "--forget", "3", "--reason", "a mistake", "--yes")
+    feed.put("3.ndjson", {"id": 4, "who": "bob"}, {"id": 5, "who": "eve"})
+    feed.load()
+    assert rows(feed) == [(1, "ann"), (3, None), (4, "bob")]
+
+
+def test_adopt_speaks_of_no_deleted_row_if_the_table_holds_none(make_feed: MakeFeed) -> None:
+    feed = made(make_feed)
+    delete(feed, BOB)
+    shutil.rmtree(feed.state)
+    answer = feed.command("state", "adopt", feed.name, "--reason", "lost", "--yes")
+    assert "1 delete stays in force: no load writes such a row" in answer.err
+    assert "of the table match" not in answer.err
+    assert "unknown" not in answer.err
+
+
+def test_a_rewind_blames_nobody_else_for_rows_that_a_delete_took(make_feed: MakeFeed) -> None:
+    feed = made(make_feed)
+    delete(feed, "_source_file = '1.ndjson'")
+    rewind = ("state", "rewind", feed.name, "--to", "0", "--replace", "--reason", "again", "--yes")
+    answer = feed.command(*rewind)
+    assert (
+        "of these files the table holds no row; what a delete in force or the retention names stays away: 1.ndjson"
+        in answer.err
+    )
+    assert "others deleted" not in answer.err
+    feed.load()
+    assert rows(feed) == [(3, None)]
+
+
+def test_texts_end_where_spark_ends_them(engine: SparkEngine) -> None:
+    texts = {
+        r"'a\', b'": "a', b",
+        r"r'\'": "\\",
+        r'R"\"': "\\",
+        "'it''s'": "it's",
+        r"r'a''b'": "ab",
+        r'"say ""no"""': 'say "no"',
+        r"'\\'": "\\",
+    }
+    (row,) = engine.session().sql(f"SELECT {', '.join(texts)}").collect()
+    assert list(row) == list(texts.values())
+    for text in texts:
+        assert changing_part(f"who = {text} OR rand() < 1", ["who"]) == "rand()"
+        assert changing_part(f"who = {text} OR id = 1", ["who"]) is None
 
 
 def test_a_dry_run_counts_and_changes_nothing(loaded: Feed) -> None:

@@ -1,0 +1,76 @@
+"""Rows of a table that deletes in force name, as a decision that takes the table finds them.
+
+A RESTORE to a version before a delete brings its rows back, and so does a program that writes them. No load
+meets them again, so the preview counts them and names the command that deletes them.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from datetime import datetime
+
+from partitions.dataflow import Dataflow
+from partitions.errors import NeedsDecision
+from partitions.plan import pluralize
+from resources.decisions.delete_condition import own_rows
+from resources.decisions.draft import Draft
+from resources.decisions.unguarded import NEW_STATE, skips_guards
+from resources.loop.delete_marks import MARK, marked_rows
+from resources.platform.opener import Opener
+from resources.spark.failures import root_cause
+from resources.watermarks.deleted_rows import DeleteInForce, deletes_in_force
+from resources.watermarks.entry import Entry
+
+
+def describe_deletes(
+    platform: Opener, dataflow: Dataflow, last: Entry | None, draft: Draft, entry: Entry, now: datetime
+) -> list[str]:
+    """Describe the deletes in force after a decision, and the rows of the table that they name.
+
+    Spark starts only for a decision that takes the table as it is, while deletes are in force.
+
+    Args:
+        platform: the resources, whose log may be a rehearsal.
+        dataflow: the dataflow whose state changes.
+        last: the newest entry before the decision.
+        draft: the decision's draft.
+        entry: its entry, with its lists.
+        now: the clock, aware.
+    """
+    deletes = deletes_in_force(platform.log, entry)
+    lines = []
+    if entry.why in NEW_STATE and entry.deletes is not None:
+        verb = "stays" if len(deletes) == 1 else "stay"
+        lines.append(f"{pluralize(len(deletes), 'delete')} {verb} in force: no load writes such a row")
+    takes_table = entry.why == "accept" or skips_guards(dataflow, last, draft)
+    if takes_table and deletes and not entry.replace_table and platform.table(dataflow).exists():
+        lines += _describe_rows(platform, dataflow, deletes, now)
+    return lines
+
+
+def _describe_rows(
+    platform: Opener, dataflow: Dataflow, deletes: Sequence[DeleteInForce], now: datetime
+) -> list[str]:
+    """Describe the rows of the table that each delete names; nothing if it names none."""
+    from pyspark.sql import functions as F
+
+    run = platform.loop(dataflow, now).context
+    unknown = "it is unknown which rows of the table the deletes in force name"
+    try:
+        marked = marked_rows(dataflow.name, own_rows(run, run.table), deletes)
+        counts = marked.where(F.col(MARK).isNotNull()).groupBy(MARK).count().orderBy(MARK).collect()
+    except NeedsDecision:
+        return [f"{unknown}: one of them does not fit the table's columns"]
+    except Exception as error:  # noqa: BLE001 - the decision may be what mends it, and needs no rows
+        return [f"{unknown}: {root_cause(error)}"]
+    return [_describe_match(dataflow.name, deletes[place], count) for place, count in counts]
+
+
+def _describe_match(name: str, delete: DeleteInForce, count: int) -> str:
+    verb, stay, them = ("matches", "stays", "it") if count == 1 else ("match", "stay", "them")
+    command = f"strandline delete {name} --where {shlex.quote(delete.predicate)} --reason TEXT"
+    return (
+        f"{pluralize(count, 'row')} of the table {verb} the delete of entry {delete.number}, and"
+        f" {stay}. To delete {them} again: {command}"
+    )
