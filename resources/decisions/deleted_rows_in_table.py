@@ -20,11 +20,17 @@ from resources.loop.delete_marks import MARK, marked_rows
 from resources.platform.opener import Opener
 from resources.spark.failures import root_cause
 from resources.watermarks.deleted_rows import DeleteInForce, deletes_in_force
-from resources.watermarks.entry import Entry
+from resources.watermarks.entry import Entry, Intent
 
 
 def describe_deletes(
-    platform: Opener, dataflow: Dataflow, last: Entry | None, draft: Draft, entry: Entry, now: datetime
+    platform: Opener,
+    dataflow: Dataflow,
+    last: Entry | None,
+    unfinished: Intent | None,
+    draft: Draft,
+    entry: Entry,
+    now: datetime,
 ) -> list[str]:
     """Describe the deletes in force after a decision, and the rows of the table that they name.
 
@@ -34,6 +40,7 @@ def describe_deletes(
         platform: the resources, whose log may be a rehearsal.
         dataflow: the dataflow whose state changes.
         last: the newest entry before the decision.
+        unfinished: the intent that the decision ends first, whose delete takes its rows yet; None if there is none.
         draft: the decision's draft.
         entry: its entry, with its lists.
         now: the clock, aware.
@@ -45,7 +52,9 @@ def describe_deletes(
         lines.append(f"{pluralize(len(deletes), 'delete')} {verb} in force: no load writes such a row")
     takes_table = entry.why == "accept" or skips_guards(dataflow, last, draft)
     if takes_table and deletes and not entry.replace_table and platform.table(dataflow).exists():
-        lines += _describe_rows(platform, dataflow, deletes, now)
+        finished = unfinished.predicate if unfinished and last and last.why == "delete" else None
+        committed = [delete for delete in deletes if delete.predicate != finished]
+        lines += _describe_rows(platform, dataflow, committed, now) if committed else []
     return lines
 
 

@@ -84,7 +84,7 @@ def preview(
     if draft.files_note:
         lines.append(draft.files_note)
     lines.extend((*draft.notes, *unknown_contents))
-    lines.extend(describe_deletes(rehearsal, dataflow, last, draft, entry, now))
+    lines.extend(describe_deletes(rehearsal, dataflow, last, open_intent, draft, entry, now))
     lines.extend(rehearsal.table_effects(dataflow, entry, last))
     try:
         plan = rehearsal.kind(dataflow).planning.plan(entry, now)

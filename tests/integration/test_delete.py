@@ -304,7 +304,7 @@ def test_the_next_decision_finishes_a_delete_that_died(make_feed: MakeFeed) -> N
     feed = made(make_feed)
     crash_deleting(feed, Step.INTENT_PUT, BOB)
     answer = feed.decide("rewind", "--to", "1")
-    assert "delete 3, which was begun and not finished, is finished" in answer.err
+    assert "delete 3, which is unfinished, is finished" in answer.err
     assert [entry.why for entry in feed.entries] == ["run", "run", "delete", "rewind"]
     assert rows(feed) == [(1, "ann"), (3, None)]
 
