@@ -148,8 +148,11 @@ class Flow:
         return self.feed.cli(*words, "--yes", "--now", self.now.isoformat())
 
     def copy(self, folder: Path) -> Flow:
-        """The same dataflow in another folder; a table that a catalog knows stays where it is."""
-        return replace(self, feed=self.feed.copy(folder))
+        """The same dataflow in another folder, which its Iceberg table names; a table that a catalog knows stays where it is."""
+        copied = self.feed.copy(folder)
+        if not copied.platform.lake.child(copied.dataflow.table).catalog:
+            copied.command("relocate", "--yes")
+        return replace(self, feed=copied)
 
 
 @pytest.fixture
