@@ -88,8 +88,8 @@ def observe_again(run: RunContext[SliceT], entry: Entry | None, intent: Intent, 
         return {}
     stats: WriteStats = {}
     with suppress(Exception):
-        kept, read_stats = kept_rows(run, slice_rows(run, entry, intent, slice_), entry, intent, slice_)
-        kept.write.format("noop").mode("overwrite").save()
+        rows, read_stats = kept_rows(run, slice_rows(run, entry, intent, slice_), entry, intent, slice_)
+        rows.write.format("noop").mode("overwrite").save()
         run.withheld.count(intent.number)
         stats = {key: values for key, values in read_stats().items() if key != ROWS}
     return stats
@@ -98,7 +98,7 @@ def observe_again(run: RunContext[SliceT], entry: Entry | None, intent: Intent, 
 def kept_rows(
     run: RunContext[SliceT], rows: DataFrame, entry: Entry | None, intent: Intent, slice_: SliceT
 ) -> tuple[DataFrame, StatsReader]:
-    """Return the rows that a slice writes, without those held back, and a reader of what the kind observes.
+    """Return the rows of a slice without those held back, and a reader of what the kind observes.
 
     A watermark of the highest value passes rows that are held back, so it observes them, too. Otherwise each
     run would read them again; and if all are held back, no row would tell how far the source was read.

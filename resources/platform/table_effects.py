@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from partitions.dataflow import Dataflow
+from partitions.fingerprint import short_hash
 from partitions.plan import pluralize
+from resources.loop.definition_guard import definition_of
 from resources.loop.entries import names_other_table
 from resources.platform.stores import Stores
 from resources.tables.registry import find_table
@@ -29,7 +31,9 @@ def describe_table_effects(
     """
     if entry is None:
         return
-    yield from _ignored_partitions(stores, dataflow, entry)
+    # A plan opens the table after a change only: each look at a table in a bucket costs requests.
+    if before is not entry or entry.definition != short_hash(definition_of(dataflow)):
+        yield from _ignored_partitions(stores, dataflow, entry)
     yield from _rows_left_behind(stores, dataflow, before)
     if before is not None and before.total_rows and _replaces_rows(entry):
         yield from _stale_tables(stores, dataflow.table, "its rows are replaced")

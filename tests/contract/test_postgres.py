@@ -321,7 +321,7 @@ class TestRefused:
         error = refused(lambda: log.newest(FLOW))
         assert isinstance(error, ProviderRefused)
         assert "password authentication failed" in error.message
-        assert "correct user and password" in error.message
+        assert "correct the user and password" in error.message
         assert "sesame" not in f"{error} {error.__cause__!r}"
         assert wire.faults.connections == 1, "tried once"
 

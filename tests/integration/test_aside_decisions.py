@@ -51,7 +51,7 @@ def test_a_watermark_moved_by_hand_tells_no_rows_above_it(
     if not refused:
         assert preview_promote(flow.feed.platform, flow.feed.dataflow, TABLE)
         return
-    with pytest.raises(NeedsDecision, match=r"\(set\) has moved the watermark") as stopped:
+    with pytest.raises(NeedsDecision, match=r"\(set\) moved the watermark") as stopped:
         preview_promote(flow.feed.platform, flow.feed.dataflow, TABLE)
     assert stopped.value.code == "range_loaded_again"
 

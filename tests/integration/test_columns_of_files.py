@@ -147,7 +147,7 @@ def test_a_record_that_only_the_write_meets_gives_up(tmp_path: Path, engine: Spa
 def test_a_column_that_no_file_has_begins_nothing(tmp_path: Path, engine: SparkEngine) -> None:
     flow = on_files(tmp_path, engine, watermark={"type": "column", "columns": ["gone"]})
     put(flow, "a.ndjson", (1, at(1), 1))
-    assert "found gone; there are " in flow.fail().message
+    assert "found gone; the names are " in flow.fail().message
     assert flow.feed.open_intent is None
 
 

@@ -233,7 +233,7 @@ def test_a_duration_beside_numbers_is_refused(table: PostgresRows, flow: Columns
 def test_mariadb_does_not_tell(tmp_path: Path, engine: SparkEngine, mariadb: MariaDB) -> None:
     table = OnMariaDB(server=mariadb)
     flow = table.flow(tmp_path, engine, watermark=BY_ID | {"settle": "transactions"})
-    with pytest.raises(PlanError, match="MariaDB and MySQL do not tell"):
+    with pytest.raises(PlanError, match="MariaDB and MySQL do not show"):
         planned(flow)
     flow.feed.define(watermark={"settle": "PT0S"})
     assert not planned(flow).warnings

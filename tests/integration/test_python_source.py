@@ -232,7 +232,7 @@ def test_a_wrong_function_is_named_with_its_bounds_and_nothing_is_committed(
     assert (error.code, error.transient) == (code, False)
     name = flow.feed.definition["source"]["function"]
     assert error.message.startswith(
-        f"dataflow flow: function {name}, asked for at <= 2026-06-01 00:00:00+00:00: "
+        f"dataflow flow: function {name}, called for at <= 2026-06-01 00:00:00+00:00: "
     )
     assert said.format(file=written.file) in error.message
     assert (flow.feed.entries, flow.feed.open_intent, flow.feed.table.exists()) == ([], None, False)

@@ -163,7 +163,7 @@ def test_a_plan_costs_at_most_two_list_calls_and_reading_state_and_table_one_eac
     landing = [path for path in cloud.proxy.record.lists if "landing" in path]
     assert len(landing) <= 2
     others = [path for path in cloud.proxy.record.lists if path not in landing]
-    assert ["entries" in path or "_delta_log" in path for path in others] == [True, True]
+    assert ["entries" in path or "_delta_log" in path for path in others] == [True, True], others
 
 
 def test_everything_of_the_state_is_put_conditionally(cloud: Cloud) -> None:

@@ -91,6 +91,7 @@ def test_columns_change_as_the_mode_says(make_feed: MakeFeed, tmp_path: Path, fo
     assert before == [BEFORE | {RESCUED: None} if mode == "rescue" else BEFORE]
     for change, rows in CHANGES.items():
         made = feed.copy(tmp_path / change)
+        made.command("relocate", "--yes")
         if whole:
             (made.landing / "a.parquet").unlink()
         pq.write_table(rows, made.landing / "b.parquet")

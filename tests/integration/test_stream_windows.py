@@ -158,7 +158,7 @@ def test_a_full_buffer_says_whether_rows_wait_for_a_split_or_in_windows(make_str
     # G is 95: two rows lie below it, in a day that is not over
     assert error.code == "buffer_full"
     assert (
-        "4 rows would wait after epoch 1: 2 for windows that are open, 2 for split a, the slowest"
+        "4 rows would wait after epoch 1: 2 for windows that are still open, 2 for split a, the slowest"
         in error.message
     )
 
