@@ -64,7 +64,7 @@ class TestSecondaryInput:
         outcome = made.feed.run(now=instant("2020-01-03"))
         assert (outcome.error, outcome.work_units, made.feed.ids) == (None, 1, [0, 1, 2])
         plan = made.feed.platform.plan(made.feed.dataflow, instant("2020-01-03"))
-        assert "gone" in next(skip.why for skip in plan.skips if "a" in skip.subject)
+        assert "no longer a unit" in next(skip.why for skip in plan.skips if "a" in skip.subject)
         assert sorted(made.feed.watermark["units"]) == u("a", "b", "c"), "a keeps its history, and its rows"
 
     def test_an_empty_one_plans_nothing_and_one_that_cannot_be_read_fails_the_plan(self, make: Make) -> None:
