@@ -22,7 +22,7 @@ def with_table(text: str, table: str) -> str:
     if isinstance(target, dict) and "table" in target:
         return text
     changed = _insert(text, table)
-    if changed is None or not _reads_as(changed, _expected(document, table)):
+    if changed is None or not _names_table(changed, document, table):
         raise ConfigurationError(
             f"expected a file into which `table: {table}` can be inserted below `target`, found another form. Add it yourself, then rename again"
         )
@@ -41,7 +41,7 @@ def with_other_table(text: str, table: str) -> str:
     if not isinstance(target, dict) or "table" not in target:
         return text
     changed = _replace(text, table)
-    if changed is None or not _reads_as(changed, _expected(document, table)):
+    if changed is None or not _names_table(changed, document, table):
         raise ConfigurationError(
             f"expected a file in which `table: {target['table']}` can be replaced below `target`, found another form. Write {table} there yourself,"
             " then rename again"
@@ -65,16 +65,13 @@ def _value(mapping: yaml.Node | None, key: str) -> yaml.Node | None:
     return next((value for name, value in mapping.value if name.value == key), None)
 
 
-def _reads_as(text: str, document: dict[str, Any]) -> bool:
+def _names_table(text: str, document: dict[str, Any], table: str) -> bool:
+    """Return whether a text reads as the document with another ``target.table``, and nothing else changed."""
+    target = document.get("target") or {}
     try:
-        return parse(text.encode()).value == document
+        return parse(text.encode()).value == {**document, "target": {**target, "table": table}}
     except Unreadable:
         return False
-
-
-def _expected(document: dict[str, Any], table: str) -> dict[str, Any]:
-    target = document.get("target") or {}
-    return {**document, "target": {**target, "table": table}}
 
 
 def _insert(text: str, table: str) -> str | None:
@@ -82,7 +79,7 @@ def _insert(text: str, table: str) -> str | None:
     root = yaml.compose(text, Loader=yaml.SafeLoader)
     if not isinstance(root, yaml.MappingNode):
         return None
-    target = next((value for key, value in root.value if key.value == "target"), None)
+    target = _value(root, "target")
     if target is None:
         return f"{text.rstrip()}\ntarget: {{table: {table}}}\n"
     if not isinstance(target, yaml.MappingNode):

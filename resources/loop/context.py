@@ -23,7 +23,7 @@ from resources.spark.background import run_detached
 from resources.staging import Staging
 from resources.tables.contract.commits import Writer
 from resources.tables.contract.table import CanPrepare, Table
-from resources.watermarks.deleted_rows import DeleteInForce, deletes_in_force
+from resources.watermarks.deleted_rows import DeleteInForce, stored_deletes
 from resources.watermarks.entry import Entry
 from resources.watermarks.log import WatermarkLog
 
@@ -99,7 +99,17 @@ class RunContext(Generic[SliceT]):
         """
         if self.deletes_of is not None:
             entry = self.log.newest(self.deletes_of)
-        return deletes_in_force(self.log, entry)
+        key = entry.deletes if entry else None
+        if key is None:
+            return ()
+        if key not in self._stored_deletes:
+            self._stored_deletes[key] = stored_deletes(self.log, key)
+        return self._stored_deletes[key]
+
+    @cached_property
+    def _stored_deletes(self) -> dict[str, tuple[DeleteInForce, ...]]:
+        """The lists of deletes that were read, by key: each slice asks twice, and a stored list never changes."""
+        return {}
 
     @cached_property
     def spark(self) -> SparkSession:

@@ -17,6 +17,7 @@ from partitions.spelling import describe_missing
 from resources.dialects.predicates import predicate_sql
 from resources.dialects.spark import SPARK
 from resources.loop.context import RunContext
+from resources.loop.delete_marks import marked_rows
 from resources.watermarks.deleted_rows import RETENTION, DeleteInForce
 from resources.watermarks.entry import Entry
 
@@ -39,8 +40,17 @@ def hold_back_rows(run: RunContext[Any], rows: DataFrame, entry: Entry | None, n
         NeedsDecision: code ``delete_unfit``: a condition does not fit the rows.
         ConfigurationError: the column of the retention has a type without a time.
     """
-    rules = [*run.deletes(entry), *_retention_rules(run, rows)]
-    return run.withheld.withhold(run.name, rows, rules, number)
+    return run.withheld.withhold(run.name, rows, _rules(run, rows, entry), number)
+
+
+def check_rules(run: RunContext[Any], rows: DataFrame, entry: Entry | None) -> None:
+    """Raise as :func:`hold_back_rows` does for the rows of a slice; nothing is read."""
+    if rules := _rules(run, rows, entry):
+        marked_rows(run.name, rows, rules)
+
+
+def _rules(run: RunContext[Any], rows: DataFrame, entry: Entry | None) -> list[DeleteInForce]:
+    return [*run.deletes(entry), *_retention_rules(run, rows)]
 
 
 def expired_rows(dataflow: Dataflow, types: dict[str, str], now: datetime) -> Between:

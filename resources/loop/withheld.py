@@ -75,7 +75,7 @@ class WithheldRows:
         for counts in self._counts.values():
             for entry, rows in counts.items():
                 totals[entry] = totals.get(entry, 0) + rows
-        return [f"{withheld_in_words({entry: rows})}" for entry, rows in totals.items()]
+        return [withheld_in_words({entry: rows}) for entry, rows in totals.items()]
 
 
 def withheld_in_words(counts: Mapping[int, int] | None) -> str:

@@ -32,7 +32,7 @@ from resources.loop.context import RunContext
 from resources.loop.entries import required_commit
 from resources.loop.giving_up import give_up
 from resources.loop.interruption_retries import retry_interruptions
-from resources.loop.retention import hold_back_rows
+from resources.loop.retention import check_rules
 from resources.loop.side_tables import write_side_tables
 from resources.loop.slice_rows import failed_delete, kept_rows, no_stats, repeats_query, slice_rows
 from resources.loop.verifying import find_commit
@@ -67,7 +67,7 @@ def analysed_rows(run: RunContext[SliceT], entry: Entry | None, intent: Intent, 
         if not repeats_query(run, entry, intent):
             # On Spark Connect nothing is looked at before it is asked for.
             _refuse_types(run, intent, rows.schema.jsonValue())
-        hold_back_rows(run, rows, entry, intent.number)  # its conditions must fit the rows before the intent
+        check_rules(run, rows, entry)
     except StrandlineError:
         raise
     except Exception as error:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from unittest.mock import patch
 
@@ -31,6 +33,20 @@ def renamed(feed: Feed) -> Feed:
     made = Feed(feed.folder, feed.engine, yaml.safe_load(text), feed.settings, feed.environment, NEW)
     (feed.folder / "dataflows" / f"{NEW}.yaml").write_text(text)
     return made
+
+
+@contextmanager
+def dies(call: str, moment: str) -> Iterator[None]:
+    """The process dies before or after this step of a rename."""
+    real = getattr(rename, call)
+
+    def interrupted(*arguments: object) -> object:
+        if moment == "after":
+            real(*arguments)
+        raise KeyboardInterrupt
+
+    with patch.object(rename, call, interrupted):
+        yield
 
 
 @pytest.mark.needs_spark
@@ -67,14 +83,7 @@ def test_a_rename_that_dies_at_any_step_is_finished_by_the_same_command(
 ) -> None:
     feed.put("1.ndjson", 1)
     feed.load()
-    real = getattr(rename, call)
-
-    def dies(*arguments: object) -> object:
-        if moment == "after":
-            real(*arguments)
-        raise KeyboardInterrupt
-
-    with patch.object(rename, call, dies):
+    with dies(call, moment):
         assert feed.cli("rename", NAME, NEW).code != 0
     answer = feed.cli("rename", NAME, NEW)
     if (call, moment) == ("delete_log", "after"):
@@ -155,14 +164,7 @@ def test_a_move_of_a_table_that_dies_at_any_step_is_finished_by_the_same_command
     feed.define(target={"table": "silver/orders"})
     feed.put("1.ndjson", 1)
     feed.load()
-    real = getattr(rename, call)
-
-    def dies(*arguments: object) -> object:
-        if moment == "after":
-            real(*arguments)
-        raise KeyboardInterrupt
-
-    with patch.object(rename, call, dies):
+    with dies(call, moment):
         assert feed.cli("rename", NAME, NEW, "--move-table").code != 0
     answer = feed.cli("rename", NAME, NEW, "--move-table")
     if (call, moment) != ("delete_log", "after"):
