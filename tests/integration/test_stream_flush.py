@@ -294,4 +294,4 @@ def test_a_stream_on_sparks_own_engine_is_not_flushed_and_says_why(make_feed: Ma
     )
     answer = feed.cli(*FLUSH)
     assert answer.code == 2
-    assert "nothing but a later row raises Spark's watermark" in answer.error["message"]
+    assert "only a later row raises Spark's watermark" in answer.error["message"]
