@@ -10,6 +10,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from partitions.path.roots import roots_overlap
 from partitions.state_of_kind import remembers_files
 
 MEANINGS = {
@@ -57,6 +58,12 @@ _OF_FILES = (
 )
 """The meaning of a changed source if the watermark is a path."""
 
+_OF_OVERLAPPING_ROOTS = (
+    "one folder lies in the other, so the same file has another path: watermark, log and rows name files by their old "
+    "paths, so the state cannot be used, only reset"
+)
+"""The meaning of a changed path if the old folder contains the new one, or lies in it."""
+
 _FORMS = (
     "target.load",
     "kind",
@@ -85,6 +92,7 @@ class DefinitionChange(NamedTuple):
         by_spark: whether Spark's own engine keeps the watermark, with a checkpoint.
         is_empty: whether the watermark is empty, so that nothing counts as loaded.
         by_path: whether the watermark is a path, so that the log knows each loaded file.
+        of_files: whether the source are files, each named by its path below the source's folder.
     """
 
     name: str
@@ -93,6 +101,7 @@ class DefinitionChange(NamedTuple):
     by_spark: bool = False
     is_empty: bool = False
     by_path: bool = False
+    of_files: bool = False
 
     @property
     def part(self) -> str:
@@ -104,13 +113,24 @@ class DefinitionChange(NamedTuple):
     @property
     def changes_form(self) -> bool:
         """Whether the new definition cannot use the old watermark."""
-        return self.name in _FORMS
+        return self.name in _FORMS or self.renames_files
+
+    @property
+    def renames_files(self) -> bool:
+        """Whether the new folder contains the old one, or lies in it: each file has another path then."""
+        if self.name != "source.path" or not self.of_files:
+            return False
+        before, now = str(self.before or ""), str(self.now or "")
+        by_window = "{" in before or "{" in now
+        return not by_window and roots_overlap(before, now)
 
     @property
     def meaning(self) -> str:
         """What happens to the watermark, in words."""
         if self.is_empty and self.part == "target" and not self.changes_form:
             return _NOTHING_LOADED
+        if self.renames_files:
+            return _OF_OVERLAPPING_ROOTS
         if self.part == "source" and (self.by_spark or self.by_path):
             return _OF_SPARK if self.by_spark else _OF_FILES
         return MEANINGS[self.part]
@@ -161,8 +181,11 @@ def changes(
     if "target.table" in changed:
         changed = [name for name in changed if name != "target.load"]
     by_path = remembers_files(str(now.get("kind")))
+    of_files = then.get("source.type") == "files" == current.get("source.type")
     return [
-        DefinitionChange(name, then.get(name), current.get(name), by_spark, by_path=by_path)
+        DefinitionChange(
+            name, then.get(name), current.get(name), by_spark, by_path=by_path, of_files=of_files
+        )
         for name in changed
     ]
 

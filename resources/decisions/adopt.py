@@ -57,8 +57,9 @@ def adopt(reason: str, deleted: DeletedRows | None = None) -> DraftBuilder:
         base = _base(platform, dataflow, adopted)
         text = _table_watermark(platform, dataflow, last, adopted)
         rules = platform.rules(dataflow)
-        if last is not None and not is_empty(last.state()):
-            check_watermark_form(dataflow, last, platform.log)
+        for entry_before in (last, base):
+            if entry_before is not None:
+                check_watermark_form(dataflow, entry_before, platform.log, platform.folder)
         if text is None:
             raise _nothing_to_adopt(dataflow, rules)
         _check_table_watermark(dataflow, rules, text)

@@ -13,19 +13,22 @@ from typing import Any
 
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError, CorruptWatermark, NeedsDecision
+from partitions.path.source import SourceFile
 from partitions.plan import pluralize
 from partitions.spelling import first_few
 from partitions.watermark import is_empty
 from resources.decisions.draft import Draft, DraftBuilder, draft_entry
 from resources.decisions.files_in_table import HeldRows, held_rows
-from resources.decisions.reasons import IN_TABLE, WITH_ROWS
+from resources.decisions.reasons import IN_TABLE, OTHER_ROOT, WITH_ROWS
 from resources.decisions.taken_over import check_not_behind
 from resources.kinds.contract.decisions import KnowsFiles, NeverGoesBack
+from resources.loop.definition_guard import check_watermark_form
 from resources.platform.opener import Opener
 from resources.tables.contract.adopting import adopted_state
 from resources.watermarks.deleted_rows import deletes_in_force
 from resources.watermarks.entry import Entry
 from resources.watermarks.exporting import ExportedLog
+from resources.watermarks.ingested import IngestedFiles
 from resources.watermarks.log import WatermarkLog
 
 _NAMED = 5
@@ -69,11 +72,14 @@ class _ImportedLog:
         base = last if last is not None and is_restored else export.newest
         stores = platform if is_restored else platform.with_log(export.log)
         rules = stores.rules(dataflow)
+        check_watermark_form(dataflow, base, stores.log, platform.folder)
         if is_empty(base.state()):
             watermark, rows = base.watermark, HeldRows(knows_files=isinstance(rules, KnowsFiles))
         else:
             watermark = rules.parse_watermark(base.watermark)
             rows = held_rows(rules, base, base, watermark, beyond=True)
+        stay_loaded = [] if is_restored else _under_other_names(platform, dataflow, last, rows)
+        rows = rows.without(stay_loaded)
         check_not_behind(platform, dataflow, rules, last, watermark)
         until = rows.files.replace_until or _rows_above(stores, dataflow, base)
         changes: dict[str, Any] = {name: getattr(base, name) for name in _OF_STATE}
@@ -94,7 +100,8 @@ class _ImportedLog:
         draft = _with_new_files(rows, entry) if is_restored else rows.draft(entry)
         deletes = None if is_restored else deletes_in_force(export.log, base)
         notes = (_describe(export, base), *draft.notes, *_again(until, rows), *_without_rows(rows))
-        return replace(draft, deletes=deletes, notes=notes)
+        files = [*draft.files, *((*file.row, OTHER_ROOT) for file in stay_loaded)]
+        return replace(draft, files=files, deletes=deletes, notes=notes)
 
     def _export(self, dataflow: Dataflow) -> ExportedLog:
         """Read the export.
@@ -124,6 +131,17 @@ def _with_new_files(rows: HeldRows, entry: Entry) -> Draft:
         files=in_table,
         quarantine=quarantine,
     )
+
+
+def _under_other_names(
+    platform: Opener, dataflow: Dataflow, last: Entry | None, rows: HeldRows
+) -> list[SourceFile]:
+    """Return files without a row that an operator took as loaded under other names after the export."""
+    missing = rows.files.missing
+    if last is None or not missing:
+        return []
+    records = IngestedFiles(platform.log, dataflow.name, last).find_records([file.path for file in missing])
+    return [file for file in missing if file.path in records and records[file.path].reason == OTHER_ROOT]
 
 
 def _rows_above(platform: Opener, dataflow: Dataflow, base: Entry) -> str | None:

@@ -19,7 +19,6 @@ from partitions.plan import pluralize
 from partitions.sentinels import deserialise
 from partitions.watermark import is_empty
 from resources.decisions.adopt import only_operator_knows
-from resources.decisions.checksums import logged_checksums
 from resources.decisions.draft import (
     Draft,
     DraftBuilder,
@@ -29,7 +28,7 @@ from resources.decisions.draft import (
 )
 from resources.decisions.files_in_table import held_rows
 from resources.decisions.gone_files import gone_above
-from resources.decisions.other_root import Below, FilesOfRoot, check_told_apart, files_of_root
+from resources.decisions.other_root import Below, check_told_apart, files_of_root
 from resources.decisions.reasons import OTHER_ROOT
 from resources.decisions.taken_over import passed_over
 from resources.kinds.contract.decisions import KnowsFiles, NeverGoesBack, TellsLostRows
@@ -55,8 +54,8 @@ def accept(reason: str, below: Below | None = None) -> DraftBuilder:
 
     def build_draft(platform: Opener, dataflow: Dataflow, last: Entry | None) -> Draft:
         last = require_entry(dataflow, last)
+        check_watermark_form(dataflow, last, platform.log, platform.folder)
         if not is_empty(last.state()):
-            check_watermark_form(dataflow, last, platform.log)
             rules = platform.rules(dataflow)
             if isinstance(
                 rules, NeverGoesBack
@@ -80,27 +79,13 @@ def accept(reason: str, below: Below | None = None) -> DraftBuilder:
             keys = ", ".join(dataflow.target.merge_keys)
             notes = (f"rows of the table that share a key ({keys}) stay as they are",)
         files = files_of_root(platform, dataflow, last)
-        if files.watermark is not None:
-            changes["watermark"] = files.watermark
         entry = draft_entry(platform, dataflow, last, "accept", reason, **changes)
         check_told_apart(dataflow, files, below)
         rows = [(*file.row, OTHER_ROOT) for file in files.loaded(below)]
         notes = (*files.notes(below), *notes)
-        return Draft(
-            entry, rows, notes=notes, checksums=_checksums_of_renamed(platform, dataflow, last, files)
-        )
+        return Draft(entry, rows, notes=notes)
 
     return build_draft
-
-
-def _checksums_of_renamed(
-    platform: Opener, dataflow: Dataflow, last: Entry, files: FilesOfRoot
-) -> dict[str, str]:
-    """Return the checksums of renamed files by their new path, as recorded under the old one."""
-    old_rows = [(path, *file.row[1:]) for path, file in zip(files.old_paths, files.renamed, strict=True)]
-    checksums = logged_checksums(platform.log, dataflow.name, last, old_rows)
-    pairs = zip(files.old_paths, files.renamed, strict=True)
-    return {file.path: checksums[path] for path, file in pairs if path in checksums}
 
 
 def _accepts_keys(dataflow: Dataflow, last: Entry, keys: str, reason: str) -> bool:
@@ -152,6 +137,8 @@ def rewind(
         rules.check_rewind()
         until = rules.loaded_upper_bound(last) if replace else None
         watermark = _watermark_of(platform, dataflow, to)
+        if replace and isinstance(rules, KnowsFiles):
+            rules.check_replaceable(last, watermark)
         changes: dict[str, Any] = {"watermark": watermark, "replace_until": until}
         words = f"strandline state rewind {dataflow.name} {command}"
         gone_rows = gone_above(

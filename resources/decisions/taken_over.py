@@ -67,7 +67,7 @@ def check_not_behind(
     if not isinstance(rules, NeverGoesBack):
         return
     if last is not None:
-        check_watermark_form(dataflow, last, platform.log)
+        check_watermark_form(dataflow, last, platform.log, platform.folder)
     planning = platform.kind(dataflow).planning
     watermarks = [last.watermark] if last is not None else []
     with suppress(NeedsDecision):  # the table's log tells no state

@@ -8,12 +8,14 @@ See docs/explanation/watermarks.md, Fingerprint.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from partitions.dataflow import Dataflow
 from partitions.errors import NeedsDecision
 from partitions.fingerprint import fingerprint, identity
 from partitions.fingerprint_changes import DefinitionChange, changes
 from partitions.watermark import is_empty
+from resources.connections.places import Place
 from resources.watermarks.entry import Entry, Intent
 from resources.watermarks.log import WatermarkLog
 
@@ -32,15 +34,33 @@ def check_definition(dataflow: Dataflow, entry: Entry | None, log: WatermarkLog)
     raise _refusal(dataflow, entry, changed_parts(dataflow, entry, log) or [])
 
 
-def check_watermark_form(dataflow: Dataflow, entry: Entry, log: WatermarkLog) -> None:
-    """Raise if the current definition cannot use the entry's watermark.
+def check_watermark_form(dataflow: Dataflow, entry: Entry, log: WatermarkLog, folder: Path) -> None:
+    """Raise if the current definition cannot use the entry's watermark, or the paths of its loaded files.
+
+    Args:
+        dataflow: the dataflow.
+        entry: the entry; an empty watermark fits every form.
+        log: the log that has it.
+        folder: the project's folder, where relative paths start.
 
     Raises:
         NeedsDecision: code ``definition_changed``.
     """
-    changed = changed_parts(dataflow, entry, log) or []
+    changed = [_resolved(change, folder) for change in changed_parts(dataflow, entry, log) or []]
+    if is_empty(entry.state()):
+        changed = [change for change in changed if change.renames_files and entry.total_rows]
     if changed and not _can_be_taken_over(dataflow, changed):
         raise _refusal(dataflow, entry, changed)
+
+
+def _resolved(change: DefinitionChange, folder: Path) -> DefinitionChange:
+    """Return a change with whole paths if only so one shows that a folder lies in the other."""
+    is_path = change.name == "source.path" and change.of_files and change.before and change.now
+    if not is_path or change.renames_files:
+        return change
+    roots = (Place.parse(str(path), folder).url for path in (change.before, change.now))
+    whole_paths = change._replace(before=next(roots), now=next(roots))
+    return whole_paths if whole_paths.renames_files else change
 
 
 def _refusal(dataflow: Dataflow, entry: Entry, changed: Sequence[DefinitionChange]) -> NeedsDecision:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -139,45 +140,79 @@ class TestDecisions:
 
 
 class TestAnotherRoot:
-    def test_files_below_the_watermark_of_an_accepted_root_are_loaded(self, make_feed: MakeFeed) -> None:
+    @pytest.mark.parametrize(
+        ("before", "now"),
+        [
+            ("./landing", "./landing/x"),
+            ("./landing/x", "landing"),
+            ("./landing/x", "{folder}/landing"),
+            ("{folder}/landing", "./landing/x/y"),
+        ],
+    )
+    @pytest.mark.parametrize("decisions", [[], [("rewind", "--to", "0")]])
+    def test_a_root_inside_or_around_the_old_one_is_taken_by_no_decision(
+        self, make_feed: MakeFeed, before: str, now: str, decisions: list[tuple[str, ...]]
+    ) -> None:
         feed = make_feed()
-        feed.put("x/a/1.ndjson", 1)
-        feed.put("x/x/9.ndjson", 9)
+        folder = feed.landing.parent
+        feed.define(source={"path": before.format(folder=folder)})
+        feed.put("x/y/1.ndjson", 1)
         feed.load()
-        feed.define(source={"path": "./landing/x"})
-        error = feed.fail()
-        assert "others at or below the watermark are late" in error.message
-        told = feed.decide("accept").err
-        assert "loaded before, so not read again: 2 files at or below the watermark" in told
-        assert feed.path == "x/9.ndjson"
-        feed.put("x/b/2.ndjson", 2)
-        feed.put("x/y/3.ndjson", 3)
-        late_step(feed.platform, feed.dataflow, NOW)
+        for decision in decisions:
+            feed.decide(*decision)
+        export = exported(feed)
+        feed.define(source={"path": now.format(folder=folder)})
+        for verb in (["accept"], ["adopt"], ["import", str(export)]):
+            answer = feed.cli("state", verb[0], NAME, *verb[1:], "--reason", "because", "--yes")
+            assert (verb, answer.code, answer.error["code"]) == (verb, 4, "definition_changed")
+            assert "one folder lies in the other" in answer.error["message"]
+            assert answer.error["choices"] == [
+                f"strandline state reset {NAME} --reason TEXT",
+                f"strandline state reset {NAME} --replace --reason TEXT",
+            ]
+        feed.put("x/y/2.ndjson", 2)
+        feed.decide("reset", "--replace")
         feed.load()
-        assert feed.ids == [1, 2, 3, 9]
+        assert feed.ids == [1, 2]
 
-    def test_a_root_that_contains_the_old_one_knows_its_files(self, make_feed: MakeFeed) -> None:
-        feed = make_feed(source={"path": "./landing/x"})
-        feed.put("x/1.ndjson", 1)
-        feed.load()
-        feed.put("w/2.ndjson", 2)
-        feed.put("x/3.ndjson", 3)
-        feed.define(source={"path": "./landing"})
-        assert "after this decision: x/1.ndjson" in feed.decide("accept").err
-        late_step(feed.platform, feed.dataflow, NOW)
-        feed.load()
-        assert feed.ids == [1, 2, 3]
-
-    def test_a_root_in_the_old_one_goes_on_from_its_own_last_file(self, make_feed: MakeFeed) -> None:
+    def test_the_same_root_written_otherwise_is_accepted(self, make_feed: MakeFeed) -> None:
         feed = make_feed()
-        feed.put("a/1.ndjson", 1)
-        feed.put("b/2.ndjson", 2)
+        feed.put("1.ndjson", 1)
         feed.load()
-        feed.put("a/3.ndjson", 3)
-        feed.define(source={"path": "./landing/a"})
-        assert "after this decision: 1.ndjson" in feed.decide("accept").err
+        feed.define(source={"path": str(feed.landing)})
+        feed.decide("accept")
+        feed.put("2.ndjson", 2)
         feed.load()
-        assert feed.ids == [1, 2, 3]
+        assert feed.ids == [1, 2]
+
+    @pytest.mark.needs_spark
+    @pytest.mark.parametrize("load", ["append", "merge_upsert"])
+    def test_files_taken_as_loaded_under_other_names_are_never_doubled(
+        self, make_feed: MakeFeed, load: str
+    ) -> None:
+        keys = {"merge_keys": ["id"]} if load == "merge_upsert" else {}
+        feed = make_feed(
+            source={"path": "./landing/a"}, target={"load": load, "origin_columns": True, **keys}
+        )
+        feed.put("a/9.ndjson", 1)
+        feed.load()
+        export = exported(feed)
+        feed.put("b/2.ndjson", 1)
+        feed.define(source={"path": "./landing/b"})
+        feed.decide("accept", "--below", "loaded")
+        appends = load == "append"
+        for verb in (
+            ["replay", NAME, "--by", "arrival", "--start", "2000-01-01", "--end", "2100-01-01", "--replace"],
+            ["state", "rewind", NAME, "--to", "0", "--replace", "--reason", "because", "--yes"],
+        ):
+            answer = feed.cli(*verb, "--gone", "keep")
+            expected = (2, "other_names") if appends else (0, None)
+            assert (answer.code, answer.error["code"] if answer.code else None) == expected, answer.err
+        for verb in (["adopt"], ["import", str(export)]):
+            feed.decide(*verb)
+            late_step(feed.platform, feed.dataflow, NOW)
+            feed.load()
+            assert feed.ids == [1], verb
 
     def test_a_file_that_a_moved_folder_got_below_the_watermark_is_late(self, make_feed: MakeFeed) -> None:
         feed = make_feed(source={"path": "./landing/a"})
@@ -304,6 +339,13 @@ def test_a_table_keeps_the_layout_that_it_was_made_with(make_feed: MakeFeed) -> 
     feed.put("day=2026-01-03/a.ndjson", 3)
     feed.load()
     assert (feed.ids, DeltaTable(str(feed.table)).metadata().partition_columns) == ([1, 2, 3], ["day"])
+
+
+def exported(feed: Feed) -> Path:
+    """Export the state into a file beside the project's."""
+    path = feed.folder / "export.ndjson"
+    path.write_text(feed.cli("state", "export", NAME).out)
+    return path
 
 
 def dying_at(step: Step) -> Any:

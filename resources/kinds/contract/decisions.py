@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
@@ -129,14 +129,15 @@ class KnowsFiles(Protocol):
         """
         ...
 
-    def watermark_below(self, entry: Entry, to_new: Callable[[str], str | None]) -> str | None:
-        """Return an entry's watermark below another root, as sentinel JSON text.
-
-        None means that no ingested file lies there.
+    def check_replaceable(self, entry: Entry, watermark: str) -> None:
+        """Raise if rows of files above a watermark cannot be replaced, since they have another file's path.
 
         Args:
             entry: the newest.
-            to_new: returns a path of the old root as one of the new root; None if it lies outside.
+            watermark: sentinel JSON text.
+
+        Raises:
+            ConfigurationError: code ``other_names``.
         """
         ...
 

@@ -5,7 +5,7 @@ See docs/reference/state.md.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 
 from typing_extensions import override
@@ -16,18 +16,18 @@ from partitions.path.adopted import adopted_watermark, upper_bound
 from partitions.path.cold_start import earliest_cold_start
 from partitions.path.copies import SAME_CONTENT
 from partitions.path.listing_positions import FromBeginning
-from partitions.path.order import pair_order
 from partitions.path.position_of_state import above_state, listing_start, sweep_start
 from partitions.path.quarantined_files import Quarantine, QuarantinedFile
 from partitions.path.slices import PathSlice
 from partitions.path.source import SourceFile
 from partitions.path.state import PathState
 from partitions.sentinels import Watermark, deserialise, serialise
-from resources.decisions.reasons import DECISION_REASONS, IN_TABLE
+from resources.decisions.reasons import DECISION_REASONS, IN_TABLE, OTHER_ROOT
 from resources.kinds.contract.decisions import HeldFiles, LoadedBefore, StateRules
 from resources.kinds.contract.lost_rows import LostRows
 from resources.kinds.path.gone import find_gone_files
 from resources.kinds.path.lost import find_lost_rows
+from resources.kinds.path.other_names import check_rows_have_paths
 from resources.kinds.path.row_counts import count_rows_of_files
 from resources.kinds.state_of_entry import cold_start_of, state_of
 from resources.sources.files.paths import SOURCE_FILE
@@ -158,13 +158,10 @@ class PathRules(StateRules):
         bound = FromBeginning() if by_set else sweep_start(self._definition, PathState.of(watermark), start)
         return self._source.list_above(bound).listed.files
 
-    def watermark_below(self, entry: Entry, to_new: Callable[[str], str | None]) -> str | None:
-        """Take the highest of the ingested files that the new root holds."""
-        last = PathState.of(entry.state()).last
-        ingested = (file.path for file in IngestedFiles(self._log, self._dataflow.name, entry).all())
-        at_new_root = (to_new(path) for path in ingested if last is None or pair_order(path) <= last)
-        paths = {path for path in at_new_root if path is not None}
-        return serialise(adopted_watermark(self._definition, paths)) if paths else None
+    def check_replaceable(self, entry: Entry, watermark: str) -> None:
+        """Look for files that an operator took as loaded under other names."""
+        is_above = above_state(self._definition, PathState.of(deserialise(watermark))).is_above
+        check_rows_have_paths(self._log, self._dataflow, entry, is_above)
 
     def gone_above(self, entry: Entry | None, watermark: str) -> Mapping[str, int]:
         """Compare the files of the table's rows with the source."""
@@ -190,7 +187,7 @@ class PathRules(StateRules):
         """Compare the files that the log counts as ingested with the files of the table's rows."""
         listed = self.files_up_to(deserialise(watermark), above=None)
         ingested = self._ingested(last, base)
-        before = [file_ for file_ in (ingested or {}).values() if base and file_.number <= base.number]
+        before = [file_ for file_ in (ingested or {}).values() if base and _counts_before(file_, base)]
         quarantined = self._in_quarantine(last, before)
         # Of a file that was dealt with after that commit only the table says whether its rows were there before.
         doubtful = [
@@ -271,7 +268,15 @@ def _is_doubtful(ingested: IngestedFile | None, base: Entry | None, *, beyond: b
     """Return whether the log does not show if a file's rows existed at the commit of an entry."""
     if ingested is None:
         return beyond
-    return base is not None and ingested.number > base.number
+    return base is not None and not _counts_before(ingested, base)
+
+
+def _counts_before(ingested: IngestedFile, base: Entry) -> bool:
+    """Return whether a file counts as ingested by the time of an entry.
+
+    A file that was taken as loaded under another name was loaded before that decision.
+    """
+    return ingested.number <= base.number or ingested.reason == OTHER_ROOT
 
 
 def _list_rows(

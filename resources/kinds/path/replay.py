@@ -44,6 +44,7 @@ from resources.kinds.contract.lost_rows import LostRows
 from resources.kinds.path.gone import find_gone_files
 from resources.kinds.path.lost import find_lost_rows
 from resources.kinds.path.opening import open_path, path_planning
+from resources.kinds.path.other_names import check_rows_have_paths
 from resources.replay.chunks import ReplayChunk
 from resources.replay.isolated.chunks import chunks_of
 from resources.replay.isolated.refusals import never_loaded, range_loaded_again
@@ -231,6 +232,8 @@ class FileReplay(ReplayKind):
     @override
     def cut(self, range_: str | None = None) -> Cut:
         """List the source: the files as they are now."""
+        if self._replaces:
+            check_rows_have_paths(self.platform.log, self.dataflow, self.newest, self._chosen_paths())
         planning = path_planning(self.platform, self.dataflow)
         deletes = self._replaces and self.options.gone_files == "delete"
         gone_paths = tuple(self._find_gone()) if deletes else ()

@@ -32,7 +32,9 @@ def test_an_identity_that_is_the_same_has_no_changes() -> None:
 def test_each_part_says_what_its_change_means(
     parts: dict[str, Any], change: DefinitionChange, part: str
 ) -> None:
-    assert changes(identity(_flow()), identity(_flow(**parts))) == [change._replace(by_path=True)]
+    assert changes(identity(_flow()), identity(_flow(**parts))) == [
+        change._replace(by_path=True, of_files=True)
+    ]
     assert (change.part, change.changes_form) == (part, part == "scope")
     assert str(change).endswith(f"({MEANINGS[part]})")
 
@@ -94,7 +96,7 @@ def test_what_was_stored_beside_the_identity_is_no_change() -> None:
 def test_a_part_that_is_gone_is_a_change() -> None:
     filtered = _flow(watermark={"partition_filter": {"prefix_template": "%Y", "lookback": 1}})
     assert changes(identity(filtered), identity(_flow())) == [
-        DefinitionChange("source.prefix_template", "%Y", None, by_path=True)
+        DefinitionChange("source.prefix_template", "%Y", None, by_path=True, of_files=True)
     ]
 
 
@@ -165,3 +167,9 @@ def test_each_part_of_each_kind_s_identity_says_what_its_change_means(watermark:
     )
     for change in changes({}, identity(flow)):
         assert str(change).endswith(f"({change.meaning})")
+
+
+def test_a_folder_inside_the_old_one_cannot_use_the_state() -> None:
+    (change,) = changes(identity(_flow()), identity(_flow(source={"path": "./landing/x"})))
+    assert change.changes_form
+    assert "the same file has another path" in str(change)
