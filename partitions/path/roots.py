@@ -5,14 +5,14 @@ from __future__ import annotations
 from posixpath import normpath
 
 
-def roots_overlap(one: str, other: str) -> bool:
+def roots_overlap(path: str, other_path: str) -> bool:
     """Return whether one of two different folders lies in the other.
 
     Args:
-        one: a folder, such as ``./landing``, ``/data/landing`` or ``s3://bucket/landing``.
-        other: another one, written alike: a relative path is not compared with an absolute one.
+        path: a folder, such as ``./landing``, ``/data/landing`` or ``s3://bucket/landing``.
+        other_path: another one, written alike: a relative path is not compared with an absolute one.
     """
-    folder, other_folder = _parts(one), _parts(other)
+    folder, other_folder = _parts(path), _parts(other_path)
     shorter = min(len(folder), len(other_folder))
     return len(folder) != len(other_folder) and folder[:shorter] == other_folder[:shorter]
 
