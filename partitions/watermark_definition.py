@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Mapping
 from datetime import tzinfo
 from typing import Annotated, Any, ClassVar, get_args
 
@@ -52,6 +53,7 @@ class WatermarkDefinition(Model):
         rows_name_origin: whether a row tells what it was read from, so that a second read finds it.
         reads_versions: whether it reads a table version by version.
         streams_with_spark: whether Spark's own engine reads the rows, with a checkpoint.
+        columns_of_loads: columns that rows must have for a load, by load, beside those that the target names.
     """
 
     remembers_files: ClassVar[bool] = False
@@ -62,6 +64,7 @@ class WatermarkDefinition(Model):
     rows_name_origin: ClassVar[bool] = True
     reads_versions: ClassVar[bool] = False
     streams_with_spark: ClassVar[bool] = False
+    columns_of_loads: ClassVar[Mapping[str, tuple[str, ...]]] = {}
 
     type: str
     max_slices: Annotated[int, Field(ge=1, strict=True)] = 100

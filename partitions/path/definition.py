@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -11,6 +12,7 @@ from partitions.model import Duration, Model
 from partitions.path.copies import DuplicatePolicy
 from partitions.path.expected import EXPECTED, FINEST_EXPECTED, Expected
 from partitions.path.time_template import TimeTemplate
+from partitions.target import ORIGIN_COLUMNS
 from partitions.watermark_definition import SliceSize, WatermarkDefinition
 
 
@@ -59,6 +61,10 @@ class PathWatermark(WatermarkDefinition):
     """
 
     remembers_files: ClassVar[bool] = True
+    columns_of_loads: ClassVar[Mapping[str, tuple[str, ...]]] = dict.fromkeys(
+        ("merge_upsert", "scd2"), ORIGIN_COLUMNS[:1]
+    )
+    """The path of a row's file, which tells which row of a key is the latest."""
 
     type: Literal["path"]
     scope: Literal["global", "partition"] = "global"

@@ -31,7 +31,7 @@ def refusals(parts: DataflowParts[PathWatermark]) -> Iterator[Refusal]:
         yield Refusal(
             ("target", "replace_by_watermark"), "true", "no such key (each file is read once), or merge_keys"
         )
-    if target.load in ("merge_upsert", "scd2") and not target.origin_columns:
+    if target.load in parts.watermark.columns_of_loads and not target.origin_columns:
         yield Refusal(
             ("target", "origin_columns"),
             f"false beside load: {target.load}",

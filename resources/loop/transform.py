@@ -117,6 +117,13 @@ def _check_target_columns(dataflow: Dataflow, df: DataFrame) -> None:
     target = dataflow.target
     _check_columns(dataflow, "partition_by", target.partition_by, df)
     _check_columns(dataflow, "cluster_by", target.cluster_by, df)
+    for name in dataflow.watermark.columns_of_loads.get(target.load, ()):
+        if name not in df.columns:
+            raise ConfigurationError(
+                f"dataflow {dataflow.name}: expected a column {name} in the rows, since load: {target.load} needs it, found "
+                f"{', '.join(df.columns)}. Return it from sql or transform",
+                code="query",
+            )
     _check_columns(dataflow, "merge_keys", target.merge_keys, df)
     _check_comparable(dataflow, "merge_keys", target.merge_keys, df)
     if target.effective_column is not None:

@@ -21,6 +21,7 @@ from partitions.loads import Load, Replace
 from partitions.predicate import columns_of
 from partitions.schema_types import all_nullable, type_text
 from partitions.sources.files import FilesSource
+from partitions.target import HELPER_PREFIX
 from resources.kinds.contract.slices import SliceT
 from resources.loop.context import RunContext
 from resources.spark.errors import EngineLost, SparkUnavailable
@@ -172,6 +173,16 @@ def write_refusal(
             f"{widened}. Another writer has widened the table. Set `schema_mode: merge` below `target`{', in each file of the table,' if run.dataflow.target.shared else ''} to "
             "load rows of narrower types"
         )
+    added = _added_columns(table, rows)
+    if mode in ("strict", "rescue") and added and not run.dataflow.target.shared:
+        return TargetError(
+            f"dataflow {run.name}: table {run.dataflow.table}: expected rows with its columns, found "
+            f"{'a new column' if len(added) == 1 else 'new columns'} in the rows of slice {intent.number}: {', '.join(added)}. To add "
+            f"{'it' if len(added) == 1 else 'them'}, set `schema_mode: merge` below `target`; or restore the old definition; or empty the "
+            "table and load it again",
+            code="incompatible_schema",
+            choices=(reload,),
+        )
     refused = f"{refuses}{_other_columns(table, rows, error)} {_ACCEPTED_BY_MODE[mode]}"
     if run.dataflow.target.shared:
         merge = (
@@ -214,6 +225,18 @@ def _widened_columns(table: Table, rows: DataFrame | None) -> str:
     return "; ".join(descriptions)
 
 
+def _added_columns(table: Table, rows: DataFrame | None) -> list[str]:
+    """Return the columns, with their types, that only the rows have; none without rows or table."""
+    if rows is None or not table.exists():
+        return []
+    table_names = {name.casefold() for name in table.contents.columns()}
+    return [
+        f"{name} {data_type}"
+        for name, data_type in rows.dtypes
+        if name.casefold() not in table_names and not name.startswith(HELPER_PREFIX)
+    ]
+
+
 def _other_columns(table: Table, rows: DataFrame | None, error: Exception) -> str:
     """Name the columns that only the rows or only the table have; "" if the error is another one.
 
@@ -221,15 +244,9 @@ def _other_columns(table: Table, rows: DataFrame | None, error: Exception) -> st
     """
     if rows is None or not _mentions(error, _COLUMN_CODES):
         return ""
-    table_columns, row_types = table.contents.columns(), dict(rows.dtypes)
-    table_names, row_names = (
-        {name.casefold() for name in table_columns},
-        {name.casefold() for name in row_types},
-    )
-    new = [
-        f"{name} {data_type}" for name, data_type in row_types.items() if name.casefold() not in table_names
-    ]
-    lacking = [name for name in table_columns if name.casefold() not in row_names]
+    new = _added_columns(table, rows)
+    row_names = {name.casefold() for name in rows.columns}
+    lacking = [name for name in table.contents.columns() if name.casefold() not in row_names]
     sentences = [
         *([f"the rows have {', '.join(new)}, which the table lacks"] if new else []),
         *([f"the table has {', '.join(lacking)}, which the rows lack"] if lacking else []),

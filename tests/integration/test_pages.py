@@ -15,6 +15,7 @@ _HOW_TO = (
     "how-to/your-own-csv.md",
     "how-to/parquet-from-pandas.md",
     "how-to/changed-columns.md",
+    "how-to/changing-a-dataflow.md",
     "how-to/undo-a-bad-load.md",
     "how-to/moving-and-restoring.md",
     "how-to/deleting-and-keeping.md",

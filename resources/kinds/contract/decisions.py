@@ -130,14 +130,14 @@ class KnowsFiles(Protocol):
         ...
 
     def check_replaceable(self, entry: Entry, watermark: str) -> None:
-        """Raise if rows of files above a watermark cannot be replaced, since they have another file's path.
+        """Raise if rows of files above a watermark cannot be replaced, since they do not carry its path.
 
         Args:
             entry: the newest.
             watermark: sentinel JSON text.
 
         Raises:
-            ConfigurationError: code ``other_names``.
+            ConfigurationError: code ``other_names`` or ``rows_without_file``.
         """
         ...
 

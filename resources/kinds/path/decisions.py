@@ -27,8 +27,8 @@ from resources.kinds.contract.decisions import HeldFiles, LoadedBefore, StateRul
 from resources.kinds.contract.lost_rows import LostRows
 from resources.kinds.path.gone import find_gone_files
 from resources.kinds.path.lost import find_lost_rows
-from resources.kinds.path.other_names import check_rows_have_paths
 from resources.kinds.path.row_counts import count_rows_of_files
+from resources.kinds.path.rows_by_path import check_rows_have_paths
 from resources.kinds.state_of_entry import cold_start_of, state_of
 from resources.sources.files.paths import SOURCE_FILE
 from resources.sources.files.source import FileSource
@@ -159,9 +159,9 @@ class PathRules(StateRules):
         return self._source.list_above(bound).listed.files
 
     def check_replaceable(self, entry: Entry, watermark: str) -> None:
-        """Look for files that an operator took as loaded under other names."""
+        """Look for files and rows that the table does not hold under the file's path."""
         is_above = above_state(self._definition, PathState.of(deserialise(watermark))).is_above
-        check_rows_have_paths(self._log, self._dataflow, entry, is_above)
+        check_rows_have_paths(self._log, self._dataflow, self._table, entry, is_above)
 
     def gone_above(self, entry: Entry | None, watermark: str) -> Mapping[str, int]:
         """Compare the files of the table's rows with the source."""

@@ -12,7 +12,7 @@ from partitions.plan import pluralize
 from partitions.spelling import first_few
 from resources.decisions.draft import Draft, DraftBuilder, draft_entry, require_current_definition
 from resources.decisions.reasons import OTHER_ROOT, WITH_ROWS
-from resources.kinds.path.other_names import check_rows_have_paths
+from resources.kinds.path.rows_by_path import check_rows_have_paths
 from resources.platform.opener import Opener
 from resources.watermarks.entry import Entry
 from resources.watermarks.file_ranges import (
@@ -71,7 +71,7 @@ def unprocess(reason: str, paths: Sequence[str]) -> DraftBuilder:
             raise ConfigurationError(
                 f"dataflow {dataflow.name}: expected paths of ingested files, found {unknown[0]!r}, which was not ingested"
             )
-        check_rows_have_paths(platform.log, dataflow, last, set(paths).__contains__)
+        check_rows_have_paths(platform.log, dataflow, platform.table(dataflow), last, set(paths).__contains__)
         entry = draft_entry(platform, dataflow, last, "unprocess", reason)
         rows = [_unprocessed_row(records[path]) for path in paths]
         return Draft(entry, rows)

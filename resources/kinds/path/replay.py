@@ -44,7 +44,7 @@ from resources.kinds.contract.lost_rows import LostRows
 from resources.kinds.path.gone import find_gone_files
 from resources.kinds.path.lost import find_lost_rows
 from resources.kinds.path.opening import open_path, path_planning
-from resources.kinds.path.other_names import check_rows_have_paths
+from resources.kinds.path.rows_by_path import check_rows_have_paths
 from resources.replay.chunks import ReplayChunk
 from resources.replay.isolated.chunks import chunks_of
 from resources.replay.isolated.refusals import never_loaded, range_loaded_again
@@ -189,6 +189,7 @@ class FileReplay(ReplayKind):
         A promote of an isolated replay keeps them unless ``--gone delete`` was said.
         """
         options, name = self.options, self.dataflow.name
+        self._check_rows_have_paths()
         if (
             options.replace
             and not options.is_isolated
@@ -198,6 +199,13 @@ class FileReplay(ReplayKind):
             commands = [replace(options, gone_files=answer).command(name) for answer in get_args(GoneFiles)]
             raise gone_files_error(name, gone_paths, commands)
         super().check_answers()
+
+    def _check_rows_have_paths(self) -> None:
+        """Raise ConfigurationError if rows are to be replaced that do not carry the path of their file."""
+        if self._replaces:
+            stores = self.platform
+            table = stores.table(self.dataflow)
+            check_rows_have_paths(stores.log, self.dataflow, table, self.newest, self._chosen_paths())
 
     @override
     def lost_rows(self) -> LostRows:
@@ -232,8 +240,7 @@ class FileReplay(ReplayKind):
     @override
     def cut(self, range_: str | None = None) -> Cut:
         """List the source: the files as they are now."""
-        if self._replaces:
-            check_rows_have_paths(self.platform.log, self.dataflow, self.newest, self._chosen_paths())
+        self._check_rows_have_paths()
         planning = path_planning(self.platform, self.dataflow)
         deletes = self._replaces and self.options.gone_files == "delete"
         gone_paths = tuple(self._find_gone()) if deletes else ()
