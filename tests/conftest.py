@@ -164,6 +164,8 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark seven of eight cases of a test on Spark `full`: `make test` has each rule, and an eighth of the places where it holds.
 
+    The mark ``one_of`` gives another share.
+
     With ``--turn`` files come in another order, so that what a slow machine leaves out is something else another day.
     """
     if turn := config.getoption("--turn"):
@@ -173,9 +175,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if isinstance(item, pytest.Function) and _runs_on_spark(item):
             cases[item.nodeid.partition("[")[0]].append(item)
     for name, of_test in cases.items():
-        quick = crc32(name.encode()) % min(_ONE_OF, len(of_test))
+        mark = of_test[0].get_closest_marker("one_of")
+        share = mark.args[0] if mark else _ONE_OF
+        quick = crc32(name.encode()) % min(share, len(of_test))
         for number, item in enumerate(of_test):
-            if number % _ONE_OF != quick:
+            if number % share != quick:
                 item.add_marker(pytest.mark.full)
 
 

@@ -394,6 +394,7 @@ def test_the_highest_value_of_an_indexed_column_is_known(subject: Subject) -> No
     assert seen.maxima == {column: row(3)[column] for column in indexed}
 
 
+@pytest.mark.full
 def test_a_range_is_cut_into_parts_of_about_as_many_rows(subject: Subject) -> None:
     subject.put(*map(row, range(1, 9)))
     first, last = row(1)["day"], row(8)["day"]

@@ -362,6 +362,7 @@ class TestVersions:
     """A table of versions is no table of rows."""
 
     @pytest.mark.needs_spark
+    @pytest.mark.full
     def test_a_table_of_versions_takes_no_other_load_until_it_is_emptied(self, make_feed: MakeFeed) -> None:
         keyed = {"merge_keys": ["id"]}
         scd2 = {"load": "scd2", "effective_column": "day", **keyed}

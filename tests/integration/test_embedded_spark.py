@@ -17,6 +17,7 @@ EMBEDDED = SparkEngine(master="local[2]")
 SETTINGS = {"spark": {"master": "local[2]"}}
 
 
+@pytest.mark.full
 def test_a_bad_file_is_named_or_passed_over_and_what_comes_before_it_is_loaded(tmp_path: Path) -> None:
     parquet = {"source": {"format": "parquet", "schema": None}, "on_bad_file": "quarantine"}
     passes = Feed(tmp_path, EMBEDDED, parquet, SETTINGS, name="passes")

@@ -206,7 +206,7 @@ def _checked(error: Any) -> Any:
     return error
 
 
-@pytest.mark.each_case
+@pytest.mark.one_of(3)
 @pytest.mark.parametrize(("target", "act", "moment"), _cells())
 def test_no_row_is_lost_or_doubled_or_a_command_leads_on(
     flow: Flow, spark: SparkSession, tmp_path: Path, target: str, act: str, moment: str

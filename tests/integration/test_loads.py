@@ -327,6 +327,7 @@ def test_a_deleted_row_that_returns_changed_is_a_version(tmp_path: Path, engine:
     [UPSERT, SCD2, pytest.param(BY_KEYS, marks=pytest.mark.full)],
     ids=["upsert", "scd2", "replace keys"],
 )
+@pytest.mark.full
 def test_a_row_without_a_value_in_a_column_of_partitions_is_found_again(
     tmp_path: Path, engine: SparkEngine, target: dict[str, Any]
 ) -> None:

@@ -190,6 +190,7 @@ def test_the_care_of_a_table_deletes_old_files_and_the_next_run_goes_on(make_fee
 
 
 @pytest.mark.parametrize("partition_by", [(), ("date",), ("instant", "decimal")], ids=str)
+@pytest.mark.full
 def test_rows_of_every_type_are_read_and_replaced_by_their_values(
     spark: SparkSession, tmp_path: Path, partition_by: tuple[str, ...]
 ) -> None:

@@ -125,7 +125,7 @@ READINGS = {
 }  # fmt: skip
 
 
-@pytest.mark.each_case
+@pytest.mark.one_of(3)
 @pytest.mark.parametrize("reading", cases(READINGS))
 def test_names_of_files_and_folders_give_these_columns(make_feed: MakeFeed, reading: Reading) -> None:
     reading.check(make_feed)
@@ -171,6 +171,7 @@ class TestFolders:
         assert "field day: expected 2026-01-03, the value in the folder day=2026-01-03" in error.message
         assert feed.rows("id", "day") == [(1, date(2026, 1, 1)), (2, date(2026, 1, 2))]
 
+    @pytest.mark.full
     def test_a_new_folder_column_is_refused_naming_the_file(self, feed: Feed) -> None:
         feed.put("day=1/a.ndjson", 1)
         feed.load()

@@ -49,6 +49,7 @@ def test_a_database_is_asked_once_for_the_increment_and_sends_nothing_else(
 
 @pytest.mark.postgres
 @pytest.mark.parametrize("database", ["postgres", pytest.param("mariadb", marks=pytest.mark.full)])
+@pytest.mark.full
 def test_the_index_serves_each_part_of_a_slice(
     request: pytest.FixtureRequest, tmp_path: Path, engine: SparkEngine, database: str
 ) -> None:

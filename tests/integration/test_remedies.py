@@ -57,6 +57,7 @@ def follow(feed: Feed, error: StrandlineError, rows: list[tuple[Any, ...]], *col
 
 @pytest.mark.each_case
 @pytest.mark.parametrize("mode", ["strict", "merge"])
+@pytest.mark.full
 def test_a_number_that_gets_digits_names_what_its_source_takes(make_feed: MakeFeed, mode: str) -> None:
     feed = reading_a_table(make_feed, schema_mode=mode)
     put_source(feed, [{"id": 1, "value": 1}], pa.int64())
@@ -75,6 +76,7 @@ def test_a_number_that_gets_digits_names_what_its_source_takes(make_feed: MakeFe
     follow(feed, error, [(1, Decimal("1.50")), (2, Decimal("2.50"))], "id", "value")
 
 
+@pytest.mark.full
 def test_a_time_that_gets_a_zone_is_loaded_by_the_reset_that_is_named(make_feed: MakeFeed) -> None:
     feed = reading_a_table(make_feed)
     zoned = datetime(2026, 1, 1, 12, tzinfo=UTC)

@@ -81,6 +81,7 @@ def loaded(
         pytest.param("by range", "parquet", marks=pytest.mark.full),
     ],
 )  # fmt: skip
+@pytest.mark.full
 def test_chunks_write_once_below_a_mark(tmp_path: Path, engine: SparkEngine, load: str, form: str) -> None:
     target, options = LOADS[load]
     flow, _ = loaded(tmp_path, engine, form, **target)
@@ -106,6 +107,7 @@ def test_chunks_write_once_below_a_mark(tmp_path: Path, engine: SparkEngine, loa
 
 
 @pytest.mark.parametrize("load", [pytest.param("upsert", marks=pytest.mark.full), "by keys"])
+@pytest.mark.full
 def test_a_newer_value_of_a_key_that_is_there_stays(tmp_path: Path, engine: SparkEngine, load: str) -> None:
     flow, source = on_lake(tmp_path, engine, target=LOADS[load][0])
     source.put(row(1, 0), row(2, 0))
@@ -218,6 +220,7 @@ def test_a_killed_replay_ends_by_its_command(tmp_path: Path, engine: SparkEngine
     assert flow.feed.rows("id", "value") == [(1, 1), (3, 0), (4, 0), (9, 0), (10, 0), (20, 0)]
 
 
+@pytest.mark.full
 def test_live_runs_go_on_between_chunks_and_give_way_within(tmp_path: Path, engine: SparkEngine) -> None:
     flow, source = loaded(tmp_path, engine)
     codes: list[int] = []

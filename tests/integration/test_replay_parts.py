@@ -119,6 +119,7 @@ def test_a_dead_replay_of_files_ends_by_its_command(tmp_path: Path, engine: Spar
     assert feed.rows("id", "value") == sorted([*AFTER, (6, 0)])
 
 
+@pytest.mark.full
 def test_a_bad_file_stops_the_replay_until_it_is_mended(tmp_path: Path, engine: SparkEngine) -> None:
     feed = changed_files(tmp_path, engine)
     feed.put_text("2026-01-02/20.ndjson", "{")

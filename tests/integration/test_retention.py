@@ -101,6 +101,7 @@ def test_rows_below_it_are_dropped_from_each_slice_and_counted(make_feed: MakeFe
     assert feed.ids == [31]
 
 
+@pytest.mark.full
 def test_a_replay_after_an_expiry_asks_for_nothing_and_brings_nothing_back(make_feed: MakeFeed) -> None:
     feed = made(make_feed)
     load_before_the_limit(feed)

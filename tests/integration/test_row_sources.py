@@ -110,6 +110,7 @@ def _ids(frame: DataFrame) -> list[int]:
 @pytest.mark.parametrize("column", ["at", "wall", "day"])
 @few
 @given(extents=extents())
+@pytest.mark.full
 def test_a_database_gives_the_rows_of_its_extents_and_no_others(
     spark: SparkSession, connection: JdbcConnection, column: str, extents: list[Extent]
 ) -> None:
@@ -259,6 +260,7 @@ def test_text_in_a_definition_is_read_as_what_the_column_holds(
         assert found
 
 
+@pytest.mark.full
 def test_rows_without_spark_are_those_that_spark_sees(spark: SparkSession, tmp_path: Path) -> None:
     """Columns mapped by name and rows marked as deleted, which simpler readers show as NULL, or not at all."""
     mapped = {"delta.columnMapping.mode": "name", "delta.enableDeletionVectors": "true"}

@@ -152,6 +152,7 @@ def test_values_of_folders_in_a_bucket_are_unescaped_as_hive_and_spark_escape_th
     assert [row[:2] for row in cloud.rows()] == list(enumerate(FOLDER_TEXTS.values()))
 
 
+@pytest.mark.full
 def test_a_plan_costs_at_most_two_list_calls_and_reading_state_and_table_one_each(cloud: Cloud) -> None:
     for number in range(20):
         cloud.put(f"date=2024-01-01/{number:03d}.ndjson", number)
@@ -213,6 +214,7 @@ def test_doctor_tells_a_server_that_overwrites_others_commits(cloud: Cloud, tmp_
     ],
     ids=["excel", "zstd", "a bad record"],
 )  # fmt: skip
+@pytest.mark.full
 def test_packed_files_of_a_bucket_are_read_unstaged(cloud: Cloud, form: str, name: str, data: bytes) -> None:
     flow = cloud.folder / "dataflows/cloud.yaml"
     aside = "max_bad_records: 1\n" if form == "ndjson" else ""
@@ -410,6 +412,7 @@ def test_of_two_drivers_that_put_lists_at_once_each_lands_once(parquet: ParquetL
 
 
 @pytest.mark.postgres
+@pytest.mark.full
 def test_a_database_knows_iceberg_in_a_bucket(seaweed: Seaweed, s3_server: str, postgres: Postgres) -> None:
     with seaweed.bucket() as bucket:
         place = replace(bucket.child("lake/bronze/t"), catalog=catalog_of(postgres))

@@ -75,7 +75,7 @@ def _rows(feed: Feed, version: Version | None = None) -> list[dict[str, Any]]:
     return sorted(found, key=lambda row: int(row["id"]))
 
 
-@pytest.mark.each_case
+@pytest.mark.one_of(3)
 @pytest.mark.parametrize(("form", "mode"), _cells())
 def test_columns_change_as_the_mode_says(make_feed: MakeFeed, tmp_path: Path, form: str, mode: str) -> None:
     target = {"format": form, "schema_mode": mode, "origin_columns": False}

@@ -96,13 +96,14 @@ READINGS = {
 }  # fmt: skip
 
 
-@pytest.mark.each_case
+@pytest.mark.one_of(3)
 @pytest.mark.parametrize("reading", cases(READINGS))
 def test_new_columns_come_with_the_rows_that_bring_them(make_feed: MakeFeed, reading: Reading) -> None:
     reading.check(make_feed)
 
 
 class TestFilesOfEachFormat:
+    @pytest.mark.full
     def test_a_new_field_of_ndjson_becomes_a_column_with_its_rows(self, make_feed: MakeFeed) -> None:
         feed = make_feed(source=INFERRED, target=MERGE)
         feed.put("a.ndjson", {"id": 1})
@@ -230,6 +231,7 @@ class TestFilesOfEachFormat:
         assert "line 2: field extra: expected double, found other text" in error.message
 
     @pytest.mark.parametrize("form", ["csv", "excel"])
+    @pytest.mark.full
     def test_only_files_that_load_tell_new_columns(self, make_feed: MakeFeed, form: str) -> None:
         source = {"format": form, "schema": "id long"}
         feed = make_feed(source=source, target=MERGE, on_bad_file="quarantine")
@@ -330,6 +332,7 @@ class TestLoads:
     @pytest.mark.parametrize(
         "load", [{}, {"load": "merge_upsert", "merge_keys": ["id"]}], ids=["append", "keys"]
     )
+    @pytest.mark.full
     def test_a_load_with_a_new_column_moves_the_watermark(
         self, tmp_path: Path, engine: SparkEngine, load: dict[str, Any]
     ) -> None:
@@ -389,6 +392,7 @@ class TestCrashes:
 
 class TestOtherSources:
     @pytest.mark.postgres
+    @pytest.mark.full
     def test_columns_of_a_database_are_added_widened_and_dropped(
         self, tmp_path: Path, engine: SparkEngine, postgres: pg.Postgres
     ) -> None:
@@ -455,6 +459,7 @@ class TestOtherSources:
 
 
 class TestWidenedTables:
+    @pytest.mark.full
     def test_what_needs_no_spark_reads_a_table_with_wider_columns(self, make_feed: MakeFeed) -> None:
         feed = make_feed(source={"schema": "id int, v float"}, target=MERGE)
         feed.put("a.ndjson", {"id": 1, "v": 1.5})
@@ -477,6 +482,7 @@ class TestWidenedTables:
         assert table.contents.count_rows() == 3
 
 
+@pytest.mark.full
 def test_the_example_of_the_page_prints_what_the_page_shows(make_feed: MakeFeed) -> None:
     page = (CHECKOUT / "docs/reference/schemas.md").read_text()
     example = yaml.safe_load(page.partition("```yaml\n")[2].partition("```")[0])

@@ -107,7 +107,7 @@ READINGS = {
 }  # fmt: skip
 
 
-@pytest.mark.each_case
+@pytest.mark.one_of(3)
 @pytest.mark.parametrize("reading", cases(READINGS))
 def test_what_does_not_fit_is_kept_beside_what_does(make_feed: MakeFeed, reading: Reading) -> None:
     reading.check(make_feed)

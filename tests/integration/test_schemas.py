@@ -156,7 +156,7 @@ READINGS = {
 }  # fmt: skip
 
 
-@pytest.mark.each_case
+@pytest.mark.one_of(3)
 @pytest.mark.parametrize("reading", cases(READINGS))
 def test_columns_of_records_and_folders_go_together(make_feed: MakeFeed, reading: Reading) -> None:
     reading.check(make_feed)
@@ -300,6 +300,7 @@ class TestFieldsWithoutAType:
             pytest.param("iceberg", marks=pytest.mark.full),
         ],
     )
+    @pytest.mark.full
     def test_a_first_value_tells_the_type_in_each_table_format(self, make_feed: MakeFeed, form: str) -> None:
         feed = make_feed(source={"schema": None}, target={"format": form})
         feed.put_text(

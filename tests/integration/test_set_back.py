@@ -134,6 +134,7 @@ def test_a_user_without_privileges_can_be_told(
     assert '"server": "' in (flow.feed.newest.source or "")
 
 
+@pytest.mark.full
 def test_a_mariadb_table_made_again_stops(tmp_path: Path, engine: SparkEngine, mariadb: MariaDB) -> None:
     table = OnMariaDB(server=mariadb)
     flow = table.flow(tmp_path, engine, watermark=BY_ID)

@@ -93,6 +93,7 @@ def test_input_there_when_a_flush_is_decided_is_not_late(make_stream: MakeStream
     assert stream.ids() == [1, 2, 3, 4, 5]
 
 
+@pytest.mark.full
 def test_what_waits_comes_out_after_so_long_without_input_by_the_runs_clock(make_stream: MakeStream) -> None:
     stream = make_stream(close_after="PT1H")
     stream.append((1, "a", 10), (2, "b", 20))
@@ -121,6 +122,7 @@ LATER = ((9, "a", 40), (10, "b", 41), (11, "a", 44), (12, "c", 60))
 
 @pytest.mark.parametrize("name", sorted(OPERATORS))
 @pytest.mark.parametrize("way", ["flush", pytest.param("close_after", marks=pytest.mark.full)])
+@pytest.mark.full
 def test_what_left_after_the_end_is_the_batch_query(make_stream: MakeStream, name: str, way: str) -> None:
     stream = make_stream(OPERATORS[name], splits=["a", "b", "c"], idle="stall", close_after="PT1H")
     for rows in HISTORY:
@@ -253,6 +255,7 @@ def test_a_run_that_closes_by_time_and_is_killed_is_finished(make_feed: MakeFeed
         shutil.rmtree(stream.feed.folder)
 
 
+@pytest.mark.full
 def test_a_job_of_dagster_decides_and_the_sensor_asks_for_the_run(make_stream: MakeStream) -> None:
     stream = make_stream(TUMBLE)
     stream.append((1, "a", 10), (2, "b", 20))

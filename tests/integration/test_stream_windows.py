@@ -163,6 +163,7 @@ def test_a_full_buffer_says_whether_rows_wait_for_a_split_or_in_windows(make_str
     )
 
 
+@pytest.mark.full
 def test_windows_of_whole_numbers_and_groups_without_a_value_are_emitted_once(make_feed: MakeFeed) -> None:
     import pyarrow as pa
     from deltalake import write_deltalake
@@ -192,6 +193,7 @@ def test_windows_of_whole_numbers_and_groups_without_a_value_are_emitted_once(ma
     ]
 
 
+@pytest.mark.full
 def test_splits_removed_or_merged_close_open_windows_once(make_stream: MakeStream) -> None:
     stream = make_stream(HOP, splits=None)
     stream.append((1, "a", 0), (2, "b", 41), (3, "a", 6), (4, "c", 60), (5, "b", 33))

@@ -334,6 +334,7 @@ def test_a_watermark_below_what_is_loaded_cannot_be_set_and_only_a_reset_is_offe
     assert answer.error["choices"] == ["strandline state reset flow --replace --reason TEXT"]
 
 
+@pytest.mark.full
 def test_a_changed_operator_or_event_time_cannot_be_accepted(make_stream: Any) -> None:
     stream = make_stream()
     stream.append((1, "a", 0), (2, "a", 100), (3, "a", 30))
@@ -362,6 +363,7 @@ def test_a_changed_operator_or_event_time_cannot_be_accepted(make_stream: Any) -
         ),
     ],
 )
+@pytest.mark.full
 def test_event_times_may_be_years_1_to_9999(make_feed: MakeFeed, operator: str, zone: str | None) -> None:
     operators = [OPERATORS[operator]] if operator in OPERATORS else []
     limits: dict[str, Any] = {
@@ -687,6 +689,7 @@ def test_a_restored_table_adopts_a_compacted_buffer(make_feed: MakeFeed, format_
 
 
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.full) for seed in (1, 2))])
+@pytest.mark.full
 def test_declared_splits_that_stall_give_a_plain_readings_rows(make_stream: Any, seed: int) -> None:
     chance = random.Random(seed)
     stream = make_stream(

@@ -160,6 +160,7 @@ def test_a_bad_file_stops_a_stream_of_spark_before_its_micro_batch(stream: Strea
     assert not list((stream.streams / "first/drafts").iterdir())
 
 
+@pytest.mark.full
 def test_csv_is_read_by_spark_streams_and_headers_named(tmp_path: Path, spark_engine: SparkEngine) -> None:
     source = {"schema": f"{_SCHEMA}, day date", "format": "csv"}
     stream = Stream.of(tmp_path, spark_engine, source=source, operators=[])

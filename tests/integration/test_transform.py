@@ -21,6 +21,7 @@ def step(df, batch):
 """
 
 
+@pytest.mark.full
 def test_functions_of_the_project_s_modules_run_on_the_workers(make_feed: MakeFeed) -> None:
     feed = make_feed(transform="step_of_transform:step")
     (feed.folder / "step_of_transform.py").write_text(STEP)
@@ -143,6 +144,7 @@ def test_a_step_that_fails_on_a_row_gives_up_and_corrected_goes_on(
     assert feed.ids == [1]
 
 
+@pytest.mark.full
 def test_an_option_with_which_spark_reads_no_row_gives_the_number_up(make_feed: MakeFeed) -> None:
     feed = make_feed(source={"format": "csv", "options": {"timeZone": "Mars/Phobos"}})
     feed.put_text("1.csv", "id\n1\n")

@@ -120,6 +120,7 @@ ASKED = (
 )
 
 
+@pytest.mark.full
 def test_rows_of_each_type_are_those_that_delta_reads(tmp_path: Path, engine: SparkEngine) -> None:
     folder = tmp_path / "rows"
     empty = dict.fromkeys(SCHEMA.names)

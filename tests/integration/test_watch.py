@@ -107,6 +107,7 @@ def test_arrivals(short: Feed) -> None:
         assert event.asset_materialization.metadata["rows"].value == 1
 
 
+@pytest.mark.full
 def test_beside(short: Feed) -> None:
     """``strandline run`` works beside it, as beside a sensor; a second one is refused."""
     with watching(short, NAME):
@@ -318,6 +319,7 @@ def look_until(watch: Watch, condition: Callable[[], bool]) -> None:
     until(looked)
 
 
+@pytest.mark.full
 def test_never_started(
     short: Feed, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -481,6 +481,7 @@ class TestAFailingUnit:
         table.ask("CREATE VIEW {s}.feed AS SELECT * FROM {s}.events WHERE {s}.fits(unit)")
         return table
 
+    @pytest.mark.full
     def test_its_partitions_fail_the_others_are_materialised_and_a_retry_loads_the_rest(
         self, tmp_path: Path, engine: SparkEngine, table: DatabaseTable
     ) -> None:

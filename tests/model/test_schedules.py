@@ -42,6 +42,12 @@ def test_long_schedules_end_with_rows_once_or_a_way_there(schedule: list[do.Acti
     play(schedule, config)
 
 
-@pytest.mark.parametrize("name", KNOWN)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[] if number % 3 == 0 else pytest.mark.full)
+        for number, name in enumerate(KNOWN)
+    ],
+)
 def test_a_schedule_that_went_wrong_ends_well(name: str) -> None:
     play(*KNOWN[name])
