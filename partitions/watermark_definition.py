@@ -105,6 +105,11 @@ class WatermarkDefinition(Model):
         return False
 
     @property
+    def expects_partitions(self) -> bool:
+        """Whether a partition without a file counts as missing."""
+        return False
+
+    @property
     def diverts_late_rows(self) -> bool:
         """Whether late rows go into a table beside the dataflow's own."""
         return False

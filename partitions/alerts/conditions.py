@@ -13,6 +13,7 @@ from datetime import datetime
 from partitions.alerts.alert import Alert
 from partitions.dataflow import LATE_POLICIES, Dataflow
 from partitions.instants import as_datetime, time_text
+from partitions.path.expected import MissingRange
 from partitions.plan import format_duration, pluralize
 from partitions.window.ledger import Ledger
 from partitions.window.work_unit import describe_unit
@@ -106,6 +107,24 @@ def gaps_alert(dataflow: Dataflow, ledger: Ledger) -> Alert | None:
     start, end = (as_datetime(ms, ledger.zone).isoformat() for ms in (first.start, first.end))
     of_unit = f"{describe_unit(unit.unit)}, " if describe_unit(unit.unit) else ""
     text = f"{pluralize(len(gaps), 'gap')} in its ledger, the first: {of_unit}{start} to {end}: {first.why}"
+    return Alert(dataflow.name, "gaps", f"{text}\n  strandline ledger {dataflow.name}")
+
+
+def missing_partitions_alert(dataflow: Dataflow, missing: Sequence[MissingRange]) -> Alert | None:
+    """Return the alert of past partitions without a file; None if there are none.
+
+    Args:
+        dataflow: a dataflow whose watermark has ``expected``.
+        missing: its ranges of periods without a file, by group and time.
+    """
+    if not missing:
+        return None
+    first, periods = missing[0], sum(periods_of_range.periods for periods_of_range in missing)
+    in_group = f"{first.group}, " if first.group else ""
+    text = (
+        f"{pluralize(periods, 'partition')} without a file (expected: {dataflow.path.expected}), the first: {in_group}"
+        f"{time_text(first.start.isoformat())} to {time_text(first.end.isoformat())}"
+    )
     return Alert(dataflow.name, "gaps", f"{text}\n  strandline ledger {dataflow.name}")
 
 

@@ -124,6 +124,11 @@ class PathWatermark(WatermarkDefinition):
         return self
 
     @property
+    def expects_partitions(self) -> bool:
+        """Whether ``expected`` says how often a partition must hold a file."""
+        return self.expected is not None
+
+    @property
     def alerts_of_duplicates(self) -> bool:
         """Whether ``duplicates`` says so."""
         return self.duplicates == "alert"

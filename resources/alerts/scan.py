@@ -23,6 +23,7 @@ from partitions.alerts.conditions import (
     has_late_files,
     has_ledger,
     late_files_alert,
+    missing_partitions_alert,
 )
 from partitions.dataflow import Dataflow
 from partitions.errors import StrandlineError, shorten_to_line
@@ -30,6 +31,7 @@ from resources.alerts.last_loads import LastLoads
 from resources.background import in_background
 from resources.dagster.run_history import RunHistory, SuccessfulRuns
 from resources.kinds.path.copies import NOTE as DUPLICATES
+from resources.kinds.path.partition_ledger import missing_partitions
 from resources.kinds.path.sweep import unhandled
 from resources.kinds.window.unit_ledger import unit_ledger
 from resources.notes.last_run import Attempt
@@ -94,7 +96,12 @@ class AlertScan:
         return late_files_alert(dataflow, late.count, late.first(MAX_NAMED))
 
     def _gaps_alert(self, dataflow: Dataflow, entry: Entry | None) -> Alert | None:
-        if entry is None or not has_ledger(dataflow):
+        if entry is None:
+            return None
+        if dataflow.watermark.expects_partitions:
+            missing = missing_partitions(self.opener, dataflow, entry, self.now)
+            return missing_partitions_alert(dataflow, missing)
+        if not has_ledger(dataflow):
             return None
         return gaps_alert(dataflow, unit_ledger(self.opener, dataflow, self.now))
 

@@ -88,6 +88,23 @@ def test_a_late_file_is_told_once_and_again_when_it_is_loaded(make_feed: MakeFee
     assert told.look(feed) == [("ended", "late")]
 
 
+def test_an_expected_folder_without_a_file_is_a_gap_until_one_comes(make_feed: MakeFeed, told: Told) -> None:
+    feed = make_feed(
+        watermark={"type": "path", "expected": "yearly", "time_template": "y=%Y"}, late_files="alert"
+    )
+    for year in (2021, 2023, 2025):
+        feed.put(f"y={year}/1.ndjson", year)
+    feed.load()
+    assert [told.look(feed) for _ in range(3)] == [[], [("began", "gaps")], []]
+    assert told.posts[0]["began"][0]["text"].startswith(
+        "2 partitions without a file (expected: yearly), the first: 2022-01-01 00:00:00 UTC to 2023-01-01 00:00:00 UTC"
+    )
+    for year in (2022, 2024):
+        feed.put(f"y={year}/1.ndjson", year)
+    assert feed.cli("late", NAME).code == 0  # the files wait for a decision, and are there
+    assert ("ended", "gaps") in told.look(feed)
+
+
 def test_a_missing_folder_of_a_window_is_a_gap_until_it_is_loaded(make_feed: MakeFeed, told: Told) -> None:
     feed = make_feed(
         source={"path": "./landing/{start:%Y-%m-%d}"},

@@ -16,6 +16,7 @@ from partitions.errors import StrandlineError
 from partitions.instants import as_datetime
 from partitions.ledger_bounds import LedgerBounds
 from partitions.path.copies import SAME_CONTENT
+from partitions.path.expected import MissingRange
 from partitions.path.ledger import OF_SOURCE, OF_TABLE, Counts, FileCounts, FileLedger, file_ledger
 from partitions.path.ledger_partitions import FilePlace, LedgerPartition, PartitionNames
 from partitions.path.order import FileKey
@@ -92,6 +93,26 @@ def partition_ledger(
         bounds,
     )
     return PartitionLedger(ledger, compared_at, comparison, why_unknown)
+
+
+def missing_partitions(
+    stores: Stores, dataflow: Dataflow, entry: Entry | None, now: datetime
+) -> Sequence[MissingRange]:
+    """Return the past periods in which no file came, by the record, late files and the quarantine.
+
+    Args:
+        stores: the resources.
+        dataflow: the definition, whose watermark has ``expected``.
+        entry: the newest entry.
+        now: the clock, aware.
+
+    Raises:
+        CorruptWatermark: the record does not read.
+    """
+    record = IngestedFiles(stores.log, dataflow.name, entry)
+    counts = [recorded_counts(record), _waiting_counts(stores, dataflow, entry, now)]
+    names, path = PartitionNames(dataflow.path.template), dataflow.path
+    return file_ledger(names, counts, OF_SOURCE | OF_TABLE, path.expected, now, LedgerBounds()).missing
 
 
 def recorded_counts(record: IngestedFiles) -> Counts:
