@@ -111,3 +111,13 @@ def copies_warning(copies: Sequence[CopiedFile], *, are_loaded: bool) -> str:
             "duplicates: skip"
         )
     return f"{count} with the content of another file skipped: {named}"
+
+
+def freed_copies_warning(files: Sequence[SourceFile]) -> str:
+    """Return the warning about files that were skipped as copies and are loaded after all."""
+    named = first_few([file.path for file in files], _NAMED)
+    is_one = len(files) == 1
+    return (
+        f"{pluralize(len(files), 'file')} skipped before as the copy of a file that has other content now, or whose rows go: {named}. "
+        f"{'It is' if is_one else 'They are'} late now"
+    )

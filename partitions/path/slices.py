@@ -38,6 +38,8 @@ class PathSlice:
         copies: files that are not loaded, since others have their content.
         checksums: computed checksums of its files and copies, by path.
         gone_paths: paths of loaded files that are gone at the source, in pair order: the commit deletes their rows.
+        freed_copies: files that were skipped as copies of files whose rows the commit replaces by other
+        content, or deletes. They are loaded later, like late files.
     """
 
     files: tuple[SourceFile, ...]
@@ -52,6 +54,7 @@ class PathSlice:
     copies: tuple[CopiedFile, ...] = ()
     checksums: Mapping[str, str] = field(default_factory=dict)
     gone_paths: tuple[str, ...] = ()
+    freed_copies: tuple[SourceFile, ...] = ()
 
     @property
     def all_files(self) -> tuple[SourceFile, ...]:
@@ -134,8 +137,19 @@ class PathSlice:
         )
         return replace(self, files=remaining, quarantined=tuple(quarantined))
 
-    def with_copies(self, copies: Sequence[CopiedFile], checksums: Mapping[str, str]) -> PathSlice:
-        """Return the same slice, in which exactly these of its files and copies are copies."""
+    def with_copies(
+        self,
+        copies: Sequence[CopiedFile],
+        checksums: Mapping[str, str],
+        freed_copies: Sequence[SourceFile] = (),
+    ) -> PathSlice:
+        """Return the same slice, in which exactly these of its files and copies are copies.
+
+        Args:
+            copies: the copies.
+            checksums: computed checksums by path.
+            freed_copies: files outside of the slice that are copies no longer.
+        """
         paths = {copy.file.path for copy in copies}
         files = in_pair_order([*self.files, *(copy.file for copy in self.copies)])
         return replace(
@@ -143,6 +157,7 @@ class PathSlice:
             files=tuple(file for file in files if file.path not in paths),
             copies=tuple(copies),
             checksums=checksums,
+            freed_copies=tuple(freed_copies),
         )
 
     def leaving(self, paths: Collection[str]) -> PathSlice | None:

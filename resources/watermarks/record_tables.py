@@ -49,6 +49,16 @@ class RecordTables:
                 yield from (file for file in records if file.path not in self.record.recent)
         yield from (file for file in sorted(self.record.recent.values()) if file.size in sizes)
 
+    def find_reasons(self, reasons: Collection[str]) -> Iterator[IngestedFile]:
+        """Yield the records of files with one of these reasons; recent ones last."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        for table in self.tables() if reasons else ():
+            yield from files_in(
+                table.filter(pc.is_in(table["reason"], pa.array(sorted(reasons), pa.string())))
+            )
+
     def tables(self) -> Iterator[pa.Table]:
         """Yield all records as Arrow tables with the columns of :class:`IngestedFile`, a range at a time.
 

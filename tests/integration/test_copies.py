@@ -7,6 +7,7 @@ import shutil
 from datetime import timedelta
 
 import pytest
+from deltalake import DeltaTable
 
 from partitions.alerts.alert import Alert
 from partitions.path.copies import Content, content_of
@@ -151,7 +152,9 @@ def test_the_last_judgement_of_a_slice_decides_what_its_warning_says(make_feed: 
     feed.put("1.ndjson", 1)
     feed.put("2.ndjson", 1)
     (slice_,) = feed.platform.plan(feed.dataflow, NOW).slices
-    finder = CopyFinder(feed.dataflow, Place(str(feed.landing)), feed.platform.log)
+    finder = CopyFinder(
+        feed.dataflow, Place(str(feed.landing)), feed.platform.log, feed.platform.table(feed.dataflow)
+    )
     judged = finder.mark_copies(slice_, None)
     assert [copy.file.path for copy in judged.copies] == ["2.ndjson"]
     assert len(finder.remarks) == 1
@@ -222,3 +225,95 @@ def test_the_etag_of_an_object_tells_its_content(seaweed: Seaweed) -> None:
         == Content(4, f"md5:{hashlib.md5(b'same', usedforsecurity=False).hexdigest()}")
     )
     assert contents[2] not in (None, contents[0])
+
+
+FILES_OF_ROWS = {**SKIP, "target": {"load": "append", "origin_columns": True}}
+
+
+@pytest.fixture
+def copied(make_feed: MakeFeed) -> Feed:
+    """Row 1 is loaded from ``a/1``, and ``b/1`` was skipped as its copy; row 2 came last."""
+    feed = make_feed(**FILES_OF_ROWS, source={"schema": "id long"})
+    feed.put("a/1.ndjson", 1)
+    feed.load()
+    feed.put("b/1.ndjson", 1)
+    feed.put("c/2.ndjson", 2)
+    feed.load()
+    assert (feed.ids, records(feed)["b/1.ndjson"]) == ([1, 2], "same content as a/1.ndjson")
+    return feed
+
+
+@pytest.mark.needs_spark
+@pytest.mark.parametrize("load", ["rewind", "replay", "promote"])
+def test_a_copy_is_loaded_once_its_original_has_other_content(copied: Feed, load: str) -> None:
+    feed = copied
+    feed.put("a/1.ndjson", 9)
+    if load == "rewind":
+        feed.decide("rewind", "--to", "0", "--replace")
+        feed.load()
+    elif load == "replay":
+        answer = feed.command("replay", NAME, "--start", "a/", "--end", "b/", "--replace")
+        assert "whose rows go: b/1.ndjson. It is late now" in answer.out + answer.err
+    else:
+        feed.command("replay", NAME, "--start", "a/", "--end", "b/", "--into", "bronze/again")
+        feed.command("promote", NAME, "bronze/again", "--reason", "because", "--yes")
+    late_step(feed.platform, feed.dataflow, NOW)
+    assert feed.ids == [1, 2, 9]
+    late_step(feed.platform, feed.dataflow, NOW)
+    feed.decide("rewind", "--to", "0", "--replace")
+    feed.load()
+    assert feed.ids == [1, 2, 9]
+
+
+@pytest.mark.needs_spark
+@pytest.mark.parametrize("step", [Step.INTENT_PUT, Step.WRITTEN])
+def test_a_copy_that_a_killed_run_frees_is_loaded_once(copied: Feed, step: Step) -> None:
+    feed = copied
+    feed.put("a/1.ndjson", 9)
+    feed.decide("rewind", "--to", "0", "--replace")
+    with pytest.raises(KeyboardInterrupt):
+        feed.run(dies_after(step))
+    feed.load()
+    late_step(feed.platform, feed.dataflow, NOW)
+    assert feed.ids == [1, 2, 9]
+
+
+@pytest.mark.needs_spark
+@pytest.mark.parametrize("gone", ["delete", "keep"])
+def test_a_copy_of_a_file_that_is_gone_with_its_rows_is_loaded_when_read_again(
+    copied: Feed, gone: str
+) -> None:
+    feed = copied
+    (feed.landing / "a/1.ndjson").unlink()
+    if gone == "keep":
+        DeltaTable(str(feed.table)).delete("id = 1")
+        feed.decide("rewind", "--to", "0", "--replace", "--deleted", "load")
+    else:
+        feed.decide("rewind", "--to", "0", "--replace", "--gone", "delete")
+    feed.load()
+    late_step(feed.platform, feed.dataflow, NOW)
+    assert feed.ids == [1, 2]
+
+
+@pytest.mark.needs_spark
+def test_a_new_copy_of_a_file_whose_rows_others_deleted_is_skipped(copied: Feed) -> None:
+    feed = copied
+    DeltaTable(str(feed.table)).delete("id = 1")
+    feed.put("d/1.ndjson", 1)
+    feed.load()
+    assert feed.ids == [2]
+
+
+@pytest.mark.needs_spark
+def test_an_isolated_replay_of_a_copy_is_not_promoted_beside_its_original(make_feed: MakeFeed) -> None:
+    feed = make_feed(**FILES_OF_ROWS)
+    feed.put("a/1.ndjson", 1)
+    feed.load()
+    feed.put("b/1.ndjson", 1)
+    feed.put("b/2.ndjson", 2)
+    feed.load()
+    assert feed.ids == [1, 2]
+    feed.command("replay", NAME, "--start", "b/", "--end", "c/", "--into", "bronze/again")
+    answer = feed.command("promote", NAME, "bronze/again", "--reason", "because", "--yes")
+    assert "they have the content of loaded files outside of the range" in answer.err
+    assert feed.ids == [1, 2]

@@ -15,6 +15,7 @@ from resources.kinds.path.writing import PathWriting
 from resources.platform.stores import Stores
 from resources.sources.files.source import FileSource
 from resources.staging import Staging
+from resources.tables.contract.table import Table
 from resources.watermarks.log import WatermarkLog
 
 
@@ -24,15 +25,15 @@ def open_path(
     staging: Staging | None = None,
 ) -> Kind[PathSlice]:
     """Return the kind; raise ConfigurationError if the dataflow reads no files."""
-    return path_kind(dataflow, stores.files(dataflow, staging), stores.log)
+    return path_kind(dataflow, stores.files(dataflow, staging), stores.log, stores.table(dataflow))
 
 
-def path_kind(dataflow: Dataflow, source: FileSource, log: WatermarkLog) -> Kind[PathSlice]:
+def path_kind(dataflow: Dataflow, source: FileSource, log: WatermarkLog, table: Table) -> Kind[PathSlice]:
     """Return the kind over open files, with what the log knows about them."""
     return Kind(
         PathPlanning(dataflow, source, log),
         StoredPathSlices(dataflow),
-        PathReading(source, CopyFinder(dataflow, source.root, log)),
+        PathReading(source, CopyFinder(dataflow, source.root, log, table)),
         PathWriting(dataflow),
         PathBadParts(dataflow, source, log),
     )

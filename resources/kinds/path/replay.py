@@ -21,6 +21,7 @@ from typing_extensions import override
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
 from partitions.instants import milliseconds
+from partitions.path.copies import SAME_CONTENT, Content, content_of, freed_copies_warning
 from partitions.path.gone import GoneFiles
 from partitions.path.ledger_partitions import FilePlace, PartitionNames
 from partitions.path.position_of_state import start_between
@@ -41,6 +42,7 @@ from resources.dialects.predicates import predicate_sql
 from resources.dialects.spark import SPARK
 from resources.kinds.contract.kind import Kind
 from resources.kinds.contract.lost_rows import LostRows
+from resources.kinds.path.copies import find_freed_copies
 from resources.kinds.path.gone import find_gone_files
 from resources.kinds.path.lost import find_lost_rows
 from resources.kinds.path.opening import open_path, path_planning
@@ -60,6 +62,7 @@ from resources.sources.files.paths import SOURCE_FILE
 from resources.sql import quoted
 from resources.tables.contract.table import Table
 from resources.watermarks.entry import Entry
+from resources.watermarks.file_ranges import IngestedFile
 from resources.watermarks.folder_counts import files_modified
 from resources.watermarks.ingested import IngestedFiles
 from resources.watermarks.quarantine_list import read_quarantine
@@ -290,8 +293,9 @@ class FileReplay(ReplayKind):
         recorded = IngestedFiles(log, dataflow.name, entry).find_records(paths)
         newer = {path for path, file in recorded.items() if file.number > isolated.number}
         released = {file.file.path for file in read_quarantine(log, entry).released}
+        copies = {path for path, file in recorded.items() if _is_copy_of_others(file, paths)}
         below = path_planning(self.platform, dataflow).at_or_below_watermark(entry, paths) - released
-        files = in_pair_order(list(promoted_files(loaded, newer, below)))
+        files = in_pair_order(list(promoted_files(loaded, newer | copies, below)))
         gone_paths = self._gone_since(isolated, entry)
         if not files and newer and not gone_paths:
             number = max(recorded[path].number for path in newer)
@@ -299,13 +303,25 @@ class FileReplay(ReplayKind):
         if not files and not gone_paths:
             raise never_loaded(isolated)
         state = watermark_of(dataflow.path, PathState.of(entry.state() if entry else None))
+        new_contents = {file.path: _content(file) for file in replayed_files if file.reason is None}
+        swapped_contents = {file.path: new_contents[file.path] for file in files} | dict.fromkeys(gone_paths)
+        live_record = IngestedFiles(log, dataflow.name, entry)
+        freed_copies = find_freed_copies(live_record, swapped_contents)
         slice_ = PathSlice(
-            files, state, state, dataflow.path, why="replay", replaces=True, gone_paths=gone_paths
+            files,
+            state,
+            state,
+            dataflow.path,
+            why="replay",
+            replaces=True,
+            gone_paths=gone_paths,
+            freed_copies=tuple(freed_copies),
         )
         unread = [file.path for file in replayed_files if file.reason is not None]
         paths_by_reason = {
             "the files could not be read": unread,
             "later runs loaded them": sorted(newer),
+            "they have the content of loaded files outside of the range": sorted(copies - newer),
             "the next run loads them": sorted({*paths} - below - newer),
         }
         stays = [
@@ -313,6 +329,7 @@ class FileReplay(ReplayKind):
             for why, names in paths_by_reason.items()
             if names
         ]
+        stays += [freed_copies_warning(freed_copies)] if freed_copies else []
         swapped = {*slice_.keys}
         where = partial(self._where, swapped, {file.path for file in replayed_files} - swapped)
         amount = f"rows of {pluralize(len(swapped), 'file')} ({isolated.words})"
@@ -348,6 +365,16 @@ def _chunk(slice_: PathSlice) -> ReplayChunk:
     paths = [file.path for file in slice_.files]
     named = paths or slice_.gone_paths
     return ReplayChunk.of(named[0], named[-1], files=paths, gone_paths=slice_.gone_paths)
+
+
+def _content(file: IngestedFile) -> Content | None:
+    return content_of(file.path, file.size, file.version, file.checksum)
+
+
+def _is_copy_of_others(recorded: IngestedFile, replayed_paths: Collection[str]) -> bool:
+    """Return whether the live dataflow skipped a file as the copy of one that was not replayed."""
+    reason = recorded.reason or ""
+    return reason.startswith(SAME_CONTENT) and reason.removeprefix(SAME_CONTENT) not in replayed_paths
 
 
 def _named(paths: Sequence[str]) -> str:

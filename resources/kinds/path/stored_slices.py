@@ -15,7 +15,7 @@ from partitions.path.state import PathState
 from partitions.sentinels import deserialise
 from resources.kinds.contract.stored_slices import StoredSlices
 from resources.watermarks.entry import Intent
-from resources.watermarks.file_ranges import WENT
+from resources.watermarks.file_ranges import UNPROCESSED_WITHOUT_ROWS, WENT
 from resources.watermarks.lists import CHECKSUMS, INGESTED_FILES, ListKind, StoredList
 
 
@@ -47,7 +47,8 @@ class StoredPathSlices(StoredSlices[PathSlice]):
         passed_over = [(*aside.file.row, aside.reason) for aside in slice_.quarantined]
         copies = [(*copy.file.row, copy.reason) for copy in slice_.copies]
         gone_rows = [(path, 0, "", 0, WENT) for path in slice_.gone_paths]
-        rows = [*loaded, *passed_over, *copies, *gone_rows]
+        freed = [(*file.row, UNPROCESSED_WITHOUT_ROWS) for file in slice_.freed_copies]
+        rows = [*loaded, *passed_over, *copies, *gone_rows, *freed]
         checksums = [slice_.checksums.get(path) for path, *_ in rows] if slice_.checksums else None
         return StoredList(INGESTED_FILES, rows, {CHECKSUMS: checksums} if checksums else {})
 
@@ -70,11 +71,13 @@ class StoredPathSlices(StoredSlices[PathSlice]):
             quarantined=tuple(
                 QuarantinedFile(file, reason)
                 for file, reason in files
-                if reason not in (None, WENT) and not str(reason).startswith(SAME_CONTENT)
+                if reason not in (None, WENT, UNPROCESSED_WITHOUT_ROWS)
+                and not str(reason).startswith(SAME_CONTENT)
             ),
             replaces=intent.replaces == "own",
             since=since,
             gone_paths=tuple(file.path for file, reason in files if reason == WENT),
             copies=tuple(copies),
+            freed_copies=tuple(file for file, reason in files if reason == UNPROCESSED_WITHOUT_ROWS),
             checksums={path: checksum for (path, *_), checksum in checksums if checksum},
         )

@@ -17,6 +17,7 @@ from resources.kinds.contract.kind import Kind
 from resources.kinds.path.opening import path_kind
 from resources.sources.files.source import FileSource
 from resources.staging import Staging
+from resources.tables.registry import open_table
 from resources.watermarks.blobs.local import LocalBlobs
 from resources.watermarks.entry import Intent
 from resources.watermarks.log import WatermarkLog
@@ -44,7 +45,10 @@ def _kind(landing: Path, **watermark: Any) -> Kind[PathSlice]:
     )
     log = WatermarkLog(LocalBlobs(landing.parent / "state"))
     return path_kind(
-        flow, FileSource(Place(str(landing)), flow, Staging(Place(str(landing.parent / "staging")))), log
+        flow,
+        FileSource(Place(str(landing)), flow, Staging(Place(str(landing.parent / "staging")))),
+        log,
+        open_table("delta", Place(str(landing.parent / "lake")), ()),
     )
 
 
