@@ -113,15 +113,15 @@ class CopyFinder:
         }
         if not doubtful or not self._rows_tell_files:
             return copies
-        lost = doubtful - count_rows_of_files(self.table).keys()
-        first_of_lost: dict[str, str] = {}
-        kept = []
+        lost_originals = doubtful - count_rows_of_files(self.table).keys()
+        first_copies: dict[str, str] = {}
+        remaining = []
         for copy in copies:
-            if copy.original not in lost:
-                kept.append(copy)
-            elif (first := first_of_lost.setdefault(copy.original, copy.file.path)) != copy.file.path:
-                kept.append(CopiedFile(copy.file, first))
-        return tuple(kept)
+            if copy.original not in lost_originals:
+                remaining.append(copy)
+            elif (first := first_copies.setdefault(copy.original, copy.file.path)) != copy.file.path:
+                remaining.append(CopiedFile(copy.file, first))
+        return tuple(remaining)
 
     def _freed_copies(
         self, slice_: PathSlice, record: IngestedFiles, contents: Mapping[str, Content]
