@@ -27,11 +27,11 @@ from resources.tables.contract.commits import TableCommit
 from resources.watermarks.entry import Entry
 
 _STATE_FIELDS = ("since", "replace_until", "replace_table", "modified", "total_files", "pinned")
-"""What an entry says beside its watermark of how the next slice is made."""
+"""Fields of an entry, beside its watermark, that decide how the next slice is planned."""
 
 
 def adopt(reason: str, deleted: DeletedRows | None = None) -> DraftBuilder:
-    """Take the watermark from the table: from its newest commit, else from the largest path of its rows.
+    """Take the watermark from the table: from its newest commit, else from its rows.
 
     Files count as ingested by the commit's own entry, if the log still has it. Else those at or below the
     watermark with rows in the table count; all of them if rows do not tell their file. The others are
@@ -43,10 +43,13 @@ def adopt(reason: str, deleted: DeletedRows | None = None) -> DraftBuilder:
             deleted them.
 
     Raises:
-        NeedsDecision: code ``nothing_to_adopt``: the table has neither; ``state_object_missing``: the
-            watermark of its newest commit lies beside the table, and is missing; ``definition_changed``: a
-            stream's definition no longer fits the state; ``deleted_rows``: rows that others deleted may
-            come back, and ``deleted`` does not say what becomes of them.
+        ConfigurationError: there is no reason, or ``deleted`` is ``skip`` for rows above a column; code
+            ``other_format``.
+        NeedsDecision: code ``nothing_to_adopt``: neither a commit nor rows show a watermark;
+            ``state_object_missing``: the watermark of the newest commit lies beside the table, and is
+            missing; ``definition_changed``: the watermark does not fit the definition; ``deleted_rows``:
+            rows that others deleted may come back, and ``deleted`` does not say what becomes of them;
+            ``tags_expire``.
     """
 
     def build_draft(platform: Opener, dataflow: Dataflow, last: Entry | None) -> Draft:
@@ -117,7 +120,7 @@ def _check_deleted(
     doubtful: Sequence[SourceFile],
     deleted: DeletedRows | None,
 ) -> tuple[str, ...]:
-    """Return what becomes of rows that others may have deleted; raise if nobody has said.
+    """Return notes on rows that others may have deleted; raise if ``deleted`` does not say their fate.
 
     With the entry of the adopted commit the log knows what was loaded, and nothing comes back.
 
@@ -165,7 +168,7 @@ def _nothing_to_adopt(dataflow: Dataflow, rules: StateRules) -> NeedsDecision:
 
 
 def _check_table_watermark(dataflow: Dataflow, rules: StateRules, text: str) -> None:
-    """Raise if the table's watermark does not fit the definition: its commit may have an older one.
+    """Raise if the table's watermark is of another kind than the definition's, or has other columns.
 
     Raises:
         NeedsDecision: code ``definition_changed``.
@@ -188,7 +191,7 @@ def _check_table_watermark(dataflow: Dataflow, rules: StateRules, text: str) -> 
 def _inherited_fields(
     base: Entry | None, adopted: AdoptableState | None, replace_until: str | None
 ) -> dict[str, Any]:
-    """Return the fields that an adopted state inherits from its commit's entry, if the log still has it."""
+    """Return the fields that an adopted state takes from its commit's entry; without one, the defaults."""
     if base is not None:
         of_state = {name: getattr(base, name) for name in _STATE_FIELDS}
         return of_state | ({"replace_until": replace_until} if replace_until else {})
@@ -197,7 +200,7 @@ def _inherited_fields(
 
 
 def _has_schema(platform: Opener, pinned: str | None) -> bool:
-    """Return whether the log still has a pinned schema; without it the next run pins one again."""
+    """Return whether the log still has the pinned schema, or none is pinned; else the next run pins one."""
     try:
         return pinned is None or bool(platform.log.get_schema(pinned))
     except CorruptWatermark:

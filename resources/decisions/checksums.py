@@ -54,7 +54,7 @@ def checksums_of_draft(log: WatermarkLog, dataflow: str, draft: Draft) -> Mappin
 def unknown_contents_note(
     dataflow: Dataflow, files: Sequence[Sequence[Any]], checksums: Mapping[str, str]
 ) -> tuple[str, ...]:
-    """Return a sentence about files that count as loaded, and whose copies no run can recognise.
+    """Return a note naming loaded files whose copies no run can recognise; empty if there are none.
 
     Args:
         dataflow: the definition.

@@ -32,7 +32,7 @@ def decide(
     reason: str,
     run_is_live: RunIsLive = lambda run_id: None,
 ) -> Entry:
-    """Append a decision; end the open intent of a run first, since it has the number.
+    """End the open intent, which has the next number; then append a decision and return its entry.
 
     The decision's own intent is stored first, so no run can begin the same number and write rows that the
     entry does not know.
@@ -45,8 +45,12 @@ def decide(
         run_is_live: asks Dagster about a run on another machine.
 
     Raises:
+        StrandlineError: as ``build_draft`` raises.
         DataflowHeld: a living run or another decision works on the next number.
         Conflict: another writer was faster.
+        NeedsDecision: state and table do not match, and the decision builds on the state; code
+            ``other_writer``.
+        TargetError: the open intent cannot be ended.
     """
     rehearsal = platform.rehearsal()
     restores = restore_log(build_draft, rehearsal.log, dataflow)
@@ -78,7 +82,7 @@ def decide(
 def foresee_end(
     rehearsal: Opener, dataflow: Dataflow, now: datetime, run_is_live: RunIsLive
 ) -> tuple[Entry | None, Intent | None]:
-    """Return the newest entry once a decision has ended the open intent, and that intent.
+    """Return the newest entry after a decision has ended the open intent, and that intent.
 
     Args:
         rehearsal: resources whose log retains nothing: it holds that entry afterwards.
@@ -143,7 +147,7 @@ def claim_of(dataflow: Dataflow, last: Entry | None, entry: Entry) -> Intent:
 
 
 def append_draft(platform: Opener, dataflow: Dataflow, draft: Draft) -> Entry:
-    """Store the lists of a draft, then append its entry."""
+    """Store the lists of a draft, then append its entry; return the entry, which names the lists."""
     log, name = platform.log, dataflow.name
     entry, objects = draft.entry, f"{draft.entry.number:010d}-{draft.entry.id}"
     if draft.files:

@@ -36,7 +36,7 @@ _HISTORY = 1_000_000
 
 @dataclass(frozen=True)
 class DeletePreview:
-    """The effect of a delete.
+    """The effect that a delete would have.
 
     Attributes:
         dataflow: the dataflow's name.
@@ -75,7 +75,7 @@ def preview_delete(platform: Opener, dataflow: Dataflow, where: str, now: dateti
     Raises:
         ConfigurationError: the condition is refused, or there is nothing to delete from.
         NeedsDecision: state and table do not match.
-        DataflowHeld: a living run works on a slice.
+        DataflowHeld: a living run or a decision works on the next number.
     """
     run = platform.loop(dataflow, now).context
     last, open_intent = platform.unfinished_intent(dataflow, now, lambda run_id: None).preview()
@@ -108,7 +108,7 @@ def preview_delete(platform: Opener, dataflow: Dataflow, where: str, now: dateti
 
 
 def _describe(dataflow: Dataflow, matching: MatchingRows) -> list[str]:
-    """Describe the rows, and where else they are."""
+    """Return sentences on the matching rows: their number, places, examples, and what else holds them."""
     where = [f"in {pluralize(matching.files, 'data file')}"] if matching.rows else []
     if matching.rows and matching.partitions is not None:
         where.append(f"in {pluralize(matching.partitions, 'partition')}")
@@ -137,7 +137,7 @@ def delete_rows(
     observer: Observer = lambda step, line: None,
     **patience: Any,
 ) -> Entry:
-    """Delete rows of a table in one commit, and keep the condition in force; return its entry.
+    """Delete rows of a table in one commit, and keep the condition in force; return the delete's entry.
 
     If the same condition is in force already and no row matches it, return the newest entry and change
     nothing. So the same command may be repeated after a kill.
@@ -189,7 +189,7 @@ def forget_delete(reason: str, number: int) -> DraftBuilder:
         number: number of the delete's entry.
 
     Raises:
-        ConfigurationError: that delete is not in force.
+        ConfigurationError: code ``no_delete``: that delete is not in force; or there is no entry or reason.
     """
 
     def build_draft(platform: Opener, dataflow: Dataflow, last: Entry | None) -> Draft:

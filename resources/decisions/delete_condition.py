@@ -75,7 +75,7 @@ class MatchingRows:
 
 
 def check_condition(run: RunContext[Any], where: str) -> Condition:
-    """Return a condition with the types of its columns.
+    """Check the condition of a delete; return it with the types of its columns.
 
     Raises:
         ConfigurationError: code ``predicate``: it does not fit the table, or may mean something else later;
@@ -105,7 +105,7 @@ def check_condition(run: RunContext[Any], where: str) -> Condition:
 
 
 def _check_text(dataflow: Dataflow, predicate: str, columns: Sequence[str], names: Sequence[str]) -> None:
-    """Raise ConfigurationError for a condition that later slices cannot be tested with."""
+    """Raise ConfigurationError if a condition changes with time, names no column, or one of the run."""
     if changing := changing_part(predicate, columns):
         raise refused_condition(
             dataflow,
@@ -131,7 +131,7 @@ def _check_text(dataflow: Dataflow, predicate: str, columns: Sequence[str], name
 
 
 def matching_rows(run: RunContext[Any], condition: Condition) -> MatchingRows:
-    """Count the rows of the table that a condition matches, and show some.
+    """Count the rows of the table that a condition matches; return the counts with some examples.
 
     Raises:
         ConfigurationError: code ``predicate``: the condition fails on a row.

@@ -1,7 +1,7 @@
-"""A delete of several tables: the one that is named, and with ``--downstream`` those that read it.
+"""A delete in several tables: the named one, and with ``--downstream`` all that are made from it.
 
 Each delete is a commit and an entry of its own, upstream first. The same command again goes on where a
-dead process has stopped: a delete that is done is passed over.
+dead process has stopped: a delete that is done is skipped.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ class DeleteOptions:
 
     Attributes:
         where: the condition in Spark's SQL.
-        downstream: whether tables that are made of this one lose the rows, too.
-        purge: whether old versions and files that hold the rows go.
+        downstream: whether tables that are made from this one lose the rows, too.
+        purge: whether old versions and files that hold the rows are deleted.
     """
 
     where: str
@@ -154,7 +154,7 @@ def delete_planned(
 
 
 def downstream_of(lineage: Lineage, name: str, table_of: Callable[[str], str | None]) -> list[str]:
-    """Return all dataflows that read a dataflow's table, or one that is made of it, upstream first.
+    """Return all dataflows that read a dataflow's table, or a table made from it, upstream first.
 
     Args:
         lineage: of the project.
@@ -186,7 +186,7 @@ def _valid(dataflows: Mapping[str, Dataflow], reader: str, name: str) -> Dataflo
 
 
 def _check_columns(platform: Opener, flow: Dataflow, name: str, where: str, columns: Sequence[str]) -> None:
-    """Raise ConfigurationError unless a table downstream has all columns of the condition."""
+    """Raise ConfigurationError unless the condition names columns, and a downstream table has them all."""
     table_columns = platform.table(flow).contents.columns()
     available_names = {column.casefold() for column in table_columns}
     missing = [column for column in columns if column.casefold() not in available_names]

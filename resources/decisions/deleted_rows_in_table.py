@@ -1,4 +1,4 @@
-"""Rows of a table that deletes in force name, as a decision that takes the table finds them.
+"""Count the rows of a table that match a delete in force, before a decision takes the table as it is.
 
 A RESTORE to a version before a delete brings its rows back, and so does a program that writes them. No load
 meets them again, so the preview counts them and names the command that deletes them.
@@ -32,7 +32,7 @@ def describe_deletes(
     entry: Entry,
     now: datetime,
 ) -> list[str]:
-    """Describe the deletes in force after a decision, and the rows of the table that they name.
+    """Describe the deletes in force after a decision, and the rows of the table that match them.
 
     Spark starts only for a decision that takes the table as it is, while deletes are in force.
 
@@ -40,7 +40,8 @@ def describe_deletes(
         platform: the resources, whose log may be a rehearsal.
         dataflow: the dataflow whose state changes.
         last: the newest entry before the decision.
-        unfinished: the intent that the decision ends first, whose delete takes its rows yet; None if there is none.
+        unfinished: the intent that the decision ends first, which may be a delete that still removes its
+            rows; None if there is none.
         draft: the decision's draft.
         entry: its entry, with its lists.
         now: the clock, aware.
@@ -61,7 +62,7 @@ def describe_deletes(
 def _describe_rows(
     platform: Opener, dataflow: Dataflow, deletes: Sequence[DeleteInForce], now: datetime
 ) -> list[str]:
-    """Describe the rows of the table that each delete names; nothing if it names none."""
+    """Return a line for each delete that rows of the table match, or one that says why it is unknown."""
     from pyspark.sql import functions as F
 
     run = platform.loop(dataflow, now).context

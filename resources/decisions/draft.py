@@ -59,15 +59,15 @@ _ACCEPT_SOURCE: frozenset[Why] = frozenset({"accept", "set", "reset", "rewind"})
 
 @runtime_checkable
 class RestoresLog(Protocol):
-    """A decision that brings back a log that was lost, before its own entry is built on it."""
+    """A decision that restores a lost log before its own entry is built on the log."""
 
     def restore(self, log: WatermarkLog, dataflow: Dataflow) -> None:
-        """Put what a log lacks, unless it holds another one."""
+        """Store the objects that the log has lost, unless the log has gone another way since."""
         ...
 
 
 def restore_log(build_draft: object, log: WatermarkLog, dataflow: Dataflow) -> bool:
-    """Restore a log if a decision does so; return whether it does."""
+    """Let a decision that restores logs restore this one; return whether it is such a decision."""
     if not isinstance(build_draft, RestoresLog):
         return False
     build_draft.restore(log, dataflow)
@@ -133,7 +133,7 @@ def draft_entry(
 def _next_number(
     platform: Opener, dataflow: Dataflow, last: Entry | None, tip: TableHead, app_id: str | None
 ) -> int:
-    """Return a number above the last tags of all tables.
+    """Return a number above the newest entry's and above the highest tag of each of the dataflow's tables.
 
     An idempotent writer would skip a lower one in silence.
     """
@@ -157,7 +157,7 @@ def _fields_of_table(
 
 
 def _entry_of_rows(platform: Opener, dataflow: Dataflow, last: Entry | None, entry: Entry) -> Entry | None:
-    """Return the newest entry that says which windows the table holds after a decision.
+    """Return the newest entry that says which windows the table holds after a decision, else None.
 
     None if only the decision itself says it. A reset that still has to empty the table says nothing about
     rows that the decision keeps. An adopted state says it itself, unless it comes from no commit.
@@ -172,9 +172,9 @@ def _entry_of_rows(platform: Opener, dataflow: Dataflow, last: Entry | None, ent
 
 
 def _with_abandoned_rows(platform: Opener, dataflow: Dataflow, entry: Entry) -> Entry:
-    """Return the entry with the state after an abandoned slice whose rows are in the table.
+    """Return the entry, with the state after its abandoned slice if the slice's rows are in the table.
 
-    That happens if others have changed the table meanwhile.
+    The rows are there if others have changed the table meanwhile.
     """
     intent = platform.log.intent(dataflow.name, entry.number) if entry.why == "abandon" else None
     if intent is None or not intent.loads_slice:
@@ -188,7 +188,7 @@ def _with_abandoned_rows(platform: Opener, dataflow: Dataflow, entry: Entry) -> 
 
 
 def app_id_of(platform: Opener, dataflow: Dataflow, last: Entry | None) -> str | None:
-    """Return the dataflow's id in the table's commits.
+    """Return the dataflow's id in the table's commits; None if neither log nor table has one.
 
     If no entry knows the table, the table's own id counts: a dead run may still write under it.
     """
@@ -213,7 +213,7 @@ def require_current_definition(platform: Opener, dataflow: Dataflow, last: Entry
     """Return the newest entry; raise if there is none, or it was made with another definition.
 
     Raises:
-        ConfigurationError: if there is none.
+        ConfigurationError: there is no entry.
         NeedsDecision: code ``definition_changed``.
     """
     last = require_entry(dataflow, last)

@@ -1,4 +1,4 @@
-"""Rows below the retention go, in one commit of the maintenance.
+"""Delete the rows that are older than the retention, in one commit of the maintenance.
 
 See docs/how-to/deleting-and-keeping.md, Keep 90 days.
 """
@@ -18,14 +18,16 @@ from resources.watermarks.entry import Entry
 
 
 def expire_rows(run: RunContext[Any], last: Entry) -> tuple[Entry, MaintenanceResult]:
-    """Delete the rows below the retention; return the newest entry then, and the number of rows.
+    """Delete the rows that are older than the retention; return the newest entry then, and the result.
 
     Without such rows there is no commit and no entry.
 
     Raises:
         ConfigurationError: the table lacks the column, or its type has no time.
         NeedsDecision: state and table do not match.
-        TargetError: the write failed; the next run or maintenance finishes it.
+        Conflict, DataflowHeld: another run was faster, or works on the number.
+        TargetError: the write failed. Unless the message says otherwise, the next run or maintenance
+            finishes it.
     """
     retention, contents = run.dataflow.target.retention, run.table.contents
     described = contents.schema()

@@ -33,7 +33,7 @@ class HeldRows:
         return self.files.counts
 
     def without(self, files: Collection[SourceFile]) -> HeldRows:
-        """Return the same, with files that count as loaded although the table has no row of them."""
+        """Return the same without these files among the missing ones: they count as loaded."""
         missing = [file for file in self.files.missing if file not in files]
         return replace(self, files=replace(self.files, missing=missing))
 

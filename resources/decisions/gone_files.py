@@ -42,7 +42,7 @@ class GoneRows:
         return replace(self, notes=(*self.notes, *notes))
 
     def added_to(self, draft: Draft) -> Draft:
-        """Return the draft that marks the files whose rows go, and says what becomes of all."""
+        """Return the draft with notes on all gone files, and with a mark on those whose rows are deleted."""
         marked = [(path, 0, "", 0, GOES) for path in self.rows] if self.answer == "delete" else []
         notes = (*draft.notes, *gone_note(self.rows, self.answer), *self.notes)
         return replace(draft, files=[*draft.files, *marked], notes=notes)
@@ -70,7 +70,8 @@ def gone_above(
         command: the rewind as typed, for the commands that answer.
 
     Raises:
-        ConfigurationError: an answer without files, or without ``replace``.
+        ConfigurationError: an answer for a kind without files, or without ``replace``.
+        SourceError: ``answer`` is ``delete``, and the source cannot be listed.
         NeedsDecision: code ``gone_files``: files are gone, and nobody has said what becomes of their rows.
     """
     rules = platform.rules(dataflow)

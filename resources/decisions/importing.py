@@ -34,33 +34,35 @@ from resources.watermarks.log import WatermarkLog
 _NAMED = 5
 
 _OF_STATE = ("since", "modified", "total_files", "replace_until", "replace_table")
-"""What an entry says beside its watermark and its lists of the state that the next slice starts from."""
+"""Fields of an entry, beside its watermark and its lists, that decide how the next slice is planned."""
 
 
 def import_entries(reason: str, lines: Sequence[str]) -> DraftBuilder:
     """Take the state of an export with its files and quarantine; also its history if the log is lost.
 
     Raises:
-        ConfigurationError: the text is no export of a dataflow of this kind.
-        NeedsDecision: code ``no_rewind``: it is older than the loaded state, and the kind cannot go back.
+        ConfigurationError: the text is no export of a dataflow of this kind, or there is no reason; code
+            ``other_format``.
+        NeedsDecision: code ``no_rewind``: it is older than the loaded state, and the kind cannot go back;
+            ``definition_changed``: its watermark does not fit the definition; ``tags_expire``.
     """
     return _ImportedLog(reason, tuple(lines))
 
 
 @dataclass(frozen=True)
 class _ImportedLog:
-    """The decision, and what it restores.
+    """The decision that takes the state of an export, and restores the log from it if that is lost.
 
     Attributes:
-        reason: the operator's.
-        lines: of the export.
+        reason: the operator's reason.
+        lines: the lines of the export.
     """
 
     reason: str
     lines: tuple[str, ...]
 
     def restore(self, log: WatermarkLog, dataflow: Dataflow) -> None:
-        """Put the objects that a log lacks, if it is gone or the beginning of the exported one."""
+        """Store the exported objects that a log lacks, if it is gone or the beginning of the exported log."""
         export = self._export(dataflow)
         if export.continues(log.newest(dataflow.name)):
             export.restore(log.blobs)
@@ -104,10 +106,10 @@ class _ImportedLog:
         return replace(draft, files=files, deletes=deletes, notes=notes)
 
     def _export(self, dataflow: Dataflow) -> ExportedLog:
-        """Read the export.
+        """Return the parsed export of a dataflow of this kind.
 
         Raises:
-            ConfigurationError: it is none of a dataflow of this kind.
+            ConfigurationError: the lines are no export, or one of another kind.
         """
         export = ExportedLog.parse(self.lines, dataflow.name)
         if export.newest.kind != dataflow.kind:
@@ -145,7 +147,7 @@ def _under_other_names(
 
 
 def _rows_above(platform: Opener, dataflow: Dataflow, base: Entry) -> str | None:
-    """Return the state up to which the table holds rows above an entry's watermark; None if it holds none.
+    """Return the state up to which the next loads delete what they reload; None if they delete nothing.
 
     The next loads then delete what they read again; a load that finds rows by keys needs no such bound.
     """
@@ -160,7 +162,7 @@ def _rows_above(platform: Opener, dataflow: Dataflow, base: Entry) -> str | None
 
 
 def _pinned(platform: Opener, dataflow: Dataflow, base: Entry, exported: WatermarkLog) -> str | None:
-    """Return the pinned schema of an export, stored beside the log; None if it holds none."""
+    """Store the export's pinned schema in the log and return its name; None if the export has none."""
     if base.pinned is None:
         return None
     with suppress(CorruptWatermark):
@@ -169,19 +171,19 @@ def _pinned(platform: Opener, dataflow: Dataflow, base: Entry, exported: Waterma
 
 
 def _describe(export: ExportedLog, base: Entry) -> str:
-    """Describe what comes back, for people."""
+    """Return how many entries an export holds and up to which number, for people."""
     entries = len(export.log.numbers(export.dataflow))
     return f"the export holds {pluralize(entries, 'entry', 'entries')} up to number {base.number}"
 
 
 def _again(until: str | None, rows: HeldRows) -> Iterable[str]:
-    """Say that rows above the watermark are replaced, where no line says so of files."""
+    """Yield a note that rows above the watermark are replaced, unless a note about files says so."""
     if until and not rows.files.replace_until:
         yield "rows above the watermark are in the table: each commit deletes what it reads of them, and inserts it again"
 
 
 def _without_rows(rows: HeldRows) -> Iterable[str]:
-    """Name files that the export counts as loaded, and of which the table holds no row."""
+    """Yield a note naming files that the export counts as loaded although the table has no row of them."""
     if rows.counts is None:
         return
     loaded = [str(path) for path, *_, reason in rows.files.listed if reason in WITH_ROWS]

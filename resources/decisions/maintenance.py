@@ -36,7 +36,7 @@ T = TypeVar("T")
 
 _NOTE = "maintained"
 _LONG_UNFINISHED = timedelta(hours=1)
-"""After this a slice that was begun is taken for one that a run has to finish before files may go. Tables keep theirs for days."""
+"""Age from which an unfinished slice prevents the deletion of old versions. Tables keep these for days anyway."""
 
 
 @dataclass(frozen=True)
@@ -81,21 +81,23 @@ def maintain(
     holder_policy: HolderPolicy | None = None,
     now: datetime | None = None,
 ) -> MaintenanceReport:
-    """Run some tasks, and append an entry that records them.
+    """Run maintenance tasks, append an entry that records them, and return a report.
 
     Args:
         platform: the resources.
         dataflow: the dataflow whose table is maintained.
         tasks: the tasks; OPTIMIZE runs last.
         holder_policy: how long to wait for a run that holds the dataflow.
-        now: the clock of the retention, aware; None: this machine's, and never one that is ahead of it.
+        now: the clock of the retention, aware; None: this machine's. The part by which it is ahead of this
+            machine's does not count.
 
     Raises:
         DataflowHeld: a living run or a decision works on the next number.
         Conflict: a run has left a slice unfinished, or was faster.
         NeedsDecision: state and table do not match.
         TargetError: the maintenance failed.
-        ConfigurationError: the table lacks a column of ``cluster_by``.
+        ConfigurationError: the table lacks a column of ``cluster_by`` or the column of the retention, or
+            that column's type has no time.
     """
     run = platform.loop(dataflow, now or datetime.now(UTC)).context
     table, log, name = run.table, platform.log, dataflow.name
@@ -170,7 +172,7 @@ def run_held(
 def _expire(
     platform: Opener, run: RunContext[Any], last: Entry
 ) -> tuple[Entry, dict[Task, MaintenanceResult]]:
-    """Let rows expire; return the newest entry then, and the result."""
+    """Delete expired rows and note the time; return the newest entry then, and the result by task."""
     entry, result = expire_rows(run, last)
     _note(platform, run.name, [RETENTION])
     return entry, {RETENTION: result}

@@ -27,11 +27,11 @@ _NAMED = 5
 
 @dataclass(frozen=True)
 class FilesOfRoot:
-    """The files at or below the watermark of a root that was not read before.
+    """The files of a new root that lie at or below the watermark.
 
     Attributes:
-        known_count: how many were ingested under the same path below the old root.
-        unknown: the others.
+        known_count: number of files that were ingested under the same path below the old root.
+        unknown: the other files.
     """
 
     known_count: int = 0
@@ -55,7 +55,7 @@ class FilesOfRoot:
 
 
 def files_of_root(platform: Opener, dataflow: Dataflow, last: Entry) -> FilesOfRoot:
-    """Compare what the source holds at or below the watermark with what the log knows to be ingested.
+    """Return a new root's files at or below the watermark, split by whether the log has them as ingested.
 
     Files are the same if their paths below the root are. Nothing is compared if the source is the one that
     was read so far.
@@ -72,7 +72,7 @@ def files_of_root(platform: Opener, dataflow: Dataflow, last: Entry) -> FilesOfR
 
 
 def check_told_apart(dataflow: Dataflow, files: FilesOfRoot, below: Below | None) -> None:
-    """Raise if no file of another root is one that was loaded, and nobody has said what they are.
+    """Raise if the log knows no file of a new root, and ``below`` does not say how to treat the files.
 
     Raises:
         NeedsDecision: code ``other_files``.

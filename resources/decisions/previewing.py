@@ -51,7 +51,7 @@ def preview(
     run_is_live: RunIsLive = lambda run_id: None,
     in_words: Callable[[str], str] = str,
 ) -> Preview:
-    """Return what the next run would do after a decision. Changes nothing.
+    """Return the draft of a decision and its consequences, the next run's plan included. Change nothing.
 
     Spark starts only to count rows that a delete in force names.
 
@@ -64,7 +64,10 @@ def preview(
         in_words: turns a stored watermark into text for people.
 
     Raises:
-        DataflowHeld: a living run works on a slice.
+        StrandlineError: as ``build_draft`` raises.
+        DataflowHeld: a living run or another decision works on the next number.
+        NeedsDecision: state and table do not match, and the decision builds on the state; code
+            ``other_writer``.
     """
     rehearsal = platform.rehearsal()
     restore_log(build_draft, rehearsal.log, dataflow)
@@ -135,7 +138,7 @@ def _describe_reload(
 
 
 def _fate_of_missing_rows(platform: Opener, dataflow: Dataflow, known_entry: Entry | None) -> str:
-    """Say whether rows that the table lost come back: a delete and an expiry take them for good."""
+    """Return whether rows that the table lost come back, for people: a delete and an expiry are final."""
     others = "if others deleted their rows, they come back"
     past_entries = platform.log.history(dataflow.name, _HISTORY)
     if not any(entry.why in DELETES for entry in past_entries):

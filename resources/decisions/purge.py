@@ -157,7 +157,8 @@ def purge_deleted(
         patience: attributes of :class:`resources.loop.holder_wait.HolderPolicy`, for a live run.
 
     Raises:
-        DataflowHeld, Conflict, NeedsDecision, TargetError: as :func:`resources.decisions.delete.delete_rows`.
+        DataflowHeld, NeedsDecision, TargetError: as :func:`resources.decisions.delete.delete_rows`.
+        Conflict: another run was faster, or a row that a delete names waits in a stream's side table.
     """
     loop = platform.loop(dataflow, now, run_id=run_id, job_id=job_id, observer=observer, **patience)
     run, name = loop.context, dataflow.name
@@ -214,7 +215,7 @@ def _delete_aside(run: RunContext[Any], table: Table, deletes: Iterable[DeleteIn
 
 
 def _check_waiting_rows(run: RunContext[Any], last: Entry, deletes: Sequence[DeleteInForce]) -> None:
-    """Raise if rows that a delete names wait in a stream's side table: its state counts them."""
+    """Raise Conflict if rows that a delete names wait in a side table: the stream's state counts them."""
     writing = run.kind.writing
     for name, table in _tables_aside(run).items() if isinstance(writing, KeepsWaitingRows) else ():
         assert isinstance(writing, KeepsWaitingRows)

@@ -11,10 +11,10 @@ LOADED_REASONS = (IN_TABLE, DELETED, OTHER_ROOT)
 """Reasons of files that a decision has taken as loaded."""
 
 PASSED_OVER_REASONS = (SET,)
-"""Reasons of files that a decision has passed over."""
+"""Reasons of files that a decision has skipped."""
 
 DECISION_REASONS = (IN_TABLE, DELETED, SET, OTHER_ROOT, UNPROCESSED, UNPROCESSED_WITHOUT_ROWS, GOES, WENT)
-"""All of them: such files are in no quarantine."""
+"""All reasons for which decisions handle files: such files are in no quarantine."""
 
 WITH_ROWS = (None, IN_TABLE)
 """Reasons of files whose rows a commit has put into the table; None: a run has loaded them."""

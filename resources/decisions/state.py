@@ -45,11 +45,14 @@ def accept(reason: str, below: Below | None = None) -> DraftBuilder:
 
     Args:
         reason: the operator's reason.
-        below: what files of another root are that lie at or below the watermark, and that no entry knows; None: late, if others are known.
+        below: whether files of a new root at or below the watermark that no entry knows are late or count
+            as loaded; None: late, if the log knows other files of the root.
 
     Raises:
-        ConfigurationError: if there is no state to keep, or it has another form than the scope that the definition has now.
-        NeedsDecision: code ``other_files``: no file of another root is known, and ``below`` does not say what they are.
+        ConfigurationError: there is no state to keep, or no reason, or the watermark does not fit the
+            definition; code ``other_format``.
+        NeedsDecision: code ``other_files``: the log knows no file of a new root, and ``below`` does not say
+            how to treat them; ``definition_changed``: the definition cannot use the state; ``tags_expire``.
     """
 
     def build_draft(platform: Opener, dataflow: Dataflow, last: Entry | None) -> Draft:
@@ -122,11 +125,12 @@ def rewind(
 
     Raises:
         ConfigurationError: the log lacks that entry, rows do not tell their file, ``tracking`` is ``set``,
-            or ``gone_files`` does not apply.
-        NeedsDecision: code ``definition_changed``; ``would_rise``: it lies above the watermark, and the
-            table does not show that it holds the rows between the two; ``gone_files``: files are gone, and
-            ``gone_files`` does not say what becomes of their rows; ``deleted_rows``: rows that others deleted
-            would come back, and ``deleted`` does not say that they may.
+            ``gone_files`` does not apply, or Spark streams the dataflow.
+        NeedsDecision: code ``definition_changed``; ``no_rewind``: a stream cannot go back; ``would_rise``:
+            it lies above the watermark, and the table does not show that it holds the rows between the two;
+            ``gone_files``: files are gone, and ``gone_files`` does not say what becomes of their rows;
+            ``deleted_rows``: rows that others deleted would come back, and ``deleted`` does not say that
+            they may.
     """
     options = {"--replace": replace, f"--gone {gone_files}": gone_files, f"--deleted {deleted}": deleted}
     command = " ".join([f"--to {to}", *(option for option, is_set in options.items() if is_set)])
@@ -172,7 +176,7 @@ def _lost_above(platform: Opener, dataflow: Dataflow, last: Entry, watermark: st
 
 
 def _check_rows_exist(platform: Opener, dataflow: Dataflow, last: Entry, entry: Entry) -> None:
-    """Raise unless the table shows that it holds the rows which the decision counts as loaded again.
+    """Raise if a decision raises the watermark above rows that the table does not prove to hold.
 
     A rewind to before another rewind or reset does that.
 
