@@ -33,7 +33,7 @@ class HeldRows:
         return self.files.counts
 
     def without(self, files: Collection[SourceFile]) -> HeldRows:
-        """Return the same without these files among the missing ones: they count as loaded."""
+        """Return the held rows with some files no longer among the missing: such files count as loaded."""
         missing = [file for file in self.files.missing if file not in files]
         return replace(self, files=replace(self.files, missing=missing))
 

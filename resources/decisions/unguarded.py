@@ -40,7 +40,7 @@ def check_writer(platform: Stores, dataflow: Dataflow, last: Entry | None, draft
 
 
 def take_over(platform: Stores, dataflow: Dataflow, entry: Entry) -> None:
-    """After a decision that takes the table over, count the state that its last commit names as this one.
+    """Count the state that the table's last commit names as this one, if a decision takes the table over.
 
     If the process dies before, the next run stops again, and the same decision ends it.
     """

@@ -106,7 +106,7 @@ def append_abandoned(
     *,
     new_state: bool = False,
 ) -> Entry:
-    """Append an abandoned number: the watermark stays, and the work is planned again.
+    """Append the entry of an abandoned number: the watermark stays, and the work is planned again.
 
     The side tables are fenced first.
 

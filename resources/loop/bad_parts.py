@@ -1,4 +1,4 @@
-"""How a run treats a slice with an unreadable part: pass over, defer, or load up to it.
+"""How a run treats a slice with an unreadable part: skip the part, defer it, or load up to it.
 
 See docs/reference/files.md.
 """
@@ -17,14 +17,14 @@ from resources.loop.context import RunContext
 from resources.outcome import LeftOut, Outcome
 
 PASSED_OVER = "skipped"
-"""How a warning of a part begins that the slice was committed without."""
+"""First word of a warning about a part without which a slice was committed."""
 
 SHOWN = 20
 """Bad files, or work units that could not be read, that an error names, each with its whole reason."""
 
 
 class BadPartPolicy(Generic[SliceT]):
-    """The policy of one run; it records its choices in the run's outcome."""
+    """The policy of one run for unreadable parts; records each choice in the run's outcome."""
 
     def __init__(self, run: RunContext[SliceT], outcome: Outcome) -> None:
         """Bind the policy to a run and its outcome."""
@@ -43,9 +43,9 @@ class BadPartPolicy(Generic[SliceT]):
         return rest
 
     def leave_out(self, slice_: SliceT, bad: BadPart, pinned: str | None) -> bool:
-        """Record a bad file beside the watermark as left out, and return True; False for any other part.
+        """Record an unreadable late or released file as left out, and return True; else return False.
 
-        The run must stop at any other part.
+        The run must stop at any other part. Other files of the slice that are bad alike are left out, too.
         """
         bad_parts = self._bad_parts
         if (
@@ -81,7 +81,7 @@ class BadPartPolicy(Generic[SliceT]):
         return earlier
 
     def warn_of_waiting(self) -> None:
-        """Warn of the unreadable parts that the first commit will pass over."""
+        """Warn of the unreadable parts that the first commit will skip."""
         waiting = {bad.part: bad.why for bad in self.not_sampled}
         self._outcome.warnings += [
             f"{part} cannot be read; the first commit skips it: {why}" for part, why in waiting.items()

@@ -12,14 +12,14 @@ if TYPE_CHECKING:
 
 
 class BadRecordWarnings:
-    """The set-aside records of one run."""
+    """The warnings about the bad records that one run has set aside."""
 
     def __init__(self) -> None:
-        """Start without records."""
+        """Start without warnings."""
         self._warnings: dict[str, None] = {}
 
     def note(self, records: Sequence[tuple[str, BadRecord]], table: str | None) -> None:
-        """Record the bad records of a slice, each with its file, and the table that they go into."""
+        """Add a warning about a slice's bad records, each with its file; none if there are no records."""
         if not records:
             return
         path, first = records[0]
@@ -31,5 +31,5 @@ class BadRecordWarnings:
 
     @property
     def warnings(self) -> Sequence[str]:
-        """One sentence for each slice that has such records."""
+        """One sentence for each slice with bad records."""
         return [*self._warnings]

@@ -38,6 +38,7 @@ def set_records_aside(run: RunContext[SliceT], intent: Intent, slice_: SliceT) -
     Raises:
         BadPart: there are more than ``max_bad_records``.
         NeedsDecision: code ``foreign_tag``: their table is ahead of the state.
+        Conflict: another run has given the number up.
     """
     table, bad_parts = run.bad_records, run.kind.bad_parts
     if table is None or not isinstance(bad_parts, SetsRecordsAside):

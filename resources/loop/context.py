@@ -52,10 +52,10 @@ class RunContext(Generic[SliceT]):
         bad_records: the table for records that do not parse; None if none may be set aside.
         sides: the side tables, by short name.
         rescued: counts the rows with rescued values.
-        set_aside: counts the records that did not parse.
+        set_aside: collects the warnings about records that did not parse.
         own_state: the state's addresses, which commits name, and which the table's last commit must name;
             None for a log that is not the dataflow's own.
-        withheld: counts the rows that a delete in force names.
+        withheld: holds back and counts the rows that a delete in force names, or that are too old.
         deletes_of: the dataflow whose deletes are in force; None: this one. An isolated replay has those of
             the live dataflow.
     """

@@ -39,7 +39,7 @@ def check_watermark_form(dataflow: Dataflow, entry: Entry, log: WatermarkLog, fo
 
     Args:
         dataflow: the dataflow.
-        entry: the entry; an empty watermark fits every form.
+        entry: the entry; an empty watermark fits every form, but its loaded files may have other paths.
         log: the log that has it.
         folder: the project's folder, where relative paths start.
 
@@ -54,7 +54,7 @@ def check_watermark_form(dataflow: Dataflow, entry: Entry, log: WatermarkLog, fo
 
 
 def _resolved(change: DefinitionChange, folder: Path) -> DefinitionChange:
-    """Return a change with whole paths if only so one shows that a folder lies in the other."""
+    """Return a change with absolute paths if only these show that one folder lies in the other."""
     is_path = change.name == "source.path" and change.of_files and change.before and change.now
     if not is_path or change.renames_files:
         return change
@@ -120,7 +120,7 @@ def _stop(
 
 
 def _can_be_taken_over(dataflow: Dataflow, changed: Sequence[DefinitionChange]) -> bool:
-    """Return whether the current definition can use the state; a checkpoint fits one only."""
+    """Return whether the current definition can use the state; never if Spark streams the dataflow."""
     if dataflow.streams_with_spark:
         return False
     return not any(change.changes_form for change in changed)
@@ -143,7 +143,7 @@ def changed_parts(dataflow: Dataflow, entry: Entry, log: WatermarkLog) -> list[D
 
 
 def check_intent(dataflow: Dataflow, intent: Intent) -> None:
-    """Raise if the definition has changed since an unfinished intent, which fits its own only.
+    """Raise if the definition has changed since an unfinished intent was stored.
 
     Raises:
         NeedsDecision: code ``intent_changed``.

@@ -1,4 +1,4 @@
-"""Which rows of a slice a delete in force names: a helper column that the slice's own query computes."""
+"""Mark the rows of a slice that a delete in force names, in a helper column of the slice's own query."""
 
 from __future__ import annotations
 
@@ -36,12 +36,13 @@ class _ColumnsOfDelete(NamedTuple):
 
 
 def marked_rows(dataflow: str, rows: DataFrame, deletes: Sequence[DeleteInForce]) -> DataFrame:
-    """Return the rows with the helper column of deletes.
+    """Return the rows with a column :data:`MARK`: the first delete that names the row, else NULL.
 
     Args:
         dataflow: name for messages.
         rows: all rows of a slice, as they would be written.
-        deletes: the deletes in force; each compares columns by the types that it was made with.
+        deletes: the deletes in force, at least one; each compares columns by the types that it was made
+            with.
 
     Raises:
         NeedsDecision: code ``delete_unfit``: a condition does not fit the rows.
@@ -101,7 +102,7 @@ def _failure(rows: DataFrame) -> Exception | None:
 def _comparison(
     dataflow: str, delete: DeleteInForce, types: Mapping[str, tuple[str, str]]
 ) -> _ColumnsOfDelete:
-    """Return how a delete sees the rows.
+    """Return which columns of the rows a delete casts, and which the rows lack.
 
     Args:
         dataflow: name for messages.
@@ -134,7 +135,13 @@ def _comparison(
 def _with_marks(
     rows: DataFrame, comparison: _ColumnsOfDelete, deletes: Mapping[int, DeleteInForce]
 ) -> DataFrame:
-    """Return rows with the marks of deletes, by place, that see them alike; earlier marks stay."""
+    """Return rows with the marks of deletes that compare columns alike; of two marks the lower one stays.
+
+    Args:
+        rows: the rows, perhaps with marks of other deletes.
+        comparison: the columns that these deletes cast or add.
+        deletes: the deletes, by their place in the list of all.
+    """
     from pyspark.sql import functions as F
 
     columns = [name for name in rows.columns if name != MARK]

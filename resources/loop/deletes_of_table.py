@@ -1,4 +1,4 @@
-"""The deletes in force, stored once more beside the table: a lost state is taken from there.
+"""A copy of the deletes in force beside the table, for a state that was lost.
 
 The object is written before the entry of a delete, and after that of a forget. So it never lacks a delete
 that is in force. If a process dies after the entry of a forget, the next run or decision writes the object.
@@ -24,12 +24,12 @@ _LISTED_AFTERWARDS = ("forget", "import")
 
 
 def put_deletes_of_table(table: Table, app_id: str, deletes: Sequence[DeleteInForce]) -> None:
-    """Store all deletes in force of a dataflow beside its table, over an earlier list."""
+    """Store all deletes in force of a dataflow beside its table, in place of an earlier list."""
     open_blobs(table.place, "table").put(_key(app_id), list_of_deletes(deletes).to_bytes())
 
 
 def renew_deletes_of_table(table: Table, log: WatermarkLog, entry: Entry | None) -> None:
-    """Store the list again if the newest entry is a decision whose process died before it did."""
+    """Store the deletes beside the table if the process of a forget or import died before it did so."""
     if entry is None or entry.why not in _LISTED_AFTERWARDS:
         return
     in_force = deletes_in_force(log, entry)
@@ -42,7 +42,7 @@ def renew_deletes_of_table(table: Table, log: WatermarkLog, entry: Entry | None)
 
 
 def deletes_of_table(table: Table, app_id: str) -> tuple[DeleteInForce, ...]:
-    """Return the deletes that are stored beside a table; none without a list.
+    """Return the deletes of a dataflow that are stored beside its table; none without a list.
 
     Raises:
         CorruptWatermark: the list does not read.

@@ -118,7 +118,7 @@ def finish_delete(run: RunContext[Any], entry: Entry | None, intent: Intent) -> 
     """Finish the delete of an intent: look up its commit, write it if it is missing, append its entry.
 
     Raises:
-        NeedsDecision, Conflict, TargetError: as :func:`commit_delete`.
+        NeedsDecision, Conflict, TargetError, ConfigurationError: as :func:`commit_delete`.
     """
     with holding(run, intent):
         if find_commit(run, entry, intent) is None:
@@ -143,13 +143,13 @@ def finish_delete(run: RunContext[Any], entry: Entry | None, intent: Intent) -> 
 def foreseen_delete(
     run: RunContext[Any], entry: Entry | None, intent: Intent, commit: TaggedCommit | None
 ) -> Entry:
-    """Return the entry that :func:`finish_delete` appends; without its commit, with unknown counts."""
+    """Return the entry that :func:`finish_delete` appends; without a commit it counts no deleted row."""
     counted = commit and run.table.complete_counts(commit, entry.total_rows if entry else 0)
     return deleted_entry(run.dataflow, entry, intent, counted, run.job_id)
 
 
 def _write(run: RunContext[Any], entry: Entry | None, intent: Intent) -> None:
-    """Delete the rows in one tagged commit.
+    """Delete the rows of an intent in one tagged commit.
 
     Raises:
         TargetError: the write failed. If trying again cannot help, the number is given up.
@@ -198,9 +198,9 @@ def _delete_once(run: RunContext[Any], entry: Entry | None, intent: Intent) -> N
 
 
 def _rows_to_delete(intent: Intent, types: Mapping[str, str]) -> Predicate:
-    """Return the rows of an intent; statistics find those below a bound without a look at rows.
+    """Return the predicate of the rows that an intent deletes, with bounds by which files are skipped.
 
-    Files that cannot hold a row of a condition are not read.
+    Statistics alone find the rows of an expiry.
 
     Args:
         intent: the intent of a delete.
@@ -215,7 +215,7 @@ def _rows_to_delete(intent: Intent, types: Mapping[str, str]) -> Predicate:
 
 
 def fails_on_a_row(dataflow: Dataflow, error: Exception) -> ConfigurationError:
-    """Return the error for a condition that has no value for a row of the table."""
+    """Return the error for a condition that fails on a row of the table."""
     return refused_condition(
         dataflow,
         f"a condition that has a value for each row of {dataflow.table}",

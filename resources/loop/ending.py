@@ -15,7 +15,7 @@ from resources.watermarks.entry import Entry, Intent
 
 
 def end_abandoned(run: RunContext[SliceT], patience: HolderPolicy, purpose: str, reason: str) -> Entry | None:
-    """Wait for the holder of the next number, and end what a dead one has left; return the newest entry.
+    """Wait for the holder of the next number, and end a dead holder's intent; return the newest entry.
 
     Args:
         run: a run of the dataflow.
@@ -25,7 +25,7 @@ def end_abandoned(run: RunContext[SliceT], patience: HolderPolicy, purpose: str,
 
     Raises:
         DataflowHeld: the holder still lives.
-        NeedsDecision, TargetError: as :func:`end_intent`.
+        Conflict, NeedsDecision, TargetError: as :func:`end_intent`.
     """
     entry, intent = abandoned_intent(run, run.log.newest(run.name), patience)
     if intent is None:
@@ -50,7 +50,7 @@ def end_intent(
             match the state is abandoned.
 
     Raises:
-        NeedsDecision, TargetError: as :func:`resources.loop.giving_up.close_intent` describes.
+        Conflict, NeedsDecision, TargetError: as :func:`resources.loop.giving_up.close_intent` describes.
     """
     if intent.is_decision:
         return drop_decision(run, entry, intent)

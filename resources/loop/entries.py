@@ -1,4 +1,4 @@
-"""The entry that ends a number, built from its intent and table commit: loaded, abandoned or dropped.
+"""The entry that ends a number, from its intent and commit: loaded, deleted, abandoned or dropped.
 
 This module decides each field of such an entry. It reads and writes nothing.
 """
@@ -116,12 +116,12 @@ def deleted_entry(
     commit: TaggedCommit | None,
     job_id: str | None,
 ) -> Entry:
-    """Return the entry of a delete: the watermark stays, and its condition is in force from now on.
+    """Return the entry of a delete or an expiry: the watermark stays, and the deleted rows are counted.
 
     Args:
         dataflow: the definition.
         before: the newest entry.
-        intent: the delete's intent.
+        intent: the delete's intent, which names the deletes in force from now on.
         commit: the commit that deleted the rows, with all its counts; None if it is only foreseen.
         job_id: Dagster's job.
     """
@@ -168,8 +168,8 @@ def dropped_entry(before: Entry | None, intent: Intent) -> Entry:
 def is_last_query(before: Entry | None, intent: Intent) -> bool:
     """Return whether a slice's query differs from the last slice's only in its files.
 
-    The code of ``transform`` may have changed under its name, and the columns of an input with its
-    version: then False.
+    False for a dataflow with ``transform`` or inputs: the code may have changed under its name, and the
+    columns of an input with its version.
     """
     if before is None or not intent.files or intent.definition.get("transform") or intent.inputs:
         return False
@@ -214,7 +214,7 @@ def hash_lost_files(missing: Sequence[str]) -> str | None:
 
 
 def required_commit(entry: Entry | None) -> TableCommit | None:
-    """Return the commit that the table must go back to; None if the entry counts no rows as loaded."""
+    """Return the commit that the table's history must have; None if the entry counts no rows as loaded."""
     if entry is None or entry.table_version is None or holds_nothing(entry.kind, entry.state()):
         return None  # after a reset nothing is said of the rows: the table may be dropped before or after, and is then made again
     return recorded_commit(entry)

@@ -66,7 +66,21 @@ def close_intent(
     *,
     new_state: bool = False,
 ) -> Entry:
-    """End a dead run's intent without its slice: append the entry if written, else abandon it."""
+    """End a dead run's intent: append the entry if the slice was written, else abandon the number.
+
+    Args:
+        run: a run of the dataflow.
+        entry: the newest entry.
+        intent: the open intent, whose holder is gone.
+        reason: the reason for the log.
+        new_state: whether a decision replaces the state afterwards. Then state and table need not match,
+            and a table that refuses the fence does not stop the decision.
+
+    Raises:
+        NeedsDecision: state, open intent and table do not match.
+        TargetError: a table refuses the fence.
+        Conflict: another run appended the number.
+    """
     with holding(run, intent):
         # What a run had begun for another table is not looked for in the one that the definition names now.
         new_state = new_state or names_other_table(run.dataflow, entry)
@@ -95,7 +109,7 @@ def drop_decision(run: RunContext[SliceT], entry: Entry | None, intent: Intent) 
     """End the intent of a decision whose process died before its entry: abandon its number.
 
     Raises:
-        Conflict: the entry arrived after all.
+        Conflict: another process appended the number.
     """
     dropped = append(run, dropped_entry(entry, intent))
     run.notify(Step.ABANDONED, f"number {dropped.number} abandoned: {dropped.reason}")

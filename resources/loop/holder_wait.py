@@ -18,7 +18,7 @@ from resources.watermarks import holder as holders
 from resources.watermarks.entry import Entry, Intent
 
 HOLD_WAIT = timedelta(minutes=10)
-"""How long what must not fail for another run's sake waits for its holder."""
+"""How long work that must not fail because of another run waits for that run."""
 
 
 @dataclass(frozen=True)

@@ -42,7 +42,7 @@ def draft_intent(
 
     Raises:
         NeedsDecision: code ``would_fall``: the slice would lower the watermark.
-        SourceError: a table that is read beside the rows is missing.
+        SourceError: a table that the user's step reads beside the rows is missing.
     """
     state, size = entry.state() if entry else {}, slice_.size
     watermark = serialise(slice_.advance(state))
@@ -101,7 +101,7 @@ def _source(entry: Entry | None, slice_: object) -> str | None:
 
 
 def put_intent(run: RunContext[SliceT], intent: Intent, amount: str) -> None:
-    """Store an intent: its number is now this slice or an abandoned one. This process holds it.
+    """Store an intent, which fixes what its number does, and hold the number in this process.
 
     Raises:
         Conflict, DataflowHeld: another run has finished the number, or works on it.

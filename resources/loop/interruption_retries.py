@@ -19,7 +19,7 @@ _ATTEMPTS, _FIRST, _LONGEST = 7, 1.0, 30.0
 
 
 def retry_interruptions(ask: Callable[[], T]) -> T:
-    """Return what ``query`` returns; call it again while its source breaks off.
+    """Return the result of ``ask``; call it again, with growing pauses, while its source breaks off.
 
     Raises:
         SourceInterrupted: the last attempt broke off, too.

@@ -31,7 +31,7 @@ VALID_FROM, _, IS_CURRENT = HISTORY_COLUMNS
 
 
 def check_keys(run: RunContext[SliceT], entry: Entry | None, intent: Intent) -> None:
-    """Raise if this is the first load by these keys, and several rows of the table share one.
+    """Raise if this is the first load by these keys, and several rows of the table have the same key.
 
     Args:
         run: the run.

@@ -20,10 +20,10 @@ from resources.watermarks.log import WatermarkLog
 from resources.watermarks.stored_objects import LEASES
 
 HEARTBEAT_SECONDS = 5.0
-"""Seconds between two signs."""
+"""Seconds between two renewals of a lease."""
 
 PATIENCE_SECONDS = 20.0
-"""Seconds without one after which a holder counts as gone."""
+"""Seconds without a renewal after which a holder counts as gone."""
 
 
 @contextmanager

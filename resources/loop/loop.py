@@ -49,7 +49,7 @@ from resources.watermarks.entry import Entry, Intent
 
 
 class _NoColumnTypesError(Exception):
-    """Raised if the first commit has passed over everything: the run waits for input that shows types."""
+    """Raised if the first commit has skipped everything: the run waits for input that shows types."""
 
 
 @dataclass
@@ -67,7 +67,7 @@ class Loop(Generic[SliceT]):
     retention: RetentionPolicy = field(default_factory=RetentionPolicy)
 
     def run(self) -> Outcome:
-        """Finish the open intent, then load until nothing requested is above the watermark.
+        """Finish the open intent, then load slices until nothing is due or ``max_slices`` is reached.
 
         Returns:
             the outcome; if the run failed, ``error`` says why, and earlier commits stay counted.
@@ -77,7 +77,7 @@ class Loop(Generic[SliceT]):
     def infer(self) -> tuple[str | None, list[str]]:
         """Return the schema that a first run would pin, as text, with its warnings. Writes nothing.
 
-        A schema that is pinned already does not count.
+        None if nothing is due, or no input shows a schema. A schema that is pinned already does not count.
 
         Raises:
             BadPart: the sample cannot be read.
@@ -157,14 +157,14 @@ class _RunExecution(Generic[SliceT]):
         return self._skips_loaded_chunk or (isinstance(request, Forced) and request.reason is not None)
 
     def _begin_at(self, entry: Entry | None) -> None:
-        """Build on an entry; earlier entries do not count as this run's."""
+        """Start the run at an entry, after which its own count; raise if the definition changed since."""
         self._outcome.newest = entry
         self._outcome.before = entry.state() if entry else {}
         self._outcome.started_at_number = entry.number if entry else 0
         check_definition(self._run.dataflow, entry, self._run.log)
 
     def _recover(self) -> None:
-        """Finish the intent that another run left open, or raise DataflowHeld while its holder lives."""
+        """Finish or abandon the intent that a dead run left open; raise DataflowHeld if its holder lives."""
         entry, intent = abandoned_intent(self._run, self._outcome.newest, self._holder_policy)
         if (entry and entry.id) != (self._outcome.newest and self._outcome.newest.id):
             self._begin_at(entry)
@@ -300,11 +300,11 @@ class _RunExecution(Generic[SliceT]):
         return rest, pinned_by_rest
 
     def _load(self, slice_: SliceT, pinned: str, later: Iterable[SliceT] = ()) -> Committed | None:
-        """Commit a slice; pass over its bad parts, or commit what comes before them and raise.
+        """Commit a slice; skip its bad parts, or commit the parts before them and raise.
 
         Returns:
-            None if the bad part lies beside the watermark: it is left out from now on, and the slice must
-                be planned again.
+            the commit; None if an unreadable late or released file is left out from now on, so that the
+                slice must be planned again.
         """
         while (
             why := self._record(commit_slice(self._run, self._outcome.newest, slice_, pinned))
@@ -374,5 +374,5 @@ class _RunExecution(Generic[SliceT]):
 
 
 def clock() -> datetime:
-    """Return the wall clock's time, read once per run."""
+    """Return the wall clock's time in UTC; callers read it once per run."""
     return datetime.now(UTC)

@@ -32,7 +32,7 @@ class UnfinishedIntent(Generic[SliceT]):
         self._run, self._holder_policy = run, holder_policy
 
     def close(self, reason: str, *, new_state: bool = False) -> None:
-        """End the open intent without loading anything.
+        """End the open intent, if there is one, without loading anything.
 
         Args:
             reason: the operator's reason.
@@ -41,7 +41,7 @@ class UnfinishedIntent(Generic[SliceT]):
 
         Raises:
             DataflowHeld: the intent's holder lives.
-            NeedsDecision, TargetError: as :func:`resources.loop.ending.end_intent` describes.
+            Conflict, NeedsDecision, TargetError: as :func:`resources.loop.ending.end_intent` describes.
         """
         entry, intent = self._open()
         if intent is not None:
@@ -63,7 +63,7 @@ class UnfinishedIntent(Generic[SliceT]):
         guarded_head(self._run, entry)
 
     def follow_up(self, entry: Entry | None) -> None:
-        """Do what a dead process left undone after its entry, for its table only if table and state match.
+        """Finish the work that a dead process left after its entry, the table's only if it fits the state.
 
         A decision may change the state so that no later run would do it.
         """

@@ -79,6 +79,6 @@ def stored_addresses(log: WatermarkLog, dataflow: str) -> set[str]:
 
 
 def address_of(place: Place | Database) -> str:
-    """Return an address for comparisons, without secrets; a folder's is the same by all links to it."""
+    """Return an address for comparisons, without secrets; all links to a folder give the same address."""
     local = place.local if isinstance(place, Place) else None
     return os.path.realpath(local) if local is not None else str(place)

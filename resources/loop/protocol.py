@@ -53,8 +53,12 @@ def commit_slice(
 
     Raises:
         Conflict, DataflowHeld: another run was faster, or works on the number.
-        NeedsDecision: state and table do not match; or the table has several rows of a key.
-        TargetError: the write failed for another reason; the intent stays, and the next run finishes it.
+        NeedsDecision: state and table do not match; the slice would lower the watermark; a delete in force
+            does not fit its rows; or the table has several rows of a key.
+        ConfigurationError, SchemaError, SourceError: the definition or the source does not allow the slice.
+        StrandlineError: code ``query``: the query or function does not fit the rows.
+        TargetError: the table cannot hold the rows, before anything is stored; or the write failed, and the
+            next run finishes the intent.
     """
     started = time.monotonic()
     with run.staging.emptied():
@@ -84,6 +88,7 @@ def resume_slice(
         Conflict: another run has finished it.
         SchemaError: the source or the definition needs another schema than the intent's; the intent stays.
         NeedsDecision: state and table do not match; nothing was written.
+        TargetError: the write failed; the intent stays.
     """
     started = time.monotonic()
     with run.staging.emptied(), holding(run, intent):
@@ -138,7 +143,7 @@ def _append(
     *,
     recovered: bool,
 ) -> Committed | NotCommitted:
-    """Append the entry of a commit that was looked up."""
+    """Append the entry of a commit that was looked up; for a fence, the entry of an abandoned number."""
     if tagged.owner != intent.id:  # the table holds the number for a fence, which must still be recorded
         abandoned = append_abandoned(run, entry, intent, tagged, "abandoned by another run")
         return NotCommitted(abandoned, _given_up_error(intent))
@@ -172,7 +177,7 @@ def _append(
 def _store_stats(
     run: RunContext[SliceT], intent: Intent, read_stats: StatsReader, tagged: TaggedCommit
 ) -> WriteStats:
-    """Return the write's statistics, and store them beside the log before their entry exists.
+    """Store the write's statistics before the entry exists, and return them; none if rows were read twice.
 
     A write that Spark retried has read its source twice, and Spark in this process reports the first time.
     An append's number of rows reveals it; every other load rereads the same rows, which does no harm.

@@ -21,7 +21,7 @@ _SEPARATOR = "\x1f"
 
 
 class RescuedRows:
-    """The rescued rows of one run."""
+    """The number of rows with rescued values that one run wrote, with an example."""
 
     def __init__(self) -> None:
         """Start with a count of zero."""
@@ -29,7 +29,7 @@ class RescuedRows:
         self._example: str | None = None
 
     def observe(self, rows: DataFrame) -> tuple[DataFrame, Callable[[], None]]:
-        """Return the rows with an observation of rescued values, and a function that reads it.
+        """Return the rows with an observation of rescued values, and a function that adds it to the count.
 
         Call the function after the write.
         """

@@ -1,4 +1,4 @@
-"""The rule of a dataflow's retention for the rows of a slice, and the commit that lets rows expire.
+"""The rows that a dataflow's retention keeps out of its slices, and that expire in its table.
 
 Rows below the retention are held back like those of a delete in force, in the same place
 (:mod:`resources.loop.withheld`). See docs/how-to/deleting-and-keeping.md, Keep 90 days.
@@ -54,7 +54,7 @@ def _rules(run: RunContext[Any], rows: DataFrame, entry: Entry | None) -> list[D
 
 
 def expired_rows(dataflow: Dataflow, types: dict[str, str], now: datetime) -> Between:
-    """Return the rows below the retention.
+    """Return the predicate of the rows that are older than the retention; the bound itself stays.
 
     Args:
         dataflow: the definition, which has a retention.

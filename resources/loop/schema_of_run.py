@@ -19,7 +19,7 @@ from resources.outcome import Outcome
 def pinned_schema(
     run: RunContext[SliceT], outcome: Outcome, slices: Sequence[SliceT], bad_parts: BadPartPolicy[SliceT]
 ) -> str | None:
-    """Return the schema as text; None if no input shows one, such as files without rows.
+    """Return the schema that a run reads its slices with, as text; None if no input shows a schema.
 
     In mode overwrite each run takes it from the source.
 

@@ -14,7 +14,7 @@ from resources.watermarks.entry import Entry
 
 
 class TableErrors:
-    """Maker of the errors of one dataflow."""
+    """Makes the errors about the table of one dataflow."""
 
     def __init__(self, dataflow: Dataflow, entry: Entry | None) -> None:
         """Bind to a dataflow and its newest entry."""

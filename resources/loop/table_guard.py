@@ -66,7 +66,7 @@ def check_table(
 
 
 def known_commit(entry: Entry | None, intent: Intent | None) -> TableCommit | None:
-    """Return the commit that the table must go back to.
+    """Return the commit that the table's history must have; None if neither entry nor intent knows one.
 
     If the entry knows no table yet, it is the commit that the open intent was planned on.
     """

@@ -24,8 +24,6 @@ from resources.user_functions import USERS_ERRORS, ship_modules, user_error_line
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-"""The name of the folder of rows without a value."""
-
 
 @dataclass(frozen=True)
 class Batch:
@@ -71,8 +69,11 @@ def transformed(
         compiled: the columns that were read, if Spark compiles the query before it runs it; else None.
 
     Raises:
-        ConfigurationError: the function does not exist, or the rows lack a column of ``partition_by`` or
-            ``merge_keys``.
+        ConfigurationError: the function does not exist; or code ``query``: a column has a reserved name or
+            the name of another one, or the rows lack a column that the target names, or one of a type that
+            the target cannot use.
+        StrandlineError: code ``query``: the function fails, changes the session's time zone, or returns no
+            DataFrame.
     """
     if dataflow.transform:
         function = user_function("transform", dataflow.transform, folder)
@@ -93,7 +94,7 @@ def transformed(
 def _with_origin(
     dataflow: Dataflow, df: DataFrame, batch: Batch, compiled: Sequence[str] | None
 ) -> DataFrame:
-    """Add the columns that tell where a row comes from.
+    """Add the columns that tell which run and which dataflow wrote a row, as far as the target has them.
 
     ``compiled`` are the rows' columns, if Spark compiles the query before it runs it; else None.
     """
@@ -151,7 +152,8 @@ def _call_function(
     """Call the user's function. Spark's own errors pass through, as for any query.
 
     Raises:
-        StrandlineError: code ``query``: it fails, or returns something else than a DataFrame.
+        StrandlineError: code ``query``: it fails, changes the session's time zone, or returns something
+            else than a DataFrame; or an error that it raised itself.
     """
     from pyspark.errors import PySparkException
     from pyspark.sql import DataFrame
@@ -204,7 +206,7 @@ def _as_data(value: Column, names: Sequence[str]) -> Column:
 
 
 def _check_names(dataflow: Dataflow, df: DataFrame) -> None:
-    """Raise if a column has a reserved name, or two columns share one.
+    """Raise if a column has a reserved name, or two columns have the same name.
 
     A first load would lose values, or leave a number that no run can finish.
     """

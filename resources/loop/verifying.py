@@ -15,11 +15,11 @@ from resources.watermarks.entry import Entry, Intent
 
 
 def guarded_head(run: RunContext[SliceT], entry: Entry | None) -> TableHead:
-    """Return what the table's log says, if state and table match and no intent is open.
+    """Return what the table's log says; raise unless state and table match.
 
     Raises:
         NeedsDecision: they do not match.
-        Conflict, DataflowHeld: the table is ahead because of another run.
+        Conflict, DataflowHeld: they do not match because of another run, whose intent is open.
     """
     try:
         return check_table(run.dataflow, entry, run.table, own_state=run.own_state)

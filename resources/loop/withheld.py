@@ -1,4 +1,4 @@
-"""The one place that holds back rows which a delete in force names, and counts them.
+"""Hold back the rows that a delete in force or the retention keeps out of a slice, and count them.
 
 Every slice that a run writes passes here, whatever planned it: new, late and released files, rewinds,
 replays, forced windows, epochs and batches of streams (docs/how-to/deleting-and-keeping.md).
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class WithheldRows:
-    """The rows that the slices of one run did not write."""
+    """The counts of the rows that the slices of one run held back."""
 
     def __init__(self) -> None:
         """Start without rows."""
@@ -35,7 +35,7 @@ class WithheldRows:
         Args:
             dataflow: name for messages.
             rows: all rows of the slice, as they would be written.
-            deletes: the deletes in force.
+            deletes: the deletes in force, and the retention as one more.
             number: number of the slice.
 
         Raises:
@@ -55,7 +55,7 @@ class WithheldRows:
         return marked.where(F.col(MARK).isNull()).drop(MARK)
 
     def count(self, number: int) -> None:
-        """Take the counts of a slice whose rows are written."""
+        """Read from Spark how many rows of a slice were held back, once its other rows are written."""
         observation, numbers = self._observed.pop(number, (None, ()))
         if observation is None:
             return
@@ -65,12 +65,12 @@ class WithheldRows:
             self._counts[number] = {entry: rows for entry, rows in counts.items() if rows}
 
     def of_slice(self, number: int) -> Mapping[int, int] | None:
-        """Return the withheld rows of a slice by the number of the delete's entry; None if not counted."""
+        """Return a slice's withheld rows by the number of the delete's entry; None if they are not counted."""
         return self._counts.get(number)
 
     @property
     def warnings(self) -> Sequence[str]:
-        """One sentence for each delete that has held back rows."""
+        """One sentence for each delete, and for the retention, that has held back rows."""
         totals: dict[int, int] = {}
         for counts in self._counts.values():
             for entry, rows in counts.items():

@@ -57,7 +57,7 @@ _CONSTRAINT_CODES = ("DELTA_VIOLATE_CONSTRAINT", "DELTA_NOT_NULL_CONSTRAINT_VIOL
 
 
 _DUPLICATE_CODES = ("DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE", "MERGE_CARDINALITY_VIOLATION")
-"""Codes by which a MERGE says that it has two changes for one row: of a slice whose rows are told apart that is a version which the table has twice."""
+"""Codes of a MERGE with two changes for one row. A slice has each version once, so the table has the version twice."""
 
 
 def find_bad_part(
@@ -66,6 +66,7 @@ def find_bad_part(
     """Return the part of the source or of an input that made Spark fail; None if neither did.
 
     Raises:
+        SchemaEvolved: a number needs a wider type, which the schema mode accepts.
         EngineLost: the engine is gone, so the source cannot be checked.
         SparkUnavailable: the engine lacks what the dataflow's tables need.
     """
@@ -82,7 +83,7 @@ def find_bad_part(
 
 
 def failed_step(run: RunContext[SliceT], intent: Intent, error: Exception) -> StrandlineError | None:
-    """Return the error if the user's query, function or options fail over some row; else None.
+    """Return the error if the user's query, function or options fail on some row; else None.
 
     Such a write fails each time it is tried.
     """

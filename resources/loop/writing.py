@@ -60,6 +60,7 @@ def analysed_rows(run: RunContext[SliceT], entry: Entry | None, intent: Intent, 
     Raises:
         BadPart: some of it cannot be read.
         TargetError: the table format cannot hold a column of it.
+        NeedsDecision: code ``delete_unfit``: a delete in force does not fit the rows.
         StrandlineError: code ``query``: the query or function does not fit the rows.
     """
     try:
@@ -128,7 +129,8 @@ def write(
             finishes it.
         TargetError: the write failed for another reason than its rows, or conflicted with other writers in
             every attempt; the intent stays.
-        NeedsDecision: it failed, and state and table no longer match.
+        NeedsDecision: it failed, and state and table no longer match; or code ``versions_twice``: the table
+            has a version of a key twice.
     """
     analysed = [] if rows is None else [rows]  # which serve one attempt; each later one makes its rows again
 
@@ -197,7 +199,7 @@ def _failure(
     """Return why a failed write is given up: a bad part of the source, a delete, the step, or the table.
 
     Raises:
-        TargetError: the write may be tried again.
+        TargetError, NeedsDecision: the write may succeed later, so that its intent stays.
     """
     failure: StrandlineError | None
     try:
@@ -223,7 +225,7 @@ def _target(run: RunContext[SliceT], entry: Entry | None, intent: Intent, load: 
 
 
 def _deduplicated(rows: DataFrame, planned: Load, load: Load) -> DataFrame:
-    """Return the rows that the load writes: with keys, one row per key or version.
+    """Return the rows to write: an upsert's latest row per key, SCD2's per key and time, else all rows.
 
     Args:
         rows: all of the slice's.
@@ -242,7 +244,7 @@ def _deduplicated(rows: DataFrame, planned: Load, load: Load) -> DataFrame:
 def _with_missing_columns(
     run: RunContext[SliceT], intent: Intent, slice_: SliceT, load: Load, rows: DataFrame
 ) -> Load:
-    """Return an SCD2 load with the columns that the rows lack, so that they keep their values.
+    """Return an SCD2 load that names the columns which the rows lack, so that these keep their values.
 
     The source has lost these columns, or the user's step leaves them out.
     """
