@@ -157,7 +157,7 @@ class _RunExecution(Generic[SliceT]):
         return self._skips_loaded_chunk or (isinstance(request, Forced) and request.reason is not None)
 
     def _begin_at(self, entry: Entry | None) -> None:
-        """Start the run at an entry, after which its own count; raise if the definition changed since."""
+        """Start after an entry, which does not count as the run's; raise if the definition changed since."""
         self._outcome.newest = entry
         self._outcome.before = entry.state() if entry else {}
         self._outcome.started_at_number = entry.number if entry else 0

@@ -63,7 +63,7 @@ class UnfinishedIntent(Generic[SliceT]):
         guarded_head(self._run, entry)
 
     def follow_up(self, entry: Entry | None) -> None:
-        """Finish the work that a dead process left after its entry, the table's only if it fits the state.
+        """Finish a dead process's work after its entry; in the table only if state and table match.
 
         A decision may change the state so that no later run would do it.
         """

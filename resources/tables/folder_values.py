@@ -44,7 +44,7 @@ _RAISED = re.compile(r"\[USER_RAISED_EXCEPTION\] strandline: partition (\d+) (\w
 
 @contextmanager
 def check_folder_values(rows: DataFrame, columns: Sequence[str], place: Place) -> Iterator[DataFrame]:
-    """Give the rows; writing them fails at a value that a folder name cannot hold under Spark's rules.
+    """Yield the rows; writing them fails at a value that a folder name cannot hold under Spark's rules.
 
     Args:
         rows: rows to write within the context.
@@ -60,7 +60,7 @@ def check_folder_values(rows: DataFrame, columns: Sequence[str], place: Place) -
 
 @contextmanager
 def check_iceberg_values(rows: DataFrame, columns: Sequence[str], place: Place) -> Iterator[DataFrame]:
-    """Give the rows; writing them fails at a value that makes an Iceberg folder name too long.
+    """Yield the rows; writing them fails at a value that makes an Iceberg folder name too long.
 
     Iceberg keeps the values themselves in files and manifests. Otherwise as :func:`check_folder_values`.
     """

@@ -29,6 +29,7 @@ def move_tables(lake: Place, dataflow: Dataflow, table: str) -> None:
     Raises:
         ConfigurationError: another table has the name; or a catalog lists the table, under its own name.
         SourceError: a folder or store cannot be read or written.
+        TargetError: the moved table cannot be given its new addresses.
     """
     if lake.catalog is not None and dataflow.target.format == "iceberg":
         raise ConfigurationError(

@@ -22,7 +22,7 @@ _NO_PATH = "[PATH_NOT_FOUND]"
 _MISSING_FILE = ("PATH_NOT_FOUND", "FILE_NOT_EXIST", "FileNotFoundException", "Location does not exist")
 
 UNREADABLE_VERSION = "unreadable_version"
-"""Code of a BadPart: a table version cannot be read. A slice that started on it is given up and planned again."""
+"""Code of a BadPart for a table version that cannot be read. A slice that began with the version is planned again."""
 
 
 def unreadable_version(spark: SparkSession, table: Table, version: Version, error: Exception) -> str | None:

@@ -66,7 +66,7 @@ class VersionAppends(NamedTuple):
 
     @property
     def read_position(self) -> ReadPosition:
-        """Read position after this version."""
+        """Position after this version, from which the next read goes on."""
         return ReadPosition(self.version, self.id)
 
 

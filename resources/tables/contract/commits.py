@@ -48,7 +48,7 @@ class Tag:
         after: table commit that the previous state describes; None if that state says nothing of rows.
         rewound: whether the table holds rows above the new state, which the next load of them deletes.
         writer: state that the commit belongs to; None for tables beside the dataflow's own.
-        deletes: whether the commit deletes rows for good and adds none; readers of appends pass over it.
+        deletes: whether the commit deletes rows for good and adds none; readers of appends skip it.
     """
 
     app_id: str

@@ -22,7 +22,10 @@ class TableContents(Protocol):
     """
 
     def has_data(self) -> bool:
-        """Return whether the table holds rows of any writer, or a tag."""
+        """Return whether the table holds rows of any writer, or a tag.
+
+        Of a shared table only the dataflow's rows and commits count.
+        """
         ...
 
     def columns(self) -> list[str]:
@@ -32,7 +35,7 @@ class TableContents(Protocol):
     def partition_columns(self) -> tuple[str, ...] | None:
         """Return the columns whose values partition the table; none without a table.
 
-        None: other values than those of columns partition it.
+        None if other values than a column's partition the table.
         """
         ...
 
@@ -83,7 +86,7 @@ class TableContents(Protocol):
         ...
 
     def distinct_rows(self, columns: Sequence[str], max_rows: int = MAX_ROWS) -> Iterator[dict[str, Any]]:
-        """Return the distinct rows of the newest version, sorted by the columns, NULLs first.
+        """Return the distinct rows of some columns in the newest version, sorted, NULLs first.
 
         Types are kept: whole numbers are int, text is str, instants are aware and in UTC, times without
         zone are naive, decimals are Decimal.
@@ -93,8 +96,8 @@ class TableContents(Protocol):
             max_rows: highest accepted number of distinct rows.
 
         Raises:
-            SourceError: there is no table, a column is missing or nested, or there are more rows. None of
-                these returns an empty list.
+            SourceError: there is no table, a column is missing or nested, or there are more than
+                ``max_rows`` rows.
         """
         ...
 

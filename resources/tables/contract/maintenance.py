@@ -21,7 +21,7 @@ class MaintenanceResult:
         added: data files that were written.
         removed: data files that the newest version no longer has.
         deleted: files that were deleted from the store.
-        statistics: files whose incomplete statistics were written again.
+        statistics: files whose inexact statistics were replaced by exact ones.
         rows: rows that have expired.
     """
 
@@ -91,7 +91,7 @@ class TableMaintenance(Protocol):
 
         Args:
             session: returns a session, if one is needed.
-            since: version whose rows all count as deleted or present; the table's log stays from there on.
+            since: version that the dataflow's newest entry records; the table's log keeps all from there on.
             is_shared: whether other dataflows load the table, whose states may name older versions.
 
         Raises:

@@ -17,7 +17,7 @@ class TableMoved(NeedsDecision):
     code = "table_moved"
 
     def __init__(self, place: object, named_address: str) -> None:
-        """Name both addresses."""
+        """Build the message from both addresses."""
         super().__init__(
             f"table {place}: expected a log that names files below this address, found one that names "
             f"{named_address}: the table was moved or copied. Nothing was read or written. Run "
@@ -66,7 +66,9 @@ class CanRelocate(Protocol):
         ...
 
     def relocate(self) -> Relocation | None:
-        """Write the new addresses in one commit that changes no row, after all rows were read through it.
+        """Write the new addresses in one commit that changes no row; return None if nothing was moved.
+
+        All rows are read through the new addresses before the commit.
 
         A relocation that was stopped leaves the table as it was, or relocated. Repeating it does no harm.
 

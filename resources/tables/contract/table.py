@@ -41,7 +41,7 @@ class Table(Protocol):
         ...
 
     def head(self, recorded: TableCommit | None, app_id: str | None) -> TableHead:
-        """Compare the table's log with the recorded commit.
+        """Compare the table's log with the recorded commit; return the result.
 
         Args:
             recorded: commit that the table must have; None if none was recorded yet.

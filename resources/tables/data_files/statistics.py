@@ -91,7 +91,7 @@ def _covers_all_values(footer: FileMetaData, number: int) -> bool:
 def _leaf_columns(
     columns: Sequence[tuple[str, DataType]], path: tuple[str, ...] = (), *, is_repeated: bool = False
 ) -> Iterator[tuple[tuple[str, ...], bool]]:
-    """Return each leaf column in file order, with its path and whether it lies in a list or map."""
+    """Yield each leaf column's path in file order, and whether the column lies in a list or map."""
     from pyspark.sql.types import ArrayType, MapType, StructType
 
     for name, data_type in columns:
@@ -134,7 +134,7 @@ def _group_bounds(groups: Sequence[Any]) -> tuple[Any, Any] | None:
 
 
 def _json_bound(value: Any, *, upwards: bool) -> str | None:
-    """Return a bound as JSON; the bound of a long text is rounded away from the values."""
+    """Return a bound as JSON, a long text's rounded away from the values; None if JSON cannot hold it."""
     match value:
         case bool() | bytes():
             return None

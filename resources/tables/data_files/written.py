@@ -141,7 +141,7 @@ def _save(
 
 @contextmanager
 def removing_failed_files(table: Place, parent: Place, folder: str) -> Iterator[None]:
-    """Remove a folder of new files if they cannot be written, or read again.
+    """Remove a folder of new files if the block that writes them and reads their footers fails.
 
     Args:
         table: place of the table.
@@ -187,7 +187,7 @@ def collect_data_files(
 
     Raises:
         SourceError: the folder cannot be listed, or a file cannot be read.
-        TargetError: the files are missing.
+        TargetError: code ``files_missing``: as :func:`find_written_files`.
         ValueError: Python cannot represent a partition value, such as a time after the year 9999.
     """
     with store_failures(table):
@@ -227,7 +227,7 @@ def find_written_files(
 
     Raises:
         SourceError: the folder cannot be listed, or a file cannot be read.
-        TargetError: the files are missing: Spark wrote into another store, or someone deleted them. A
+        TargetError: code ``files_missing``: Spark wrote into another store, or someone deleted the files. A
             commit without them would lose the rows. Spark writes a file even for no rows, unless the table
             is partitioned.
     """
@@ -249,7 +249,7 @@ def find_written_files(
 
 
 def remove_files(table: Place, folder: str) -> None:
-    """Remove a folder of a table; VACUUM deletes what cannot be removed now."""
+    """Remove a folder of a table; VACUUM deletes files that cannot be removed now."""
     with suppress(StrandlineError):
         remove_folder(table.child(folder))
 

@@ -73,7 +73,7 @@ class DeltaAppends(TableAppends):
         return ReadPosition(int(version))
 
     def rows(self, spark: SparkSession, appended: Sequence[VersionAppends]) -> DataFrame:
-        """Return the rows that versions append, from their files."""
+        """Return the rows that versions append, from their files if Spark can read these without Delta."""
         from pyspark.sql import functions as F
 
         log = self.log

@@ -38,7 +38,7 @@ class RowHistory:
         self.cleaned_version = -1 if before is None else before - 1
 
     def __iter__(self) -> Iterator[DeltaCommit]:
-        """Read the commits."""
+        """Yield the commits, newest first."""
         remaining_versions = list(self._versions)
         while remaining_versions:
             commit = self._log.read(remaining_versions.pop())

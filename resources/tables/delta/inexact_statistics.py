@@ -313,7 +313,7 @@ def _leaves_of_types(fields: Sequence[Mapping[str, Any]], data_types: Sequence[s
 
 
 def _typed_leaves(fields: Sequence[Mapping[str, Any]], parent_path: Path = ()) -> Iterator[tuple[Path, str]]:
-    """Return the columns that can have bounds, with path and type; lists and maps have none."""
+    """Yield path and type of each column that can have bounds; lists and maps have none."""
     for field in fields:
         data_type, path = field["type"], (*parent_path, field["name"])
         if isinstance(data_type, str):

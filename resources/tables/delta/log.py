@@ -64,7 +64,7 @@ class DeltaLog:
         )
 
     def table(self, version: int | None = None) -> DeltaTable | None:
-        """Open a version of the table, checkpoints included; return None if there is no table.
+        """Open a version of the table (None: the newest); return None if there is no table.
 
         Raises:
             TargetError: it cannot be opened.
@@ -149,7 +149,7 @@ class DeltaLog:
             raise self._error("list", error) from None
 
     def read(self, version: int) -> DeltaCommit:
-        """Read one commit.
+        """Return the commit of a version.
 
         Raises:
             TargetError: it cannot be read.
@@ -157,7 +157,7 @@ class DeltaLog:
         return DeltaCommit.parse(version, self._text(version))
 
     def read_with(self, version: int, *prefixes: bytes) -> tuple[DeltaCommit, Iterator[dict[str, Any]]]:
-        """Read one commit, and its actions whose lines begin with one of the prefixes, in order.
+        """Return a version's commit, and its actions whose lines begin with one of the prefixes, in order.
 
         Raises:
             TargetError: it cannot be read.

@@ -54,12 +54,15 @@ class DeltaMaintenance(TableMaintenance, CanOptimize, TellsWrongStatistics):
     log: DeltaLog
 
     def optimize(self, session: Callable[[], SparkSession], cluster_by: Sequence[str]) -> MaintenanceResult:
-        """Join small files in one commit that changes no row.
+        """Join small files in one commit that changes no row, and correct inexact statistics.
 
-        If there are clustering columns, a commit before it sets them.
+        If there are clustering columns, a commit before the join sets them. Statistics get commits of
+        their own.
 
         Raises:
-            TargetError: it failed; the table holds either none or all of its changes.
+            TargetError: a commit failed; the ones before it stay. The table's partitions do not allow
+                clustering.
+            SourceError: a file cannot be read for its statistics.
         """
         log = self.log
         table = log.table()
@@ -75,8 +78,11 @@ class DeltaMaintenance(TableMaintenance, CanOptimize, TellsWrongStatistics):
     def vacuum(self, session: Callable[[], SparkSession]) -> MaintenanceResult:
         """Delete files that no version within the table's retention needs, and unreferenced older files.
 
+        Correct inexact statistics, too.
+
         Raises:
-            TargetError: it failed; the next one deletes the remaining files.
+            TargetError: it failed; the next vacuum deletes the remaining files.
+            SourceError: a file cannot be read for its statistics.
         """
         log = self.log
         table = log.table()
@@ -95,9 +101,10 @@ class DeltaMaintenance(TableMaintenance, CanOptimize, TellsWrongStatistics):
         return MaintenanceResult(deleted=deleted_count, statistics=correct_statistics(log))
 
     def purge(self, session: Callable[[], SparkSession], since: Version, *, is_shared: bool) -> PurgeResult:
-        """Delete all files outside of the newest version, then the log of the versions before.
+        """Delete all files outside of the newest version, and the log before ``since`` if it may go.
 
-        The log of a shared table stays: the states of other dataflows name its versions.
+        The log of a shared table stays, since the states of other dataflows name its versions. So does the
+        log of a table that only Spark can maintain.
         """
         log = self.log
         table = log.table()
@@ -138,7 +145,7 @@ def _purge_with_spark(log: DeltaLog, spark: SparkSession) -> None:
 
 
 def _forget_versions(log: DeltaLog, since: int) -> int:
-    """Delete the log of all versions before one, behind a checkpoint of the newest; count the files."""
+    """Write a checkpoint, then delete the log of all versions before one; return the number of files."""
     table = log.table()
     if table is None:
         return 0
@@ -168,7 +175,7 @@ def _join_files(
 
 
 def _correct_after_join(log: DeltaLog, paths_before: Sequence[str] | None) -> int:
-    """Write exact statistics for joined files and for files whose bounds leave rows out.
+    """Write exact statistics of joined files and of files with wrong bounds; count only the latter.
 
     Joining files cuts the bounds of times to milliseconds, and some readers then skip the rows of the last
     one.
@@ -197,7 +204,7 @@ def _paths(table: DeltaTable) -> list[str]:
 
 
 def _cluster(log: DeltaLog, spark: SparkSession, columns: Sequence[str]) -> None:
-    """Set the table's clustering columns unless they are set. Changes no file."""
+    """Set the table's clustering columns unless they are set; raise TargetError for a partitioned table."""
     name = f"delta.{quoted(log.place.spark_url)}"
     (detail,) = _run_or_fail(log, "clustered", lambda: spark.sql(f"DESCRIBE DETAIL {name}").collect())
     if detail["partitionColumns"]:

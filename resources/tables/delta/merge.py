@@ -48,7 +48,7 @@ def merge(place: Place, rows: DataFrame, load: ByKeys, tag: Tag, user_metadata: 
 
 
 def _check_columns(place: Place, rows: DataFrame, schema: StructType) -> None:
-    """Refuse the rows that an append would refuse: a MERGE would silently convert values or drop columns."""
+    """Raise RowsRefused for rows that an append would refuse: a MERGE would convert values silently."""
     types_by_name = {field.name.lower(): field.dataType.simpleString() for field in schema}
     for name, data_type in rows.dtypes:
         if types_by_name.get(name.lower()) != data_type:

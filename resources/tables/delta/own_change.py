@@ -170,7 +170,8 @@ def find_removals(table: DeltaTable, load: Load) -> Removals:
     """Return the files that an append or a load by a condition removes.
 
     Raises:
-        NeedsEngine: the log does not list them completely, or too much would be copied.
+        NeedsEngine: the load replaces the whole table, the log does not list the files completely, or too
+            much would be copied.
     """
     if isinstance(load, Append):
         return Removals()

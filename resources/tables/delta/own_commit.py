@@ -107,7 +107,7 @@ class DeltaOwnCommit:
     def write(
         self, rows: DataFrame, load: Load, partition_by: Sequence[str], *, creates_table: bool
     ) -> str | None:
-        """Load rows, unless the load is keyed: see :meth:`change`.
+        """Load rows in one commit by a load without keys; :meth:`change` does keyed loads.
 
         Args:
             rows: rows of the slice.
@@ -134,7 +134,7 @@ class DeltaOwnCommit:
         return None
 
     def change(self, rows: DataFrame, load: ByKeys) -> tuple[DataFrame, str | None]:
-        """Change rows by key; also return the rows, cached if they were read.
+        """Change rows by key; return the rows, cached if they were read, and None or the reason.
 
         Raises:
             RowsRefused: as the contract says.
@@ -149,7 +149,11 @@ class DeltaOwnCommit:
         return rows, None
 
     def give_up(self) -> str | None:
-        """Take the number in an existing table by a commit that changes no row."""
+        """Take the number in an existing table by a commit that changes no row.
+
+        Raises:
+            WriteConflict, TargetError: as :meth:`write`.
+        """
         if not is_supported_location(self.log.place):
             return UNSUPPORTED_LOCATION
         table = self.log.table()

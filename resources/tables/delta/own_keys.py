@@ -52,7 +52,7 @@ class KeyedTable:
 
     @classmethod
     def newest(cls, log: DeltaLog, rows: StructType, load: Load) -> KeyedTable:
-        """Return the newest version of a table.
+        """Return the newest version of a table, whose rows our own commit can change by key.
 
         Raises:
             NeedsEngine: Delta's own writer must find the keys.
@@ -66,7 +66,7 @@ class KeyedTable:
 
     @classmethod
     def of(cls, table: DeltaTable, place: Place, rows: StructType, load: Load) -> KeyedTable:
-        """Return a version of a table.
+        """Return a version of a table, whose rows our own commit can change by key.
 
         Args:
             table: version of the table.

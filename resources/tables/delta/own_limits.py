@@ -238,7 +238,7 @@ def _has_plain_metadata(field: Mapping[str, Any]) -> bool:
 
 
 def _is_plain_type(data_type: Any) -> bool:
-    """Return whether Delta and Parquet have a type as it is."""
+    """Return whether Delta and Parquet hold the values of a type alike, without a table feature."""
     if isinstance(data_type, str):
         return data_type in _PLAIN_TYPES or data_type.startswith("decimal(")
     match data_type.get("type"):

@@ -41,7 +41,10 @@ _FINITE = f" FILTER (WHERE {{0}} BETWEEN -{sys.float_info.max!r} AND {sys.float_
 
 
 def distinct_rows(log: DeltaLog, columns: Sequence[str], max_rows: int) -> Iterator[dict[str, Any]]:
-    """Read distinct rows; see :meth:`resources.tables.contract.contents.TableContents.distinct_rows`."""
+    """Return the distinct rows of some columns in the newest version, sorted, NULLs first.
+
+    See :meth:`resources.tables.contract.contents.TableContents.distinct_rows`.
+    """
     table = source_table(log)
     fields = json.loads(table.schema().to_json())["fields"]
     check_columns(log.place, {field["name"]: field["type"] for field in fields}, columns)
@@ -55,7 +58,9 @@ def distinct_rows(log: DeltaLog, columns: Sequence[str], max_rows: int) -> Itera
 
 
 def text_counts(log: DeltaLog, column: str, rows: Predicate) -> pa.Table:
-    """Count rows of each text; see :meth:`resources.tables.contract.contents.TableContents.text_counts`.
+    """Return each text of a column with its number of rows that meet a condition.
+
+    See :meth:`resources.tables.contract.contents.TableContents.text_counts`.
 
     Raises:
         SourceError: the table cannot be read.
@@ -244,7 +249,7 @@ def _scan_count(table: DeltaTable, place: Place, rows: Predicate) -> int:
 def _read_distinct(
     table: DeltaTable, place: Place, columns: Sequence[str], max_rows: int
 ) -> list[pa.RecordBatch]:
-    """Return distinct values by a query, unless only Arrow can read the table.
+    """Return at most ``max_rows`` distinct rows, by a query unless only Arrow can read the table.
 
     Without a query the same reader returns deleted rows, and NULL in mapped columns.
     """

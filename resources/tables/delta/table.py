@@ -141,7 +141,7 @@ class DeltaLakeTable(Table):
         return DeltaWrites(self._log, self._share, self._partition_by, self._schema_mode)
 
     def refuses_rows_outside(self, error: Exception) -> bool:
-        """Return whether a row was refused.
+        """Return whether a write failed because a row lies outside the replaced rows.
 
         Delta reports the condition of ``replaceWhere`` as an unnamed constraint.
         """

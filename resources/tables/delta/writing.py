@@ -46,7 +46,7 @@ class DeltaWrites:
     def __init__(
         self, log: DeltaLog, share: DeltaShare, partition_by: Sequence[str], schema_mode: SchemaMode
     ) -> None:
-        """Write to a table.
+        """Bind the writes to a table; write nothing yet.
 
         Args:
             log: log of the table.
@@ -68,6 +68,9 @@ class DeltaWrites:
             tag: tag of the commit.
             state: sentinel JSON text of the watermark after the commit.
             creates_table: whether the write creates the table.
+
+        Raises:
+            WriteConflict, RowsRefused, TargetError: as the contract says.
         """
         try:
             return self._write(rows, self._within_share(rows, load), tag, state, creates_table=creates_table)
@@ -93,7 +96,7 @@ class DeltaWrites:
         *,
         creates_table: bool,
     ) -> None:
-        """Append no row; create the table first if ``creates_table``.
+        """Fence a number by an append of no rows; create the table if ``creates_table``.
 
         An existing table's own columns are used, so that a changed definition does not matter.
         """
@@ -144,7 +147,7 @@ class DeltaWrites:
     def _write_by_keys(
         self, rows: DataFrame, load: ByKeys, tag: Tag, own_commit: DeltaOwnCommit, evolution: Evolution | None
     ) -> bool:
-        """Change rows by key.
+        """Change rows by key; return whether Delta's own writer committed.
 
         If another writer came before our own commit, use a MERGE at once: Delta commits it beside their
         appends.
@@ -178,11 +181,10 @@ class DeltaWrites:
         return spark.read.format("delta").load(self._log.place.spark_url)
 
     def _evolution(self, rows: DataFrame, load: Load) -> Evolution | None:
-        """Return how these rows change the table's columns; None in mode strict.
+        """Return how these rows change the table's columns; None unless the mode is merge or rescue.
 
-        In mode strict the writer compares the columns.
-
-        In mode rescue the table only gains ``_rescued_data``; the writer compares the rest.
+        In the other modes the writer compares the columns. In mode rescue the table only gains
+        ``_rescued_data``, and the writer compares the rest.
 
         Raises:
             RowsRefused: the mode does not accept the rows' columns.
@@ -195,10 +197,10 @@ class DeltaWrites:
         return evolve_columns(table_schema, incoming, self._schema_mode, self._log.place)
 
     def _evolve_first(self, rows: DataFrame, evolution: Evolution, load_columns: Sequence[str]) -> DataFrame:
-        """Add new columns to the table before a MERGE; return the rows with all of its columns.
+        """Add new columns to the table before its rows change; return the rows with all of its columns.
 
-        A MERGE does not change columns. So a commit before the tagged one does, which changes no row and
-        can safely be repeated.
+        A MERGE does not change columns, and Delta finds rows to delete before it adds columns. So a commit
+        before the tagged one adds them, which changes no row and can safely be repeated.
 
         Args:
             rows: rows of the slice.

@@ -53,6 +53,10 @@ class IcebergAppends(TableAppends):
         """Return the appends of the snapshots in a range.
 
         A version's number is the snapshot's sequence number.
+
+        Raises:
+            SourceError: code ``format_version``: snapshots of a table of format version 1 have no numbers; or
+                as the contract says.
         """
         metadata = open_source_metadata(self.place, self.catalog)
         if metadata.format_version < 2:

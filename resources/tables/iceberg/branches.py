@@ -47,6 +47,10 @@ class Branches:
             session: session.
             metadata: metadata of the table.
             work: yields after each of its commits to the branch.
+
+        Raises:
+            BranchLost: the branch cannot be created, or was dropped meanwhile.
+            WriteConflict: readers see another snapshot than the one that the branch started from.
         """
         name, snapshot = self.catalog.name(session), metadata.current
         branch = f"{_BRANCH}{self.tag.app_id[:12]}_{self.tag.number}_{uuid4().hex[:8]}"
@@ -66,15 +70,15 @@ class Branches:
             raise
 
     def drop_abandoned(self, metadata: Metadata) -> None:
-        """Drop the branches of runs that died."""
+        """Drop the branches that dead runs of the dataflow left."""
         if branches := self.abandoned_branches(metadata):
             with suppress(TargetError):  # the next commit drops them
                 self.catalog.change_refs(RefChange(dropped=branches))
 
     def abandoned_branches(self, metadata: Metadata) -> tuple[str, ...]:
-        """Return the branches of runs that died.
+        """Return the branches of the dataflow in a version: its earlier runs have died.
 
-        A writer that still runs on one loses it, as it loses its number.
+        A writer that still runs on a branch loses the branch, as it loses its number.
         """
         return tuple(ref for ref in metadata.refs if ref.startswith(f"{_BRANCH}{self.tag.app_id[:12]}_"))
 

@@ -87,7 +87,7 @@ class Catalog(Protocol):
         ...
 
     def add_snapshot(self, base: Metadata, snapshot: Mapping[str, Any]) -> bool:
-        """Add a snapshot for readers if the table has not changed; return whether that was so.
+        """Add a snapshot for readers if the table has not changed; return whether it was added.
 
         Args:
             base: newest metadata.
@@ -137,7 +137,7 @@ def strip_file_scheme(location: str) -> str:
 
 
 def at_own_place(metadata: Metadata, place: Place) -> Metadata:
-    """Return a table's metadata.
+    """Return the metadata if it names the table's own place; else raise TableMoved.
 
     Raises:
         TableMoved: it names another folder, in which rows would be looked for and written.
@@ -222,7 +222,7 @@ class FolderCatalog(SqlNames):
         return (metadata, ()) if metadata and names_other_folder(metadata, self._place) else None
 
     def publish_moved(self, moved: Metadata, raw: Mapping[str, Any]) -> None:
-        """Write the next metadata version, unless it exists."""
+        """Write the next metadata version; raise TargetError if that version exists."""
         if not self._put_version(moved, raw):
             raise TargetError(
                 f"table {self._place}: another process wrote version {moved.version + 1} of its metadata first. Run `strandline relocate` again"

@@ -60,7 +60,7 @@ class ColumnChanges:
         retry_conflicts(attempt)
 
     def fit_rows(self, rows: DataFrame, load: Load, metadata: Metadata) -> DataFrame:
-        """Return rows with the table's columns."""
+        """Return rows with the table's columns if the mode may change these; else return them unchanged."""
         if not self._may_change(load):
             return rows
         return self._evolving_columns(metadata).fit_rows(

@@ -1,6 +1,6 @@
 """Match the columns of rows with their Iceberg table by name, and add the column of the commit.
 
-Values are never converted.
+Values are never converted, except that integers of 8 and 16 bits become 32 bits.
 """
 
 from __future__ import annotations

@@ -193,7 +193,11 @@ def open_source_metadata(place: Place, catalog: Catalog) -> Metadata:
 
 
 def _snapshot(metadata: Metadata, version: Version | None) -> Snapshot | None:
-    """Return the snapshot of a version; None if the table had none then."""
+    """Return the snapshot of a version; None if the table had none then. Raise if it was expired.
+
+    Raises:
+        SourceError: the snapshot was expired.
+    """
     if version is None:
         return metadata.current
     snapshot = metadata.snapshot(str(version))

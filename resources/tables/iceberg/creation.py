@@ -54,7 +54,7 @@ def create_table(
 def take_over(
     commit: NumberedCommit, rows: DataFrame, metadata: Metadata, partition_by: tuple[str, ...]
 ) -> Metadata:
-    """Prepare another writer's table for Strandline's commits, and return its metadata.
+    """Prepare another writer's table for Strandline's commits; return the metadata of the table.
 
     All of its rows are replaced, so that every row names its commit.
     """

@@ -30,6 +30,9 @@ def to_expression(predicate: Predicate, schema: Mapping[str, Any]) -> BooleanExp
     Args:
         predicate: predicate over the table's columns.
         schema: schema of the table in its metadata.
+
+    Raises:
+        ValueError: a condition in SQL, which only Spark can evaluate.
     """
     types = {field["name"].casefold(): field["type"] for field in schema["fields"]}
     columns = {name: types.get(name.casefold()) for name in columns_of(predicate)}

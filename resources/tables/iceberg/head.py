@@ -14,7 +14,7 @@ from resources.tables.iceberg.rows import highest_number, holds_commit_of
 def compare_head(
     metadata: Metadata | None, recorded: TableCommit | None, app_id: str | None, dataflow: str | None = None
 ) -> TableHead:
-    """Compare the metadata with the recorded commit; read rows only if snapshots were expired.
+    """Compare the metadata with the recorded commit; read rows only if snapshots do not decide.
 
     See :meth:`resources.tables.contract.table.Table.head`.
 

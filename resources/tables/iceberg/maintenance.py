@@ -37,7 +37,7 @@ _A_DAY = timedelta(days=1)
 """Iceberg deletes no younger unreferenced file, because a writer may be about to commit it."""
 
 _AHEAD = timedelta(minutes=1)
-"""Beyond the clock of whoever made the newest snapshot but one."""
+"""Time by which the clock of another writer, which dates its snapshots, may be ahead."""
 
 _REWRITE_OPTIONS = {
     # Join two small files; by default Iceberg waits for five.
@@ -62,7 +62,7 @@ class IcebergMaintenance(TableMaintenance, CanOptimize):
     place: Place
 
     def optimize(self, session: Callable[[], SparkSession], cluster_by: Sequence[str]) -> MaintenanceResult:
-        """Join small files, and delete files with their data files. Sort rows by Z-order of the columns."""
+        """Join small data files and apply their delete files; sort rows by Z-order of ``cluster_by``."""
         metadata = self.catalog.newest()
         if metadata is None or metadata.current is None:
             return MaintenanceResult()
@@ -92,7 +92,7 @@ class IcebergMaintenance(TableMaintenance, CanOptimize):
 
     @override
     def purge(self, session: Callable[[], SparkSession], since: Version, *, is_shared: bool) -> PurgeResult:
-        """Expire all snapshots but the newest and those that tags and branches name."""
+        """Expire all snapshots but the newest and those of tags and branches, which the result lists."""
         metadata = self.catalog.newest()
         if metadata is None or metadata.current is None:
             return PurgeResult()

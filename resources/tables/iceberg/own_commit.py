@@ -133,7 +133,7 @@ class IcebergOwnCommit:
             WriteConflict: another writer committed first. The next call uses the written files again if
                 they are still valid.
             RowsRefused: a row does not fit the table, or lies outside the rows that are replaced.
-            TargetError: the commit failed otherwise, or its answer was lost and it is there.
+            TargetError: the commit failed otherwise. It may be in the table if that cannot be read now.
         """
         plain_table = PlainTable(metadata)
         try:
@@ -238,7 +238,12 @@ class IcebergOwnCommit:
         replaced_files: ReplacedFiles,
         copied_rows: int | None,
     ) -> SnapshotChange:
-        """Write the manifest of files; the table does not change yet."""
+        """Write the manifests of a change and return the change, which is not part of the table yet.
+
+        Raises:
+            NeedsEngine: nothing is added or removed, or a file is not as Iceberg reads it.
+            TargetError: a manifest cannot be written.
+        """
         if (
             not written and not replaced_files.entries
         ):  # a commit without files needs a fence to take its number

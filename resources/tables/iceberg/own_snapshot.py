@@ -61,7 +61,7 @@ class SnapshotChange:
         replaced_files: ReplacedFiles,
         copied_rows: int | None,
     ) -> SnapshotChange:
-        """Write the manifests.
+        """Write the manifests of a change and return the change.
 
         Args:
             written: added files.

@@ -1,4 +1,4 @@
-"""Decide whether our own commit can write an Iceberg table: plain Parquet, no partitions or deletes.
+"""Decide whether our own commit can write an Iceberg table: plain Parquet, no partitions, unsorted.
 
 Whatever is not known to need nothing of a writer counts as needing Spark's (docs/explanation/adr/0032).
 """
@@ -151,7 +151,7 @@ class PlainTable:
 
     @property
     def partition_spec(self) -> PartitionSpec:
-        """Spec without partitions."""
+        """Default spec of the table, which has no partitions."""
         from pyiceberg.partitioning import PartitionSpec
 
         return PartitionSpec(spec_id=self.metadata.raw.get("default-spec-id", 0))

@@ -68,7 +68,7 @@ class Move:
 
 
 def plain_address(address: str) -> str:
-    """Return an address in one of the spellings that clients of a catalog use."""
+    """Return an address in one spelling, whichever scheme a client of the catalog gave it."""
     return _S3.sub("s3a://", strip_file_scheme(address)).rstrip("/")
 
 
@@ -94,11 +94,11 @@ class MovedTable:
 
     @cached_property
     def move(self) -> Move:
-        """Both addresses."""
+        """Old and new address of the table."""
         return Move(plain_address(self.metadata.table_location), self.place.spark_url)
 
     def plan(self) -> Relocation:
-        """Rewrite all files in memory, and look for each data file.
+        """Rewrite manifests and their lists in memory, check each data file, and return the relocation.
 
         Raises:
             TargetError: a file is missing, or has addresses that cannot be rewritten.

@@ -44,7 +44,9 @@ def count_rows(metadata: Metadata, snapshot: Snapshot | None = None, rows: Predi
 
 
 def text_counts(metadata: Metadata, column: str, rows: Predicate) -> pa.Table:
-    """Count rows of each text; see :meth:`resources.tables.contract.contents.TableContents.text_counts`.
+    """Return each text of a column with its number of rows that meet a condition.
+
+    See :meth:`resources.tables.contract.contents.TableContents.text_counts`.
 
     Raises:
         SourceError: the rows cannot be read.
@@ -150,7 +152,7 @@ def highest_values(
 
 
 def distinct_rows(metadata: Metadata, columns: Sequence[str], max_rows: int) -> Iterator[dict[str, Any]]:
-    """Read distinct rows of the newest snapshot.
+    """Return the distinct rows of some columns in the newest snapshot, sorted, NULLs first.
 
     See :meth:`resources.tables.contract.contents.TableContents.distinct_rows`.
     """

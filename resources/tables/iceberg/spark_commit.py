@@ -47,13 +47,14 @@ class SparkCommit:
     partition_by: tuple[str, ...]
 
     def write(self, rows: DataFrame, load: Load, metadata: Metadata, *, without_branch: bool) -> None:
-        """Load rows.
+        """Load rows: in one commit without a branch, or on a branch that readers then get.
 
         Args:
             rows: rows of the slice, with the table's columns.
             load: load of the slice.
             metadata: metadata of the table in which the number was free.
-            without_branch: whether an append is one commit without a branch.
+            without_branch: whether the load, an append, needs no branch. A load into a table without a
+                snapshot never needs one.
         """
         if metadata.current is None or without_branch:
             self._append(rows, metadata)
@@ -151,5 +152,5 @@ def _delete_rows(session: SparkSession, branch: str, where: Predicate) -> Iterat
 
 
 def _with_summary(session: SparkSession, summary: Mapping[str, str]) -> AbstractContextManager[None]:
-    """Give the session's snapshots this summary within the context: SQL statements take no options."""
+    """Add a summary to the session's snapshots within the context, since SQL statements take no options."""
     return temporary_settings(session, {_SUMMARY + key: value for key, value in summary.items()})

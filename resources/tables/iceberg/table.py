@@ -152,7 +152,7 @@ class IcebergTable(Table):
         return replace(commit, rows=rows, removed=removed_rows, uncounted=False)
 
     def write(self, rows: DataFrame, load: Load, tag: Tag, state: str, *, base: Version | None) -> None:
-        """Load rows in one commit; raise if other rows than those it was planned on are there.
+        """Load rows in one commit, unless the number is taken.
 
         Any of the dataflows that share a table may create it.
         """
@@ -195,7 +195,7 @@ class IcebergTable(Table):
         return isinstance(error, RowsRefused) and error.code == OUTSIDE
 
     def after_append(self, commit: TableCommit, dataflow: str) -> None:
-        """Keep the snapshot of the newest entry from being expired, by a tag."""
+        """Move the dataflow's tag to the snapshot of the newest entry, so that the snapshot is kept."""
         metadata = self._catalog.newest()
         snapshot = metadata.snapshot(str(commit.version)) if metadata else None
         if snapshot is not None:
@@ -203,7 +203,7 @@ class IcebergTable(Table):
                 self._catalog.change_refs(RefChange(tags={f"{TAG_PREFIX}{dataflow}": snapshot.id}))
 
     def plan_relocation(self) -> Relocation | None:
-        """Return what :meth:`relocate` would do."""
+        """Return the relocation that :meth:`relocate` would make; None if the table was not moved."""
         moved = self._catalog.find_moved()
         return MovedTable(self._place, *moved).plan() if moved else None
 

@@ -105,7 +105,7 @@ class ParquetCommit:
         return self.log.place
 
     def write(self, rows: DataFrame, load: Load, partition_by: Sequence[str], base: Version | None) -> None:
-        """Load rows.
+        """Load rows in one commit, unless the number is taken.
 
         Raises:
             RowsRefused, TargetError: as the contract says.
@@ -164,6 +164,9 @@ class ParquetCommit:
         """Take the number by a commit that changes no row.
 
         If there is no table, the commit creates one with these columns.
+
+        Raises:
+            RowsRefused, TargetError: as the contract says; or there is no table, and no columns for one.
         """
         base_snapshot = self.log.snapshot()
         if self._is_taken(base_snapshot):

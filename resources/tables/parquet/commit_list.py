@@ -170,7 +170,11 @@ class TableSnapshot:
 
     @classmethod
     def of(cls, commits: Iterable[CommitList]) -> TableSnapshot:
-        """Apply lists in order; the first names all files and columns."""
+        """Return the table after several lists in order, the first of which names all files and columns.
+
+        Raises:
+            ValueError: there is no list, or the first names no columns.
+        """
         snapshot: TableSnapshot | None = None
         for commit in commits:
             snapshot = apply_commit(snapshot, commit)

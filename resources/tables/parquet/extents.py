@@ -15,7 +15,7 @@ _INTEGER_TYPES = ("byte", "short", "integer", "long")
 
 
 def extents_of(file: ListedFile, types: Mapping[str, Any]) -> dict[str, ColumnStatistics]:
-    """Return the statistics of each column.
+    """Return the statistics of each column of a file, as the list has them.
 
     Args:
         file: file of the table.
@@ -26,7 +26,7 @@ def extents_of(file: ListedFile, types: Mapping[str, Any]) -> dict[str, ColumnSt
 
 
 def partition_value(text: str | None, data_type: Any) -> Any:
-    """Return the value of a partition column.
+    """Return the value that a text stands for in a partition column.
 
     Raises:
         ValueError: the text is no value of the type.

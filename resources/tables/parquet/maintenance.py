@@ -61,7 +61,7 @@ class ParquetMaintenance(TableMaintenance):
 
     @override
     def purge(self, session: Callable[[], SparkSession], since: Version, *, is_shared: bool) -> PurgeResult:
-        """Delete all removed files.
+        """Delete all files that commits have removed from the table.
 
         Raises:
             TargetError: lists or files cannot be read; the next purge deletes the remaining files.

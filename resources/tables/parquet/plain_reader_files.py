@@ -10,7 +10,7 @@ from resources.listing.failures import store_failures
 
 
 def visible_files(table: Place) -> set[str]:
-    """Return the paths of these files, relative to the table.
+    """Return the paths of the Parquet files that plain readers see, relative to the table.
 
     Raises:
         SourceError: the folder cannot be listed.
@@ -24,7 +24,11 @@ def visible_files(table: Place) -> set[str]:
 
 
 def has_visible_files(table: Place) -> bool:
-    """Return whether there is such a file."""
+    """Return whether plain readers see a Parquet file in a table's folder.
+
+    Raises:
+        SourceError: a store cannot be listed.
+    """
     if table.local is not None:
         return next(_local_files(str(table.local)), None) is not None
     with store_failures(table):

@@ -16,7 +16,11 @@ from resources.tables.parquet.extents import extents_of
 
 
 def find_removals(table: TableSnapshot, load: Load) -> tuple[tuple[ListedFile, ...], tuple[ListedFile, ...]]:
-    """Return the files that a load removes wholly and those of which it may remove rows."""
+    """Return the files that a load removes wholly, and the files of which it may remove some rows.
+
+    Raises:
+        RowsRefused: the load is keyed.
+    """
     if isinstance(load, Append):
         return (), ()
     if isinstance(load, ReplaceAll):

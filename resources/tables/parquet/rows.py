@@ -75,7 +75,7 @@ class VersionRows:
         return highest_by_column
 
     def distinct(self, columns: Sequence[str], max_rows: int) -> Iterator[dict[str, Any]]:
-        """Return the distinct rows of columns.
+        """Return the distinct rows of some columns, sorted, NULLs first.
 
         See :meth:`resources.tables.contract.contents.TableContents.distinct_rows`.
         """
@@ -100,7 +100,7 @@ class VersionRows:
         return iter(distinct_rows.take(order).to_pylist())
 
     def text_counts(self, column: str, rows: Predicate) -> pa.Table:
-        """Count rows of each text.
+        """Return each text of a column with its number of rows that meet a condition.
 
         See :meth:`resources.tables.contract.contents.TableContents.text_counts`.
         """

@@ -80,7 +80,7 @@ class CommitStaging:
         return keys or None
 
     def drop(self, folder: str) -> None:
-        """Remove a staged folder."""
+        """Remove a staged folder; do nothing if the store refuses, since a later run tries again."""
         with suppress(StrandlineError):
             remove_folder(self.place.child(folder))
 

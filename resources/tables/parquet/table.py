@@ -106,7 +106,7 @@ class ParquetTable(Table, FollowsUp):
 
     @override
     def complete_counts(self, commit: TaggedCommit, rows_before: int) -> TaggedCommit:
-        """Return the commit: its list has all counts."""
+        """Return the commit as it is: its list has all counts."""
         return commit
 
     def identity(self) -> str | None:
