@@ -1,4 +1,4 @@
-"""``strandline delete``: rows that go for good, and the condition that keeps them away.
+"""``strandline delete``: delete rows for good, by a condition that keeps such rows away later.
 
 See docs/how-to/deleting-and-keeping.md. The delete is one commit of the table and one entry, by the commit
 protocol (:mod:`resources.loop.deleting`).

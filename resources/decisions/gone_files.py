@@ -1,4 +1,4 @@
-"""What becomes of rows whose files are gone at the source, when the rows around them are replaced.
+"""Decide about rows whose files are gone at the source, when a rewind or replay replaces other rows.
 
 See docs/reference/state.md, rewind; docs/reference/replay.md, Files.
 """
@@ -38,7 +38,7 @@ class GoneRows:
     notes: tuple[str, ...] = ()
 
     def with_notes(self, notes: tuple[str, ...]) -> GoneRows:
-        """Return the same rows with more to know about the rewind."""
+        """Return the same rows with further notes on the rewind."""
         return replace(self, notes=(*self.notes, *notes))
 
     def added_to(self, draft: Draft) -> Draft:

@@ -1,4 +1,4 @@
-"""``strandline delete --purge``: old versions and files that hold deleted rows go for good.
+"""``strandline delete --purge``: delete the old versions and files that hold deleted rows.
 
 See docs/how-to/deleting-and-keeping.md, Purge.
 """

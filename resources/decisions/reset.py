@@ -20,11 +20,15 @@ from resources.watermarks.entry import Entry
 
 
 def reset(reason: str, *, replace: bool = False) -> DraftBuilder:
-    """Empty the watermark, whatever became of the table.
+    """Empty the watermark, whatever the table holds.
 
     Args:
         reason: the operator's reason.
         replace: whether the next run's first commit empties the table; else the table stays as it is.
+
+    Raises:
+        ConfigurationError: there is no reason; code ``other_format``.
+        NeedsDecision: code ``tags_expire``.
     """
 
     def build_draft(platform: Opener, dataflow: Dataflow, last: Entry | None) -> Draft:

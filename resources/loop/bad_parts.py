@@ -109,7 +109,7 @@ class BadPartPolicy(Generic[SliceT]):
 
 
 def _left_out_error(dataflow: str, left_out: Sequence[LeftOut]) -> StrandlineError:
-    """Return the error of a run that loaded everything but these parts."""
+    """Return the error of a run that loaded everything but the parts that it left out."""
     loaded = [part for part in left_out if is_loaded(part.bad.code)]
     waiting = [part for part in left_out if part not in loaded]
     if not waiting:

@@ -65,7 +65,7 @@ def commit_delete(
 
 
 def commit_expiry(run: RunContext[Any], entry: Entry, rows: Between, reason: str) -> Entry:
-    """Delete rows below the retention under the number after an entry; return the new entry.
+    """Delete rows that are too old for the retention, under the next number; return the new entry.
 
     The deletes in force stay as they are.
 
@@ -235,5 +235,5 @@ def refused_condition(
 
 
 def forgotten(deletes: Sequence[DeleteInForce], predicate: str) -> tuple[DeleteInForce, ...]:
-    """Return the deletes that stay in force once those of a condition have ended."""
+    """Return the deletes that stay in force once all deletes of one condition have ended."""
     return tuple(delete for delete in deletes if delete.predicate != predicate)

@@ -64,7 +64,7 @@ def _last_keyed_by(run: RunContext[SliceT], entry: Entry | None) -> str | None:
 
 
 def _duplicate_keys(run: RunContext[SliceT], dataflow: Dataflow) -> tuple[int, int, list[dict[str, Any]]]:
-    """Return how many keys have several rows, how many rows those are, and a few of the keys.
+    """Return how many keys have several rows, the number of such rows, and a few of the keys.
 
     In an SCD2 table only current versions count, and versions with the same start.
     """
@@ -90,7 +90,7 @@ def _duplicate_keys(run: RunContext[SliceT], dataflow: Dataflow) -> tuple[int, i
 
 
 def _duplicates(rows: DataFrame, keys: tuple[str, ...]) -> tuple[int, int, list[dict[str, Any]]] | None:
-    """Return the counts and examples for these columns; None if no key occurs twice."""
+    """Return the counts and some keys of rows that share a key; None if no key occurs twice."""
     from pyspark.sql import functions as F
 
     columns: list[Column] = [F.col(quoted(key)) for key in keys]

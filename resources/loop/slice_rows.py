@@ -99,7 +99,7 @@ def observe_again(run: RunContext[SliceT], entry: Entry | None, intent: Intent, 
 def kept_rows(
     run: RunContext[SliceT], rows: DataFrame, entry: Entry | None, intent: Intent, slice_: SliceT
 ) -> tuple[DataFrame, StatsReader]:
-    """Return the rows of a slice without those held back, and a reader of what the kind observes.
+    """Return the rows of a slice that are not held back, and a reader of the kind's statistics of them.
 
     A watermark of the highest value passes rows that are held back, so it observes them, too. Otherwise each
     run would read them again; and if all are held back, no row would tell how far the source was read.
@@ -114,7 +114,7 @@ def kept_rows(
 
 
 def no_stats() -> WriteStats:
-    """Return nothing: nobody observed the write."""
+    """Return no statistics, for a write that nobody observed."""
     return {}
 
 

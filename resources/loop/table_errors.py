@@ -156,7 +156,7 @@ class TableErrors:
         )
 
     def tags_expire(self, head: TableHead) -> NeedsDecision:
-        """Return the error for a table that expires tags."""
+        """Return the error for a table with a property that makes tags expire."""
         return self._needs_decision(
             "tags_expire",
             f"table {self._table} has the property {head.tags_expire}, which makes it forget the tags "

@@ -77,7 +77,7 @@ def known_commit(entry: Entry | None, intent: Intent | None) -> TableCommit | No
 
 
 def expired_tags_error(dataflow: Dataflow, head: TableHead) -> NeedsDecision:
-    """Return the error for a table that expires tags."""
+    """Return the error for a table with a property that makes tags expire."""
     return TableErrors(dataflow, None).tags_expire(head)
 
 

@@ -276,7 +276,7 @@ class _SliceColumns:
         removed_rows: int,
         files: Iterable[Any],
     ) -> KeyedChanges:
-        """Return the changes that replace the table's rows of these keys by the added rows."""
+        """Return the changes that replace the table's rows with the slice's keys by the added rows."""
         return KeyedChanges(
             added_rows,
             self.count,

@@ -12,7 +12,7 @@ from partitions.spelling import nearest_name
 def check_columns(
     table: object, table_columns: Mapping[str, Any], columns: Sequence[str], hidden: Collection[str] = ()
 ) -> None:
-    """Raise SourceError unless a table has these columns with single values.
+    """Raise SourceError unless a table has all requested columns, each with single values.
 
     Args:
         table: table, as messages show it.

@@ -102,7 +102,7 @@ class TableContents(Protocol):
         ...
 
     def holds_any(self, version: Version, rows: Predicate) -> bool:
-        """Return whether a version has at least one of these rows. Reads as few files as statistics allow."""
+        """Return whether a version has a row that meets a condition. Reads as few files as statistics allow."""
         ...
 
     def file_maxima(self, version: Version, column: str) -> list[tuple[Any, int]]:

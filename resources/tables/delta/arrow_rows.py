@@ -31,7 +31,7 @@ def needs_arrow(table: DeltaTable) -> bool:
 
 
 def holds_any(table: DeltaTable, place: Place, rows: Predicate) -> bool:
-    """Return whether a table has at least one of these rows."""
+    """Return whether a table has a row that meets a condition."""
     try:
         dataset = _dataset(table)
         return bool(

@@ -126,7 +126,7 @@ class DeltaContents(TableContents, TellsSpans):
         return distinct_rows(self.log, columns, max_rows)
 
     def holds_any(self, version: Version, rows: Predicate) -> bool:
-        """Return whether a version has at least one of these rows."""
+        """Return whether a version has a row that meets a condition."""
         return holds_any(self.log, int(version), rows)
 
     def file_maxima(self, version: Version, column: str) -> list[tuple[Any, int]]:

@@ -154,7 +154,7 @@ def _find_emptying_commit(
 
 
 def _holds_file(log: DeltaLog, file: str, versions: Sequence[int]) -> bool:
-    """Return whether a data file is part of the table, or was until one of these versions removed it."""
+    """Return whether a data file is part of the table, or one of some versions has removed it."""
     return file in log.files() or any(log.removes(version, file) for version in versions)
 
 

@@ -105,7 +105,7 @@ def file_counts(table: DeltaTable) -> list[Any]:
 
 
 def holds_any(log: DeltaLog, version: int, rows: Predicate) -> bool:
-    """Return whether a version has at least one of these rows.
+    """Return whether a version has a row that meets a condition.
 
     Raises:
         SourceError: it cannot be read.

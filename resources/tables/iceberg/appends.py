@@ -216,7 +216,7 @@ def _commit(metadata: Metadata, version: VersionAppends) -> IcebergCommit:
 
 
 def _parent_of(metadata: Metadata, version: VersionAppends) -> int | None:
-    """Return the snapshot before a commit; None if it is the first."""
+    """Return the id of the snapshot before a commit; None if it is the first."""
     return _commit(metadata, version).follows
 
 

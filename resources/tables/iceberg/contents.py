@@ -146,7 +146,7 @@ class IcebergContents(TableContents, TellsSpans, TellsNextColumns):
         return distinct_rows(open_source_metadata(self.place, self.catalog), columns, max_rows)
 
     def holds_any(self, version: Version, rows: Predicate) -> bool:
-        """Return whether a version has at least one of these rows."""
+        """Return whether a version has a row that meets a condition."""
         metadata = open_source_metadata(self.place, self.catalog)
         return holds_any(metadata, _snapshot(metadata, version), rows)
 

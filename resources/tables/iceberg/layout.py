@@ -33,7 +33,7 @@ class Layout:
     partition_by: tuple[str, ...]
 
     def fit(self, session: SparkSession, columns: StructType) -> None:
-        """Give the table exactly these columns, in their order, and the partitions.
+        """Give the table exactly the columns of new rows, in their order, and the target's partitions.
 
         Can safely be repeated.
         """

@@ -146,7 +146,7 @@ class MovedTable:
         }
 
     def write(self, raw: Mapping[str, Any]) -> None:
-        """Write the rewritten files, and read all rows back through them, before anyone else does.
+        """Write the rewritten files, and read all rows back through them before the catalog names them.
 
         Raises:
             TargetError: they cannot be written, or rows are missing.

@@ -63,7 +63,7 @@ class ReplacedFiles:
         return sum(entry.data_file.file_size_in_bytes for entry in self.entries)
 
     def read(self, session: SparkSession, table: PlainTable, place: Place) -> DataFrame | None:
-        """Return the rows of the partly removed files; None if there are no such files.
+        """Return the rows of the partly removed files; None if no file is removed in part.
 
         The rows have the table's columns.
         """
@@ -103,7 +103,7 @@ def find_replaced_files(table: PlainTable, load: Replace, place: Place) -> Repla
 
 
 def find_named_files(table: PlainTable, names: Collection[str], place: Place) -> ReplacedFiles:
-    """Return files with these names as partly removed ones.
+    """Return the files with certain names, as files of which rows are removed in part.
 
     Args:
         table: table whose manifests are read here.

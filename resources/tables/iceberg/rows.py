@@ -127,7 +127,7 @@ def hides_commit_column(metadata: Metadata) -> bool:
 
 
 def holds_any(metadata: Metadata, snapshot: Snapshot | None, rows: Predicate) -> bool:
-    """Return whether a snapshot has at least one of these rows.
+    """Return whether a snapshot has a row that meets a condition.
 
     Raises:
         SourceError: the rows cannot be read.

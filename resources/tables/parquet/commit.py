@@ -306,7 +306,7 @@ class ParquetCommit:
     def _current_removals(
         self, table: TableSnapshot | None, load: Load
     ) -> tuple[tuple[ListedFile, ...], tuple[ListedFile, ...]]:
-        """Return the files that a load removes wholly, and those it removes in part.
+        """Return the files that a load removes wholly, and the files that it removes in part.
 
         Missing files count as wholly removed.
         """

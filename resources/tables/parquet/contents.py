@@ -112,7 +112,7 @@ class ParquetContents(TableContents):
         return self._query(lambda version_rows: version_rows.distinct(columns, max_rows))
 
     def holds_any(self, version: Version, rows: Predicate) -> bool:
-        """Return whether a version has at least one of these rows."""
+        """Return whether a version has a row that meets a condition."""
         return self._query(lambda version_rows: version_rows.holds_any(rows), version)
 
     def file_maxima(self, version: Version, column: str) -> list[tuple[Any, int]]:

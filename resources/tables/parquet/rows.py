@@ -47,7 +47,7 @@ class VersionRows:
         return sum(file.rows for file in self.snapshot.files.values())
 
     def holds_any(self, rows: Predicate) -> bool:
-        """Return whether the version has at least one of these rows."""
+        """Return whether the version has a row that meets a condition."""
         return any(batch.num_rows for batch in self._batches((), rows))
 
     def highest(self, columns: Sequence[str], rows: Predicate | None) -> dict[str, Any]:

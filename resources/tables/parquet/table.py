@@ -36,7 +36,7 @@ class ParquetTable(Table, FollowsUp):
     def __init__(
         self, place: Place, partition_by: Sequence[str] = (), *, schema_mode: SchemaMode = "strict"
     ) -> None:
-        """Use the table at a place; the first write creates it with these partition columns."""
+        """Use the table at a place; the first write creates it with the partition columns."""
         self._place = place
         self._partition_by = tuple(partition_by)
         self._schema_mode = schema_mode

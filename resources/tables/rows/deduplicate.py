@@ -78,7 +78,7 @@ def latest_rows(rows: DataFrame, keys: Sequence[str], order: Order) -> DataFrame
 def drop_shared_keys(
     rows: DataFrame, other_rows: DataFrame, keys: Sequence[str], order: Order = ()
 ) -> DataFrame:
-    """Return the rows whose key no row of ``other_rows`` has.
+    """Return the rows whose key no row of ``other_rows`` has; with an order, no later row.
 
     Args:
         rows: rows with the keys.
