@@ -1,4 +1,4 @@
-# Every target first sets up what it needs; if all is there, this costs nothing. `make PYTHON=python3.12 setup` chooses a Python.
+# Every target first sets up what it needs (docs only the packages); if all is there, this costs nothing. `make PYTHON=python3.12 setup` chooses a Python.
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
 .SUFFIXES:
@@ -51,7 +51,8 @@ lock: setup ## write requirements.lock from pyproject.toml
 	@$(VENV)/uv pip compile -q pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -o requirements.lock
 	@echo "requirements.lock is written; the next target installs it"
 
-docs: setup ## build the site of docs/ in build/site; check its links, its sentences and how easy its pages read
+docs: ## build the site of docs/ in build/site; check its links, its sentences and how easy its pages read
+	@sh scripts/setup.sh packages
 	@$(VENV)/python -m scripts.docs_check
 	@NO_MKDOCS_2_WARNING=1 $(VENV)/python -m mkdocs build --quiet --strict
 	@echo "build/site/index.html is the site"

@@ -2,6 +2,7 @@
 # Set up everything that a checkout needs, with only Python and a shell. Safe to run again: each step checks first, and a stamp of
 # what was installed makes a second run cost nothing while nothing changed.
 #
+#   scripts/setup.sh packages              only the packages: building the docs needs no Java and no Spark
 #   PYTHON=python3.12 scripts/setup.sh     use this Python (3.11 to 3.13) instead of the first on PATH
 set -eu
 cd "$(dirname "$0")/.."
@@ -11,9 +12,13 @@ stamp=.venv/.strandline-setup
 # The path counts, too: the scripts of a moved virtual environment point to the old place.
 want="$(cat requirements.lock pyproject.toml scripts/setup.sh scripts/jars.py | cksum) $PWD"
 
+only_packages=$([ "${1:-}" = packages ] && echo yes || true)
+
 version_of() { "$1" -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null || true; }
 
-if [ -x .venv/bin/python ] && [ "$(cat "$stamp" 2>/dev/null)" = "$want" ]; then
+is_set_up() { [ "$(cat "$stamp" 2>/dev/null)" = "$want" ] || { [ -n "$only_packages" ] && [ "$(cat "$stamp" 2>/dev/null)" = "packages: $want" ]; }; }
+
+if [ -x .venv/bin/python ] && is_set_up; then
     # Set up again if PYTHON names another version than the one in .venv.
     if [ -z "${PYTHON:-}" ] || [ "$(version_of "$PYTHON")" = "$(version_of .venv/bin/python)" ]; then
         exit 0
@@ -113,9 +118,13 @@ mkdir -p .strandline
 : >"$log"
 rm -f "$stamp" "$log.failed"
 find_python
-check_java "$python" # before a useless download of 1 GB
+[ -n "$only_packages" ] || check_java "$python" # before a useless download of 1 GB
 make_venv
 install_packages
+if [ -n "$only_packages" ]; then
+    printf 'packages: %s\n' "$want" >"$stamp"
+    exit 0
+fi
 step "Spark"
 .venv/bin/python -m scripts.jars fetch || fail "Spark's jars are missing, see above"
 took
