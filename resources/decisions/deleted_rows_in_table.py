@@ -16,7 +16,7 @@ from partitions.plan import pluralize
 from resources.decisions.delete_condition import own_rows
 from resources.decisions.draft import Draft
 from resources.decisions.unguarded import NEW_STATE, skips_guards
-from resources.loop.delete_marks import MARK, marked_rows
+from resources.loop.delete_marks import MARK, marked_rows, no_columns
 from resources.platform.opener import Opener
 from resources.spark.failures import root_cause
 from resources.watermarks.deleted_rows import DeleteInForce, deletes_in_force
@@ -68,7 +68,7 @@ def _describe_rows(
     run = platform.loop(dataflow, now).context
     unknown = "it is unknown which rows of the table the deletes in force name"
     try:
-        marked = marked_rows(dataflow.name, own_rows(run, run.table), deletes)
+        marked = marked_rows(dataflow.name, own_rows(run, run.table), deletes, no_columns)
         counts = marked.where(F.col(MARK).isNotNull()).groupBy(MARK).count().orderBy(MARK).collect()
     except NeedsDecision:
         return [f"{unknown}: one of them does not fit the table's columns"]

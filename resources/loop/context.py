@@ -58,6 +58,7 @@ class RunContext(Generic[SliceT]):
         withheld: holds back and counts the rows that a delete in force names, or that are too old.
         deletes_of: the dataflow whose deletes are in force; None: this one. An isolated replay has those of
             the live dataflow.
+        live_table: the table that the rows of an isolated replay go into at last; None for any other run.
     """
 
     dataflow: Dataflow
@@ -80,6 +81,7 @@ class RunContext(Generic[SliceT]):
     own_state: OwnState | None = None
     withheld: WithheldRows = field(default_factory=WithheldRows)
     deletes_of: str | None = None
+    live_table: Table | None = None
 
     @property
     def name(self) -> str:
@@ -90,6 +92,11 @@ class RunContext(Generic[SliceT]):
     def writer(self) -> Writer | None:
         """The state that the run's commits name."""
         return self.own_state.writer if self.own_state else None
+
+    @property
+    def rules_of(self) -> str:
+        """The name of the dataflow whose rules hold rows back: for an isolated replay the live one."""
+        return self.deletes_of or self.name
 
     def deletes(self, entry: Entry | None) -> tuple[DeleteInForce, ...]:
         """Return the deletes in force for a slice that follows an entry.

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from partitions.compared_types import compared_type
 from partitions.errors import NeedsDecision
 from partitions.plan import pluralize
+from partitions.spelling import describe_missing
 from partitions.target import HELPER_PREFIX
 from resources.spark.failures import root_cause
 from resources.sql import quoted
@@ -19,6 +20,12 @@ if TYPE_CHECKING:
 MARK = f"{HELPER_PREFIX}delete"
 """Helper column: place of the first delete that names the row, from 0; NULL if none does."""
 
+OptionalColumns = Callable[[], Collection[str]]
+"""Returns columns that rows may lack, by name in lower case. It is called only if they lack one."""
+
+UNFIT = "delete_unfit"
+"""Code of the error for a condition that does not fit the rows."""
+
 _ROW = f"{HELPER_PREFIX}row_"
 """Prefix of helper columns: values of a column while a delete compares it as another type."""
 
@@ -28,14 +35,21 @@ class _ColumnsOfDelete(NamedTuple):
 
     Attributes:
         casts: types of columns that are compared as another type, by the rows' name.
-        added: types of columns that the rows lack, by name: they are NULL.
+        added: types of optional columns that the rows lack, by name: they are NULL.
     """
 
     casts: tuple[tuple[str, str], ...]
     added: tuple[tuple[str, str], ...]
 
 
-def marked_rows(dataflow: str, rows: DataFrame, deletes: Sequence[DeleteInForce]) -> DataFrame:
+def no_columns() -> Collection[str]:
+    """Return no column: the rows must have each that a condition names."""
+    return ()
+
+
+def marked_rows(
+    dataflow: str, rows: DataFrame, deletes: Sequence[DeleteInForce], optional: OptionalColumns
+) -> DataFrame:
     """Return the rows with a column :data:`MARK`: the first delete that names the row, else NULL.
 
     Args:
@@ -43,12 +57,14 @@ def marked_rows(dataflow: str, rows: DataFrame, deletes: Sequence[DeleteInForce]
         rows: all rows of a slice, as they would be written.
         deletes: the deletes in force, at least one; each compares columns by the types that it was made
             with.
+        optional: the columns that the rows may lack.
 
     Raises:
         NeedsDecision: code ``delete_unfit``: a condition does not fit the rows.
     """
     groups: dict[_ColumnsOfDelete, dict[int, DeleteInForce]] = {}
     types = {name.casefold(): (name, data_type) for name, data_type in rows.dtypes}
+    _check_columns(dataflow, rows.columns, deletes, optional)
     for place, delete in enumerate(deletes):
         groups.setdefault(_comparison(dataflow, delete, types), {})[place] = delete
     try:
@@ -66,7 +82,7 @@ def marked_rows(dataflow: str, rows: DataFrame, deletes: Sequence[DeleteInForce]
 
 
 def failed_condition(
-    dataflow: str, rows: DataFrame, deletes: Sequence[DeleteInForce]
+    dataflow: str, rows: DataFrame, deletes: Sequence[DeleteInForce], optional: OptionalColumns
 ) -> NeedsDecision | None:
     """Return the error, code ``delete_unfit``, of the first delete whose condition fails on a row.
 
@@ -77,11 +93,12 @@ def failed_condition(
         dataflow: name for messages.
         rows: all rows of a slice, before any were held back.
         deletes: the deletes in force.
+        optional: the columns that the rows may lack.
     """
     if _failure(rows) is not None:
         return None
     for delete in deletes:
-        failure = _failure(marked_rows(dataflow, rows, [delete]))
+        failure = _failure(marked_rows(dataflow, rows, [delete], optional))
         if failure is not None:
             why = f"{root_cause(failure).rstrip(' .;')}. The slice was not loaded, and its number was abandoned. Correct the row at the source"
             return _unfit_error(dataflow, [delete], why)
@@ -97,6 +114,27 @@ def _failure(rows: DataFrame) -> Exception | None:
     except PySparkException as error:
         return error
     return None
+
+
+def _check_columns(
+    dataflow: str, columns: Sequence[str], deletes: Sequence[DeleteInForce], optional: OptionalColumns
+) -> None:
+    """Raise if rows lack a column of a condition, and nothing says that they have no value there.
+
+    Raises:
+        NeedsDecision: code ``delete_unfit``.
+    """
+    own_names = {name.casefold() for name in columns}
+    lacked = [name for delete in deletes for name in delete.columns if name.casefold() not in own_names]
+    allowed: Collection[str] = optional() if lacked else ()
+    missing = list(dict.fromkeys(name for name in lacked if name.casefold() not in allowed))
+    if missing:
+        raise _unfit_error(
+            dataflow,
+            [delete for delete in deletes if not {*missing}.isdisjoint(delete.columns)],
+            f"expected rows with each column of the condition, found rows without {describe_missing(missing, columns)}. The run "
+            "stopped before it changed anything. Add the column in sql or transform, or declare it in source.schema",
+        )
 
 
 def _comparison(
@@ -172,7 +210,7 @@ def _unfit_error(dataflow: str, deletes: Sequence[DeleteInForce], why: str) -> N
         f"dataflow {dataflow}: {pluralize(len(deletes), 'delete')} in force ({conditions}) "
         f"{'does' if len(deletes) == 1 else 'do'} not fit the rows: {why}; or forget the delete: its rows are "
         "loaded then. Delete them again by a condition that fits",
-        code="delete_unfit",
+        code=UNFIT,
         choices=tuple(
             f"strandline delete {dataflow} --forget {delete.number} --reason TEXT" for delete in deletes[:3]
         ),

@@ -17,7 +17,7 @@ from partitions.spelling import describe_missing
 from resources.dialects.predicates import predicate_sql
 from resources.dialects.spark import SPARK
 from resources.loop.context import RunContext
-from resources.loop.delete_marks import marked_rows
+from resources.loop.delete_marks import OptionalColumns, marked_rows
 from resources.watermarks.deleted_rows import RETENTION, DeleteInForce
 from resources.watermarks.entry import Entry
 
@@ -25,7 +25,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-def hold_back_rows(run: RunContext[Any], rows: DataFrame, entry: Entry | None, number: int) -> DataFrame:
+def hold_back_rows(
+    run: RunContext[Any], rows: DataFrame, entry: Entry | None, optional: OptionalColumns, number: int
+) -> DataFrame:
     """Return the rows of a slice that neither a delete in force nor the retention holds back.
 
     Writing them counts the others.
@@ -34,23 +36,28 @@ def hold_back_rows(run: RunContext[Any], rows: DataFrame, entry: Entry | None, n
         run: the run.
         rows: all rows of the slice, as they would be written.
         entry: the newest entry.
+        optional: the columns that the rows may lack.
         number: number of the slice.
 
     Raises:
         NeedsDecision: code ``delete_unfit``: a condition does not fit the rows.
-        ConfigurationError: the column of the retention has a type without a time.
+        ConfigurationError: the column of the retention is missing, or its type has no time.
     """
-    return run.withheld.withhold(run.name, rows, _rules(run, rows, entry), number)
+    return run.withheld.withhold(run.rules_of, rows, _rules(run, rows, entry, optional), optional, number)
 
 
-def check_rules(run: RunContext[Any], rows: DataFrame, entry: Entry | None) -> None:
+def check_rules(
+    run: RunContext[Any], rows: DataFrame, entry: Entry | None, optional: OptionalColumns
+) -> None:
     """Raise as :func:`hold_back_rows` does for the rows of a slice; nothing is read."""
-    if rules := _rules(run, rows, entry):
-        marked_rows(run.name, rows, rules)
+    if rules := _rules(run, rows, entry, optional):
+        marked_rows(run.rules_of, rows, rules, optional)
 
 
-def _rules(run: RunContext[Any], rows: DataFrame, entry: Entry | None) -> list[DeleteInForce]:
-    return [*run.deletes(entry), *_retention_rules(run, rows)]
+def _rules(
+    run: RunContext[Any], rows: DataFrame, entry: Entry | None, optional: OptionalColumns
+) -> list[DeleteInForce]:
+    return [*run.deletes(entry), *_retention_rules(run, rows, optional)]
 
 
 def expired_rows(dataflow: Dataflow, types: dict[str, str], now: datetime) -> Between:
@@ -83,14 +90,24 @@ def expired_rows(dataflow: Dataflow, types: dict[str, str], now: datetime) -> Be
     return Between(name, None, rows.upper)
 
 
-def _retention_rules(run: RunContext[Any], rows: DataFrame) -> list[DeleteInForce]:
-    """Return the retention as a rule for rows; none without a retention, or if rows lack its column."""
+def _retention_rules(run: RunContext[Any], rows: DataFrame, optional: OptionalColumns) -> list[DeleteInForce]:
+    """Return the retention as a rule for rows; none without a retention, or if they have NULL there.
+
+    Raises:
+        ConfigurationError: the rows lack the column, and nothing says that they have no value there.
+    """
     retention = run.dataflow.target.retention
     if retention is None:
         return []
     types = dict(rows.dtypes)
     if retention.column.casefold() not in {name.casefold() for name in types}:
-        return []  # the table has NULL there, which stays
+        if retention.column.casefold() in optional():
+            return []  # the table has NULL there, which stays
+        raise ConfigurationError(
+            f"dataflow {run.rules_of}: target.retention: expected rows with its column, found rows without {describe_missing([retention.column], list(types))}."
+            " The run stopped before it changed anything. Correct target.retention.column, add the column in sql or transform, or declare it in source.schema",
+            code="query",
+        )
     expired = expired_rows(run.dataflow, types, run.now)
     columns = {expired.column: types[expired.column]}
     return [DeleteInForce(RETENTION, predicate_sql(expired, SPARK), columns, "", "")]

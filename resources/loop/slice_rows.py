@@ -13,6 +13,7 @@ from resources.kinds.contract.writing import ROWS, SavesHighest, StatsReader, Wa
 from resources.loop.context import RunContext
 from resources.loop.delete_marks import failed_condition
 from resources.loop.entries import is_last_query
+from resources.loop.optional_columns import optional_columns
 from resources.loop.retention import hold_back_rows
 from resources.loop.transform import Batch, transformed
 from resources.sources.files.pinned import PinnedSchema
@@ -104,13 +105,13 @@ def kept_rows(
     A watermark of the highest value passes rows that are held back, so it observes them, too. Otherwise each
     run would read them again; and if all are held back, no row would tell how far the source was read.
     """
-    writing = run.kind.writing
+    writing, optional = run.kind.writing, optional_columns(run, intent, slice_, rows)
     if not isinstance(writing, WatchesRows):
-        return hold_back_rows(run, rows, entry, intent.number), no_stats
+        return hold_back_rows(run, rows, entry, optional, intent.number), no_stats
     if isinstance(writing, SavesHighest):
         observed, stats = writing.observe(rows, slice_)
-        return hold_back_rows(run, observed, entry, intent.number), stats
-    return writing.observe(hold_back_rows(run, rows, entry, intent.number), slice_)
+        return hold_back_rows(run, observed, entry, optional, intent.number), stats
+    return writing.observe(hold_back_rows(run, rows, entry, optional, intent.number), slice_)
 
 
 def no_stats() -> WriteStats:
@@ -126,7 +127,7 @@ def failed_delete(
     if not deletes or not fails_on_values(error):
         return None
     rows = slice_rows(run, entry, intent, slice_)
-    return failed_condition(run.name, rows, deletes)
+    return failed_condition(run.rules_of, rows, deletes, optional_columns(run, intent, slice_, rows))
 
 
 def repeats_query(run: RunContext[SliceT], entry: Entry | None, intent: Intent) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from partitions.plan import pluralize
-from resources.loop.delete_marks import MARK, marked_rows
+from resources.loop.delete_marks import MARK, OptionalColumns, marked_rows
 from resources.observation import observed_values
 from resources.spark.frames import observed_rows
 from resources.watermarks.deleted_rows import RETENTION, DeleteInForce
@@ -28,7 +28,12 @@ class WithheldRows:
         self._counts: dict[int, dict[int, int]] = {}
 
     def withhold(
-        self, dataflow: str, rows: DataFrame, deletes: Sequence[DeleteInForce], number: int
+        self,
+        dataflow: str,
+        rows: DataFrame,
+        deletes: Sequence[DeleteInForce],
+        optional: OptionalColumns,
+        number: int,
     ) -> DataFrame:
         """Return the rows of a slice that no delete in force names; writing them counts the others.
 
@@ -36,6 +41,7 @@ class WithheldRows:
             dataflow: name for messages.
             rows: all rows of the slice, as they would be written.
             deletes: the deletes in force, and the retention as one more.
+            optional: the columns that the rows may lack.
             number: number of the slice.
 
         Raises:
@@ -50,7 +56,7 @@ class WithheldRows:
         aggregates = [
             F.count_if(F.col(MARK) == F.lit(place)).alias(f"d{entry}") for place, entry in enumerate(numbers)
         ]
-        marked = observed_rows(marked_rows(dataflow, rows, deletes), observation, *aggregates)
+        marked = observed_rows(marked_rows(dataflow, rows, deletes, optional), observation, *aggregates)
         self._observed[number] = (observation, numbers)
         return marked.where(F.col(MARK).isNull()).drop(MARK)
 

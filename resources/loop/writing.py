@@ -32,6 +32,7 @@ from resources.loop.context import RunContext
 from resources.loop.entries import required_commit
 from resources.loop.giving_up import give_up
 from resources.loop.interruption_retries import retry_interruptions
+from resources.loop.optional_columns import optional_columns
 from resources.loop.retention import check_rules
 from resources.loop.side_tables import write_side_tables
 from resources.loop.slice_rows import failed_delete, kept_rows, no_stats, repeats_query, slice_rows
@@ -68,7 +69,7 @@ def analysed_rows(run: RunContext[SliceT], entry: Entry | None, intent: Intent, 
         if not repeats_query(run, entry, intent):
             # On Spark Connect nothing is looked at before it is asked for.
             _refuse_types(run, intent, rows.schema.jsonValue())
-        check_rules(run, rows, entry)
+        check_rules(run, rows, entry, optional_columns(run, intent, slice_, rows))
     except StrandlineError:
         raise
     except Exception as error:

@@ -208,7 +208,7 @@ class Opener(Stores):
         job_id: str | None = None,
         observer: Observer = lambda step, line: None,
         retention: RetentionPolicy | None = None,
-        deletes_of: str | None = None,
+        live: Dataflow | None = None,
         **patience: Any,
     ) -> Loop[Any]:
         """Return the loop that runs the dataflow; nothing starts yet.
@@ -221,7 +221,7 @@ class Opener(Stores):
             job_id: the id of the Dagster job.
             observer: called after every step.
             retention: how much of the log is retained; None: as in the project.
-            deletes_of: the dataflow whose deletes are in force; None: this one.
+            live: the dataflow of an isolated replay, whose deletes are in force; None for any other run.
             patience: attributes of :class:`HolderPolicy`.
         """
         staging = self.staging(dataflow)
@@ -242,7 +242,8 @@ class Opener(Stores):
             self.bad_records(dataflow),
             self.side_tables(dataflow),
             own_state=self.own_state(dataflow),
-            deletes_of=deletes_of,
+            deletes_of=live.name if live else None,
+            live_table=self.table(live) if live else None,
         )
         return Loop(context, HolderPolicy(**patience), retention or self.history)
 

@@ -28,7 +28,7 @@ def in_force(number: int, predicate: str, **columns: str) -> DeleteInForce:
 def marks(engine: SparkEngine, values: str, *deletes: DeleteInForce) -> Mapping[int, int | None]:
     """Return the place of the delete that names each row of ``values``, SQL of id and c, by its id."""
     rows = engine.session().sql(f"SELECT * FROM VALUES {values} AS rows(id, c)")
-    marked = marked_rows("flow", rows, deletes)
+    marked = marked_rows("flow", rows, deletes, lambda: {"d"})
     assert marked.drop(MARK).dtypes == rows.dtypes
     return {row["id"]: row[MARK] for row in marked.collect()}
 

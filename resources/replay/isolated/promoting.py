@@ -38,7 +38,8 @@ from resources.loop.entries import required_commit
 from resources.loop.giving_up import give_up
 from resources.loop.holder_wait import abandoned_intent
 from resources.loop.intents import first_loads, holding, put_intent
-from resources.loop.retention import hold_back_rows
+from resources.loop.optional_columns import optional_columns
+from resources.loop.retention import check_rules, hold_back_rows
 from resources.loop.verifying import check_log, find_commit, guarded_head, verified_commit
 from resources.outcome import Observer, Step
 from resources.platform.opener import Opener
@@ -239,6 +240,8 @@ def _swap(
     head = guarded_head(run, entry)
     follow_up(run, entry)
     intent = _intent(run, isolated, entry, swap, head.version, reason)
+    all_rows = rows.read(run)
+    check_rules(run, all_rows, entry, optional_columns(run, intent, None, all_rows))
     # Before the intent: whoever finds the promote's entry gone knows that there may have been one.
     mark(log, isolated, "promoting")
     put_intent(run, intent, f"{isolated.words} of {isolated.table}")
@@ -267,7 +270,10 @@ def _write(run: RunContext[Any], rows: _ReplayRows, intent: Intent, entry: Entry
     tag = Tag(intent.app_id, intent.number, intent.id, after=required_commit(entry), writer=run.writer)
     where = swap.where(rows.read(run))
     # The deletes of now: some may be younger than the replay.
-    new_rows = hold_back_rows(run, _rows_to_insert(run, rows, where), entry, intent.number)
+    new_rows = _rows_to_insert(run, rows, where)
+    new_rows = hold_back_rows(
+        run, new_rows, entry, optional_columns(run, intent, None, new_rows), intent.number
+    )
     run.table.write(new_rows, Replace(where), tag, intent.watermark, base=intent.table_version)
     run.withheld.count(intent.number)
 

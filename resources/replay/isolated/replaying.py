@@ -15,6 +15,7 @@ from partitions.errors import ConfigurationError, NeedsDecision
 from partitions.plan import Plan
 from partitions.request import Request
 from resources.listing.removal import is_empty
+from resources.loop.delete_marks import UNFIT
 from resources.outcome import Observer, Outcome
 from resources.platform.opener import Opener
 from resources.replay.chunk_runs import ProgressListener, ReplayResult, ReplayStep, Report, read_chunks
@@ -107,7 +108,7 @@ def replay_isolated(
         cut = replay.cut()
         put_chunks(log, isolated, StoredChunks(chunks=tuple(cut.chunks), warnings=tuple(cut.warnings)))
     loading = replay.loaded_by(isolated.loading_dataflow(dataflow))
-    loop = platform.loop(loading, now, observer=observer, deletes_of=dataflow.name, **how)
+    loop = platform.loop(loading, now, observer=observer, live=dataflow, **how)
     remaining = {*remaining_chunks(log, isolated)}
     steps = [
         ReplayStep(
@@ -139,7 +140,7 @@ def _request(platform: Opener, replay: ReplayKind, isolated: IsolatedReplay, chu
 
 def _rename_in_errors(outcome: Outcome, chunks: Sequence[Report], isolated: IsolatedReplay) -> None:
     """Have the errors name the dataflow instead of the replay's log, with the remedies."""
-    if isinstance(outcome.error, NeedsDecision):
+    if isinstance(outcome.error, NeedsDecision) and outcome.error.code != UNFIT:
         outcome.error = table_changed(isolated, outcome.error)
     elif outcome.error is not None:
         outcome.error.args = (outcome.error.message.replace(isolated.log, isolated.dataflow),)
