@@ -247,7 +247,7 @@ class JsonRule:
         kind = data_type["type"]
         if kind == "struct" and isinstance(value, Members):
             return self._struct_fault(value, data_type, f"{where}.", unknown)
-        if kind == "array" and isinstance(value, list):
+        if kind == "array" and isinstance(value, list) and not isinstance(value, Members):
             faults = (self._fault(item, data_type["elementType"], where, unknown) for item in value)
             return next((fault for fault in faults if fault is not None), None)
         if kind == "map" and isinstance(value, Members):
@@ -342,7 +342,7 @@ def _reason(value: Any, data_type: str, options: TextOptions) -> str | None:
         is_whole = re.fullmatch(r"-?[0-9]+", value) is not None
         return whole_fault(value, data_type) if is_whole else "a number with a fraction or an exponent"
     if data_type in WHOLE_BITS:
-        if not is_number:
+        if not is_number and not (is_text and value in _SPECIAL):
             return found_type
         return None if value in _SPECIAL else number_fault(value, data_type, TextOptions())
     if DECIMAL.fullmatch(data_type):

@@ -646,6 +646,7 @@ def test_a_first_file_whose_only_record_is_no_text_names_the_encoding(make_feed:
         ("xml", "id long, o struct<a: long>", "<r><row><id>1</id><o><a>2</a></o></row><row><id>2</id><o>t</o></row></r>", "unknown_field", "o._VALUE"),
         ("ndjson", "id long, m map<int, string>", '{"id":1,"m":{"5":"a"}}', "configuration", "expected map<string, …>, since the names in ndjson are texts, found map<int, …>"),
         ("ndjson", "id long, d interval day to second", '{"id":1}', "configuration", "expected types that tables hold, found interval day to second for the column d"),
+        ("ndjson", "id long, d array<time>", '{"id":1}', "configuration", "expected types that tables hold, found array<time(6)> for the column d"),
         ("csv", "id long, t varchar(3)", "id,t\n1,abcd\n", "configuration", "expected texts of any length (string)"),
     ],
 )  # fmt: skip
@@ -658,6 +659,13 @@ def test_what_a_schema_has_no_place_for_is_refused_by_name(
     error = feed.fail()
     assert (error.code, feed.rows("id")) == (code, [])
     assert why in error.message
+
+
+def test_a_column_may_be_named_interval(make_feed: MakeFeed) -> None:
+    feed = make_feed(source={"schema": "id long, interval long, o struct<interval: long>"})
+    feed.put("a.ndjson", {"id": 1, "interval": 2, "o": {"interval": 3}})
+    feed.load()
+    assert feed.rows("id", "interval", "o") == [(1, 2, {"interval": 3})]
 
 
 @pytest.mark.parametrize("form", ["csv", "ndjson", "json"])

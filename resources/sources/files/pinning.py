@@ -5,7 +5,7 @@ See docs/reference/files.md, The pinned schema.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -130,11 +130,11 @@ class SchemaPinner:
             raise ConfigurationError(
                 f"source.schema: expected map<string, …>, since the names in {self._source.format} are texts, found map<{key}, …>"
             )
-        if "interval" in declared.simpleString():
-            field = next(field for field in declared.fields if "interval" in field.dataType.simpleString())
-            raise ConfigurationError(
-                f"source.schema: expected types that tables hold, found {field.dataType.simpleString()} for the column {field.name}; declare string"
-            )
+        for field in declared.fields:
+            if any(map(_is_span, _leaves(field.dataType))):
+                raise ConfigurationError(
+                    f"source.schema: expected types that tables hold, found {field.dataType.simpleString()} for the column {field.name}; declare string"
+                )
         return nullable(declared)  # the check of files enforces NOT NULL
 
     def _refuse_unreadable(self, files: Sequence[SourceFile]) -> None:
@@ -193,6 +193,29 @@ def _find_non_text_key(data_type: DataType) -> str | None:
         is_text = isinstance(data_type.keyType, StringType)
         return _find_non_text_key(data_type.valueType) if is_text else data_type.keyType.simpleString()
     return None
+
+
+def _leaves(data_type: DataType) -> Iterator[DataType]:
+    """Yield the simple types in a type, at any depth."""
+    from pyspark.sql.types import ArrayType, MapType, StructType
+
+    match data_type:
+        case StructType():
+            inner = [field.dataType for field in data_type.fields]
+        case ArrayType():
+            inner = [data_type.elementType]
+        case MapType():
+            inner = [data_type.keyType, data_type.valueType]
+        case _:
+            yield data_type
+            return
+    for part in inner:
+        yield from _leaves(part)
+
+
+def _is_span(data_type: DataType) -> bool:
+    """Return whether a type is an interval or a time of day."""
+    return data_type.simpleString().startswith(("interval", "time("))
 
 
 def sample_of(files: Sequence[SourceFile]) -> list[SourceFile]:

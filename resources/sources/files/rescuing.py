@@ -148,22 +148,58 @@ def rescued_records(
 
 
 def _readable(field: StructField) -> StructField:
-    """Return a column with text instead of binary.
+    """Return a column with text instead of binary, at any depth.
 
     Spark's parser drops the whole record if a text is not base64.
     """
-    from pyspark.sql.types import BinaryType, StringType, StructField
+    from pyspark.sql.types import StructField
 
-    return StructField(field.name, StringType()) if isinstance(field.dataType, BinaryType) else field
+    return StructField(field.name, _readable_type(field.dataType))
+
+
+def _readable_type(data_type: DataType) -> DataType:
+    from pyspark.sql.types import ArrayType, BinaryType, MapType, StringType, StructType
+
+    match data_type:
+        case BinaryType():
+            return StringType()
+        case StructType():
+            return StructType([_readable(field) for field in data_type.fields])
+        case ArrayType():
+            return ArrayType(_readable_type(data_type.elementType))
+        case MapType():
+            return MapType(data_type.keyType, _readable_type(data_type.valueType))
+    return data_type
 
 
 def _parsed_value(name: str, data_type: DataType) -> Column:
     """Return the value of a column that was read with :func:`_readable`; NULL if it does not fit the type."""
     from pyspark.sql import functions as F
-    from pyspark.sql.types import BinaryType
 
-    value = _field_of(F.col("parsed"), name)
-    return F.when(value.rlike(_BASE64), F.unbase64(value)) if isinstance(data_type, BinaryType) else value
+    return _with_binary(_field_of(F.col("parsed"), name), data_type)
+
+
+def _with_binary(value: Column, data_type: DataType) -> Column:
+    """Return a value with binary in place of the texts that stand for it; NULL for one that is not base64."""
+    from pyspark.sql import functions as F
+    from pyspark.sql.types import ArrayType, BinaryType, MapType, StructType
+
+    if _readable_type(data_type) == data_type:
+        return value
+    match data_type:
+        case BinaryType():
+            return F.when(value.rlike(_BASE64), F.unbase64(value))
+        case StructType():
+            fields = [
+                _with_binary(_field_of(value, field.name), field.dataType).alias(field.name)
+                for field in data_type.fields
+            ]
+            return F.when(value.isNotNull(), F.struct(*fields))
+        case ArrayType():
+            return F.transform(value, lambda item: _with_binary(item, data_type.elementType))
+        case MapType():
+            return F.transform_values(value, lambda _, item: _with_binary(item, data_type.valueType))
+    return value
 
 
 def _misfits_as_written(

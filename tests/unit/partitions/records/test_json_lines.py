@@ -22,6 +22,7 @@ from partitions.records.json_pattern import begins_with_one_of
 
 _WHO = {"type": "struct", "fields": [{"name": "age", "type": "long"}]}
 _ALL = {"type": "array", "elementType": "long", "containsNull": True}
+_NAMES = {"type": "array", "elementType": "string", "containsNull": True}
 
 
 def _rule(takes_unknown: bool = False, **types: Any) -> JsonRule:
@@ -29,7 +30,7 @@ def _rule(takes_unknown: bool = False, **types: Any) -> JsonRule:
     return JsonRule.of({"type": "struct", "fields": fields}, takes_unknown)
 
 
-_RULE = _rule(id="long", who=_WHO, all=_ALL, amount="double", price="decimal(10,2)", day="date", at="timestamp", ok="boolean", text="string", blob="binary")  # fmt: skip
+_RULE = _rule(id="long", who=_WHO, all=_ALL, amount="double", price="decimal(10,2)", day="date", at="timestamp", ok="boolean", text="string", blob="binary", names=_NAMES)  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -42,6 +43,10 @@ _RULE = _rule(id="long", who=_WHO, all=_ALL, amount="double", price="decimal(10,
         ('{"id": 9223372036854775808}', "field id: expected bigint, found a number beyond its range", "9223372036854775808"),
         ('{"who": {"age": "x"}}', "field who.age: expected bigint, found text", "x"),
         ('{"all": [1, "x"]}', "field all: expected bigint, found text", "x"),
+        ('{"all": {}}', "field all: expected array, found an object", None),
+        ('{"all": {"x": 1}}', "field all: expected array, found an object", None),
+        ('{"names": {"x": "y"}}', "field names: expected array, found an object", None),
+        ('{"who": []}', "field who: expected struct, found an array", None),
         ('["x"]', "expected a JSON object, found an array", None),
         ('[{"id": 1}]', "expected a JSON object, found an array: if each file is one document, set format: json", None),
         ('{ ', "expected a JSON object, found text that is not JSON (a name in double quotes is missing at character 3): if each file is one document, set format: json", None),
@@ -99,6 +104,8 @@ def test_an_unfit_record_tells_field_reason_and_value(text: str, why: str, value
         '{"text": "\\ud83d\\ude00 \\u00e9 \\\\ud83d"}',
         '{"text": {"as it is written": "\\ud83d"}}',
         '{"blob": "aGk="}',
+        '{"amount": "NaN"}',
+        '{"amount": "-Infinity", "id": 1}',
     ],
 )
 def test_a_record_that_the_columns_hold_exactly_has_no_fault(text: str) -> None:
