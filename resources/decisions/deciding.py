@@ -11,7 +11,7 @@ from datetime import datetime
 from partitions.dataflow import Dataflow
 from partitions.errors import Conflict
 from resources.decisions.checksums import checksums_of_draft
-from resources.decisions.draft import Draft, DraftBuilder, restore_log
+from resources.decisions.draft import Draft, DraftBuilder, as_restoring
 from resources.decisions.unguarded import NEW_STATE, check_writer, skips_guards, take_over
 from resources.loop.definition_guard import definition_of
 from resources.loop.deletes_of_table import deletes_of_table, put_deletes_of_table
@@ -53,11 +53,12 @@ def decide(
         TargetError: the open intent cannot be ended.
     """
     rehearsal = platform.rehearsal()
-    restores = restore_log(build_draft, rehearsal.log, dataflow)
-    foreseen_entry, open_intent = foresee_end(rehearsal, dataflow, clock(), run_is_live)
-    if restores or open_intent is not None:
+    foreseen_entry, open_intent = foresee_end(rehearsal, dataflow, build_draft, clock(), run_is_live)
+    restoring = as_restoring(build_draft)
+    if open_intent is not None or restoring is not None:
         foreseen = build_draft(rehearsal, dataflow, foreseen_entry)  # raises before anything is changed
-        restore_log(build_draft, platform.log, dataflow)
+    if restoring is not None:
+        restoring.restore(platform.log, dataflow)
     unfinished = platform.unfinished_intent(dataflow, clock(), run_is_live)
     if open_intent is not None:
         check_writer(platform, dataflow, foreseen_entry, foreseen)
@@ -80,20 +81,28 @@ def decide(
 
 
 def foresee_end(
-    rehearsal: Opener, dataflow: Dataflow, now: datetime, run_is_live: RunIsLive
+    rehearsal: Opener, dataflow: Dataflow, build_draft: DraftBuilder, now: datetime, run_is_live: RunIsLive
 ) -> tuple[Entry | None, Intent | None]:
     """Return the newest entry after a decision has ended the open intent, and that intent.
+
+    A decision that restores the log does so before: an intent of the log as it is must not be held then.
 
     Args:
         rehearsal: resources whose log retains nothing: it holds that entry afterwards.
         dataflow: the dataflow whose state would change.
+        build_draft: the decision.
         now: the clock, aware.
         run_is_live: asks Dagster about a run on another machine.
 
     Raises:
         DataflowHeld: a living run or another decision works on the next number.
     """
-    entry, open_intent = rehearsal.unfinished_intent(dataflow, now, run_is_live).preview()
+    unfinished = rehearsal.unfinished_intent(dataflow, now, run_is_live)
+    restoring = as_restoring(build_draft)
+    if restoring is not None:
+        unfinished.check_not_held()
+        restoring.restore(rehearsal.log, dataflow)
+    entry, open_intent = unfinished.preview()
     if entry is not None and open_intent is not None:
         rehearsal.log.append(dataflow.name, entry, expected=entry.previous)
     return entry, open_intent

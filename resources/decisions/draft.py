@@ -66,12 +66,9 @@ class RestoresLog(Protocol):
         ...
 
 
-def restore_log(build_draft: object, log: WatermarkLog, dataflow: Dataflow) -> bool:
-    """Let a decision that restores logs restore this one; return whether it is such a decision."""
-    if not isinstance(build_draft, RestoresLog):
-        return False
-    build_draft.restore(log, dataflow)
-    return True
+def as_restoring(build_draft: object) -> RestoresLog | None:
+    """Return a decision as one that brings back the log; None if it does not."""
+    return build_draft if isinstance(build_draft, RestoresLog) else None
 
 
 DraftBuilder = Callable[[Opener, Dataflow, Entry | None], Draft]

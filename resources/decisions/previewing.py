@@ -17,7 +17,7 @@ from partitions.spelling import first_few
 from resources.decisions.checksums import checksums_of_draft, unknown_contents_note
 from resources.decisions.deciding import append_draft, foresee_end
 from resources.decisions.deleted_rows_in_table import describe_deletes
-from resources.decisions.draft import Draft, DraftBuilder, restore_log
+from resources.decisions.draft import Draft, DraftBuilder
 from resources.decisions.unguarded import check_writer, skips_guards
 from resources.kinds.contract.decisions import LoadedBefore
 from resources.kinds.contract.lost_rows import lost_in_all
@@ -70,8 +70,7 @@ def preview(
             ``other_writer``.
     """
     rehearsal = platform.rehearsal()
-    restore_log(build_draft, rehearsal.log, dataflow)
-    last, open_intent = foresee_end(rehearsal, dataflow, now, run_is_live)
+    last, open_intent = foresee_end(rehearsal, dataflow, build_draft, now, run_is_live)
     draft = build_draft(rehearsal, dataflow, last)
     check_writer(platform, dataflow, last, draft)
     if not skips_guards(dataflow, last, draft):

@@ -58,6 +58,10 @@ class UnfinishedIntent(Generic[SliceT]):
         entry, intent = self._open()
         return (preview_end(self._run, entry, intent) if intent else entry), intent
 
+    def check_not_held(self) -> None:
+        """Raise DataflowHeld if the open intent's holder lives."""
+        self._open()
+
     def check_table(self, entry: Entry | None) -> None:
         """Raise as a run would if state and table do not match."""
         guarded_head(self._run, entry)

@@ -1,8 +1,9 @@
 """Copy the logs of dataflows into another store, and read each object back.
 
 See docs/how-to/moving-and-restoring.md. Of all objects, the newest entry follows the objects that it needs and
-precedes all other entries. So an interrupted copy holds no state, or the newest one: never an older one
-that a run could continue from.
+precedes all other entries, and the intents of those. So an interrupted copy holds no state, or the newest
+one: never an older one that a run could continue from, nor an ended intent without its entry, which would
+look open.
 """
 
 from __future__ import annotations
@@ -44,6 +45,43 @@ class CopiedLog:
     written: int
 
 
+@dataclass(frozen=True)
+class LogKeys:
+    """The keys of a log's objects except leases, in the parts that are written one after the other.
+
+    Attributes:
+        beside: lists, schemas, notes and what else is neither entry nor intent.
+        entries: newest first.
+        open_intent: the intent after the newest entry, if there is one.
+        ended_intents: all others. Without its entry such an intent would look open.
+    """
+
+    beside: tuple[str, ...]
+    entries: tuple[str, ...]
+    open_intent: tuple[str, ...]
+    ended_intents: tuple[str, ...]
+
+    @property
+    def all(self) -> tuple[str, ...]:
+        """The keys of all objects."""
+        return self.beside + self.open_intent + self.entries + self.ended_intents
+
+
+def keys_by_step(blobs: Blobs, dataflow: str) -> LogKeys:
+    """Return the keys of a log's objects, which another store gets step by step."""
+    keys = list(log_keys(blobs, dataflow))
+    entries = tuple(key for key in keys if _folder(key) == _ENTRIES)
+    newest = (number_of(_name(entries[0])) or 0) if entries else 0
+    intents = [key for key in keys if _folder(key) == _INTENTS]
+    is_open = {key: int(_name(key).partition(".")[0]) > newest for key in intents}
+    return LogKeys(
+        tuple(key for key in keys if _folder(key) not in (_ENTRIES, _INTENTS)),
+        entries,
+        tuple(key for key in intents if is_open[key]),
+        tuple(key for key in intents if not is_open[key]),
+    )
+
+
 def stored_logs(blobs: Blobs) -> list[str]:
     """Return the sorted names of the dataflows that have a log in a store.
 
@@ -72,16 +110,18 @@ def copy_log(source: Blobs, target: Blobs, dataflow: str, name: str | None = Non
     before = _last_steps(source, dataflow)
     copier = _Copier(source, target, dataflow, name or dataflow)
     copier.check_same_log()
-    keys = [key for key in log_keys(source, dataflow) if _folder(key) != _ENTRIES]
-    entries = list(_keys_of(source, dataflow, _ENTRIES))
-    written = sum(copier.copy(keys)) + sum(copier.copy(entries[:1])) + sum(copier.copy(entries[1:]))
+    keys = keys_by_step(source, dataflow)
+    written = 0
+    for step in (keys.beside, keys.open_intent, keys.entries[:1], keys.entries[1:], keys.ended_intents):
+        written += sum(copier.copy(step))
     if _last_steps(source, dataflow) != before:
         raise Conflict(
             f"dataflow {dataflow}: a run or decision changed its state during the copy. Stop the "
             "project's sensors and runs, then copy again; objects already copied stay"
         )
     newest = WatermarkLog(target).newest(copier.name)
-    return CopiedLog(copier.name, newest.number if newest else 0, len(entries), len(keys), written)
+    entries = len(keys.entries)
+    return CopiedLog(copier.name, newest.number if newest else 0, entries, len(keys.all) - entries, written)
 
 
 def delete_log(blobs: Blobs, dataflow: str) -> None:
@@ -120,6 +160,10 @@ def _keys_of(blobs: Blobs, dataflow: str, folder: str) -> Iterator[str]:
 
 def _folder(key: str) -> str:
     return key.split("/")[1]
+
+
+def _name(key: str) -> str:
+    return key.rpartition("/")[2]
 
 
 @dataclass(frozen=True)

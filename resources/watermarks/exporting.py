@@ -19,12 +19,12 @@ from urllib.parse import unquote
 from partitions.errors import ConfigurationError, CorruptWatermark
 from resources.watermarks.blobs import Blobs
 from resources.watermarks.blobs.memory import MemoryBlobs
-from resources.watermarks.copying import copy_log, log_keys
+from resources.watermarks.copying import copy_log, keys_by_step, log_keys
 from resources.watermarks.entry import Entry, Intent
 from resources.watermarks.log import WatermarkLog
 
 _ALL = 1_000_000
-_OBJECT, _ENTRIES = "object", "entries"
+_OBJECT = "object"
 _AT_ONCE = 8
 """Objects that are put at the same time: requests to a bucket mostly wait."""
 
@@ -111,20 +111,21 @@ class ExportedLog:
         return self.log.open_intent(self.dataflow, self.newest)
 
     def restore(self, blobs: Blobs) -> None:
-        """Put the objects that a store lacks: the entries last, one by one from the oldest on.
+        """Put the objects that a store lacks: the entries one by one from the oldest on, then the intents.
 
-        So if it dies, the log is an older state as a whole, which the guards tell from the table.
+        So if it dies, the log is an older state as a whole, without an intent that looks open. The guards
+        tell that state from the table.
         """
 
         def put(key: str) -> None:
             blobs.put_if_absent(key, self.log.blobs.get(key) or b"")
 
-        keys = list(log_keys(self.log.blobs, self.dataflow))
-        entries = [key for key in keys if key.split("/")[1] == _ENTRIES]
+        keys = keys_by_step(self.log.blobs, self.dataflow)
         with ThreadPoolExecutor(_AT_ONCE) as pool:
-            list(pool.map(put, sorted({*keys} - {*entries})))
-        for key in sorted(entries, reverse=True):
-            put(key)
+            list(pool.map(put, keys.beside))
+            for key in (*reversed(keys.entries), *keys.open_intent):
+                put(key)
+            list(pool.map(put, keys.ended_intents))
 
     def continues(self, last: Entry | None) -> bool:
         """Return whether a log up to an entry, or without any, is the beginning of this one."""

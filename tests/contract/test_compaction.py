@@ -17,8 +17,8 @@ from resources.watermarks.ingested import IngestedFiles
 from resources.watermarks.lists import INGESTED_FILES, QUARANTINED_FILES, StoredList
 from resources.watermarks.log import WatermarkLog
 from resources.watermarks.stored_objects import QUARANTINE
-from tests.contract.test_watermark_log import intent
 from tests.support import writers
+from tests.support.writers import intent
 
 FLOW = "flow"
 NOW = datetime(2026, 6, 1, tzinfo=UTC)

@@ -15,7 +15,7 @@ from resources.watermarks.blobs.dry_run import DryRunBlobs
 from resources.watermarks.copying import CopiedLog, copy_log, stored_logs
 from resources.watermarks.lists import INGESTED_FILES, StoredList
 from resources.watermarks.log import WatermarkLog
-from tests.support.writers import copy_and_die, entry, processes
+from tests.support.writers import copy_and_die, entry, intent, processes
 
 FLOW = "sales/ü"
 FILE = ("a.csv", 1, "v", "2026-01-01T00:00:00+00:00", None)
@@ -28,11 +28,13 @@ def source_place(tmp_path: Path) -> Place:
 
 @pytest.fixture
 def source(source_place: Place) -> Blobs:
-    """Three entries, the second with a list and a schema, a note and a lease."""
+    """Three entries with their intents, and an open one; the second with a list and a schema; a note and a lease."""
     blobs = open_blobs(source_place)
     log = WatermarkLog(blobs)
     for number in (1, 2, 3):
+        log.put_intent(intent(number, FLOW))
         _append(blobs, number)
+    log.put_intent(intent(4, FLOW))
     log.put_list(FLOW, "0000000002-x", StoredList(INGESTED_FILES, [FILE]))
     log.put_schema(FLOW, "id int")
     log.put_note(FLOW, "attempt", {"status": "committed"})
@@ -73,7 +75,7 @@ def test_folders_are_those_directly_in_a_folder_and_none_where_there_is_none(tar
 
 
 def test_a_copy_has_every_object_but_leases_byte_by_byte(source: Blobs, target: Blobs) -> None:
-    assert copy_log(source, target, FLOW) == CopiedLog(FLOW, number=3, entries=3, objects=3, written=6)
+    assert copy_log(source, target, FLOW) == CopiedLog(FLOW, number=3, entries=3, objects=7, written=10)
     assert contents(target) == without_leases(source)
     assert stored_logs(target) == [FLOW]
 
@@ -149,17 +151,19 @@ def test_a_copy_killed_at_any_write_holds_the_newest_state_or_none_and_is_finish
     source: Blobs, source_place: Place, tmp_path: Path
 ) -> None:
     states = []
-    for count in range(1, 6):  # a note is put, not linked
+    for count in range(1, 10):  # a note is put, not linked
         place = Place(str(tmp_path / f"target{count}"))
         process = processes().Process(target=copy_and_die, args=(source_place, place, FLOW, count))
         process.start()
         process.join(60)
         assert process.exitcode == -signal.SIGKILL
-        newest = WatermarkLog(open_blobs(place)).newest(FLOW)
-        states.append(newest and newest.number)
+        log = WatermarkLog(open_blobs(place))
+        newest = log.newest(FLOW)
+        open_intent = log.open_intent(FLOW, newest)
+        states.append((newest and newest.number, open_intent and open_intent.number))
         assert copy_log(source, open_blobs(place), FLOW).number == 3
         assert contents(open_blobs(place)) == without_leases(source)
-    assert states == [None, None, None, 3, 3]
+    assert states == [(None, None)] * 4 + [(3, 4)] * 5
 
 
 def test_a_copy_changes_nothing_at_its_source(source: Blobs, source_place: Place, target: Blobs) -> None:

@@ -15,8 +15,6 @@ from partitions.errors import ConfigurationError, Conflict, CorruptWatermark, Ne
 from resources.connections.places import Place
 from resources.connections.postgres import Database
 from resources.watermarks.blobs import open_blobs
-from resources.watermarks.entry import Intent, new_id, utc_now
-from resources.watermarks.holder import current_holder
 from resources.watermarks.lists import INGESTED_FILES, StoredList
 from resources.watermarks.log import WatermarkLog
 from resources.watermarks.manager import WatermarkManager
@@ -26,7 +24,7 @@ from tests.support.gates import until
 from tests.support.proxy import CountingProxy
 from tests.support.seaweed import Seaweed
 from tests.support.trees import put_objects
-from tests.support.writers import entry
+from tests.support.writers import entry, intent
 
 FLOW = "flow"
 
@@ -34,24 +32,6 @@ FLOW = "flow"
 @pytest.fixture
 def log(place: Place | Database) -> WatermarkLog:
     return WatermarkLog(open_blobs(place))
-
-
-def intent(number: int = 1, dataflow: str = FLOW) -> Intent:
-    return Intent(
-        id=new_id(),
-        number=number,
-        dataflow=dataflow,
-        kind="path",
-        app_id="app",
-        before="{}",
-        watermark='{"path": "a"}',
-        definition={},
-        fingerprint="f",
-        pinned=f"{dataflow}/schemas/x.ddl",
-        file_list=f"{dataflow}/files/x.json.gz",
-        holder=current_holder(None),
-        time=utc_now(),
-    )
 
 
 def _numbers(log: WatermarkLog) -> list[int]:

@@ -45,6 +45,7 @@ class Decision:
         definition: keys of the dataflow.
         stop: why a run that finds it unfinished stops, if it does.
         at_once: whether it is made again before a run, which would load what it is about, too.
+        restored: objects that it puts into the folder of each step before its own: of the log that it brings back.
     """
 
     command: tuple[str, ...]
@@ -55,6 +56,7 @@ class Decision:
     definition: dict[str, Any] = field(default_factory=dict)
     stop: str | None = None
     at_once: bool = False
+    restored: int = 0
 
 
 def _lose(feed: Feed) -> None:
@@ -93,7 +95,7 @@ DECISIONS = {
         ("state", "adopt", NAME), (CLAIM, FILES, ENTRY), [1, 2, 3, 4], [1, 2, 3], _lose, stop="state_lost"
     ),
     "import, the state was lost": Decision(
-        ("state", "import", NAME, "FILE"), (CLAIM, FILES, ENTRY), [1, 2, 3, 4], [1, 2, 3], _lose, stop="state_lost"
+        ("state", "import", NAME, "FILE"), (CLAIM, ENTRY), [1, 2, 3, 4], before=_lose, restored=2
     ),
     "reset, the state was lost": Decision(
         ("state", "reset", NAME, "--replace"), (CLAIM, ENTRY), [1, 2, 3, 4], [1, 2, 3], _lose, stop="state_lost"
@@ -154,7 +156,7 @@ def _cell(make: Callable[[dict[str, Any]], Feed], name: str, step: str) -> str:
     decision.before(feed)
     feed.put("c.ndjson", 4)
     arguments = _arguments(feed, decision)
-    crash_deciding(feed, step, *arguments)
+    crash_deciding(feed, step, *arguments, puts=decision.restored + 1)
     said = "decided" if step == ENTRY else _undecided(feed, decision, arguments)
     assert feed.run().error is None
     assert feed.ids == decision.decided

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from deltalake import DeltaTable
 from resources.kinds import all_decisions as decisions
 from resources.outcome import Step
 from resources.spark.engine import SparkEngine
+from resources.watermarks.blobs import Blobs
 from resources.watermarks.log import WatermarkLog
 from tests.integration.conftest import MakeFeed, loaded_one_by_one
 from tests.support.columns import at
@@ -38,6 +40,35 @@ def lose_and_import(feed: Feed, file: str | None = None) -> Answer:
     file = file or export(feed)
     shutil.rmtree(feed.state)
     return feed.decide("import", file, now=NOW)
+
+
+class _Dying:
+    """Blobs of a process that dies once it has written so many objects."""
+
+    def __init__(self, blobs: Blobs, writes: int) -> None:
+        self._blobs, self._left = blobs, writes
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._blobs, name)
+
+    def put_if_absent(self, key: str, data: bytes) -> bool:
+        """Write, as long as the process lives."""
+        if not self._left:
+            raise KeyboardInterrupt
+        self._left -= 1
+        return self._blobs.put_if_absent(key, data)
+
+
+def imports_and_dies(feed: Feed, file: str, writes: int) -> bool:
+    """Import in a process that dies after so many writes; return whether it died."""
+    platform = feed.platform
+    vars(platform)["log"] = WatermarkLog(_Dying(platform.log.blobs, writes))
+    try:
+        lines = Path(file).read_text().splitlines()
+        decisions.decide(platform, feed.dataflow, decisions.import_entries("x", lines), "x")
+    except KeyboardInterrupt:
+        return True
+    return False
 
 
 def listed(feed: Feed) -> dict[str, Any]:
@@ -179,6 +210,44 @@ class TestFiles:
         feed.put("4.ndjson", 4)
         feed.load()
         assert (feed.ids, [entry.number for entry in feed.entries][:3]) == ([1, 2, 3, 4], [1, 2, 3])
+
+    def test_an_import_that_dies_at_any_write_loads_nothing_twice_and_is_repeated(
+        self, feed: Feed, tmp_path: Path
+    ) -> None:
+        file = export(feed)
+        feed.put("4.ndjson", 4)
+        shutil.rmtree(feed.state)
+        stops: list[str | None] = []
+        dies = True
+        while dies:
+            copy = feed.copy(tmp_path / f"dies{len(stops)}")
+            dies = imports_and_dies(copy, file, writes=len(stops))
+            error = copy.run().error
+            stops.append(error.code if error else None)
+            assert copy.ids == ([1, 2, 3] if error else [1, 2, 3, 4])
+            copy.decide("import", file)
+            copy.load()
+            assert copy.ids == [1, 2, 3, 4]
+            assert [entry.why for entry in copy.entries[:3]] == ["run", "run", "run"]
+        assert [code for code, _ in groupby(stops)] == ["state_lost", "foreign_tag", None]
+
+    def test_no_import_restores_a_log_that_a_run_works_on(self, feed: Feed) -> None:
+        feed.decide("set", '{"path": "3.ndjson"}')
+        file = export(feed)
+        shutil.rmtree(feed.state)
+        feed.decide("import", file)
+        for folder in ("entries", "intents"):  # the state before it, of a backup
+            for object_ in (feed.state / folder).iterdir():
+                if int(object_.stem[-10:]) > 3:
+                    object_.unlink()
+        feed.put("4.ndjson", 4)
+        answers = []
+
+        def imports(step: Step, line: str) -> None:
+            if step is Step.INTENT_PUT:
+                answers.append(feed.cli("state", "import", NAME, file, "--reason", "x", "--yes").code)
+
+        assert (feed.run(imports).status, answers, feed.ids) == ("committed", [3], [1, 2, 3, 4])
 
     def test_a_reset_that_has_not_emptied_the_table_still_does(self, feed: Feed) -> None:
         feed.decide("reset", "--replace")

@@ -15,7 +15,8 @@ from resources.connections.postgres import Database
 from resources.watermarks import copying
 from resources.watermarks.blobs import open_blobs
 from resources.watermarks.copying import copy_log
-from resources.watermarks.entry import Entry, new_id, utc_now
+from resources.watermarks.entry import Entry, Intent, new_id, utc_now
+from resources.watermarks.holder import current_holder
 from resources.watermarks.log import WatermarkLog
 
 
@@ -41,6 +42,25 @@ def entry(number: int, value: int = 0) -> Entry:
         fingerprint="f",
         kind="path",
         app_id="app",
+    )
+
+
+def intent(number: int = 1, dataflow: str = "flow") -> Intent:
+    """Return the intent of a slice of files."""
+    return Intent(
+        id=new_id(),
+        number=number,
+        dataflow=dataflow,
+        kind="path",
+        app_id="app",
+        before="{}",
+        watermark='{"path": "a"}',
+        definition={},
+        fingerprint="f",
+        pinned=f"{dataflow}/schemas/x.ddl",
+        file_list=f"{dataflow}/files/x.json.gz",
+        holder=current_holder(None),
+        time=utc_now(),
     )
 
 
