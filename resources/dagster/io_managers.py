@@ -200,7 +200,9 @@ class TableIOManager(IOManager):
             if isinstance(request, Forced) and load.keys is not None:
                 again = backfill_of(self._platform, dataflow, request.of, load.keys, run, now)
                 loop = self._platform.loop(again.loaded_by(dataflow), now, **how)
-                outcome = read_again(again, loop, lambda chunks: self._show(context, load, chunks)).outcome
+                outcome = read_again(
+                    self._platform, again, loop, lambda chunks: self._show(context, load, chunks)
+                ).outcome
             else:
                 loop = self._platform.loop(dataflow, now, request, **how)
                 outcome = loop.run()

@@ -58,6 +58,12 @@ class UnfinishedIntent(Generic[SliceT]):
         entry, intent = self._open()
         return (preview_end(self._run, entry, intent) if intent else entry), intent
 
+    def preview_abandoned(self) -> Entry | None:
+        """Return the entry that :meth:`preview` returns; an intent that is held counts as left by now."""
+        entry = self._run.log.newest(self._run.name)
+        intent = self._run.log.open_intent(self._run.name, entry)
+        return preview_end(self._run, entry, intent) if intent else entry
+
     def check_not_held(self) -> None:
         """Raise DataflowHeld if the open intent's holder lives."""
         self._open()

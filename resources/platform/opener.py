@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError, NeedsDecision, SchemaError
@@ -246,6 +246,23 @@ class Opener(Stores):
             live_table=self.table(live) if live else None,
         )
         return Loop(context, HolderPolicy(**patience), retention or self.history)
+
+    def with_intent_ended(self, dataflow: Dataflow, now: datetime) -> Self:
+        """Return the same resources over a rehearsal of the log, in which the open intent has ended.
+
+        If its commit is in the table, it counts as loaded: the table then holds what the log says. Changes
+        nothing, starts no Spark.
+
+        Args:
+            dataflow: the definition.
+            now: the clock, aware.
+        """
+        ended = self.rehearsal()
+        entry = ended.unfinished_intent(dataflow, now, lambda run_id: None).preview_abandoned()
+        newest = ended.log.newest(dataflow.name)
+        if entry is not None and (newest is None or entry.id != newest.id):
+            ended.log.append(dataflow.name, entry, expected=entry.previous)
+        return ended
 
     def unfinished_intent(
         self, dataflow: Dataflow, now: datetime, run_is_live: RunIsLive

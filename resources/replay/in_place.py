@@ -8,6 +8,7 @@ replay.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -65,21 +66,28 @@ def replay_in_place(
     """
     replay = _checked_replay(platform, dataflow, options, now)
     return read_again(
-        replay, platform.loop(replay.loaded_by(dataflow), now, observer=observer, **how), on_progress
+        platform,
+        replay,
+        platform.loop(replay.loaded_by(dataflow), now, observer=observer, **how),
+        on_progress,
     )
 
 
 def read_again(
-    replay: ReplayKind, loop: Loop[Any], on_progress: ProgressListener = lambda reports: None
+    platform: Opener,
+    replay: ReplayKind,
+    loop: Loop[Any],
+    on_progress: ProgressListener = lambda reports: None,
 ) -> ReplayResult:
     """Read the remaining chunks of a replay; end the replay when none remains.
 
     Args:
+        platform: the resources.
         replay: the replay.
         loop: the loop of the dataflow that loads it.
         on_progress: is called with all reports after each chunk.
     """
-    log, name, words = replay.platform.log, replay.dataflow.name, replay.options.words
+    log, name, words = platform.log, replay.dataflow.name, replay.options.words
     in_progress = begin_in_place(log, name, words, replay.range)
     cut = replay.cut(in_progress.range)
     done, table = replay.done(cut, in_progress), loop.context.table
@@ -92,10 +100,12 @@ def read_again(
         )
         for chunk in cut.chunks
     ]
-    asks_nobody = isinstance(replay.options, ChosenPartitions)
+    lost_rows: Sequence[str] = ()
+    if isinstance(replay.options, ChosenPartitions):  # nobody was asked
+        lost_rows = replay.describe_lost_rows(platform.with_intent_ended(replay.dataflow, replay.now))
     warnings = [
         *cut.warnings,
-        *(replay.describe_lost_rows() if asks_nobody else ()),
+        *lost_rows,
         *(replay.passed_over([chunk for chunk in cut.chunks if chunk not in done]) or ()),
     ]
     replayed = read_chunks(loop, steps, on_progress)
@@ -132,5 +142,5 @@ def _checked_replay(
             f"dataflow {name}: expected no --replace with load: scd2: a replay deletes no version of a history, and adds those that are"
             " missing"
         )
-    replay.check_answers()
+    replay.check_answers(platform.with_intent_ended(dataflow, now))
     return replay

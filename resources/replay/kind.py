@@ -94,26 +94,32 @@ class ReplayKind(ABC):
     def check(self) -> None:
         """Raise ConfigurationError if the range cannot be replayed. Opens no source, changes nothing."""
 
-    def check_answers(self) -> None:
+    def check_answers(self, ended: Stores) -> None:
         """Raise NeedsDecision if an operator has to say what becomes of rows, and has not.
 
         Partitions that were chosen in Dagster have nobody to ask, and an isolated replay shows what it does
         before its promote.
+
+        Args:
+            ended: the resources over a log in which the open intent has ended.
         """
         if self.options.is_isolated or isinstance(self.options, ChosenPartitions):
             return
         name, options = self.dataflow.name, self.options
         commands = [replace(options, deleted="load").command(name)]
-        check_lost_rows(name, self.lost_rows(), options.deleted, commands)
+        check_lost_rows(name, self.lost_rows(ended), options.deleted, commands)
 
-    def describe_lost_rows(self) -> Sequence[str]:
+    def describe_lost_rows(self, ended: Stores) -> Sequence[str]:
         """Return a sentence about rows that others have deleted, and that would come back; none if none would."""
-        lost_rows = self.lost_rows()
+        lost_rows = self.lost_rows(ended)
         return () if lost_rows.are_none else (lost_rows.describe(),)
 
-    def lost_rows(self) -> LostRows:
-        """Return the rows that others have deleted from the live table, and that the range may hold."""
-        return lost_in_all(self.platform.table(self.dataflow), self.newest)
+    def lost_rows(self, ended: Stores) -> LostRows:
+        """Return the rows that others have deleted from the live table, and that the range may hold.
+
+        A commit whose entry is still missing has deleted rows, too: ``ended`` is a log that counts it.
+        """
+        return lost_in_all(self.platform.table(self.dataflow), ended.log.newest(self.dataflow.name))
 
     @abstractmethod
     def range(self) -> str:

@@ -210,6 +210,22 @@ def test_a_replay_that_died_holds_no_run_back_and_is_ended_by_the_same_command(
     assert flow.run().rows == 1
 
 
+@pytest.mark.parametrize("load", ["append", pytest.param("by keys and replace", marks=pytest.mark.full)])
+def test_rows_that_a_dead_replay_replaced_count_as_deleted_by_nobody(
+    tmp_path: Path, engine: SparkEngine, load: str
+) -> None:
+    target, options = LOADS[load]
+    flow, _ = loaded(tmp_path, engine, **target)
+    asked = ReplayOptions("2026-01-02", "2026-01-03", replace=True)  # whose one row is gone at the source
+    now = instant("2026-06-01")
+    with pytest.raises(KeyboardInterrupt):
+        replay_in_place(flow.feed.platform, flow.feed.dataflow, asked, now, observer=dies_after(Step.WRITTEN))
+    assert flow.ids == [1, 3, 4, 9]
+    assert replay(flow, *options, days=(*DAYS, "--dry-run")).json[0]["slices"] != []
+    replay(flow, *options)
+    assert flow.feed.rows("id", "value") == [(1, 1), (3, 0), (4, 0), (9, 0), (20, 0)]
+
+
 @pytest.mark.full
 @pytest.mark.parametrize("folder", ["replaying", "files", "intents", "entries"])
 def test_a_killed_replay_ends_by_its_command(tmp_path: Path, engine: SparkEngine, folder: str) -> None:

@@ -123,6 +123,24 @@ def test_one_overwritten_file_is_named_and_replayed_by_its_path(
     assert feed.command("ledger", feed.name, "--compare").json[0]["changed"] == []
 
 
+@pytest.mark.without_jvm
+def test_rows_of_files_that_a_dead_replay_replaced_are_deleted_by_nobody(
+    tmp_path: Path, engine: SparkEngine
+) -> None:
+    feed = Feed(tmp_path, engine, {"source": {"schema": "id long"}})
+    feed.put("1.ndjson", 1, 11)
+    feed.put("2.ndjson", 2)
+    feed.load()
+    feed.put("1.ndjson", 1)
+    asked = ReplayOptions("1.ndjson", "2.ndjson~", column="_source_file", replace=True)
+    with pytest.raises(KeyboardInterrupt):
+        replay_in_place(feed.platform, feed.dataflow, asked, NOW, observer=dies_after(Step.WRITTEN))
+    assert feed.ids == [1, 2]
+    path_range = ("--start", "1.ndjson", "--end", "2.ndjson~", "--column", "_source_file", "--replace")
+    feed.command("replay", feed.name, *path_range)
+    assert feed.rows("id", "_source_file") == [(1, "1.ndjson"), (2, "2.ndjson")]
+
+
 def test_bounds_and_options_that_do_not_fit_are_refused_by_name(feed: Feed) -> None:
     for options, told in {
         ("--column", "till"): "expected a column of table bronze/flow, found till",

@@ -47,6 +47,7 @@ from resources.kinds.path.gone import find_gone_files
 from resources.kinds.path.lost import find_lost_rows
 from resources.kinds.path.opening import open_path, path_planning
 from resources.kinds.path.rows_by_path import check_rows_have_paths
+from resources.platform.stores import Stores
 from resources.replay.chunks import ReplayChunk
 from resources.replay.isolated.chunks import chunks_of
 from resources.replay.isolated.refusals import never_loaded, range_loaded_again
@@ -186,7 +187,7 @@ class FileReplay(ReplayKind):
         return files_modified(RecordTables(record).tables(), first, after, LOADED_REASONS), f"arrival {span}"
 
     @override
-    def check_answers(self) -> None:
+    def check_answers(self, ended: Stores) -> None:
         """Ask also what becomes of the rows of files that are gone at the source, if there are some.
 
         A promote of an isolated replay keeps them unless ``--gone delete`` was said.
@@ -201,7 +202,7 @@ class FileReplay(ReplayKind):
         ):
             commands = [replace(options, gone_files=answer).command(name) for answer in get_args(GoneFiles)]
             raise gone_files_error(name, gone_paths, commands)
-        super().check_answers()
+        super().check_answers(ended)
 
     def _check_rows_have_paths(self) -> None:
         """Raise ConfigurationError if rows are to be replaced that do not carry the path of their file."""
@@ -211,14 +212,13 @@ class FileReplay(ReplayKind):
             check_rows_have_paths(stores.log, self.dataflow, table, self.newest, self._chosen_paths())
 
     @override
-    def lost_rows(self) -> LostRows:
+    def lost_rows(self, ended: Stores) -> LostRows:
         """Count the rows of the files of the range."""
-        stores, entry = self.platform, self.newest
+        log, flow = ended.log, self.dataflow
+        entry = log.newest(flow.name)
         if entry is None:
             return LostRows()
-        return find_lost_rows(
-            stores.log, self.dataflow, stores.table(self.dataflow), entry, self._chosen_paths()
-        )
+        return find_lost_rows(log, flow, self.platform.table(flow), entry, self._chosen_paths())
 
     def _chosen_paths(self) -> Callable[[str], bool]:
         """Return a function that tells whether a path is in the range."""

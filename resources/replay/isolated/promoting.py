@@ -98,12 +98,13 @@ def preview_promote(platform: Opener, dataflow: Dataflow, table: str) -> tuple[s
         return (f"the replay is already promoted; table {table} and its log are removed",)
     swap, _ = _checked_swap(platform, dataflow, isolated, entry)
     replay_table = find_table(platform.lake.child(isolated.table))
+    replay = platform.replay(dataflow, isolated.options, isolated.began)
     lines = [
         f"{swap.amount} go from {dataflow.table}, and {'at most ' if swap.stays else ''}{pluralize(replay_table.contents.count_rows(), 'row')} of {table} come, in one commit",
         "rows outside of the range stay, and so does the watermark",
         *swap.stays,
         *(stored_chunks(log, isolated) or StoredChunks()).warnings,
-        *platform.replay(dataflow, isolated.options, isolated.began).describe_lost_rows(),
+        *replay.describe_lost_rows(platform.with_intent_ended(dataflow, isolated.began)),
         f"then table {table} and its log are removed",
     ]
     if dataflow.target.merge_keys:
