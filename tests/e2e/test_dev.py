@@ -394,7 +394,7 @@ def test_a_killed_engine_starts_again_at_its_address_and_runs_go_on(dev: Dev) ->
         dev.drop(f"170645040{number}-c.ndjson", [{"id": number}])
         until(lambda: dev.ids()[-1:] == [number], "the file after the engine's death is loaded", dev.log)  # noqa: B023 - called in this round
         said = dev.log.read_text().removeprefix(before)
-        assert "was ended by SIGKILL (often because memory ran out): starting another" in said
+        assert "was ended by SIGKILL (often because memory ran out); starting another" in said
         assert engine_of(dev)[0] == address
     assert dev.ids() == [*loaded, 4, 5]
 

@@ -220,7 +220,7 @@ def test_losing_rows_under_a_give_up_stops_runs(make_feed: MakeFeed, damage: Cal
     for heard in (damages, None):
         error = feed.run(heard).error
         assert (error and error.code) == "table_behind"
-    assert decide(feed, "adopt").code == 0
+    assert decide(feed, "adopt", "--deleted", "load").code == 0
     feed.put_parquet("3.parquet", 3)
     feed.load()
     late_step(feed.platform, feed.dataflow, NOW)
