@@ -52,6 +52,13 @@ KNOWN = dict(
         _holds(do.Arrive(2), do.Run(), do.LoseState(), do.Reset(kill=do.Kill("after", "intents")), name="lost-reset-dies"),
         _holds(do.Arrive(2), do.Run(), do.LoseState(), do.Import(2, do.Kill("after", "intents")), name="lost-import-dies"),
         _holds(do.Arrive(2), do.Run(), do.LoseState(), name="lost"),
+        # A state that was lost comes back with the decisions that no run has followed yet, also if its import dies
+        _holds(do.Arrive(1), do.Run(), do.Unprocess(), do.LoseState(), config=_BY_SET, name="lost-unprocess"),
+        _holds(
+            do.Arrive(1), do.Run(), do.Unprocess(), do.LoseState(), do.Follow(1, do.Kill("after", "intents")), config=_BY_SET, name="lost-unprocess-import-dies"
+        ),
+        _holds(do.Arrive(3), do.Run(), do.Reset(replace=True), do.LoseState(), do.Follow(1, do.Kill("after", "intents")), name="lost-reset-import-dies"),
+        _holds(do.Arrive(3), do.Run(), do.LoseState(), do.Follow(1, do.Kill("after", "entries")), name="lost-import-dies-between-entries"),
         # A table that is not the one that was written
         _holds(do.Arrive(1), do.Run(), do.Arrive(1), do.Run(), do.RecreateTable(1, commits=3), do.Arrive(1), name="made-again"),
         _holds(do.Arrive(1), do.Run(), do.Arrive(1), do.Run(), do.RestoreVersion(1), do.Arrive(1), name="restored"),

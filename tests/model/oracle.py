@@ -20,7 +20,8 @@ What decisions promise (docs/reference/state.md, Decisions by hand):
 ``reset``          everything is due again; with ``--replace`` the table is emptied first, also of others' rows
 ``adopt``          no file that has a row is loaded again, but for one that an operator wanted loaded again before; all
                    others are due
-``import``         what the export covers counts as loaded, everything above it is due again, in addition
+``import``         what the export covers counts as loaded, everything above it is due again, in addition; so is what
+                   the export holds an ``unprocess`` of
 ``accept``         nothing changes
 ``release``        the files are due
 ``unprocess``      the files are due again, in addition
@@ -188,13 +189,16 @@ class Oracle:
 
     # What an operator decides
 
-    def decide(self, entry: Entry, before: Entry | None, paths: Collection[str]) -> None:
+    def decide(
+        self, entry: Entry, before: Entry | None, paths: Collection[str], again: Collection[str] = ()
+    ) -> None:
         """A decision was appended.
 
         Args:
             entry: it.
             before: the newest entry before it.
             paths: the files that it names, or deals with.
+            again: files that the state after it has loaded and wants to load once more.
         """
         mark = reached(entry.watermark)
         if entry.why in ("reset", "adopt", "import"):
@@ -220,6 +224,8 @@ class Oracle:
                 )  # which somebody skips: others have deleted their rows
             case "import":
                 self._import(mark, paths)
+                self.due |= dict.fromkeys(again, Due.ONCE)
+                self.doubling |= set(again)
             case "release" | "unprocess":
                 for path in paths:
                     self.due[path] = Due.ONCE

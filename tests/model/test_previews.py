@@ -78,8 +78,11 @@ class _Witness(Oracle):
         for path in write.paths:
             self.copies[path] += 1
 
-    def decide(self, entry: Entry, before: Entry | None, paths: Any) -> None:
+    def decide(self, entry: Entry, before: Entry | None, paths: Any, again: Any = ()) -> None:
         """Accept any decision."""
+
+    def remember(self, then: Oracle) -> None:
+        """Accept any state."""
 
     def check_table(self, copies: Counter[str], foreign: Counter[int]) -> None:
         """Accept any table."""

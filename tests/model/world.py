@@ -43,6 +43,7 @@ from resources.watermarks import holder
 from resources.watermarks.blobs import open_blobs
 from resources.watermarks.entry import Entry
 from resources.watermarks.exporting import export_lines
+from resources.watermarks.file_ranges import LOADED_AGAIN
 from resources.watermarks.ingested import IngestedFiles
 from resources.watermarks.lists import INGESTED_FILES
 from resources.watermarks.log import WatermarkLog
@@ -108,7 +109,7 @@ class World:
     _last: Entry | None = None
     _step: int = 0
     _broken: Violation | None = None
-    _seen: set[str] = field(default_factory=set)
+    _promised: dict[str, Oracle] = field(default_factory=dict)
 
     # Where things are
 
@@ -141,7 +142,7 @@ class World:
         made = World(
             folder, self.config, self.oracle.copy(), self.parts, self.ending, running, list(self.export)
         )
-        made._last, made._seen = self._last, set(self._seen)
+        made._last, made._promised = self._last, dict(self._promised)
         made.trace = self.trace  # of a tree of choices all is shown
         return made
 
@@ -272,18 +273,21 @@ class World:
         if entry is None or (self._last and entry.id == self._last.id):
             return
         before, self._last = self._last, entry
-        if entry.id in self._seen:  # an import brings it back
+        if entry.id in self._promised:  # an import brings it back
+            self.oracle.remember(self._promised[entry.id])
             return
-        self._seen.add(entry.id)
         listed = self.log.get_list(entry.file_list, INGESTED_FILES).rows if entry.file_list else []
         paths = [row[0] for row in listed]
         if entry.files:  # a slice's
             self.oracle.unknown -= set(paths)
         else:
             skipped = [row[0] for row in listed if row[-1] == DELETED]
-            counted = [file.path for file in IngestedFiles(self.log, NAME, entry).all()]
+            records = list(IngestedFiles(self.log, NAME, entry).all())
+            again = [file.path for file in records if file.reason in LOADED_AGAIN]
+            counted = [file.path for file in records if file.reason not in LOADED_AGAIN]
             named = {"late": paths, "set": paths, "import": counted, "adopt": skipped}
-            self.oracle.decide(entry, before, named.get(entry.why, self._named))
+            self.oracle.decide(entry, before, named.get(entry.why, self._named), again)
+        self._promised[entry.id] = self.oracle.copy()
 
     def _run(self, kill: do.Kill | do.Meanwhile | None = None) -> str | StrandlineError:
         try:
