@@ -15,7 +15,7 @@ _PATIENCE = 20.0
 
 
 def observed_values(observation: Observation) -> dict[str, Any]:
-    """Return the values of an observation once its write is over; {} if they do not come.
+    """Return the values of an observation once its write is over; {} if none come in 20 seconds.
 
     A Connect server waits only a tenth of a second for them (Spark 4.1). So on a busy server they may be
     missing, and each caller has another way.

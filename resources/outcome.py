@@ -19,7 +19,7 @@ Status = Literal["committed", "nothing", "recovered", "failed", "held", "blocked
 
 
 class Step(StrEnum):
-    """Steps between which a crash must not matter, in their order; an observer is called after each."""
+    """Steps of a run, promote or drop between which a crash must not matter; observers hear of each."""
 
     PLANNED = "planned"
     LIST_KEPT = "list_kept"
@@ -45,7 +45,7 @@ Observer = Callable[[Step, str], None]
 
 @dataclass(frozen=True)
 class Committed:
-    """One committed number of this run.
+    """A slice that a run committed or recovered, with its entry and its counts.
 
     Attributes:
         rows: as the commit itself counted them.
@@ -54,7 +54,7 @@ class Committed:
         stats: counts of the write by part.
         changed: the error of a file that changed during the read; the slice is committed all the same.
         bytes: the source's bytes, as listed.
-        seconds: from the check of the files to the entry.
+        seconds: from the start of its commit to its entry.
     """
 
     entry: Entry
@@ -79,7 +79,7 @@ class NotCommitted:
     """A slice that was not committed.
 
     Attributes:
-        entry: the newest one now: of the abandoned number, or the one before if no number was taken.
+        entry: the newest entry now: of the abandoned number, or the one before if no number was taken.
         why: the error, such as an unreadable part.
     """
 
@@ -109,7 +109,7 @@ class Outcome:
     Attributes:
         before: the watermark at the start of the run.
         calls: LIST calls, or folders opened.
-        left_out: by part, what held back nothing but itself.
+        left_out: by part, the bad parts that wait for a later run.
         batches: Spark's progress of the committed batches, if the stream runs on its engine; else None.
         repeated: warnings that an earlier run has already given; people are not told again.
     """
@@ -198,9 +198,9 @@ class Outcome:
 
     @property
     def rows_add_up(self) -> bool:
-        """Return whether rows in + buffered before = emitted + late + quarantined + buffered.
+        """Return whether a stream's rows in + buffered before = emitted + late + quarantined + buffered.
 
-        True if the run is no splits stream.
+        True if the run failed, or is no stream that the splits engine runs.
         """
         counts = self.stream
         if counts is None or self.batches is not None or self.error is not None:
@@ -269,7 +269,7 @@ class Outcome:
 
 
 def error_json(error: StrandlineError | None) -> dict[str, Any] | None:
-    """Return an error in the public JSON form; None without one."""
+    """Return an error in the public JSON form; None if there is no error."""
     return (
         None
         if error is None

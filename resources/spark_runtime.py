@@ -166,7 +166,7 @@ def spark_home() -> Path:
 
 
 def spark_jars() -> Path | None:
-    """Return the folder of Spark's own jars; None if it is not installed."""
+    """Return the folder of Spark's own jars; None if pyspark is not installed."""
     with suppress(FileNotFoundError):
         return spark_home() / "jars"
     return None
@@ -263,7 +263,7 @@ def jar_settings(cache_dir: Path | None, packages: Iterable[str]) -> dict[str, s
 
 
 def remember_jars(cache_dir: Path, packages: Iterable[str], jars: str) -> None:
-    """Record what Ivy resolved; a cache that cannot be written fails nothing.
+    """Record the jars that Ivy resolved; do nothing if the cache cannot be written.
 
     Args:
         cache_dir: the folder of lists.

@@ -10,15 +10,15 @@ if TYPE_CHECKING:
 
 
 def any_of(conditions: Sequence[Column]) -> Column:
-    """Return whether any condition holds.
+    """Return the condition that at least one of the conditions holds; false without conditions.
 
-    They are combined in pairs: a chain of hundreds is too deep for Python, and for Spark.
+    The conditions are combined in pairs: a chain of hundreds is too deep for Python, and for Spark.
     """
     return _joined(conditions, "__or__", empty=False)
 
 
 def all_of(conditions: Sequence[Column]) -> Column:
-    """Return whether all conditions hold."""
+    """Return the condition that all of the conditions hold; true without conditions."""
     return _joined(conditions, "__and__", empty=True)
 
 

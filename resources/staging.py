@@ -350,7 +350,7 @@ def _write(folder: Place, name: str, data: bytes) -> None:
 
 
 def _is_left_over(folder: Place, own: Place) -> bool:
-    """Return whether the run of a folder is gone: its process is, or nothing was written into it for long."""
+    """Return whether a folder's run is gone: its process ended, or the folder got no file for a day."""
     holder = _holder_of(folder)
     alive = holders.is_alive(holder, folder.url.rpartition("/")[2], lambda _: None) if holder else None
     if alive is not None:

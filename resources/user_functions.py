@@ -42,7 +42,7 @@ class UserCode:
     settings: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def hide(self, text: str) -> str:
-        """Return a text without the values of the settings, since any of them may be secret."""
+        """Return a text with each setting's value of four letters or more replaced by the setting's name."""
         for name, value in self.settings.items():
             if len(value) >= _SHORTEST_HIDDEN:
                 text = text.replace(value, f"<{name}>")
@@ -54,7 +54,7 @@ class UserCode:
 
 
 def user_function(key: str, name: str, folder: Path) -> Callable[..., Any]:
-    """Import a user function.
+    """Import a user function and return it.
 
     Modules of the checkout and installed ones come before those of the project's folder.
 
@@ -64,7 +64,8 @@ def user_function(key: str, name: str, folder: Path) -> Callable[..., Any]:
         folder: the project's folder.
 
     Raises:
-        ConfigurationError: if there is no such module or function, or the module cannot be imported.
+        ConfigurationError: if there is no such module or function, the module cannot be imported, or the
+            name is no function's.
     """
     path = str(folder.resolve())
     if path not in sys.path:

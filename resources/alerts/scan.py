@@ -125,7 +125,7 @@ def _ended_run(attempt: Attempt) -> EndedRun:
 
 @dataclass(frozen=True)
 class ScanResult:
-    """What a scan found before its time was up.
+    """The alerts that a scan found, and the dataflow to start the next scan with.
 
     Attributes:
         alerts: the alerts of the judged dataflows.
@@ -153,7 +153,7 @@ class AlertScanner:
         first_dataflow: str,
         warn: Callable[[str], None],
     ) -> ScanResult:
-        """Judge dataflows until the scan's time is up.
+        """Judge dataflows in order until the scan's time is up; return their alerts.
 
         Args:
             evaluation: returns the alerts of a dataflow.

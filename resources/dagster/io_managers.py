@@ -130,7 +130,7 @@ class TableIOManager(IOManager):
             loop.prepare_next()
 
     def load(self, context: AssetExecutionContext, load: Load) -> None:
-        """Run the loop; raise its failure if nothing was committed, else leave it in the outcome.
+        """Run the loop; raise its failure if nothing was committed, or the run is over partitions.
 
         Loaded partitions that the output does not stand for are materialised one by one: all of them in a
         run without partitions, and those that did not fail in a run over partitions.
@@ -235,7 +235,7 @@ class TableIOManager(IOManager):
         return notify
 
     def _request(self, context: AssetExecutionContext, load: Load, now: datetime) -> Request:
-        """Return the request for the run's partitions: forced, unless a plan tagged the run.
+        """Return the run's request: due work, or its partitions, forced unless a plan tagged the run.
 
         See docs/reference/windows.md, Forced windows.
         """
@@ -266,7 +266,7 @@ class WatermarkIOManager(IOManager):
         self._describe = describe
 
     def handle_output(self, context: OutputContext, obj: Load) -> None:
-        """Check that the newest entry is the one that the table's output left."""
+        """Add the metadata of the run's newest entry; warn if another run has appended an entry since."""
         if obj.outcome is None:
             raise dagster_failure(
                 ConfigurationError("the watermark's output came before the table's: expected the table first")

@@ -86,7 +86,7 @@ class PartitionEvents:
         mark_reported(instance, dataflow.name, unreported.runs, before)
 
     def _loaded_by_dead_runs(self, unreported: UnreportedEntries) -> Iterator[AssetMaterialization]:
-        """Yield the materialisations of dead runs: one per partition, or one per run without partitions."""
+        """Yield the materialisations of dead runs: of the table per run, or of both assets per partition."""
         partitions, context, dataflow = self.partitions, self.context, self.dataflow
         for run_id, entries in groupby(unreported.entries, lambda entry: entry.run_id or ""):
             by = {"loaded_by": MetadataValue.dagster_run(run_id)}

@@ -1,4 +1,4 @@
-"""Options of runs where they are started: by Dagster, or by a command alone."""
+"""Options of runs, set by whoever starts them: Dagster, or a command."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from resources.watermarks.holder import RunIsLive
 
 @dataclass(frozen=True)
 class RunOptions:
-    """Options of runs where they are started.
+    """Options of runs, set by whoever starts them.
 
     Attributes:
         now: the clock, aware; None reads the wall clock once per run.

@@ -52,7 +52,7 @@ def find_unreported(
         log: has their entries.
         dataflow: the dataflow's name.
         run_id: the id of the calling run, whose own entries are ignored.
-        up_to: the newest entry when that run started.
+        up_to: the number of the newest entry when the calling run started.
     """
     filters = RunsFilter(tags={DATAFLOW_TAG: dataflow}, statuses=_STATUSES)
     records = [record for record in instance.get_run_records(filters, limit=_RUNS) if _id(record) != run_id]
@@ -104,7 +104,7 @@ def _reported_up_to(record: RunRecord, dataflow: str) -> int | None:
 
 
 def _tag(dataflow: str) -> str:
-    """Return the tag of a dataflow, since one run may load several."""
+    """Return the tag that records up to which entry of a dataflow a run has reported."""
     return f"strandline/told_{dataflow}"
 
 

@@ -1,4 +1,4 @@
-"""Dialects of SQL: quoted names, typed literals, one module each.
+"""Dialects of SQL, one module per dialect: quoted names, typed literals, comparisons.
 
 ``resources.dialects.predicates`` writes conditions with them.
 """

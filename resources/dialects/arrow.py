@@ -21,6 +21,9 @@ def arrow_expression(predicate: Predicate, schema: pa.Schema) -> pc.Expression:
     Args:
         predicate: over columns of the schema.
         schema: schema of the rows.
+
+    Raises:
+        ValueError: the predicate has a condition in Spark's SQL.
     """
     import pyarrow as pa
 

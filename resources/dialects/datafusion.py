@@ -19,12 +19,12 @@ class DataFusion(SqlSyntax):
         self._read_columns = read_columns
 
     def name(self, column: str) -> str:
-        """Return the name in double quotes, doubled inside."""
+        """Return the name in double quotes; for ``read_columns``, in a form that ignores statistics."""
         name = '"' + column.replace('"', '""') + '"'
         return f"coalesce({name}, NULL)" if column in self._read_columns else name
 
     def text(self, value: str) -> str:
-        """Return the text in quotes, doubled inside; a backslash stands for itself."""
+        """Return the text in single quotes, with each quote in it doubled; a backslash stands for itself."""
         return "'" + value.replace("'", "''") + "'"
 
     def instant(self, value: datetime) -> str:

@@ -133,7 +133,7 @@ class Dialect(SqlSyntax):
         raise NotImplementedError
 
     def finite(self, column: str, kind: ValueType) -> Sequence[str] | None:
-        """Return conditions, for WHERE, that Python and Spark have the value; None: they have all."""
+        """Return conditions for WHERE that exclude values which Python or Spark lacks; () or None: none."""
 
     @abstractmethod
     def moment(self, value: datetime) -> str:
@@ -166,7 +166,7 @@ class Dialect(SqlSyntax):
         )
 
     def array_replacements(self, column: str, value: str) -> Sequence[str]:
-        """Return the same for a column of arrays."""
+        """Return expressions for a column of arrays with a value that no run can load."""
         return self.replacements(column, value)
 
     def for_driver(self, query: str) -> str:
@@ -179,5 +179,5 @@ class Dialect(SqlSyntax):
 
 
 def clock(value: datetime) -> str:
-    """Return date and time in microseconds, without an offset."""
+    """Return date and time as text with microseconds, without an offset."""
     return value.replace(tzinfo=None).isoformat(sep=" ", timespec="microseconds")

@@ -16,7 +16,7 @@ from resources.dialects.dialect import Dialect, clock
 
 
 class MariaDB(Dialect):
-    """Names in backticks; texts in hexadecimal if a quote or a backslash would depend on sql_mode."""
+    """Names in backticks; texts in hexadecimal unless plain ASCII, since quoting depends on sql_mode."""
 
     lexical_rules = sql_text.MARIADB
     clock = "SELECT UTC_TIMESTAMP(6)"
@@ -24,11 +24,11 @@ class MariaDB(Dialect):
     moment_says_offset = False
 
     def name(self, column: str) -> str:
-        """Return the name in backticks, doubled inside."""
+        """Return the name in backticks, with each backtick in it doubled."""
         return "`" + column.replace("`", "``") + "`"
 
     def text(self, value: str) -> str:
-        """Return plain letters in quotes, all others in hexadecimal, always in UTF-8."""
+        """Return a text in quotes if it is plain ASCII, else in hexadecimal; always as UTF-8."""
         if value.isascii() and value.isprintable() and not set(value) & {"'", "\\"}:
             return f"_utf8mb4'{value}'"
         return f"_utf8mb4 X'{value.encode().hex()}'"
@@ -38,7 +38,7 @@ class MariaDB(Dialect):
         return f"CAST(CONVERT({self.name(column)} USING utf8mb4) AS BINARY)"
 
     def compared(self, column: str, sign: str, bound: Any) -> str:
-        """Compare both sides as bytes."""
+        """Return the condition that a column lies on one side of a bound; texts compare as bytes."""
         if not isinstance(bound, str):
             return super().compared(column, sign, bound)
         return f"{self.ordered(column)} {sign} CAST({self.literal(bound)} AS BINARY)"
@@ -54,7 +54,7 @@ class MariaDB(Dialect):
         return f"TIMESTAMP '{clock(value)}'"
 
     def known_columns(self, parts: Sequence[str]) -> str:
-        """Query the information schema.
+        """Return a query of the information schema for a table's columns.
 
         An index of only the first letters of a column does not order its values.
         """
@@ -72,7 +72,7 @@ class MariaDB(Dialect):
             GROUP BY c.COLUMN_NAME"""  # noqa: S608 - names are literals
 
     def identity(self, parts: Sequence[str]) -> str | None:
-        """Query the table's creation time, which ALTER and OPTIMIZE TABLE change, too.
+        """Return a query of a table's creation time, which ALTER and OPTIMIZE TABLE change, too.
 
         The server offers nothing better.
         """
@@ -85,7 +85,7 @@ class MariaDB(Dialect):
             WHERE TABLE_SCHEMA = {database} AND TABLE_NAME = {self.text(table)} AND TABLE_TYPE = 'BASE TABLE'"""  # noqa: S608 - names are literals
 
     def finite(self, column: str, kind: ValueType) -> Sequence[str]:
-        """Exclude the zero date and the year 0."""
+        """Return the condition that excludes the zero date and the year 0; () for other types."""
         return (f"{self.name(column)} >= '0001-01-01'",) if kind in TIMES else ()
 
     def moment(self, value: datetime) -> str:
@@ -94,7 +94,7 @@ class MariaDB(Dialect):
 
     @override
     def transfer_expression(self, column: str, type_: ColumnType, keys: Sequence[str] = ()) -> str:
-        """Return times and texts as text, and a float as a double.
+        """Return a column with times and texts as text, a float as a double, a bit or year as an integer.
 
         Spark pads a CHAR with blanks. A float's text has six digits, its double has all.
         """
@@ -110,9 +110,9 @@ class MariaDB(Dialect):
         return name
 
     def among(self, column: str, values: Sequence[Any]) -> str:
-        """Compare texts by bytes, too: most collations ignore case and trailing blanks.
+        """Return the condition that a column has one of these values; texts must be equal by bytes, too.
 
-        The plain comparison can use an index.
+        Most collations ignore case and trailing blanks. The plain comparison can use an index.
         """
         plain = super().among(column, values)
         if not any(isinstance(value, str) for value in values):

@@ -37,7 +37,7 @@ class PostgreSQL(Dialect):
     text_type = "text"
 
     def name(self, column: str) -> str:
-        """Return the name in double quotes, doubled inside."""
+        """Return the name in double quotes, with each quote in it doubled."""
         return '"' + column.replace('"', '""') + '"'
 
     def text(self, value: str) -> str:
@@ -60,9 +60,10 @@ class PostgreSQL(Dialect):
         return f'{self.name(column)} COLLATE "C"'
 
     def among(self, column: str, values: Sequence[Any]) -> str:
-        """Compare texts by bytes, too: a nondeterministic collation and ``citext`` take ``a`` for ``A``.
+        """Return the condition that a column has one of these values; texts must be equal by bytes, too.
 
-        The plain comparison can use an index.
+        A nondeterministic collation and ``citext`` take ``a`` for ``A``. The plain comparison can use an
+        index.
         """
         plain = super().among(column, values)
         if not any(isinstance(value, str) for value in values):
@@ -76,7 +77,7 @@ class PostgreSQL(Dialect):
         return f"TIMESTAMPTZ '{clock(value)}+00'"
 
     def known_columns(self, parts: Sequence[str]) -> str:
-        """Query the catalog. Only a B-tree over all rows gives the highest value, and an order."""
+        """Return a query of the catalog for a table's columns; only a B-tree over all rows is an index."""
         return f"""
             SELECT a.attname, bool_or(i.indexrelid IS NOT NULL), a.attnotnull
             FROM pg_attribute a
@@ -87,7 +88,7 @@ class PostgreSQL(Dialect):
             GROUP BY a.attname, a.attnotnull"""  # noqa: S608 - the name is a literal
 
     def histogram(self, parts: Sequence[str], column: str, kind: ValueType) -> str | None:
-        """Query the statistics of ANALYZE, if they are fresh and frequent values are rare.
+        """Return a query of ANALYZE's histogram; None for a type without one. Stale statistics give no row.
 
         Less than a tenth of the rows may have changed since, and less than a tenth may hold frequent
         values, which are not in the histogram. Infinity is left out.
@@ -111,7 +112,7 @@ class PostgreSQL(Dialect):
             ORDER BY bound"""  # noqa: S608 - names are literals
 
     def locked_tables(self) -> str:
-        """Query the locks that a SELECT took, also those of a query or view on the tables below it."""
+        """Return a query of the tables that a SELECT has locked, also those below a query or view."""
         return f"""
             WITH RECURSIVE mine AS (
               SELECT c.oid, c.relkind FROM pg_locks l JOIN pg_class c ON c.oid = l.relation
@@ -129,7 +130,7 @@ class PostgreSQL(Dialect):
 
     @override
     def identity(self, parts: Sequence[str]) -> str:
-        """Query the locks that a SELECT took.
+        """Return a query of the identity of the server and of the tables that a SELECT has locked.
 
         The oid survives TRUNCATE and VACUUM FULL but not DROP; a standby has its primary's.
         """
@@ -140,7 +141,7 @@ class PostgreSQL(Dialect):
             WHERE l.database = {_DATABASE} AND c.relnamespace NOT IN ('pg_catalog'::regnamespace, 'information_schema'::regnamespace)"""  # noqa: S608 - no value
 
     def sequences(self, tables: Sequence[int], columns: Sequence[str]) -> str:
-        """Query the sequences that a column owns, and those in its default."""
+        """Return a query of the sequences that columns own, and of those in the columns' defaults."""
         names = ", ".join(map(self.text, columns))
         oids = ", ".join(map(str, tables))
         return f"""
@@ -154,10 +155,11 @@ class PostgreSQL(Dialect):
             WHERE a.attrelid IN ({oids}) AND a.attname IN ({names}) AND NOT a.attisdropped"""  # noqa: S608 - numbers, and names as literals
 
     def open_transactions(self, tables: Sequence[int], sequences: Sequence[int]) -> Sequence[str]:
-        """Query pg_locks, which is current and complete for every user, and pg_stat_activity.
+        """Return queries of pg_locks and pg_stat_activity; the last lists the other open transactions.
 
-        The latter shows the start of other users' transactions to some users only. A sequence stays locked
-        until the end of the transaction that took a number of it. The product's own reads write nothing.
+        The former is current and complete for every user. The latter shows the start of other users'
+        transactions to some users only. A sequence stays locked until the end of the transaction that took
+        a number of it. The product's own reads write nothing.
         """
         named = ", ".join(map(str, (*tables, *sequences)))
         any_sequence = "" if sequences else " OR relation IN (SELECT oid FROM pg_class WHERE relkind = 'S')"
@@ -195,7 +197,7 @@ class PostgreSQL(Dialect):
         return sql_text.replace_in_code(query, "?", "??", self.lexical_rules)
 
     def finite(self, column: str, kind: ValueType) -> Sequence[str]:
-        """Exclude infinity, NaN (which sorts above all), and years outside of 1 to 9999."""
+        """Return conditions that exclude infinity, NaN and years outside of 1 to 9999; () for other types."""
         name = self.name(column)
         if kind in TIMES:
             return (f"{name} < '10000-01-01'", f"{name} >= '0001-01-01'")
@@ -207,7 +209,7 @@ class PostgreSQL(Dialect):
 
     @override
     def array_replacements(self, column: str, value: str) -> Sequence[str]:
-        """Return JSON, which holds any dimensions."""
+        """Return an expression for the array as JSON text, which holds any dimensions."""
         return (f"to_json({self.name(column)}) AS {self.name(column)} (JSON text)",)
 
     def transfer_expression(self, column: str, type_: ColumnType, keys: Sequence[str] = ()) -> str:

@@ -54,7 +54,7 @@ class Attempt:
 
 
 def note_attempt(log: WatermarkLog, outcome: Outcome) -> None:
-    """Note how a run ended. If the store fails, the previous note stays."""
+    """Note how a run ended; if the store failed, or fails now, the previous note stays."""
     if isinstance(outcome.error, ProviderError):
         return  # the store has just failed, and would be waited for once more
     now, status = utc_now(), outcome.status
@@ -91,7 +91,7 @@ def last_attempt(log: WatermarkLog, dataflow: str) -> Attempt | None:
 
 
 def repeated_warnings(log: WatermarkLog, dataflow: str, warnings: Sequence[str]) -> frozenset[str]:
-    """Return the warnings that an earlier run has already given, whatever they count; note the others."""
+    """Return the warnings that earlier runs gave, whatever their numbers and examples; note the others."""
     if not warnings:
         return frozenset()
     try:

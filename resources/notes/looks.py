@@ -20,7 +20,7 @@ _LOOK, _AWAITED = "look", "awaited"
 
 
 def note_look(log: WatermarkLog, outcome: Outcome) -> None:
-    """Note what a run has seen, unless it failed.
+    """Note what a run saw of its source, unless the run failed.
 
     If the store fails, the previous note stays, and one run too many is requested.
     """
@@ -32,7 +32,7 @@ def note_look(log: WatermarkLog, outcome: Outcome) -> None:
 
 
 def last_look(log: WatermarkLog, dataflow: str, entry: Entry | None) -> SourceSnapshot | None:
-    """Return what the last run has seen; None if there is no note, or the state has changed since.
+    """Return what the last run saw of its source; None without a note, or if the state has changed since.
 
     Raises:
         ProviderError: if the store cannot be read.

@@ -118,7 +118,7 @@ class Stores:
         return Staging.below(self.lake, dataflow.table, dataflow.name)
 
     def files(self, dataflow: Dataflow, staging: Staging | None = None) -> FileSource:
-        """Return the files that the dataflow reads.
+        """Return the source of the dataflow's files.
 
         Raises:
             ConfigurationError: if it reads something else.
@@ -131,7 +131,7 @@ class Stores:
         )
 
     def root_of(self, dataflow: Dataflow) -> Place:
-        """Return the root of the dataflow's files.
+        """Return the root folder of the dataflow's files.
 
         Raises:
             ConfigurationError: if it reads something else.
@@ -227,7 +227,7 @@ def _runs_functions(dataflow: Dataflow) -> bool:
 
 
 def _packages_at(place: Place) -> tuple[str, ...]:
-    """Return the packages that Spark needs to read the table at a place; empty if it cannot be looked at.
+    """Return the packages that Spark needs to read the table at a place; none if the store fails.
 
     Reading the table later raises the error.
     """

@@ -1,4 +1,4 @@
-"""What a definition or a decision means for tables, beside the rows that a run loads.
+"""Describe what a definition or a decision means for tables, beside the rows that a run loads.
 
 A plan and the preview of a decision say it: columns of partitions that are ignored, rows that stay in
 another table, tables downstream that keep what they have loaded (docs/reference/state.md, accept).
@@ -40,7 +40,7 @@ def describe_table_effects(
 
 
 def _ignored_partitions(stores: Stores, dataflow: Dataflow, entry: Entry) -> Iterator[str]:
-    """Say that a table keeps the partitions that it was created with."""
+    """Yield a sentence if a table keeps other partition columns than the definition has."""
     table = stores.table(dataflow)
     if entry.replace_table or not table.exists():
         return
@@ -54,7 +54,7 @@ def _ignored_partitions(stores: Stores, dataflow: Dataflow, entry: Entry) -> Ite
 
 
 def _rows_left_behind(stores: Stores, dataflow: Dataflow, before: Entry | None) -> Iterator[str]:
-    """Say that rows stay in the table that the dataflow loaded into before."""
+    """Yield sentences if the dataflow loaded another table before: its rows, and who reads them."""
     if before is None or before.table is None or not names_other_table(dataflow, before):
         return
     contents = find_table(stores.lake.child(before.table)).contents
@@ -66,7 +66,7 @@ def _rows_left_behind(stores: Stores, dataflow: Dataflow, before: Entry | None) 
 
 
 def _stale_tables(stores: Stores, table: str, why: str) -> Iterator[str]:
-    """Name the dataflows that read a table and keep what they have loaded of it."""
+    """Yield a sentence that names the dataflows which read a table and keep what they loaded of it."""
     if readers := stores.lineage.readers_of(table):
         yield f"{', '.join(readers)} read {table}, and keep what they have loaded of it although {why}"
 

@@ -67,7 +67,7 @@ def read_chunks(
     Args:
         loop: the dataflow's loop.
         steps: all chunks.
-        on_progress: is called with all reports after each chunk.
+        on_progress: is called with all reports, first and after each chunk.
     """
     run = loop.context
     newest = run.log.newest(run.name)
@@ -96,7 +96,7 @@ def read_chunks(
 
 
 def _read(loop: Loop[Any], request: Request) -> Outcome:
-    """Read a chunk. If a live run takes the number first, try again, as long as the loop may wait."""
+    """Read a chunk; if a live run takes the number first, try again, at most 20 times."""
     run = loop.context
     context = replace(run, request=request, start_spark=lambda: run.spark)
     deadline = time.monotonic() + loop.holder_policy.hold_wait.total_seconds()

@@ -59,6 +59,6 @@ class ReplayChunk(StoredRecord):
 
     @property
     def keys(self) -> frozenset[Any]:
-        """The keys of its slices' parts; empty for a column, whose chunks are known by their bounds."""
+        """The keys of the chunk's parts; empty for a column, whose chunks are known by their bounds."""
         paths = (*self.files, *self.gone_paths)
         return frozenset(paths or ((start, unit) for start, _, unit, _ in self.works))

@@ -27,12 +27,12 @@ from resources.replay.under_way import begin_in_place, find_in_place, forget_in_
 
 
 def plan_in_place(platform: Opener, dataflow: Dataflow, options: ReplayOptions, now: datetime) -> Plan[Any]:
-    """Return what a replay would read, one slice per chunk. Changes nothing.
+    """Return what a replay in place would read, one slice per chunk. Changes nothing.
 
     Opens no source for column watermarks.
 
     Raises:
-        ConfigurationError: as :func:`replay_in_place`.
+        ConfigurationError, NeedsDecision: as :func:`replay_in_place`.
     """
     replay = _checked_replay(platform, dataflow, options, now)
     in_progress = find_in_place(platform.log, dataflow.name, options.words)
@@ -63,6 +63,7 @@ def replay_in_place(
 
     Raises:
         ConfigurationError: the range or the dataflow cannot be replayed like this; nothing was changed.
+        NeedsDecision: an operator has to say what becomes of rows; nothing was changed.
     """
     replay = _checked_replay(platform, dataflow, options, now)
     return read_again(
@@ -118,10 +119,11 @@ def read_again(
 def _checked_replay(
     platform: Opener, dataflow: Dataflow, options: ReplayOptions, now: datetime
 ) -> ReplayKind:
-    """Return the requested replay.
+    """Return the requested replay, once the dataflow and the operator's answers allow it.
 
     Raises:
         ConfigurationError: the range or the dataflow cannot be replayed like this.
+        NeedsDecision: an operator has to say what becomes of rows.
     """
     name, target = dataflow.name, dataflow.target
     replay = platform.replay(dataflow, options, now)

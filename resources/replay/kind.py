@@ -194,7 +194,7 @@ class ReplayKind(ABC):
         return chunk.words if self.options.is_isolated else self.options.words
 
     def plan(self, cut: Cut, done: Collection[ReplayChunk]) -> Plan[Any]:
-        """Return the slices that are still to be read."""
+        """Return the plan of the slices that are still to be read."""
         slices = tuple(
             slice_
             for chunk, parts in zip(cut.chunks, cut.slices, strict=True)

@@ -153,8 +153,8 @@ def requested_windows(dataflow: Dataflow, options: ReplayOptions, now: datetime)
     A text without a zone is in the definition's zone.
 
     Raises:
-        ConfigurationError: they are no times, the start is not below the end, or an option does not apply
-            to windows.
+        ConfigurationError: they are no times, the start is not below the end, an option does not apply to
+            windows, or the windows have no time.
     """
     refuse_chunks(dataflow, options, "windows are read as they are", "column", "by")
     refuse_gone(dataflow, options)
@@ -172,7 +172,7 @@ def requested_windows(dataflow: Dataflow, options: ReplayOptions, now: datetime)
 
 
 def refuse_gone(dataflow: Dataflow, options: ReplayOptions) -> None:
-    """Raise ConfigurationError for an answer about files, if the dataflow's watermark is not of files."""
+    """Raise ConfigurationError if ``--gone`` is set; for dataflows whose watermark is not of files."""
     if options.gone_files is not None:
         raise ConfigurationError(
             f"dataflow {dataflow.name}: expected no --gone with a watermark of type {dataflow.kind}: rows of the range that the source lacks are"
@@ -181,7 +181,7 @@ def refuse_gone(dataflow: Dataflow, options: ReplayOptions) -> None:
 
 
 def refuse_chunks(dataflow: Dataflow, options: ReplayOptions, why: str, *others: str) -> None:
-    """Raise ConfigurationError for ``--every``, ``--save-watermark`` and other options by name."""
+    """Raise ConfigurationError if ``--every``, ``--save-watermark`` or one of the others is set."""
     values = {"--every": options.every, "--save-watermark": options.save_watermark}
     values |= {f"--{name}": getattr(options, name) for name in others}
     for option, value in values.items():

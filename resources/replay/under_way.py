@@ -20,7 +20,7 @@ REPLAYING = "replaying"
 """The folder of the objects, beside the log."""
 
 _TABLE_CHANGES = ("reset", "adopt", "accept", "import")
-"""After these an entry before tells nothing of the table's rows."""
+"""Reasons of entries after which earlier entries no longer describe the table's rows."""
 
 _MAX_ENTRIES = 1_000_000
 """All that the log has."""

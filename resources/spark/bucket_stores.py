@@ -60,7 +60,7 @@ def check_stores(session: SparkSession, remote: str | None, stores: Mapping[str,
 
 
 def _store_on_server(session: SparkSession, bucket: str, store: str) -> str:
-    """Return the store of a bucket name on a Connect server, and record the given one if there is none."""
+    """Return the store of a bucket name on a Connect server; record ``store`` if the server has none."""
     prefix = f"strandline_{_short_hash(bucket)}_"
     own_view = f"{prefix}{_short_hash(store)}"
     # A server may lack global views, or forbid to list them; then each write is still checked afterwards.

@@ -1,4 +1,4 @@
-"""All uses of pyspark's private API, most of them for Spark Connect (tried with pyspark 4.1).
+"""Uses of pyspark's private API, most of them for Spark Connect (tried with pyspark 4.1).
 
 A test fails on another version: check each function here then.
 """

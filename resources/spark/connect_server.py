@@ -44,12 +44,12 @@ class ConnectServer:
     process: subprocess.Popen[bytes] | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
-        """Choose the address."""
+        """Choose a free port if none is set."""
         self.port = self.port or free_port()
 
     @property
     def url(self) -> str:
-        """Return its address, ``sc://127.0.0.1:port``."""
+        """Return the server's address, ``sc://127.0.0.1:port``."""
         return f"sc://127.0.0.1:{self.port}"
 
     def start(self) -> None:

@@ -107,7 +107,8 @@ class SparkEngine:
 
         Raises:
             SparkUnavailable: if it does not start, with what to do.
-            ConfigurationError: if the Spark that runs already differs in a static setting.
+            ConfigurationError: if the Spark that runs already differs in a static setting, lacks a jar, or
+                knows a bucket's name at another store.
         """
         _be_quiet()
         stores = stores_of(self.places)

@@ -33,7 +33,7 @@ def fails_on_values(error: Exception) -> bool:
 
 
 def root_cause(error: Exception) -> str:
-    """Return the root cause in one line."""
+    """Return the root cause of a failure of Spark in one line."""
     if exit_line := describe_java_end():
         return exit_line
     if loss := describe_engine_loss(error):

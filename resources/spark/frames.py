@@ -60,7 +60,7 @@ def with_typed_columns(rows: DataFrame, added: Mapping[str, tuple[Column, DataTy
 
 
 def observed_rows(rows: DataFrame, observation: Observation, *aggregates: Column) -> DataFrame:
-    """Return rows, no stream, with an observation of what is written of them.
+    """Return rows, which must not be a stream, with an observation of what is written of them.
 
     Cached columns are kept.
     """

@@ -39,6 +39,8 @@ _output: IO[bytes] | None = None
 def start_java(settings: Mapping[str, str]) -> None:
     """Start the Java process, and Spark in it; do nothing if this process has one already.
 
+    Nothing is started here if Java prints to the terminal (``SHOW``): pyspark then starts both.
+
     Args:
         settings: Spark's settings.
     """

@@ -68,7 +68,7 @@ def outage_of(server: str) -> Outage:
 
 
 class OutagePolicy(DefaultPolicy):
-    """Stops retrying in a session once one call has run out of retries."""
+    """Retries calls to a server until it has not answered for 18 s, or one call has used up its tries."""
 
     def __init__(self, outage: Outage) -> None:
         """Use the outage that all sessions on a server share."""
@@ -76,11 +76,11 @@ class OutagePolicy(DefaultPolicy):
         self.outage = outage
 
     def can_retry(self, e: BaseException) -> bool:
-        """Return pyspark's own answer, until the server counts as gone."""
+        """Return pyspark's own answer; False once the server counts as gone."""
         return super().can_retry(e) and not self.outage.is_over_patience()
 
     def to_state(self) -> RetryPolicyState:
-        """Return the tries of one call."""
+        """Return the counter of one call's tries."""
         return _CallRetries(self)
 
 

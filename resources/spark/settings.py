@@ -40,7 +40,7 @@ def tune(session: SparkSession, size: int | None) -> bool:
         size: bytes of the files that are about to be read; None if unknown.
 
     Returns:
-        whether it may be compiled.
+        whether the write may be compiled.
     """
     small = size is not None and size < SMALL
     if small and session not in _original_settings:

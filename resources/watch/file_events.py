@@ -26,7 +26,7 @@ class FileEvents:
     @classmethod
     @contextmanager
     def ringing(cls, ring: Callable[[], None]) -> Iterator[FileEvents]:
-        """Yield the events while the block runs."""
+        """Yield file events that call ``ring`` while the block runs."""
         events = cls(ring)
         events._observer.start()
         try:
@@ -36,7 +36,7 @@ class FileEvents:
             events._observer.join()
 
     def follow(self, folders: set[Path]) -> None:
-        """Also follow these folders."""
+        """Also follow these folders, with all folders below them."""
         for folder in folders - self._followed:
             with suppress(OSError):  # too many of them for the system
                 self._observer.schedule(self, str(folder), recursive=True)  # type: ignore[arg-type]

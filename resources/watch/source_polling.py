@@ -29,7 +29,7 @@ class SourcePoller(Generic[Item, Result]):
             Thread(target=self._work, name=f"strandline-look-{number}", daemon=True).start()
 
     def poll(self, items: Mapping[str, Item]) -> dict[str, Result]:
-        """Poll items that are not being polled; return the results within a second, and since the last call."""
+        """Start to poll the items that are not being polled; return all new results, within a second."""
         with self._news:
             new = [name for name in items if name not in self._since]
             self._since |= dict.fromkeys(new, time.monotonic())

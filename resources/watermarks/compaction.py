@@ -61,7 +61,7 @@ def compact_log(
 
 
 def _snapshot(log: WatermarkLog, dataflow: str, retained: list[int]) -> int:
-    """Return the oldest entry that the retained entries are read with."""
+    """Return the number of the oldest entry that is needed to read the retained ones."""
     oldest = log.entry(dataflow, min(retained))
     return oldest.snapshot or oldest.number
 

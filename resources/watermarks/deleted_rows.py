@@ -21,7 +21,7 @@ RETENTION = 0
 
 @dataclass(frozen=True)
 class DeleteInForce:
-    """One delete.
+    """A delete in force: no later slice writes the rows that its condition names.
 
     Attributes:
         number: number of its entry.

@@ -43,12 +43,12 @@ class StoredRecord(BaseModel):
     schema_version: int = SCHEMA_VERSION
 
     def to_bytes(self) -> bytes:
-        """Return it as JSON."""
+        """Return the record as JSON in UTF-8."""
         return self.model_dump_json(exclude_none=True, by_alias=True).encode()
 
 
 class Entry(StoredRecord):
-    """One committed number.
+    """An entry of the log: a number, what it committed, and the state of watermark and table after it.
 
     Attributes:
         id: random; distinguishes an entry of Strandline from another writer's of the same number.
@@ -275,12 +275,12 @@ class Intent(StoredRecord):
 
     @property
     def is_decision(self) -> bool:
-        """Whether no table is written under it."""
+        """Whether the intent is a decision's, under which no table is written."""
         return not self.file_list and self.predicate is None
 
     @property
     def loads_slice(self) -> bool:
-        """Whether rows of the source are written under it: it is neither a decision nor a delete."""
+        """Whether rows of the source are written under the intent, as no decision and no delete does."""
         return bool(self.file_list)
 
 

@@ -14,6 +14,6 @@ def descending_name(number: int) -> str:
 
 
 def number_of(name: str) -> int | None:
-    """Return the number of such a name; None for any other text."""
+    """Return the number in a name of :func:`descending_name`; None for any other text."""
     down, _, up = name.partition(".")[0].partition("-")
     return int(up) if down.isdecimal() and up.isdecimal() and int(down) + int(up) == _TOP else None

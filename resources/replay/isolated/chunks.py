@@ -74,7 +74,7 @@ def note_done(log: WatermarkLog, isolated: IsolatedReplay, number: int) -> None:
 
 
 def first_missing(log: WatermarkLog, isolated: IsolatedReplay) -> str:
-    """Return the first chunk that is not done, for people."""
+    """Return the bounds of the first chunk that is not done, for people."""
     remaining_ = remaining_chunks(log, isolated) or chunks_of(log, isolated)[-1:]
     return remaining_[0].words if remaining_ else "1"
 

@@ -44,7 +44,7 @@ def begin_isolated(log: WatermarkLog, isolated: IsolatedReplay) -> IsolatedRepla
 
     Raises:
         ConfigurationError: another replay has one of the names; nothing of this one stays.
-        NeedsDecision: it is being dropped.
+        NeedsDecision: the replay is being dropped, or was dropped or promoted meanwhile.
     """
     stored = put_replay(log, isolated)
     own = Claim(id=stored.id, dataflow=stored.dataflow, table=stored.table)

@@ -13,7 +13,7 @@ from resources.loop.definition_guard import definition_of
 from resources.replay.isolated.standing import IsolatedReplay, drop_command, replay_command
 
 _LAYOUT = ("partition_by",)
-"""What says where rows lie, not which they are."""
+"""Keys of a definition that decide where rows lie, not which rows."""
 
 
 def definition_of_rows(dataflow: Dataflow) -> dict[str, Any]:

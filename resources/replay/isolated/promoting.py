@@ -365,7 +365,7 @@ def _pinned(run: RunContext[Any], isolated: IsolatedReplay) -> str:
     """Return the name of the schema that the replay was read with, stored beside the live log.
 
     Raises:
-        NeedsDecision: code ``nothing_to_promote``: it has no row, and the live table does not exist.
+        NeedsDecision: code ``nothing_to_promote``: no chunk had rows, and the live log pins no schema.
     """
     newest = run.log.newest(isolated.log)
     if newest is None or newest.pinned is None:

@@ -53,7 +53,9 @@ _MAX_NAME_LENGTH = 100
 
 
 def plan_isolated(platform: Opener, dataflow: Dataflow, options: ReplayOptions, now: datetime) -> Plan[Any]:
-    """Return what a replay would read, one slice per chunk. Opens no source, changes nothing.
+    """Return what an isolated replay would read, one slice per chunk. Changes nothing.
+
+    A new replay of files or windows asks the source for them.
 
     Raises:
         ConfigurationError, NeedsDecision: as :func:`replay_isolated`.
@@ -96,7 +98,8 @@ def replay_isolated(
     Raises:
         ConfigurationError: the range, the table or the dataflow cannot be replayed like this; nothing was
             changed.
-        NeedsDecision: the table's replay is being dropped, or is promoted.
+        NeedsDecision: the table's replay is being dropped, or is promoted; or the definition has changed
+            since the replay began.
     """
     existing = existing_replay(platform, dataflow, options, now)
     replay, log = platform.replay(dataflow, options, now), platform.log

@@ -70,12 +70,12 @@ class IsolatedReplay(StoredRecord):
 
     @property
     def log(self) -> str:
-        """The name of its own log, which no dataflow and no other replay has."""
+        """The name of the replay's own log, which no dataflow and no other replay has."""
         return f"{self.dataflow}~{self.id[:16]}"
 
     @property
     def options(self) -> ReplayOptions:
-        """The options that it was begun with."""
+        """The options that the replay was begun with."""
         request = self.request
         return ReplayOptions(
             request["start"],
@@ -89,7 +89,7 @@ class IsolatedReplay(StoredRecord):
 
     @property
     def began(self) -> datetime:
-        """The time at which it began."""
+        """The time at which the replay began."""
         return datetime.fromisoformat(self.time)
 
     @property
@@ -119,11 +119,11 @@ class IsolatedReplay(StoredRecord):
         return chunks(rows.column, rows.lower, rows.upper, self.interval)
 
     def intent_id(self, number: int) -> str:
-        """Return the intent id of its promote under a number, by which the promote's entry is recognised."""
+        """Return the id of the intent, and of the entry, that promotes the replay under a number."""
         return f"{number:08x}{self.id[8:]}"
 
     def loading_dataflow(self, dataflow: Dataflow) -> Dataflow:
-        """Return the dataflow that loads it: as the live one, but into its table, under its log and hold."""
+        """Return the dataflow that loads the replay: the live one, with the replay's table, log and hold."""
         target = dataflow.target.model_copy(update={"table": self.table, "shared": False})
         return dataflow.model_copy(update={"name": self.log, "target": target})
 
@@ -171,7 +171,7 @@ def stored_replays(log: WatermarkLog, dataflow: str) -> list[IsolatedReplay]:
 
 
 def mark(log: WatermarkLog, isolated: IsolatedReplay, word: Milestone) -> None:
-    """Record a milestone of a replay for good."""
+    """Record a milestone of a replay, until the replay is removed."""
     log.put_object(isolated.log, MARKS, word, b"")
 
 

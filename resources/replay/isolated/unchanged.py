@@ -14,7 +14,9 @@ from resources.tables.contract.table import Table
 
 
 def check_unchanged(platform: Opener, dataflow: Dataflow, isolated: IsolatedReplay) -> Version | None:
-    """Return the version of a replay's table; None if no chunk had rows. Maintenance counts as no change.
+    """Return the version of a replay's table, after checking that no other writer has changed its rows.
+
+    None if no chunk had rows. Maintenance counts as no change.
 
     Raises:
         NeedsDecision: code ``aside_changed``: another writer has changed rows, or removed or restored the

@@ -20,7 +20,7 @@ FOR_ALL_SCHEMES = "spark.delta.logStore.class"
 
 
 def log_store_settings(conf: Mapping[str, str]) -> dict[str, str]:
-    """Return the settings that make Spark use the log store; {} if the user's set one for all schemes."""
+    """Return the settings that make Spark use the log store; {} if the user's settings name one for all."""
     return {} if FOR_ALL_SCHEMES in conf else {SETTING: CLASS}
 
 

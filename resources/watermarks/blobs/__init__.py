@@ -22,7 +22,7 @@ def open_blobs(store: Place | Database, label: str = "watermark store") -> Blobs
 
     Args:
         store: the address.
-        label: name of the store in errors.
+        label: name of the store in errors; not used for a database.
     """
     if isinstance(store, Database):
         from resources.watermarks.blobs.postgres import PostgresBlobs  # psycopg takes a third of a second

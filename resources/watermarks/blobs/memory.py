@@ -15,14 +15,14 @@ class MemoryBlobs:
         return self._objects.get(key)
 
     def put_if_absent(self, key: str, data: bytes) -> bool:
-        """Keep a value unless there is one."""
+        """Keep a value unless the key has one; return False if it has."""
         if key in self._objects:
             return False
         self._objects[key] = data
         return True
 
     def put(self, key: str, data: bytes) -> None:
-        """Keep a value."""
+        """Keep a value, in place of an earlier one."""
         self._objects[key] = data
 
     def first_names(self, folder: str, count: int) -> list[str]:

@@ -74,7 +74,7 @@ def is_transient(error: Exception) -> bool:
 
 
 def provider_error(database: Database, operation: str, error: psycopg.Error) -> ProviderError:
-    """Return the error for a call that failed for good, with what to do."""
+    """Return the error for a call that failed after its retries, with what to do."""
     refusal, passing = _permanent_failure(error), is_transient(error)
     kind = ProviderError if passing else ProviderRefused
     advice = (

@@ -119,7 +119,7 @@ class _ConnectionWithTimeout(psycopg.Connection):
     """A connection that limits the wait for an answer: a frozen server keeps connections open in silence."""
 
     def wait(self, gen: PQGen[RV], *arguments: Any, **named: Any) -> RV:
-        """Wait for an answer, as every statement does."""
+        """Wait for the answer to a statement, at most 20 seconds."""
         return super().wait(_within(gen, time.monotonic() + _ANSWER_SECONDS), *arguments, **named)
 
 
