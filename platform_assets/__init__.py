@@ -1,4 +1,4 @@
-"""What Dagster shows and runs, and the command line.
+"""The presentation: all that Dagster shows and runs, and the command line.
 
 Belongs here: presenting. Project files become assets, sensors, checks and jobs; people and scripts get a
 command line. Does not belong here: deciding what is due (``partitions``) and touching the data

@@ -112,8 +112,7 @@ def build_job(flow: Dataflow, platform: Platform, options: RunOptions) -> JobDef
     """Return the job that loads one dataflow, without building the rest of the project.
 
     Building a project of hundreds of dataflows takes seconds. The job leaves out the upstream assets, so
-    that a run
-    without partitions can read a table that has partitions.
+    that a run without partitions can read a table that has partitions.
 
     Args:
         flow: a dataflow of a project.

@@ -17,7 +17,7 @@ _NOTE = f"# Written again by each start of `strandline dev`. For settings of you
 
 
 def dagster_home(project: Path, environment: Mapping[str, str] = os.environ) -> Path:
-    """Return the folder of a project's runs, with settings in it.
+    """Return the folder of a project's runs; create the project's own, with Dagster's settings.
 
     Args:
         project: its folder.
@@ -38,8 +38,7 @@ def lock_dagster_home(home: Path) -> Iterator[None]:
     """Hold the lock under which a Dagster instance is opened in a folder.
 
     The first to open it creates Dagster's tables; two processes that do so at once break them for good. A
-    missing
-    folder is not created: Dagster refuses it.
+    missing folder is not created: Dagster refuses it.
 
     Raises:
         OSError: if the folder cannot be written.

@@ -1,4 +1,4 @@
-"""Where this code is installed: a checkout, or the package ``strandline`` of a wheel.
+"""Locate the installed code: a checkout, or the package ``strandline`` of a wheel.
 
 A checkout has its three packages side by side (docs/explanation/adr/0026-a-wheel-of-one-package.md).
 """

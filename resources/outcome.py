@@ -1,4 +1,4 @@
-"""What a run reports while it works and when it is over."""
+"""The reports of a run: its steps while it works, and its outcome when it is over."""
 
 from __future__ import annotations
 

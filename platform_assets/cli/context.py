@@ -1,4 +1,4 @@
-"""What all commands share: the project, the clock, and one way to show a result."""
+"""The parts that all commands share: the project, the clock, and one way to show a result."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a command appends a decision: it shows the effect, asks for confirmation, and appends."""
+"""Append a decision from a command: show its effect, ask for confirmation, and append it."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def end_replay(
         verb: the command's name.
         preview: returns the lines to show.
         end: ends the replay.
-        reason: the reason, stored in the log.
+        reason: the operator's reason.
         yes: whether to skip the prompt.
 
     Returns:

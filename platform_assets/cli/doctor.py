@@ -278,7 +278,7 @@ def _engine_of_project(project: Project) -> SparkEngine:
 
 
 def _check_spark(engine: SparkEngine) -> str:
-    """Return Spark's version."""
+    """Start Spark, and return its version, where it runs and its packages in a line."""
     return f"Spark {engine.session().version}, {engine.remote or engine.master}, {', '.join(engine.packages)}"
 
 

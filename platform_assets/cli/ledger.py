@@ -101,7 +101,7 @@ def _html(
     documents: Sequence[Mapping[str, Any]],
     request: LedgerRequest,
 ) -> str:
-    """Return the ledgers as one page."""
+    """Return the ledgers as one HTML page."""
     bounds = [
         f"{name} {value}" for name, value in (("from", request.start), ("to before", request.end)) if value
     ]

@@ -68,7 +68,7 @@ class Strandline(click.Group):
 
     @override
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return all names, in the order of the table."""
+        """Return the names of all commands, in the order of ``COMMANDS``."""
         return list(COMMANDS)
 
     @override
@@ -156,7 +156,7 @@ class _Lines(logging.Formatter):
     """A formatter of log lines for people: lines of the product itself show no module name."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the line."""
+        """Return a log record as a line for people."""
         text = super().format(record)
         level, package = record.levelname.lower(), record.name.partition(".")[0]
         return f"{level}: {text}" if package in _PACKAGES else f"{level}: {record.name}: {text}"

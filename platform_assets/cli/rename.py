@@ -114,7 +114,7 @@ def _note_move(folder: Path, old: str, new: str) -> int:
 
 
 def _check_renamable(platform: Platform, flow: Dataflow, old: str) -> None:
-    """Raise an error if an open slice, or rows of a table, have the old name.
+    """Raise an error if an open slice, a shared table's rows or a replay has the old name.
 
     Raises:
         DataflowHeld: if a slice or decision is not finished.

@@ -93,7 +93,8 @@ def _replay(
     """Replay one dataflow; return its document and its error.
 
     Raises:
-        StrandlineError: if it is the only dataflow and its replay never began.
+        StrandlineError: if it is the only dataflow and its replay never began; or was held or needs a
+            decision, and the answer is JSON.
     """
     from resources.loop.holder_wait import HOLD_WAIT
     from resources.replay.in_place import replay_in_place
@@ -141,12 +142,12 @@ class _Progress:
         self._bar.stop()
 
     def show_chunks(self, reports: Sequence[dict[str, Any]]) -> None:
-        """Show how many chunks are loaded."""
+        """Show how many chunks are done."""
         loaded = [report for report in reports if report["status"] not in ("pending", "failed")]
         self._bar.update(self._task, total=len(reports), completed=len(loaded))
 
     def show_step(self, step: Step, line: str) -> None:
-        """Print the progress of a chunk."""
+        """Print the line of a step that plans or appends; other steps print nothing."""
         if step in (Step.PLANNED, Step.APPENDED):
             self._bar.console.print(f"  {line}", markup=False, highlight=False, soft_wrap=True)
 

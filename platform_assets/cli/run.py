@@ -85,7 +85,7 @@ def _load(context: Context, runner: Runner, flows: Sequence[Dataflow], *, everyt
 
 
 def _confirm_future_clock(context: Context, flows: Sequence[Dataflow]) -> None:
-    """Ask before a run with a clock that is ahead of the machine's."""
+    """Ask before a run whose clock is more than a day ahead of the machine's, if that loads too early."""
     if context.now is None or context.now - datetime.now(UTC) <= _AHEAD:
         return
     from platform_assets.kinds import PROFILES, profile_of

@@ -1,8 +1,7 @@
 """Runs dataflows in this process, for commands that end and for one that keeps running.
 
 Runs go through Dagster if an instance records them. Without one nobody would read the records, and
-Dagster's imports
-alone take a second.
+Dagster's imports alone take a second.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How a command that keeps running learns that it must end."""
+"""Catch the signals that end a command which keeps running."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ def catch_end_signals(on_signal: Callable[[], object] = lambda: None) -> Iterato
     """Yield an event that is set when the user ends the command.
 
     Nothing is interrupted, so every started process is known. A shell in the background makes its children
-    ignore signals,
-    but a signal that this process handles is not ignored in its own children.
+    ignore signals, but a signal that this process handles is not ignored in its own children.
 
     Args:
         on_signal: called after each signal.

@@ -261,7 +261,7 @@ class Watch:
             self._say_once("platform.yaml", error.message)
 
     def _use_project(self, project: Project) -> None:
-        """Watch the dataflows of a project's present files; their upstream is read again."""
+        """Watch the dataflows of a loaded project; plan those with upstream tables again."""
         self._project, flows = project, project.dataflows
         for name in project.broken:
             self._say_once(name, "its file has errors; run `strandline validate`")

@@ -89,7 +89,7 @@ _STORED = TypeAdapter(_StoredCursor)
 
 
 def alerts_sensor(project: Project, platform: Platform, clock: Clock = time.time) -> SensorDefinition | None:
-    """Return the alerts sensor; None if the project has no ``alerts``.
+    """Return the alerts sensor; None if the project has no ``alerts``, or its settings have errors.
 
     Args:
         project: a loaded project.

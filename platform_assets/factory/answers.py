@@ -8,7 +8,7 @@ from partitions.path.gone import GoneFiles
 
 
 class GoneAnswer(StrEnum):
-    """What becomes of the rows of files that are gone at the source."""
+    """The answer about rows of files that are gone at the source: delete them, or keep them."""
 
     delete = "delete"
     keep = "keep"
@@ -20,14 +20,14 @@ class GoneAnswer(StrEnum):
 
 
 class DeletedAnswer(StrEnum):
-    """What becomes of rows that others deleted: they are loaded again, or count as loaded."""
+    """The answer about rows that others deleted: load them again, or count them as loaded."""
 
     load = "load"
     skip = "skip"
 
 
 class FilesBelow(StrEnum):
-    """How files of another root count that lie at or below the watermark."""
+    """The answer about files of a new root at or below the watermark: they are late, or loaded."""
 
     late = "late"
     loaded = "loaded"

@@ -138,7 +138,7 @@ def nothing_new_text(reason: str) -> str:
 
 
 def passed_over_names(description: str | None) -> str | None:
-    """Return the names that a result with nothing to load reports as passed over, or "".
+    """Return the names that a result with nothing to load reports as skipped, or "".
 
     None for any other result.
     """

@@ -53,8 +53,7 @@ def dataflow_assets(
     """Return a dataflow's table and watermark assets, in this order.
 
     The watermark's manager then runs only after the table's succeeded. If the watermark is selected alone,
-    nothing is
-    loaded and the watermark is only shown.
+    nothing is loaded and the watermark is only shown.
 
     Args:
         dataflow: the definition.

@@ -33,7 +33,7 @@ _EMPTY: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class ProjectJobs:
-    """The bodies of jobs.
+    """The base of the bodies of jobs that all dataflows of a project share.
 
     Attributes:
         project: the project with the dataflows.
@@ -102,7 +102,7 @@ def _with_config(
 
 
 def log_lines(context: OpExecutionContext, lines: Sequence[str]) -> None:
-    """Log lines."""
+    """Write lines to the log of a job's run."""
     for line in lines:
         context.log.info(line)
 

@@ -57,7 +57,7 @@ class ReplacingConfig(DecisionConfig):
 
 
 class RewindConfig(ReplacingConfig):
-    """``state rewind``."""
+    """The fields of ``state rewind``."""
 
     to: int = Field(description="Go back to the watermark of the entry with this number; 0 is the beginning.")
     gone_files: GoneAnswer | None = Field(
@@ -70,7 +70,7 @@ class RewindConfig(ReplacingConfig):
 
 
 class AdoptConfig(DecisionConfig):
-    """``state adopt``."""
+    """The fields of ``state adopt``."""
 
     deleted: DeletedAnswer | None = Field(
         default=None,
@@ -79,13 +79,13 @@ class AdoptConfig(DecisionConfig):
 
 
 class SetConfig(DecisionConfig):
-    """``state set``."""
+    """The fields of ``state set``."""
 
     watermark: str = Field(description="Sentinel JSON, not below the current watermark.")
 
 
 class AcceptConfig(DecisionConfig):
-    """``state accept``."""
+    """The fields of ``state accept``."""
 
     below: FilesBelow | None = Field(
         default=None,
@@ -95,44 +95,44 @@ class AcceptConfig(DecisionConfig):
 
 
 class ImportConfig(DecisionConfig):
-    """``state import``."""
+    """The fields of ``state import``."""
 
     lines: list[str] = Field(description="The lines of `strandline state export`.")
 
 
 class ViewConfig(Config):
-    """``state history``, ``state diff`` and ``state export``."""
+    """The fields of ``state export``, which ``state history`` and ``state diff`` have, too."""
 
     dataflow: str = Field(description="Name of the dataflow.")
 
 
 class HistoryConfig(ViewConfig):
-    """``state history``."""
+    """The fields of ``state history``."""
 
     limit: int = Field(default=100, description="How many entries, newest first.")
 
 
 class DiffConfig(ViewConfig):
-    """``state diff``."""
+    """The fields of ``state diff``."""
 
     before: int | None = Field(default=None, description="An entry's number; by default the one before.")
     after: int | None = Field(default=None, description="An entry's number; by default the newest.")
 
 
 class PathsConfig(DecisionConfig):
-    """``files release`` and ``files unprocess``."""
+    """The fields of ``files release`` and ``files unprocess``."""
 
     paths: list[str] = Field(description="Relative to the root of the source.")
 
 
 class ForgetConfig(DecisionConfig):
-    """``delete --forget``."""
+    """The fields of ``delete --forget``."""
 
     entry: int = Field(description="Number of the delete's entry.")
 
 
 class SplitsConfig(DecisionConfig):
-    """``splits remove``."""
+    """The fields of ``splits remove``."""
 
     splits: list[str] = Field(
         description="Names of the stream's splits, as `strandline state show` lists them."
@@ -140,7 +140,7 @@ class SplitsConfig(DecisionConfig):
 
 
 class FlushConfig(DecisionConfig):
-    """``stream flush``."""
+    """The fields of ``stream flush``."""
 
     before: str = Field(
         default="",
@@ -149,7 +149,7 @@ class FlushConfig(DecisionConfig):
 
 
 class MergeSplitsConfig(SplitsConfig):
-    """``splits merge``."""
+    """The fields of ``splits merge``."""
 
     into: str = Field(description="Name of the merged split.")
 

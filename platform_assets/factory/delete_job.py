@@ -22,7 +22,7 @@ from resources.watermarks.quarantine_list import read_quarantine
 
 
 class DeleteConfig(DecisionConfig):
-    """``delete``."""
+    """The fields of ``delete``."""
 
     where: str = Field(
         description="Condition in Spark's SQL over the table's columns, such as customer = 42."
@@ -42,7 +42,7 @@ def delete_job(project: Project, platform: Platform, options: RunOptions) -> Job
 
 
 class _DeleteJob(ProjectJobs):
-    """The body of the job."""
+    """The body of the job ``delete``."""
 
     def delete(self, context: OpExecutionContext, config: DeleteConfig) -> None:
         (flow,) = self.project.named([config.dataflow])

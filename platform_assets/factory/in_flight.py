@@ -1,8 +1,8 @@
 """Runs that Dagster lists as in flight: which ones run, and which died without a report.
 
 A run whose process is gone stays "started" in Dagster for ever. On this machine the process shows it. For
-a run on another machine
-its lease in the watermark log does: the sensor watches it from tick to tick, by its own clock alone.
+a run on another machine its lease in the watermark log does: the sensor watches it from tick to tick, by
+its own clock alone.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Jobs that start, promote or drop an isolated replay from the UI (docs/reference/replay.md).
+"""Jobs of the UI that start a replay, and promote or drop an isolated one (docs/reference/replay.md).
 
 Without ``confirm`` a promote or a drop only shows what it would do.
 """
@@ -31,7 +31,7 @@ from resources.watermarks.quarantine_list import read_quarantine
 
 
 class ReplayConfig(Config):
-    """``replay``."""
+    """The fields of ``replay``."""
 
     dataflow: str = Field(description="Name of the dataflow.")
     start: str = Field(description="First value of the range: a date, a time or a whole number.")
@@ -67,7 +67,7 @@ Preview = Callable[[Platform, Dataflow, str], Sequence[str]]
 
 
 class EndReplayConfig(DecisionConfig):
-    """``promote`` and ``drop``."""
+    """The fields of ``promote`` and ``drop``."""
 
     table: str = Field(description="Table of the replay, <layer>/<name>.")
     confirm: bool = Field(default=False, description="Do it; otherwise only show what would be done.")
@@ -98,7 +98,7 @@ def isolated_replay_jobs(project: Project, platform: Platform, options: RunOptio
 
 
 class _ReplayJobs(ProjectJobs):
-    """The bodies of the jobs."""
+    """The bodies of the jobs ``replay``, ``promote`` and ``drop``."""
 
     def replay(self, context: OpExecutionContext, config: ReplayConfig) -> None:
         (flow,) = self.project.named([config.dataflow])

@@ -1,8 +1,7 @@
 """The last reported result of a check, so that a sensor reports only changes.
 
 A sensor ticks thousands of times a day, and Dagster keeps each result for ever. So a result is reported
-when it
-changes, and once a day to show that the sensor still runs.
+when it changes, and once a day to show that the sensor still runs.
 """
 
 from __future__ import annotations

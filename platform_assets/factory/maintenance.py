@@ -39,7 +39,7 @@ _HOURLY = "17 * * * *"
 
 
 def maintenance_job(dataflow: Dataflow, platform: Platform, options: RunOptions) -> JobDefinition:
-    """Return a job that does all tasks of the dataflow's ``maintenance``, whether due or not."""
+    """Return a job that does all maintenance tasks of a dataflow, or those in its config, due or not."""
     tasks = tuple(maintenance_periods(dataflow))
     description = f"Maintains the table of {dataflow.name}: {' and '.join(tasks)}."
 

@@ -1,9 +1,8 @@
 """Sensors of many dataflows: above a hundred dataflows, one sensor serves up to fifty of them.
 
 A sensor costs Dagster a thread, a call of the code server and a row of its storage at each tick, whether
-or not there is work: a thousand of
-them need two processor cores. A group costs little more than one of them. Each dataflow keeps its own
-cursor, attempts and pauses.
+or not there is work: a thousand of them need two processor cores. A group costs little more than one of
+them. Each dataflow keeps its own cursor, attempts and pauses.
 """
 
 from __future__ import annotations
@@ -142,8 +141,7 @@ class _GroupTick:
 
         Raises:
             Exception: the first dataflow's, if all failed. If a tick stops early it must not fail: the
-            next one begins with the
-                remaining dataflows, and Dagster keeps no cursor of a failed tick.
+                next one begins with the remaining dataflows, and Dagster keeps no cursor of a failed tick.
         """
         started, resume = time.monotonic(), ""
         runs = _RunsInFlight(context.instance, self._order)

@@ -1,8 +1,7 @@
 """The shell of every sensor: one run at a time, after the upstream's runs, with growing pauses.
 
 The watermark log alone decides. A run made progress if it appended an entry; an entry that only abandons a
-number
-is no progress. So a file that stays bad does not start a run every half minute for two weeks.
+number is no progress. So a file that stays bad does not start a run every half minute for two weeks.
 What a sensor checks, and what it requests, belongs to its kind (``platform_assets.factory.kinds``).
 """
 
@@ -190,7 +189,7 @@ class SensorShell:
         return DataflowSensor(shell, dataflow.name, watched, job, evaluate)
 
     def _interval(self, platform: Platform) -> int:
-        """Return the project's interval, unless this sensor has a fixed one."""
+        """Return the seconds between ticks: the project's, or else the sensor's own or fixed ones."""
         project_interval = platform.sensor_interval
         return (
             self.interval

@@ -1,8 +1,7 @@
 """The sensor of upstream tables: it requests a run when a table that a dataflow reads has changed.
 
-The watermark log tells whether a dataflow has loaded something into its table (docs/how-to/chains.md), whether or
-not its run
-was started by Dagster. For a table that no dataflow loads, its version tells.
+The watermark log tells whether a dataflow has loaded something into its table (docs/how-to/chains.md),
+whether or not its run was started by Dagster. For a table that no dataflow loads, its version tells.
 """
 
 from __future__ import annotations
@@ -157,7 +156,7 @@ def _have_been_read(instance: DagsterInstance, log: WatermarkLog, dataflow: Data
 
 
 def _with_digest_tag(work: Work, changes: str) -> Callable[[str], list[RunRequest]]:
-    """Return the run requests of some work, with the tag by which a later tick finds their runs."""
+    """Return a function of some work's run requests, with the tag by which a later tick finds the runs."""
 
     def requests(attempt: str) -> list[RunRequest]:
         tags = {CHANGES_TAG: changes, _ATTEMPT_TAG: attempt}

@@ -1,10 +1,8 @@
 """The kinds of watermark as this layer shows them: one package for each, and their registry.
 
-Belongs here: whatever differs between kinds in Dagster and on the command line. Does not belong here: what
-all kinds share
-(``factory``, ``cli``), and what a run does (``resources.kinds``). To add a kind, add a package beside
-``path`` and
-``window``, and a line below.
+Belongs here: whatever differs between kinds on the command line and in what people read. Does not belong
+here: what all kinds share (``factory``, ``cli``), and what a run does (``resources.kinds``). To add a
+kind, add a package beside ``path`` and ``window``, and a line below.
 """
 
 from __future__ import annotations

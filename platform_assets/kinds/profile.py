@@ -1,8 +1,7 @@
-"""How a kind of watermark is shown: in words, in numbers, and as commands. Imports no Dagster.
+"""Show a kind of watermark: in words, in numbers, and as commands. Imports no Dagster.
 
 :class:`KindProfile` is what every kind has. Features of some kinds are small contracts below it, requested
-by type
-(:func:`platform_assets.kinds.require_profile`). What a kind shows in Dagster is in
+by type (:func:`platform_assets.kinds.require_profile`). What a kind shows in Dagster is in
 ``platform_assets.factory.kinds``.
 """
 
@@ -39,7 +38,7 @@ class PlanRow(NamedTuple):
 
 
 class LedgerRequest(NamedTuple):
-    """The part of a ledger that is asked for.
+    """A request for a part of a ledger.
 
     Attributes:
         now: the clock, aware.
@@ -89,7 +88,7 @@ class LedgerPage(NamedTuple):
 
 
 class KindProfile(ABC):
-    """How one kind of watermark is shown.
+    """The words, numbers and commands that show one kind of watermark.
 
     Attributes:
         slices_noun: the noun for a plan's slices.

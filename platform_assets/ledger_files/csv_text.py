@@ -14,7 +14,7 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def csv_text(rows: Iterable[Row]) -> str:
-    """Return rows as CSV with a header, in UTF-8, lines ending in CR LF (RFC 4180).
+    """Return rows as a text of CSV with a header; lines end in CR LF (RFC 4180).
 
     Unknown values are empty. A text that a spreadsheet would take for a formula gets a ``'`` in front.
     """

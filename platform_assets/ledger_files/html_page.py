@@ -23,10 +23,10 @@ dt { font-weight: bold; } dd { margin: 0 0 .4em 0; }
 
 @dataclass(frozen=True)
 class Heading:
-    """What the page says of itself.
+    """The facts at the top of the page.
 
     Attributes:
-        project: the project.
+        project: the name of the project's folder.
         written_at: when the page was written, for people.
         as_of: the clock of the ledger, for people.
         version: the version of Strandline.
@@ -42,7 +42,7 @@ class Heading:
 
 @dataclass(frozen=True)
 class Section:
-    """The part of one dataflow.
+    """The part of the page about one dataflow.
 
     Attributes:
         dataflow: its name.
@@ -58,7 +58,7 @@ class Section:
 
 
 def html_page(heading: Heading, sections: Sequence[Section]) -> str:
-    """Return the page. Every text is escaped; it has no script and loads nothing."""
+    """Return the HTML page, with every text escaped, without scripts, and without files to load."""
     title = f"Ledger of {', '.join(section.dataflow for section in sections)}"
     facts = {
         "Project": heading.project,

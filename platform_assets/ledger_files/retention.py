@@ -1,4 +1,4 @@
-"""What the ledger says of a retention: the limit, and how many rows have expired."""
+"""Show a retention in the ledger: its limit, and how many rows have expired."""
 
 from __future__ import annotations
 

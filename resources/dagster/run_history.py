@@ -1,4 +1,4 @@
-"""How the last attempt to load a dataflow went.
+"""Find how the last attempt to load a dataflow went.
 
 There are three sources: the note of its last run, a slice that a run has started and not finished, and the
 runs that Dagster keeps (DAGSTER_HOME).

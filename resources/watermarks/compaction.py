@@ -22,7 +22,7 @@ _AT_ONCE = 200
 
 @dataclass(frozen=True)
 class RetentionPolicy:
-    """How much of the log stays; an entry is deleted when it exceeds both limits.
+    """The limits of the log's length; an entry is deleted when it exceeds both limits.
 
     Attributes:
         entries: number of newest entries to keep.

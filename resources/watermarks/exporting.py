@@ -100,18 +100,18 @@ class ExportedLog:
 
     @cached_property
     def newest(self) -> Entry:
-        """The newest entry."""
+        """The newest entry of the exported log."""
         newest = self.log.newest(self.dataflow)
         assert newest is not None
         return newest
 
     @cached_property
     def open_intent(self) -> Intent | None:
-        """The work that was unfinished at that moment."""
+        """The intent of work that was unfinished when the log was exported; None if there was none."""
         return self.log.open_intent(self.dataflow, self.newest)
 
     def restore(self, blobs: Blobs) -> None:
-        """Put the objects that a store lacks: the entries one by one from the oldest on, then the intents.
+        """Put the objects that a store lacks: lists first, then entries from the oldest on, then intents.
 
         So if it dies, the log is an older state as a whole, without an intent that looks open. The guards
         tell that state from the table.
@@ -128,7 +128,7 @@ class ExportedLog:
             list(pool.map(put, keys.ended_intents))
 
     def continues(self, last: Entry | None) -> bool:
-        """Return whether a log up to an entry, or without any, is the beginning of this one."""
+        """Return whether a log that ends with entry ``last`` is the beginning of the exported one."""
         if last is None:
             return True
         if last.number > self.newest.number:
@@ -137,7 +137,10 @@ class ExportedLog:
         return copied is not None and copied.id == last.id
 
     def is_whole_in(self, last: Entry) -> bool:
-        """Return whether a log ends with this one, or with the end of its open intent."""
+        """Return whether a log whose newest entry is ``last`` holds all of the exported log's entries.
+
+        Its newest entry may also be the one that has ended the exported open intent.
+        """
         intent = self.open_intent
         ends_intent = intent is not None and last.number == intent.number and last.run_id == intent.run_id
         return last.id == self.newest.id or (ends_intent and last.previous == self.newest.number)

@@ -17,20 +17,20 @@ UNPROCESSED = "unprocessed"
 """The reason of a file with rows in the table to read again (tracking: set)."""
 
 UNPROCESSED_WITHOUT_ROWS = "unprocessed, and was not loaded before"
-"""The same for a file without rows, such as a copy that was skipped."""
+"""The reason of a file without rows in the table to read again, such as a copy that was skipped."""
 
 GOES = "missing at the source: the next loads delete its rows"
 """The reason of a loaded file that an operator wants out of the table."""
 
 WENT = "missing at the source: its rows were deleted"
-"""The reason of such a file once a commit has deleted its rows; if it comes back, it is loaded."""
+"""The reason of a missing file once a commit has deleted its rows; if the file comes back, it is loaded."""
 
 LOADED_AGAIN = (UNPROCESSED, UNPROCESSED_WITHOUT_ROWS, WENT)
 """Reasons of files that are loaded again if they are at the source."""
 
 
 class IngestedFile(NamedTuple):
-    """The record of a file.
+    """The record of an ingested file.
 
     Attributes:
         number: number of the last entry that handled it.

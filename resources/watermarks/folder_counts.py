@@ -24,7 +24,7 @@ def count_by_place(
     Args:
         tables: records with the columns of ``IngestedFile``.
         loaded: reasons of files that count as loaded, beside files without a reason.
-        skipped: reasons of files that a decision has passed over.
+        skipped: reasons of files that a decision has skipped.
         duplicate_prefix: the beginning of the reasons of files that were not loaded, as copies of others.
     """
     import pyarrow as pa

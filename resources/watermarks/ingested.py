@@ -84,7 +84,7 @@ class IngestedFiles:
         return self.manifest.count + len(self.recent)
 
     def find_handled(self, paths: Collection[str]) -> set[str]:
-        """Return those of the paths that were loaded, or skipped with a reason."""
+        """Return those of the paths that need no load: loaded before, or skipped with a reason."""
         return {
             path for path, record in self.find_records(paths).items() if record.reason not in LOADED_AGAIN
         }

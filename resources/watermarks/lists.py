@@ -69,7 +69,7 @@ class StoredList:
             raise ValueError(f"a list of {self.kind.name}: expected rows of {width} values, found {len(odd)}")
 
     def to_bytes(self) -> bytes:
-        """Return it as gzipped JSON."""
+        """Return the list as gzipped JSON."""
         kind = self.kind
         stored = {
             "list": kind.name,

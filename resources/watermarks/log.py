@@ -39,6 +39,7 @@ class WatermarkLog(StoredObjects):
 
         Raises:
             CorruptWatermark: it does not read; an older entry never replaces it.
+            NeedsDecision: code ``newer_state``: a newer version of the product wrote it.
         """
         names = self._blobs.first_names(f"{folder_of(dataflow)}/entries", 1)
         return self.entry(dataflow, _number(dataflow, names[0])) if names else None
@@ -51,7 +52,8 @@ class WatermarkLog(StoredObjects):
 
         Raises:
             Conflict: another writer has taken the number, or has continued from ``expected`` in another
-            way.
+                way.
+            ProviderError: the store failed, or the entry does not follow ``expected``.
         """
         if entry.number <= expected or entry.previous != expected:
             raise ProviderError(
@@ -160,6 +162,7 @@ class WatermarkLog(StoredObjects):
 
         Raises:
             CorruptWatermark: it is missing, or does not read.
+            NeedsDecision: code ``newer_state``: a newer version of the product wrote it.
         """
         key = f"{folder_of(dataflow)}/{_entry_name(number)}"
         data = self._blobs.get(key)

@@ -16,7 +16,7 @@ from resources.watermarks.provider import WatermarkProvider
 
 
 class WatermarkManager:
-    """Read and save watermarks as values; any failure of the provider becomes a ProviderError."""
+    """Read and save watermarks as values; an unexpected failure of the provider is a ProviderError."""
 
     def __init__(self, provider: WatermarkProvider) -> None:
         """Use a provider."""

@@ -152,7 +152,7 @@ class StoredObjects:
             self._blobs.delete(f"{folder_of(dataflow)}/{folder}/{name}")
 
     def note(self, dataflow: str, name: str) -> dict[str, Any] | None:
-        """Return the progress note of a chore; None if it is missing or does not read.
+        """Return a note of a run or a chore; None if it is missing or does not read.
 
         Notes hold no truth: without one the chore starts again.
         """

@@ -10,7 +10,7 @@ from resources.watermarks.lists import ListKind, StoredList
 WORK_UNITS = ListKind(
     "work_units", 1, ("start", "end", "unit", "lower", "reason", "open", "grid", "bound", "error")
 )
-"""The work units of a slice, with the error of one that is passed over; the head says what is read, when it was planned, what was
+"""The work units of a slice, with the error of one that is skipped; the head says what is read, when it was planned, what was
 deferred, and the files of each work unit if it is a folder."""
 
 

@@ -1,8 +1,7 @@
 """The Dagster definitions of each kind of watermark: one package for each, and their registry.
 
 Importing it imports Dagster, which takes a second. What people read about a kind is in
-``platform_assets.kinds``. To add a
-kind, add a package beside ``path`` and ``window``, and a line below.
+``platform_assets.kinds``. To add a kind, add a package beside ``path`` and ``window``, and a line below.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a kind of watermark adds to its dataflows in Dagster, beside the two assets and their job."""
+"""The definitions that a kind of watermark adds in Dagster, beside the two assets and their job."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class KindDefinitions(ABC):
 
     @abstractmethod
     def triggers(self, dataflow: Dataflow, platform: Platform, options: RunOptions, job: Any) -> Triggers:
-        """Return what starts runs of ``job``, which loads the dataflow."""
+        """Return the sensors and schedules that start runs of ``job``, which loads the dataflow."""
 
 
 @runtime_checkable
@@ -73,7 +73,7 @@ class HasPartitions(Protocol):
     """A kind that shows its work as partitions."""
 
     def partitions(self, dataflow: Dataflow) -> WindowAssetPartitions:
-        """Return the partitions of both assets."""
+        """Return the partitions of the table's and the watermark's assets."""
         ...
 
 

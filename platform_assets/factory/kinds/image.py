@@ -19,7 +19,7 @@ _SIZE, _WIDEST = 12, 720
 
 
 def png_data_uri(rows: Sequence[Sequence[int]]) -> str:
-    """Return an image of cells in four colours, two bits a pixel.
+    """Return a PNG of cells in four colours, two bits a pixel, as a data URI.
 
     40 x 60 cells take 1,000 to 2,000 characters.
 

@@ -1,4 +1,4 @@
-"""How column watermarks are shown: in rows."""
+"""Show column watermarks, in rows."""
 
 from __future__ import annotations
 

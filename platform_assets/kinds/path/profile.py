@@ -1,4 +1,4 @@
-"""How path watermarks are shown: in files."""
+"""Show path watermarks, in files."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from partitions.plan import pluralize
 
 
 def path_in_words(watermark: Mapping[str, Any]) -> str:
-    """Return the path, or how many partitions are open."""
+    """Return the path, or how many partitions are open, and before which all others are closed."""
     if "path" in watermark:
         return str(watermark["path"])
     closed = watermark.get("closed_before")

@@ -1,4 +1,4 @@
-"""How stream watermarks are shown: in epochs."""
+"""Show stream watermarks, in epochs."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ class StreamProfile(KindProfile):
         now: datetime,
         servers: UnreachableServers,
     ) -> dict[str, Any]:
-        """Return whether there is new input."""
+        """Return whether the next run has an epoch to load: new input, or buffered rows that leave."""
         return {"new_input": platform.kind(dataflow).planning.plan(entry, now).due}
 
     def waiting_in_words(self, waiting: Mapping[str, Any]) -> str | None:

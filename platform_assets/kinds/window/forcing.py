@@ -22,7 +22,7 @@ def forced_request(
     """Return the request of ``--force`` and ``--unit``; instants are read in the definition's zone.
 
     Raises:
-        ConfigurationError: for another form, an inverted range, or an unknown unit.
+        ConfigurationError: for another form, an inverted range, an unknown unit, or expired windows.
     """
     start, dots, end = force.partition("..")
     if not dots:

@@ -1,4 +1,4 @@
-"""How window watermarks are shown: in work units."""
+"""Show window watermarks, in work units."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class WindowProfile(KindProfile, CanForce, CanSimulate, LoadsAheadOfTime):
         now: datetime,
         servers: UnreachableServers,
     ) -> dict[str, Any]:
-        """Return the work units that are new, grown, failed or deferred.
+        """Return how many work units are new, grown, failed or deferred, and how many have failed.
 
         Work units that grace reads again wait for nothing.
         """
@@ -138,7 +138,7 @@ class WindowProfile(KindProfile, CanForce, CanSimulate, LoadsAheadOfTime):
     def forced_request(
         self, platform: Platform, dataflow: Dataflow, force: str, unit: str | None, now: datetime
     ) -> Forced:
-        """Return every window that intersects a range, of one unit or of all."""
+        """Return the request for every window that intersects a range, of one unit or of all."""
         from platform_assets.kinds.window.forcing import forced_request
 
         return forced_request(platform, dataflow, force, unit, now)

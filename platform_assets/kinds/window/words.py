@@ -1,4 +1,4 @@
-"""How far a window watermark has got, in words."""
+"""Say in words how far a window watermark reaches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What column watermarks add in Dagster: sensors of new rows and upstream tables, and a schedule."""
+"""Definitions of column watermarks in Dagster: sensors of new rows and upstream tables, a schedule."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """The sensors and the schedule of a column watermark (docs/reference/dagster.md).
 
 The sensor of rows requests a run if rows lie above the stored values. The schedule requests one at each of
-its times: a
-look-back also reads rows again that do not lie above them.
+its times: a look-back also reads rows again that do not lie above them.
 """
 
 from __future__ import annotations

@@ -105,7 +105,7 @@ def late_result(evaluation: AssetCheckEvaluation) -> tuple[Any, bool]:
 
 
 def check_late_files(dataflow: Dataflow, platform: Platform, now: datetime) -> tuple[bool, dict[str, Any]]:
-    """Return whether no late file waits, with the metadata of the check."""
+    """Return whether no late file waits, or late files are ignored, with the metadata of the check."""
     entry = platform.log.newest(dataflow.name)
     late = unhandled(platform.log, dataflow, entry, now)
     metadata: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""What path watermarks add in Dagster: a sensor of new files, the sweep for late files, and checks."""
+"""Definitions of path watermarks in Dagster: a sensor of new files, the sweep for late files, checks."""
 
 from __future__ import annotations
 

@@ -142,7 +142,7 @@ class _LateRun:
 def late_sensor(
     dataflow: Dataflow, platform: Platform, job_to_run: JobDefinition, clock: Clock = time.time
 ) -> SensorDefinition:
-    """Return a sensor that makes one step of the sweep a tick.
+    """Return a sensor that makes one step of the sweep at each tick.
 
     It requests a run if late files wait and the policy handles them.
     """

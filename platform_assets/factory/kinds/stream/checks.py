@@ -33,7 +33,7 @@ class EpochTimes(NamedTuple):
 
 
 def run_checks(dataflow: Dataflow) -> Sequence[RunCheck]:
-    """Return the checks that each run evaluates."""
+    """Return the checks that each run of a stream over splits evaluates."""
     table = table_key(dataflow)
     bounds = AssetCheckSpec(
         "epoch_bounds",
@@ -60,7 +60,7 @@ _Epochs = Sequence[tuple[EpochSlice, Sequence[EpochTimes]]]
 
 
 def _check_files(dataflow: Dataflow, platform: Platform, outcome: Outcome) -> Sequence[AssetCheckResult]:
-    """Return the results of both checks of file statistics, which are read once."""
+    """Return the results of the checks of file statistics, which are read once."""
     epochs = tuple(_epochs(dataflow, platform, outcome))
     results = [_check_epoch_bounds(dataflow, epochs)]
     if not isinstance(splits_operator(dataflow.operators), OverWindow):

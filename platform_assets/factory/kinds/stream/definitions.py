@@ -1,4 +1,4 @@
-"""What stream watermarks add in Dagster: sensors of new input and upstream tables, and a schedule."""
+"""Definitions of stream watermarks in Dagster: a sensor, a schedule, checks, a table of late rows."""
 
 from __future__ import annotations
 

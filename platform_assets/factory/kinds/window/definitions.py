@@ -1,4 +1,4 @@
-"""What window watermarks add in Dagster: partitions, sensors, a schedule, and the ledger."""
+"""Definitions of window watermarks in Dagster: partitions, sensors, a schedule, and the ledger."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ def ledger_picture(ledger: Ledger) -> str:
 
 
 def _columns(first: int, last: int) -> list[Interval]:
-    """Return equal stretches of time, each as wide as a day if there are few."""
+    """Return at most 60 equal stretches of time, each about a day wide if there are fewer."""
     count = min(_COLUMNS, max(1, -(-(last - first) // 86_400_000)))
     edges = [first + (last - first) * number // count for number in range(count + 1)]
     return list(pairwise(edges))

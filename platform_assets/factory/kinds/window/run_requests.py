@@ -1,10 +1,8 @@
 """The sensors and the schedule of a window watermark (docs/reference/dagster.md).
 
 All request due windows as runs over ranges of partitions. The sensor requests windows that are over,
-failed windows after
-a pause that doubles, and windows that the cap has deferred. Its runs also load the windows within the
-grace. The
-schedule, and the sensor of upstream tables, request everything that is due.
+failed windows after a pause that doubles, and windows that the cap has deferred. Its runs also load the
+windows within the grace. The schedule, and the sensor of upstream tables, request everything that is due.
 """
 
 from __future__ import annotations
