@@ -118,19 +118,25 @@ def _check_target_columns(dataflow: Dataflow, df: DataFrame) -> None:
     target = dataflow.target
     _check_columns(dataflow, "partition_by", target.partition_by, df)
     _check_columns(dataflow, "cluster_by", target.cluster_by, df)
-    for name in dataflow.watermark.columns_of_loads.get(target.load, ()):
-        if name not in df.columns:
-            raise ConfigurationError(
-                f"dataflow {dataflow.name}: expected a column {name} in the rows, since load: {target.load} needs it, found "
-                f"{', '.join(df.columns)}. Return it from sql or transform",
-                code="query",
-            )
     _check_columns(dataflow, "merge_keys", target.merge_keys, df)
     _check_comparable(dataflow, "merge_keys", target.merge_keys, df)
     if target.effective_column is not None:
         _check_columns(dataflow, "effective_column", (target.effective_column,), df)
         _check_comparable(dataflow, "effective_column", (target.effective_column,), df)
+    _check_columns_of_load(dataflow, df)
     _check_folders(dataflow, df)
+
+
+def _check_columns_of_load(dataflow: Dataflow, df: DataFrame) -> None:
+    """Raise ConfigurationError if the rows lack a column that the load itself compares."""
+    load = dataflow.target.load
+    for name in dataflow.watermark.columns_of_loads.get(load, ()):
+        if name not in df.columns:
+            raise ConfigurationError(
+                f"dataflow {dataflow.name}: expected a column {name} in the rows, since load: {load} needs it, found "
+                f"{', '.join(df.columns)}. Return it from sql or transform",
+                code="query",
+            )
 
 
 def _check_folders(dataflow: Dataflow, df: DataFrame) -> None:

@@ -294,18 +294,24 @@ class TestSchemas:
         assert feed.rows("id", "more") == [(1, "x")]
 
     @pytest.mark.parametrize(
-        "sql", ["select id, 'x' as more from input", "select cast(id as string) || 'x' as id from input"]
+        ("sql", "code", "words"),
+        [
+            ("select id, 'x' as more from input", "incompatible_schema", "set `schema_mode: merge`"),
+            ("select cast(id as string) || 'x' as id from input", "target", "schema_mode: strict"),
+        ],
     )
     @pytest.mark.needs_spark
-    def test_refused_rows_are_given_up_and_old_definitions_go_on(self, make_feed: MakeFeed, sql: str) -> None:
+    def test_refused_rows_are_given_up_and_old_definitions_go_on(
+        self, make_feed: MakeFeed, sql: str, code: str, words: str
+    ) -> None:
         feed = make_feed(sql="select id from input")
         feed.put("a.ndjson", 1)
         feed.load()
         feed.define(sql=sql)
         feed.put("b.ndjson", 2)
         error = feed.fail()
-        assert (error.code, feed.open_intent) == ("target", None)
-        assert "strict" in error.message
+        assert (error.code, feed.open_intent) == (code, None)
+        assert words in error.message
         feed.define(sql="select id from input")
         feed.load()
         assert (feed.ids, whys(feed)) == ([1, 2], ["run", "abandon", "run"])
