@@ -1,8 +1,7 @@
 """The names that a user's own code imports from ``strandline`` (docs/how-to/own-project.md).
 
 In the wheel this module is the package itself. Names are imported on first use: ``strandline validate``
-does not
-wait for Dagster.
+does not wait for Dagster.
 """
 
 from __future__ import annotations

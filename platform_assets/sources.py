@@ -1,4 +1,4 @@
-"""What this layer knows of each type of source: its place, and how to probe it.
+"""Find the place of each type of source, and probe it.
 
 Only this module distinguishes source types. Every command imports it, so slow imports stand where they are
 used.
@@ -80,7 +80,7 @@ class _Files(SourceProfile[FilesSource]):
         return project.place(dataflow.root_of(source), source.connection)
 
     def probe(self, project: Connections, dataflow: Dataflow, source: FilesSource) -> str:
-        """List files from the beginning."""
+        """List files from the beginning, and return their number as a line."""
         root = self.place(project, dataflow, source)
         return (
             f"{root}: readable, "
@@ -92,11 +92,11 @@ class _Jdbc(SourceProfile[JdbcSource]):
     """A database."""
 
     def place(self, project: Connections, _: Dataflow, source: JdbcSource) -> JdbcConnection:
-        """Return its connection."""
+        """Return the connection of the database."""
         return project.connection(source.connection, JdbcConnection)
 
     def probe(self, project: Connections, dataflow: Dataflow, source: JdbcSource) -> str:
-        """Ask for its columns."""
+        """Ask the database for the columns, and return them as a line."""
         from resources.sources.availability import look_at_database
 
         return look_at_database(self.place(project, dataflow, source), source)
@@ -106,11 +106,11 @@ class _Api(SourceProfile[ApiSource]):
     """An HTTP API."""
 
     def place(self, project: Connections, _: Dataflow, source: ApiSource) -> ApiConnection:
-        """Return its connection."""
+        """Return the connection of the API."""
         return project.connection(source.connection, ApiConnection)
 
     def probe(self, project: Connections, dataflow: Dataflow, source: ApiSource) -> str:
-        """Ask for the first page."""
+        """Ask for the first page, unless it needs a window or a unit; return its records as a line."""
         from resources.sources.availability import look_at_api
 
         return look_at_api(self.place(project, dataflow, source), source)
@@ -129,7 +129,7 @@ class _Python(SourceProfile[PythonSource]):
         return UserCode(project.folder, connection.settings)
 
     def probe(self, project: Connections, dataflow: Dataflow, source: PythonSource) -> str:
-        """Import the functions without a call, which may cost anything."""
+        """Import the functions without a call, which may cost anything; return a line that says so."""
         folder = self.place(project, dataflow, source).folder
         for key, name in (("function", source.function), ("highest", source.highest)):
             if name is not None:
@@ -145,7 +145,7 @@ class _Table(SourceProfile[TableSource]):
         return project.lake.child(source.table)
 
     def probe(self, project: Connections, dataflow: Dataflow, source: TableSource) -> str:
-        """Read the columns of its newest version."""
+        """Read the columns of the table's newest version, and return them as a line."""
         from resources.sources.availability import look_at_table
 
         return look_at_table(self.place(project, dataflow, source), source)

@@ -94,7 +94,7 @@ class Java:
 
     @property
     def fits(self) -> bool:
-        """Return whether Spark runs on it; 17 and 21 are supported, versions between them are accepted."""
+        """Return whether Spark runs on this Java: 17 and 21 are supported, 18 to 20 are accepted."""
         return OLDEST_JAVA <= self.major <= NEWEST_JAVA
 
 

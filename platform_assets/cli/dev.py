@@ -75,7 +75,7 @@ def command(context: Context, port: int, host: str) -> int:
 
 @dataclass
 class DevProcesses:
-    """Starts the processes and watches them.
+    """Starts the processes of ``strandline dev`` and watches them.
 
     Attributes:
         home: Dagster's folder; it holds the logs of all processes.

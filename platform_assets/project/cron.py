@@ -1,9 +1,8 @@
 """Recognises the cron texts that Dagster accepts, without importing Dagster, which takes a second.
 
 Libraries accept more than Dagster's private copy of croniter: croniter 7 ``2W``, cronsim ``FRI,5L``, and
-both times that each
-process draws anew, or that never occur. A text that passes here but not in Dagster breaks the whole code
-location.
+both times that each process draws anew, or that never occur. A text that passes here but not in Dagster
+breaks the whole code location.
 """
 
 from __future__ import annotations

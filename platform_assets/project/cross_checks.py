@@ -40,7 +40,7 @@ _CATALOG_CONNECTIONS = {"jdbc": "jdbc", "rest": "iceberg_rest"}
 
 
 def check_settings(settings: Checked[Settings]) -> None:
-    """Refuse a state or lake whose address or connection is wrong."""
+    """Refuse a wrong address or connection of the state, the lake or the catalog of Iceberg tables."""
     for name in PLACES:
         key, connection = place_key(settings, name), (name, "connection")
         if name == "state" and is_database(settings.text(*key) or ""):

@@ -1,4 +1,4 @@
-"""Check that a dataflow's owners, tags and schedule are ones that Dagster takes."""
+"""Check that Dagster takes a dataflow's owners, tags, schedule and freshness."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SHORTEST = timedelta(minutes=1)
 
 
 def check_dagster_rules(flow: Checked[Dataflow]) -> None:
-    """Note each owner, tag and schedule that Dagster would refuse."""
+    """Add an error for each owner, tag, schedule or freshness that Dagster would refuse."""
     for index, owner in enumerate(_texts(flow.value.get("owners"))):
         if not _OWNER.fullmatch(owner):
             flow.refuse(

@@ -16,7 +16,7 @@ _ABSENT = object()
 
 @dataclass
 class YamlDocument:
-    """One file.
+    """One project file as plain values, with the positions of its keys.
 
     Attributes:
         file: its path relative to the project folder.

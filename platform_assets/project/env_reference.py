@@ -1,11 +1,9 @@
 """``{env: NAME}``: texts that come from the environment (docs/reference/project-files.md).
 
 A model's type chooses when a text is looked up. If the model says ``str``, that is when the project is
-loaded
-(:func:`resolve_values`), and the model's repr then shows the variable's name (:func:`hide_texts`). If it
-says
-:data:`Text`, the reference is kept until it is used, so that a machine without the secrets can still check
-the project.
+loaded (:func:`resolve_values`), and the model's repr then shows the variable's name (:func:`hide_texts`).
+If it says :data:`Text`, the reference is kept until it is used, so that a machine without the secrets can
+still check the project.
 """
 
 from __future__ import annotations
@@ -77,7 +75,7 @@ Text = Annotated[str | EnvRef, PlainValidator(_text)]
 
 
 def resolve_text(text: str | EnvRef | None, setting: str, environment: Mapping[str, str]) -> str | None:
-    """Return the text itself, when it is needed.
+    """Return the text that a setting stands for: itself, or the value of its variable.
 
     Args:
         text: the text or its reference.

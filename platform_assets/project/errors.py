@@ -56,7 +56,7 @@ class InvalidProject(ConfigurationError):
     code = "project"
 
     def __init__(self, errors: Sequence[ProjectError]) -> None:
-        """Create it with a message that has a line for each error."""
+        """Create the error with a message that has a line for each mistake."""
         super().__init__("\n".join(error.message for error in errors), choices=["strandline validate"])
         self.errors = tuple(errors)
 

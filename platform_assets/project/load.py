@@ -146,7 +146,7 @@ def _relative(path: Path, folder: Path) -> str:
 
 
 def _asset_name(file: str) -> str:
-    """Return a name for a file that Dagster accepts."""
+    """Return a name that Dagster accepts, made of a file's name."""
     return re.sub(r"[^A-Za-z0-9_]", "_", Path(file).stem) or "_"
 
 

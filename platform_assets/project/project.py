@@ -152,8 +152,7 @@ class Project:
 
         Raises:
             ConfigurationError: if the name is unknown, the connection is of another type, a variable is
-            not set, or
-                the URL has another form.
+                not set, or the URL has another form.
         """
         settings = self.settings.connections.get(name)
         if settings is None:
@@ -208,7 +207,7 @@ class Project:
         return flow.asset.partition("/")[0] if flow else "bronze"
 
     def hide(self, text: str) -> str:
-        """Return a text for people with the values of all secrets replaced, whatever library put them there."""
+        """Return a text for people with the values of secrets replaced, whatever library put them there."""
         alerts = (self._settings or Settings()).alerts
         if alerts is not None and isinstance(alerts.webhook, EnvRef):
             address = alerts.webhook.look_up(self._environment)

@@ -100,7 +100,10 @@ class ConnectionModel(Model):
         return {key: value for key, value in self if key not in self._not_address_keys}
 
     def hide(self, text: str, environment: Mapping[str, str]) -> str:
-        """Return a text with the values of the connection's secrets replaced."""
+        """Return a text with the values of the connection's secrets replaced.
+
+        Values of fewer than four letters stay: they may be parts of any word.
+        """
         for key, reference in self._leaves():
             value = reference.look_up(environment) if isinstance(reference, EnvRef) else None
             if value and len(value) >= _SHORTEST_SECRET and is_secret(("connections", "", *key)):
@@ -255,7 +258,10 @@ class PythonSettings(ConnectionModel):
         return FunctionConnection(**fields)
 
     def hide(self, text: str, environment: Mapping[str, str]) -> str:
-        """Return a text without any value from the environment: only the function knows which are secret."""
+        """Return a text without values of four letters or more from the environment.
+
+        Any of them may be secret: only the function knows which.
+        """
         for reference in self.settings.values():
             value = reference.look_up(environment) if isinstance(reference, EnvRef) else None
             if value and len(value) >= _SHORTEST_SECRET:
@@ -326,7 +332,7 @@ class IcebergSettings(Model):
 
 
 class AlertSettings(Model):
-    """Who gets messages about dataflows that need people.
+    """The receiver of messages about dataflows that need people.
 
     Attributes:
         webhook: the address, a secret; Slack gets Slack's form, any other host plain JSON.
@@ -344,7 +350,7 @@ def _require_alerts(alerts: Any) -> Any:
 
 
 class SensorSettings(Model):
-    """How often sensors tick.
+    """The time between two ticks of a sensor.
 
     Attributes:
         interval: the least time between two ticks; None: 30 s, a minute for rows above a column. The sweep for late files has its own.

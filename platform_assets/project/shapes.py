@@ -1,8 +1,7 @@
 """The values that a key may have, read from the models' annotations.
 
 Belongs here: questions to annotations, so that neither ``{env: NAME}`` nor an error's wording needs a list
-of
-keys that must be kept up to date when a model gains a field.
+of keys that must be kept up to date when a model gains a field.
 """
 
 from __future__ import annotations
@@ -67,7 +66,7 @@ def is_choice(shapes: Shapes) -> bool:
 
 
 def below(shapes: Shapes, part: str | int) -> Shapes:
-    """Return the shapes one level deeper."""
+    """Return the shapes that a key or a list item below these shapes may have."""
     return tuple(
         alternative
         for shape in shapes

@@ -80,8 +80,7 @@ def translate_escaped(
     """Return the key and error of an exception that pydantic passes on unchanged.
 
     pydantic collects only a validator's ValueErrors, not Strandline's own errors. The key is that of the
-    value quoted
-    in the message.
+    value quoted in the message.
     """
     message = error.message
     key = next((key for key, leaf in leaves(value) if isinstance(leaf, str) and f"'{leaf}'" in message), ())

@@ -1,9 +1,8 @@
 """YAML text as plain values, each key with its line.
 
 Only values that JSON has, too, are read as such: mappings, lists, text, whole and decimal numbers,
-``true``, ``false``,
-null. YAML 1.1's surprises stay text: ``on``, ``no``, ``2017-01-02``, ``12:30``, ``0777``, ``0x1f``,
-``1_000``.
+``true``, ``false``, null. YAML 1.1's surprises stay text: ``on``, ``no``, ``2017-01-02``, ``12:30``,
+``0777``, ``0x1f``, ``1_000``.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ class Unreadable(Exception):
     """
 
     def __init__(self, line: int, actual: str, expected: str) -> None:
-        """Create it with the parts of a project file's error."""
+        """Create the exception with the parts of a project file's error."""
         super().__init__(f"line {line}: found {actual}, expected {expected}")
         self.line, self.actual, self.expected = line, actual, expected
 

@@ -15,7 +15,7 @@ FirstKind = Literal["path", "column", "window", "stream"]
 """A kind of watermark that a first dataflow can have."""
 
 TEMPLATES: tuple[FirstKind, ...] = get_args(FirstKind)
-"""These kinds, the default first."""
+"""The kinds of watermark that a first dataflow can have, the default first."""
 
 _LANDING = "path: ./landing"
 """Marks a dataflow whose files arrive in a folder of the project, which is then created."""
@@ -98,7 +98,7 @@ def write_new(folder: Path, files: Mapping[str, str]) -> list[str]:
 
 
 def dataflow_name(text: str, fallback: str) -> str:
-    """Return a text in the form of a dataflow's name."""
+    """Return a text in the form of a dataflow's name; ``fallback`` if no name can be made of it."""
     plain = "".join(
         character for character in unicodedata.normalize("NFKD", text) if not unicodedata.combining(character)
     )

@@ -79,7 +79,7 @@ class RunHistory:
         self._log, self._dagster, self._well = log, dagster, well or SuccessfulRuns()
 
     def last(self, dataflow: str, entry: Entry | None) -> Attempt | None:
-        """Return the newest attempt of these sources; None if there was none.
+        """Return the newest attempt that the log or Dagster tells of; None if there was none.
 
         Args:
             dataflow: the dataflow's name.

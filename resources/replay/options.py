@@ -69,7 +69,7 @@ class ReplayOptions:
 
     @property
     def words(self) -> str:
-        """The options as text; for a replay in place it identifies its entries."""
+        """The options as a text, which identifies the entries of a replay in place."""
         options = [f"--{name} {quote(text)}" for name, text in self.request.items() if name != "gone"]
         flags = {
             "--save-watermark": self.save_watermark,

@@ -73,7 +73,7 @@ def get_all(session: SparkSession, keys: Iterable[str]) -> dict[str, str | None]
 
 
 def _restore(session: SparkSession, settings: Mapping[str, str | None]) -> None:
-    """Restore settings as :func:`get_all` returned them: None unsets one.
+    """Restore settings as :func:`get_all` returned them; unset a setting whose value is None.
 
     It takes at most two calls to a Connect server.
     """

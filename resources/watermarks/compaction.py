@@ -67,7 +67,7 @@ def _snapshot(log: WatermarkLog, dataflow: str, retained: list[int]) -> int:
 
 
 def _older(log: WatermarkLog, dataflow: str, numbers: list[int], limit: datetime) -> list[int]:
-    """Return the first of these ascending entries, up to one that is too young to delete."""
+    """Return the leading numbers of an ascending list, up to an entry that is too young to delete."""
     floor, removable = log.floor(dataflow), []
     for number in numbers:
         if number > floor and datetime.fromisoformat(log.entry(dataflow, number).time) > limit:

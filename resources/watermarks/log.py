@@ -81,7 +81,7 @@ class WatermarkLog(StoredObjects):
         return snapshots.keep_changes_only(entry, self.entry(dataflow, entry.snapshot))
 
     def _stands(self, dataflow: str, entry: Entry, key: str) -> bool:
-        """Return whether a new entry belongs to the log; readers ignore any other, or it is removed here."""
+        """Return whether a new entry belongs to the log; remove it if readers would follow it all the same."""
         floor = self.floor(dataflow)
         if entry.number <= floor:
             return False

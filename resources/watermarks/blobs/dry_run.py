@@ -9,7 +9,7 @@ class DryRunBlobs:
     """Another store's blobs, with writes on top that stay in memory."""
 
     def __init__(self, below: Blobs) -> None:
-        """Bind to the store to read from; it never changes."""
+        """Bind to the store to read from, which is never changed."""
         self._below = below
         self._written: dict[str, bytes | None] = {}
 
