@@ -134,6 +134,9 @@ class TableIOManager(IOManager):
 
         Loaded partitions that the output does not stand for are materialised one by one: all of them in a
         run without partitions, and those that did not fail in a run over partitions.
+
+        Raises:
+            Failure: the run's error, with its choices as metadata.
         """
         dataflow, now = load.dataflow, self._options.now or clock()
         instance, run_id = context.instance, context.run.run_id

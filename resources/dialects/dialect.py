@@ -119,16 +119,18 @@ class Dialect(SqlSyntax):
     def sequences(self, tables: Sequence[int], columns: Sequence[str]) -> str:
         """Return a query of the sequences that number these columns of tables.
 
-        Rows: an oid, a name, and how many numbers a session takes at once.
+        Rows: an oid, a name, and how many numbers a session takes at once. Only dialects whose
+        :meth:`locked_tables` is supported have it.
         """
         raise NotImplementedError
 
     def open_transactions(self, tables: Sequence[int], sequences: Sequence[int]) -> Sequence[str]:
         """Return queries; the last lists the other transactions that are open now, whatever the snapshot.
 
-        Rows: whether it holds a write lock on one of the tables or sequences (on any, if none is named),
-        its id, its number or NULL, its process (NULL: prepared), its owner, its start (NULL: hidden), and
-        the start of the server.
+        Rows: whether a transaction holds a write lock on one of the tables or sequences (on any, if none is
+        named), its id, its number or NULL, its process (NULL: prepared), its owner, its start (NULL:
+        hidden), and the start of the server. Only dialects whose :meth:`locked_tables` is supported have
+        it.
         """
         raise NotImplementedError
 

@@ -57,6 +57,7 @@ class ConnectServer:
 
         Raises:
             SparkUnavailable: if it does not get ready; its last lines are in the message.
+            KeyboardInterrupt: if ``stopped`` returns True meanwhile.
         """
         self.stop()  # whatever is left of the last one
         before = self.log.stat().st_size if self.log.exists() else 0

@@ -125,7 +125,11 @@ class IngestedFiles:
         return files_in(self.table(range_))
 
     def table(self, range_: FileRange) -> pa.Table:
-        """Return the records of a range, also those that recent lists override."""
+        """Return the records of a range, also those that recent lists override.
+
+        Raises:
+            CorruptWatermark: the range's file is missing.
+        """
         import pyarrow.parquet as pq
 
         data = self._log.get_object(self._dataflow, _FOLDER, range_.name)
