@@ -48,7 +48,19 @@ class CopiedFile(NamedTuple):
     @property
     def reason(self) -> str:
         """The reason that the record of ingested files keeps."""
-        return f"{SAME_CONTENT}{self.original}"
+        return reason_of_copy(self.original)
+
+
+def reason_of_copy(original: str) -> str:
+    """Return the reason that the record of ingested files keeps for a copy of a file."""
+    return f"{SAME_CONTENT}{original}"
+
+
+def original_of(reason: str | None) -> str | None:
+    """Return the path of the file that a skipped file was a copy of; None for any other reason."""
+    return (
+        reason.removeprefix(SAME_CONTENT) if reason is not None and reason.startswith(SAME_CONTENT) else None
+    )
 
 
 def content_of(path: str, size: int, version: str, checksum: str | None) -> Content | None:

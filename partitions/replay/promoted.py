@@ -9,9 +9,9 @@ from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import groupby
+from typing import Protocol, TypeVar
 
 from partitions.intervals import Interval, subtract, union
-from partitions.path.source import SourceFile
 from partitions.predicate import Among, Between, Predicate, any_of
 from partitions.window.state import WindowState
 from partitions.window.work_unit import WorkUnit
@@ -20,13 +20,24 @@ _MAX_RANGES = 100
 """The most ranges of one condition; files of shorter ranges are named one by one."""
 
 
+class _HasPath(Protocol):
+    """A file."""
+
+    @property
+    def path(self) -> str:
+        """Its path below the root."""
+
+
+FileT = TypeVar("FileT", bound=_HasPath)
+
+
 def promoted_files(
-    files: Iterable[SourceFile], loaded_since: Collection[str], below: Collection[str]
-) -> Iterator[SourceFile]:
+    files: Iterable[FileT], loaded_since: Collection[str], below: Collection[str]
+) -> Iterator[FileT]:
     """Yield the files whose rows are swapped.
 
     Args:
-        files: loaded by the replay.
+        files: handled by the replay.
         loaded_since: paths that the live dataflow has handled since the replay started; its rows are up to
         date.
         below: paths that no run loads any more. The next run loads all others, and would add their rows

@@ -49,15 +49,26 @@ class RecordTables:
                 yield from (file for file in records if file.path not in self.record.recent)
         yield from (file for file in sorted(self.record.recent.values()) if file.size in sizes)
 
-    def find_reasons(self, reasons: Collection[str]) -> Iterator[IngestedFile]:
-        """Yield the records of files with one of these reasons; recent ones last."""
+    def find_reasons(self, reasons: Collection[str], known_reasons: dict[str, Any]) -> Iterator[IngestedFile]:
+        """Yield the records of files with one of these reasons; recent ones last.
+
+        Args:
+            reasons: reasons.
+            known_reasons: the reasons in each range, by its name; what is read is added.
+        """
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        for table in self.tables() if reasons else ():
-            yield from files_in(
-                table.filter(pc.is_in(table["reason"], pa.array(sorted(reasons), pa.string())))
-            )
+        requested_reasons = pa.array(sorted(reasons), pa.string())
+        for range_ in self.record.manifest.ranges if reasons else ():
+            if range_.name not in known_reasons:
+                known_reasons[range_.name] = pc.unique(self.record.table(range_)["reason"])
+            if pc.any(pc.is_in(requested_reasons, known_reasons[range_.name])).as_py():
+                table = self.record.table(range_)
+                records = files_in(table.filter(pc.is_in(table["reason"], requested_reasons)))
+                yield from (file for file in records if file.path not in self.record.recent)
+        if reasons:
+            yield from (file for file in sorted(self.record.recent.values()) if file.reason in reasons)
 
     def tables(self) -> Iterator[pa.Table]:
         """Yield all records as Arrow tables with the columns of :class:`IngestedFile`, a range at a time.

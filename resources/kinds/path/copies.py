@@ -5,22 +5,25 @@ Only files of an equal size are compared. See docs/reference/files.md, Duplicate
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from partitions.dataflow import Dataflow
 from partitions.path.copies import (
-    SAME_CONTENT,
     Content,
     CopiedFile,
     content_of,
     copies_warning,
     find_copies,
     freed_copies_warning,
+    original_of,
+    reason_of_copy,
 )
 from partitions.path.slices import PathSlice
 from partitions.path.source import SourceFile, in_pair_order
+from partitions.predicate import Between
 from resources.connections.places import Place
 from resources.decisions.reasons import OTHER_ROOT, WITH_ROWS
 from resources.kinds.path.row_counts import count_rows_of_files
@@ -50,6 +53,7 @@ class CopyFinder:
         table: the table, whose rows may tell their file.
         judged: the warning about the copies of each slice, by the paths of the slice's files.
         sizes: sizes of the files in each range of the record, which never change.
+        reasons: why the files in each range of the record were not loaded.
     """
 
     dataflow: Dataflow
@@ -58,6 +62,7 @@ class CopyFinder:
     table: Table
     judged: dict[frozenset[str], str] = field(default_factory=dict)
     sizes: dict[str, Any] = field(default_factory=dict)
+    reasons: dict[str, Any] = field(default_factory=dict)
 
     @property
     def remarks(self) -> Sequence[str]:
@@ -72,9 +77,14 @@ class CopyFinder:
             entry: the newest entry, on which the slice was planned.
         """
         policy = self.dataflow.path.duplicates
-        if policy == "load":
+        if policy == "load" and not slice_.replaces:
             return slice_
+        record = IngestedFiles(self.log, self.dataflow.name, entry)
+        replaced_paths = self._replaced_paths(slice_)
         files = in_pair_order([*slice_.files, *(copy.file for copy in slice_.copies)])
+        if policy == "load":
+            originals = {original_of(copy.reason) for copy in self._copies_of(record, replaced_paths)}
+            files = tuple(file for file in files if file.path in originals)
         checksums = checksums_of(self.root, files)
         contents = {
             file.path: content
@@ -82,61 +92,142 @@ class CopyFinder:
             if (content := content_of(file.path, file.size, file.version, checksums.get(file.path)))
             is not None
         }
-        record = IngestedFiles(self.log, self.dataflow.name, entry)
         own = record.find_records(list(contents))
-        loaded_paths = {path for path, recorded in own.items() if _is_loaded(recorded)}
-        loaded_contents = self._loaded_contents(record, set(contents.values()), contents)
-        copies = find_copies(files, contents, loaded_paths, loaded_contents)
-        copies = self._without_lost_originals(copies, own, slice_)
-        freed_copies = self._freed_copies(slice_, record, contents) if policy == "skip" else []
+        copies = () if policy == "load" else self.find_copies(files, contents, own, record, replaced_paths)
+        new_contents = {path: contents.get(path) for path in replaced_paths}
+        if policy == "skip":
+            new_contents |= {copy.file.path: None for copy in copies if is_loaded(own.get(copy.file.path))}
+        in_slice = {file.path for file in slice_.all_files}
+        freed_copies = self.find_freed_copies(record, new_contents, in_slice)
         self._warn(slice_, copies, freed_copies)
+        if policy == "load":
+            return replace(slice_, freed_copies=tuple(freed_copies))
         if policy == "skip":
             return slice_.with_copies(copies, checksums, freed_copies)
         named = [[copy.file.path, copy.original] for copy in copies[:_NAMED]]
         if copies or self.log.note(self.dataflow.name, NOTE):
             self.log.put_note(self.dataflow.name, NOTE, {"count": len(copies), "files": named})
-        return slice_.with_copies((), checksums)
+        return slice_.with_copies((), checksums, freed_copies)
 
-    def _without_lost_originals(
-        self, copies: tuple[CopiedFile, ...], own: Mapping[str, IngestedFile], slice_: PathSlice
+    def find_copies(
+        self,
+        files: Sequence[SourceFile],
+        contents: Mapping[str, Content],
+        own: Mapping[str, IngestedFile],
+        record: IngestedFiles,
+        replaced_paths: Collection[str],
     ) -> tuple[CopiedFile, ...]:
-        """Return the copies but those that are read again while the table has no row of their original.
+        """Return the files of a commit whose content is in the table already, or comes with another file.
 
-        A decision reads them again. The original's rows were deleted, and it does not come with the slice. A
-        load by keys may have replaced the rows of the original, so nothing is known then.
+        A file is read again if it has a record. It is no copy of a file whose rows others have deleted from
+        the table, or it would be nowhere. A new file is: those rows were deleted on purpose.
+
+        Args:
+            files: the files, in pair order.
+            contents: their contents by path, as far as known.
+            own: their records.
+            record: the record of ingested files.
+            replaced_paths: files whose rows the commit deletes.
         """
-        paths = {file.path for file in slice_.files}
-        doubtful = {
-            copy.original
-            for copy in copies
-            if copy.original not in paths and str(_reason(own, copy.file.path)).startswith(SAME_CONTENT)
+        originals = self._loaded_originals(contents, own, record, replaced_paths)
+        loaded = {path: recorded for path, recorded in own.items() if is_loaded(recorded)}
+        contents_read_again = {contents[path] for path in own}
+        counts = Counter(contents.values())
+        doubtful = [file for content in contents_read_again for file in originals.get(content, ())]
+        doubtful += [
+            file for path, file in loaded.items() if contents[path] in originals or counts[contents[path]] > 1
+        ]
+        lost_paths = self._without_rows(doubtful)
+        loaded_contents = {
+            content: remaining[0]
+            for content, records in originals.items()
+            if (
+                remaining := [
+                    file.path
+                    for file in records
+                    if content not in contents_read_again or file.path not in lost_paths
+                ]
+            )
         }
-        if not doubtful or not self._rows_tell_files:
-            return copies
-        lost_originals = doubtful - count_rows_of_files(self.table).keys()
-        first_copies: dict[str, str] = {}
-        remaining = []
-        for copy in copies:
-            if copy.original not in lost_originals:
-                remaining.append(copy)
-            elif (first := first_copies.setdefault(copy.original, copy.file.path)) != copy.file.path:
-                remaining.append(CopiedFile(copy.file, first))
-        return tuple(remaining)
+        return find_copies(files, contents, loaded.keys() - lost_paths, loaded_contents)
 
-    def _freed_copies(
-        self, slice_: PathSlice, record: IngestedFiles, contents: Mapping[str, Content]
+    def find_freed_copies(
+        self,
+        record: IngestedFiles,
+        new_contents: Mapping[str, Content | None],
+        in_commit: Collection[str],
     ) -> list[SourceFile]:
-        """Return skipped copies of files whose rows the slice deletes, or replaces by other content."""
-        if not slice_.replaces or not self._rows_tell_files:
-            return []
-        replaced = {file.path: contents.get(file.path) for file in slice_.all_files}
-        return find_freed_copies(record, replaced | dict.fromkeys(slice_.gone_paths))
+        """Return the files that were skipped as copies of files whose content a commit takes away.
 
-    @property
-    def _rows_tell_files(self) -> bool:
-        """Whether only the deletion of a file's rows can have taken them out of the table."""
+        Args:
+            record: the record of ingested files.
+            new_contents: by path of such a file, the content that it has from now on; None: none, or unknown.
+            in_commit: files of the commit, which are judged by themselves.
+        """
+        return [
+            SourceFile(*copy[:4])
+            for copy in self._copies_of(record, new_contents)
+            if copy.path not in in_commit
+            and new_contents[str(original_of(copy.reason))] != content_of_record(copy)
+        ]
+
+    def _replaced_paths(self, slice_: PathSlice) -> set[str]:
+        """Return the files whose rows a slice's commit deletes; scd2 deletes none."""
+        if not slice_.replaces or self.dataflow.target.load == "scd2":
+            return set()
+        return {*(file.path for file in slice_.all_files), *slice_.gone_paths}
+
+    def _copies_of(self, record: IngestedFiles, originals: Iterable[str]) -> list[IngestedFile]:
+        """Return the records of files that were skipped as copies of these files."""
+        reasons = {reason_of_copy(path) for path in originals}
+        return list(RecordTables(record).find_reasons(reasons, self.reasons))
+
+    def _loaded_originals(
+        self,
+        contents: Mapping[str, Content],
+        own: Mapping[str, IngestedFile],
+        record: IngestedFiles,
+        replaced_paths: Collection[str],
+    ) -> Mapping[Content, Sequence[IngestedFile]]:
+        """Return loaded files with one of these contents, whose rows stay in the table.
+
+        The record of a skipped file tells that its content came with another file, which may have been
+        loaded with other content since, beside the old rows.
+        """
+        originals = defaultdict[Content, list[IngestedFile]](list)
+        wanted = {*contents.values()}
+        for recorded in RecordTables(record).find_sizes({content.size for content in wanted}, self.sizes):
+            content = content_of_record(recorded)
+            is_elsewhere = recorded.path not in contents and recorded.path not in replaced_paths
+            if content in wanted and is_elsewhere and is_loaded(recorded):
+                assert content is not None
+                originals[content].append(recorded)
+        told = {
+            path: original
+            for path, copy in own.items()
+            if (original := original_of(copy.reason)) and content_of_record(copy) == contents[path]
+        }
+        records = record.find_records(sorted({*told.values()} - {*replaced_paths}))
+        for path, original in told.items():
+            recorded_original = records.get(original)
+            if recorded_original and is_loaded(recorded_original):
+                originals[contents[path]].append(recorded_original)
+        return originals
+
+    def _without_rows(self, files: Sequence[IngestedFile]) -> set[str]:
+        """Return the paths of loaded files of which the table has no row, since others have deleted them.
+
+        A load by keys may have replaced all rows of a file, so nothing is known then. Rows of a file that was
+        taken as loaded under another name carry that name.
+        """
+        paths = {file.path for file in files if file.reason != OTHER_ROOT}
         table = self.table
-        return self.dataflow.target.only_adds and table.exists() and SOURCE_FILE in table.contents.columns()
+        if not paths or not self.dataflow.target.only_adds or not table.exists():
+            return set()
+        if SOURCE_FILE not in table.contents.columns():
+            return set()
+        rows = Between(SOURCE_FILE, min(paths), max(paths), upper_inclusive=True)
+        return paths - count_rows_of_files(table, rows).keys()
 
     def _warn(
         self, slice_: PathSlice, copies: Sequence[CopiedFile], freed_copies: Sequence[SourceFile]
@@ -154,40 +245,12 @@ class CopyFinder:
         if warnings:
             self.judged[paths] = "; ".join(warnings)
 
-    def _loaded_contents(
-        self, record: IngestedFiles, contents: Collection[Content], in_slice: Collection[str]
-    ) -> Mapping[Content, str]:
-        """Return the paths of loaded files with one of these contents, outside of the slice."""
-        originals: dict[Content, str] = {}
-        for recorded in RecordTables(record).find_sizes({content.size for content in contents}, self.sizes):
-            content = content_of(recorded.path, recorded.size, recorded.version, recorded.checksum)
-            if content in contents and _is_loaded(recorded) and recorded.path not in in_slice:
-                assert content is not None
-                originals.setdefault(content, recorded.path)
-        return originals
+
+def content_of_record(recorded: IngestedFile) -> Content | None:
+    """Return the content that a file had when it was recorded; None if nothing tells it."""
+    return content_of(recorded.path, recorded.size, recorded.version, recorded.checksum)
 
 
-def find_freed_copies(record: IngestedFiles, new_contents: Mapping[str, Content | None]) -> list[SourceFile]:
-    """Return files that were skipped as copies of files whose rows a commit replaces or deletes.
-
-    Args:
-        record: the record of ingested files.
-        new_contents: by path of such a file, the content that it has from now on; None: none, or unknown.
-    """
-    originals = {f"{SAME_CONTENT}{path}": path for path in new_contents}
-    freed = []
-    for copy in RecordTables(record).find_reasons(originals):
-        content = content_of(copy.path, copy.size, copy.version, copy.checksum)
-        if copy.path not in new_contents and new_contents[originals[str(copy.reason)]] != content:
-            freed.append(SourceFile(*copy[:4]))
-    return freed
-
-
-def _reason(records: Mapping[str, IngestedFile], path: str) -> str | None:
-    """Return why a file was not loaded; None if it was, or has no record."""
-    return records[path].reason if path in records else None
-
-
-def _is_loaded(recorded: IngestedFile) -> bool:
+def is_loaded(recorded: IngestedFile | None) -> bool:
     """Return whether the rows of a file are in the table, so that a copy would double them."""
-    return recorded.reason in (*WITH_ROWS, OTHER_ROOT, UNPROCESSED)
+    return recorded is not None and recorded.reason in (*WITH_ROWS, OTHER_ROOT, UNPROCESSED)

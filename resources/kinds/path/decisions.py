@@ -14,7 +14,7 @@ from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError, CorruptWatermark
 from partitions.path.adopted import adopted_watermark, upper_bound
 from partitions.path.cold_start import earliest_cold_start
-from partitions.path.copies import SAME_CONTENT
+from partitions.path.copies import SAME_CONTENT, original_of
 from partitions.path.listing_positions import FromBeginning
 from partitions.path.position_of_state import above_state, listing_start, sweep_start
 from partitions.path.quarantined_files import Quarantine, QuarantinedFile
@@ -22,7 +22,7 @@ from partitions.path.slices import PathSlice
 from partitions.path.source import SourceFile
 from partitions.path.state import PathState
 from partitions.sentinels import Watermark, deserialise, serialise
-from resources.decisions.reasons import DECISION_REASONS, IN_TABLE, OTHER_ROOT
+from resources.decisions.reasons import DECISION_REASONS, IN_TABLE, OTHER_ROOT, WITH_ROWS
 from resources.kinds.contract.decisions import HeldFiles, LoadedBefore, StateRules
 from resources.kinds.contract.lost_rows import LostRows
 from resources.kinds.path.gone import find_gone_files
@@ -189,7 +189,8 @@ class PathRules(StateRules):
         ingested = self._ingested(last, base)
         before = [file_ for file_ in (ingested or {}).values() if base and _counts_before(file_, base)]
         quarantined = self._in_quarantine(last, before)
-        # Of a file that was dealt with after that commit only the table says whether its rows were there before.
+        # Of a file that was dealt with after that commit the table says whether its rows were there before, and the
+        # log which content they are of, if it still has the record of that time.
         doubtful = [
             file
             for file in listed
@@ -197,6 +198,10 @@ class PathRules(StateRules):
         ]
         asks_rows = bool(doubtful or quarantined or ingested is None or beyond)
         loaded = count_rows_of_files(self._table) if asks_rows else {}
+        if ingested is not None:
+            earlier_records = self._records_at(base, doubtful, loaded)
+            before += earlier_records.values()
+            doubtful = [file for file in doubtful if file.path not in earlier_records]
         rows_tell = SOURCE_FILE in self._table.contents.columns()
         since = base.since if base else last.since if last else None
         unlogged = (
@@ -233,6 +238,25 @@ class PathRules(StateRules):
             return {file.path: file for file in IngestedFiles(self._log, self._dataflow.name, last).all()}
         except CorruptWatermark:
             return None
+
+    def _records_at(
+        self, base: Entry | None, files: Sequence[SourceFile], loaded: Collection[str]
+    ) -> dict[str, IngestedFile]:
+        """Return the records as of an entry of files with rows, and of copies that were skipped by then.
+
+        Empty if the log has merged them with later ones.
+        """
+        try:
+            records = IngestedFiles(self._log, self._dataflow.name, base).find_records(
+                [file.path for file in files]
+            )
+        except CorruptWatermark:
+            return {}
+        return {
+            path: record
+            for path, record in records.items()
+            if original_of(record.reason) or (record.reason in WITH_ROWS and path in loaded)
+        }
 
     def _in_quarantine(
         self, last: Entry | None, ingested: Sequence[IngestedFile] = ()

@@ -14,14 +14,20 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
 from typing_extensions import override
 
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
 from partitions.instants import milliseconds
-from partitions.path.copies import SAME_CONTENT, Content, content_of, freed_copies_warning
+from partitions.path.copies import (
+    Content,
+    CopiedFile,
+    copies_warning,
+    freed_copies_warning,
+    original_of,
+)
 from partitions.path.gone import GoneFiles
 from partitions.path.ledger_partitions import FilePlace, PartitionNames
 from partitions.path.position_of_state import start_between
@@ -42,7 +48,7 @@ from resources.dialects.predicates import predicate_sql
 from resources.dialects.spark import SPARK
 from resources.kinds.contract.kind import Kind
 from resources.kinds.contract.lost_rows import LostRows
-from resources.kinds.path.copies import find_freed_copies
+from resources.kinds.path.copies import CopyFinder, content_of_record, is_loaded
 from resources.kinds.path.gone import find_gone_files
 from resources.kinds.path.lost import find_lost_rows
 from resources.kinds.path.opening import open_path, path_planning
@@ -50,7 +56,7 @@ from resources.kinds.path.rows_by_path import check_rows_have_paths
 from resources.platform.stores import Stores
 from resources.replay.chunks import ReplayChunk
 from resources.replay.isolated.chunks import chunks_of
-from resources.replay.isolated.refusals import never_loaded, range_loaded_again
+from resources.replay.isolated.refusals import never_loaded, only_copies, range_loaded_again
 from resources.replay.isolated.standing import IsolatedReplay
 from resources.replay.kind import Cut, ReplayKind, Swap
 from resources.replay.options import (
@@ -288,52 +294,118 @@ class FileReplay(ReplayKind):
         """Swap the rows of the replayed files, except files that live runs have loaded since or will load."""
         log, dataflow = self.platform.log, self.dataflow
         replayed_files = list(IngestedFiles(log, isolated.log, log.newest(isolated.log)).all())
-        loaded = [SourceFile(*file[:4]) for file in replayed_files if file.reason is None]
-        paths = [file.path for file in loaded]
-        recorded = IngestedFiles(log, dataflow.name, entry).find_records(paths)
+        paths = [file.path for file in replayed_files]
+        record = IngestedFiles(log, dataflow.name, entry)
+        recorded = record.find_records(paths)
         newer = {path for path, file in recorded.items() if file.number > isolated.number}
         released = {file.file.path for file in read_quarantine(log, entry).released}
-        copies = {path for path, file in recorded.items() if _is_copy_of_others(file, paths)}
         below = path_planning(self.platform, dataflow).at_or_below_watermark(entry, paths) - released
-        files = in_pair_order(list(promoted_files(loaded, newer | copies, below)))
         gone_paths = self._gone_since(isolated, entry)
-        if not files and newer and not gone_paths:
-            number = max(recorded[path].number for path in newer)
-            raise range_loaded_again(isolated, f"entry {number}")
-        if not files and not gone_paths:
+        swapped = self._swapped_files(
+            list(promoted_files(replayed_files, newer, below)), recorded, record, gone_paths
+        )
+        swapped_paths = {*swapped.paths, *gone_paths}
+        if not swapped_paths:
+            if newer:
+                number = max(recorded[path].number for path in newer)
+                raise range_loaded_again(isolated, f"entry {number}")
+            if swapped.copies:
+                raise only_copies(isolated, [f"{copy.file.path} ({copy.reason})" for copy in swapped.copies])
             raise never_loaded(isolated)
         state = watermark_of(dataflow.path, PathState.of(entry.state() if entry else None))
-        new_contents = {file.path: _content(file) for file in replayed_files if file.reason is None}
-        swapped_contents = {file.path: new_contents[file.path] for file in files} | dict.fromkeys(gone_paths)
-        live_record = IngestedFiles(log, dataflow.name, entry)
-        freed_copies = find_freed_copies(live_record, swapped_contents)
         slice_ = PathSlice(
-            files,
+            swapped.files,
             state,
             state,
             dataflow.path,
             why="replay",
             replaces=True,
+            copies=swapped.copies,
+            checksums={file.path: file.checksum for file in replayed_files if file.checksum},
             gone_paths=gone_paths,
-            freed_copies=tuple(freed_copies),
+            freed_copies=swapped.freed_copies,
         )
-        unread = [file.path for file in replayed_files if file.reason is not None]
+        loaded = {file.path for file in replayed_files if file.reason is None}
         paths_by_reason = {
-            "the files could not be read": unread,
+            "the files could not be read": [
+                file.path for file in replayed_files if file.reason and not original_of(file.reason)
+            ],
             "later runs loaded them": sorted(newer),
-            "they have the content of loaded files outside of the range": sorted(copies - newer),
-            "the next run loads them": sorted({*paths} - below - newer),
+            "they have not changed": swapped.unchanged_paths,
+            "the next run loads them": sorted(loaded - below - newer),
         }
         stays = [
             f"rows of {_named(names)} stay as they are: {why}"
             for why, names in paths_by_reason.items()
             if names
         ]
-        stays += [freed_copies_warning(freed_copies)] if freed_copies else []
-        swapped = {*slice_.keys}
-        where = partial(self._where, swapped, {file.path for file in replayed_files} - swapped)
-        amount = f"rows of {pluralize(len(swapped), 'file')} ({isolated.words})"
+        stays += [copies_warning(swapped.copies, are_loaded=False)] if swapped.copies else []
+        stays += [freed_copies_warning(swapped.freed_copies)] if swapped.freed_copies else []
+        where = partial(self._where, swapped_paths, {*paths} - swapped_paths)
+        amount = f"rows of {pluralize(len(swapped_paths), 'file')} ({isolated.words})"
         return Swap(slice_, None, slice_.upper, where, amount, stays)
+
+    def _swapped_files(
+        self,
+        replayed_files: Sequence[IngestedFile],
+        recorded: Mapping[str, IngestedFile],
+        record: IngestedFiles,
+        gone_paths: Sequence[str],
+    ) -> _SwappedFiles:
+        """Judge copies as the live dataflow does, which has more files than the range.
+
+        The replay may have loaded a copy of a file outside of its range. It may have skipped a loaded file as
+        the copy of another one: if its rows are still right they stay, else the other file brings them.
+
+        Args:
+            replayed_files: files that may be swapped, as the replay recorded them.
+            recorded: the live records of these files.
+            record: the live record.
+            gone_paths: files whose rows are deleted.
+        """
+        contents = {file.path: _content(file, recorded.get(file.path)) for file in replayed_files}
+        files = in_pair_order([SourceFile(*file[:4]) for file in replayed_files if file.reason is None])
+        loaded_paths = {file.path for file in files}
+        skipped_files = {file.path: file for file in replayed_files if original_of(file.reason)}
+        unchanged_paths = {
+            path
+            for path in skipped_files
+            if is_loaded(recorded.get(path)) and content_of_record(recorded[path]) == contents[path]
+        }
+        moved_files = [
+            file
+            for path, file in skipped_files.items()
+            if path not in unchanged_paths and original_of(file.reason) in loaded_paths
+        ]
+        moved_paths = {file.path for file in moved_files}
+        platform, dataflow = self.platform, self.dataflow
+        finder = CopyFinder(dataflow, platform.root_of(dataflow), platform.log, platform.table(dataflow))
+        known_contents = {path: content for path in loaded_paths if (content := contents[path]) is not None}
+        own = {path: recorded[path] for path in known_contents if path in recorded}
+        replaced_paths = {*loaded_paths, *moved_paths, *gone_paths}
+        copies = (
+            list(finder.find_copies(files, known_contents, own, record, replaced_paths))
+            if dataflow.path.duplicates == "skip"
+            else []
+        )
+        originals = {copy.file.path: copy.original for copy in copies}
+        files = tuple(file for file in files if file.path not in originals)
+        for file in moved_files:
+            original = str(original_of(file.reason))
+            copies.append(CopiedFile(SourceFile(*file[:4]), originals.get(original, original)))
+        new_contents = {file.path: contents[file.path] for file in files}
+        freed_copies = finder.find_freed_copies(
+            record,
+            new_contents | dict.fromkeys([*moved_paths, *gone_paths]),
+            {*new_contents, *(copy.file.path for copy in copies)},
+        )
+        return _SwappedFiles(
+            files,
+            {*new_contents, *moved_paths},
+            tuple(copies),
+            sorted(unchanged_paths),
+            tuple(freed_copies),
+        )
 
     def _gone_since(self, isolated: IsolatedReplay, entry: Entry | None) -> tuple[str, ...]:
         """Return the files that were gone when the replay began, and that no run has loaded since."""
@@ -367,14 +439,29 @@ def _chunk(slice_: PathSlice) -> ReplayChunk:
     return ReplayChunk.of(named[0], named[-1], files=paths, gone_paths=slice_.gone_paths)
 
 
-def _content(file: IngestedFile) -> Content | None:
-    return content_of(file.path, file.size, file.version, file.checksum)
+class _SwappedFiles(NamedTuple):
+    """What a promote does with the files of a replay.
+
+    Attributes:
+        files: their rows come.
+        paths: files whose live rows go.
+        copies: files without rows, since other files have their content.
+        unchanged_paths: loaded files that the replay skipped as copies, and whose rows are still right.
+        freed_copies: files outside of the range that are copies no longer.
+    """
+
+    files: tuple[SourceFile, ...]
+    paths: set[str]
+    copies: tuple[CopiedFile, ...]
+    unchanged_paths: Sequence[str]
+    freed_copies: tuple[SourceFile, ...]
 
 
-def _is_copy_of_others(recorded: IngestedFile, replayed_paths: Collection[str]) -> bool:
-    """Return whether the live dataflow skipped a file as the copy of one that was not replayed."""
-    reason = recorded.reason or ""
-    return reason.startswith(SAME_CONTENT) and reason.removeprefix(SAME_CONTENT) not in replayed_paths
+def _content(file: IngestedFile, recorded: IngestedFile | None) -> Content | None:
+    """Return the content of a replayed file, if the replay knows it, or the live record of the same version."""
+    if file.checksum is None and recorded and (recorded.size, recorded.version) == (file.size, file.version):
+        return content_of_record(recorded)
+    return content_of_record(file)
 
 
 def _named(paths: Sequence[str]) -> str:

@@ -5,9 +5,14 @@ See docs/reference/replay.md.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from partitions.errors import NeedsDecision
+from partitions.spelling import first_few
 from resources.replay.isolated.standing import IsolatedReplay, drop_command, replay_command
 from resources.watermarks.entry import Entry
+
+_NAMED = 3
 
 
 def never_loaded(isolated: IsolatedReplay) -> NeedsDecision:
@@ -17,6 +22,15 @@ def never_loaded(isolated: IsolatedReplay) -> NeedsDecision:
         " add it once more. Run the dataflow, and drop the replay",
         code="nothing_loaded",
         choices=(f"strandline run {isolated.dataflow}", drop_command(isolated)),
+    )
+
+
+def only_copies(isolated: IsolatedReplay, copies: Sequence[str]) -> NeedsDecision:
+    """Return the error if the live table has the content of all files of the replay."""
+    return NeedsDecision(
+        f"dataflow {isolated.dataflow}: expected files of {isolated.words} whose content is not in the table, found only copies of loaded files: {first_few(copies, _NAMED)}. Drop the replay",
+        code="nothing_to_promote",
+        choices=(drop_command(isolated),),
     )
 
 
