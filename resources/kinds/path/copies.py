@@ -195,20 +195,22 @@ class CopyFinder:
         loaded with other content since, beside the old rows.
         """
         originals = defaultdict[Content, list[IngestedFile]](list)
-        wanted = {*contents.values()}
-        for recorded in RecordTables(record).find_sizes({content.size for content in wanted}, self.sizes):
+        sought_contents = {*contents.values()}
+        for recorded in RecordTables(record).find_sizes(
+            {content.size for content in sought_contents}, self.sizes
+        ):
             content = content_of_record(recorded)
             is_elsewhere = recorded.path not in contents and recorded.path not in replaced_paths
-            if content in wanted and is_elsewhere and is_loaded(recorded):
+            if content in sought_contents and is_elsewhere and is_loaded(recorded):
                 assert content is not None
                 originals[content].append(recorded)
-        told = {
+        originals_by_copy = {
             path: original
             for path, copy in own.items()
             if (original := original_of(copy.reason)) and content_of_record(copy) == contents[path]
         }
-        records = record.find_records(sorted({*told.values()} - {*replaced_paths}))
-        for path, original in told.items():
+        records = record.find_records(sorted({*originals_by_copy.values()} - {*replaced_paths}))
+        for path, original in originals_by_copy.items():
             recorded_original = records.get(original)
             if recorded_original and is_loaded(recorded_original):
                 originals[contents[path]].append(recorded_original)

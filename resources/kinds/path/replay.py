@@ -458,7 +458,7 @@ class _SwappedFiles(NamedTuple):
 
 
 def _content(file: IngestedFile, recorded: IngestedFile | None) -> Content | None:
-    """Return the content of a replayed file, if the replay knows it, or the live record of the same version."""
+    """Return a replayed file's content, by the replay or by the live record of the same version."""
     if file.checksum is None and recorded and (recorded.size, recorded.version) == (file.size, file.version):
         return content_of_record(recorded)
     return content_of_record(file)
