@@ -6,9 +6,10 @@ See docs/reference/files.md, The ledger of partitions.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import reduce
 from typing import Any, NamedTuple
 
 from partitions.ledger_bounds import LedgerBounds
@@ -66,19 +67,18 @@ class FileLedger:
         partitions: the partitions and their counts, by name in byte order.
         missing: the missing periods, by group and time.
         unknown: names of counts that are unknown.
+        covered: the sums of all partitions, also of those outside of the bounds.
     """
 
     partitions: Sequence[tuple[LedgerPartition, FileCounts]]
     missing: Sequence[MissingRange]
     unknown: frozenset[str]
+    covered: FileCounts
 
     @property
     def totals(self) -> FileCounts:
-        """The sums of all partitions."""
-        total = FileCounts()
-        for _, counts in self.partitions:
-            total = total.plus(counts)
-        return total
+        """The sums of these partitions."""
+        return _sum_counts(counts for _, counts in self.partitions)
 
     def counts_document(self, counts: FileCounts) -> dict[str, int | None]:
         """Return counts by their public names; None for unknown ones."""
@@ -144,4 +144,9 @@ def file_ledger(
         (item for item in by_partition.items() if bounds.holds(item[0].name, item[0].start)),
         key=lambda item: item[0].name,
     )
-    return FileLedger(chosen, () if bounds.by_name else tuple(missing), unknown)
+    covered = _sum_counts(by_partition.values())
+    return FileLedger(chosen, () if bounds.by_name else tuple(missing), unknown, covered)
+
+
+def _sum_counts(counts: Iterable[FileCounts]) -> FileCounts:
+    return reduce(FileCounts.plus, counts, FileCounts())

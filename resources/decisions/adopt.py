@@ -26,7 +26,7 @@ from resources.tables.contract.adopting import AdoptableState, adopted_state
 from resources.tables.contract.commits import TableCommit
 from resources.watermarks.entry import Entry
 
-_STATE_FIELDS = ("since", "replace_until", "replace_table", "modified", "total_files", "pinned")
+_STATE_FIELDS = ("since", "replace_until", "replace_table", "modified", "pinned")
 """Fields of an entry, beside its watermark, that decide how the next slice is planned."""
 
 

@@ -12,6 +12,7 @@ from partitions.dataflow import Dataflow
 from partitions.errors import Conflict
 from resources.decisions.checksums import checksums_of_draft
 from resources.decisions.draft import Draft, DraftBuilder, as_restoring
+from resources.decisions.reasons import LOADED_REASONS
 from resources.decisions.unguarded import NEW_STATE, check_writer, skips_guards, take_over
 from resources.loop.definition_guard import definition_of
 from resources.loop.deletes_of_table import deletes_of_table, put_deletes_of_table
@@ -21,7 +22,9 @@ from resources.watermarks import holder as holders
 from resources.watermarks.deleted_rows import DeleteInForce, deletes_in_force, put_deletes, united
 from resources.watermarks.entry import Entry, Intent
 from resources.watermarks.holder import RunIsLive
+from resources.watermarks.ingested import IngestedFiles
 from resources.watermarks.lists import CHECKSUMS, INGESTED_FILES, QUARANTINED_FILES, StoredList
+from resources.watermarks.log import WatermarkLog
 from resources.watermarks.stored_objects import QUARANTINE
 
 
@@ -159,6 +162,7 @@ def append_draft(platform: Opener, dataflow: Dataflow, draft: Draft) -> Entry:
     """Store the lists of a draft, then append its entry; return the entry, which names the lists."""
     log, name = platform.log, dataflow.name
     entry, objects = draft.entry, f"{draft.entry.number:010d}-{draft.entry.id}"
+    entry = entry.model_copy(update={"total_files": _count_loaded_files(log, name, draft)})
     if draft.files:
         checksums = checksums_of_draft(log, name, draft)
         head = {CHECKSUMS: [checksums.get(path) for path, *_ in draft.files]} if checksums else {}
@@ -174,6 +178,23 @@ def append_draft(platform: Opener, dataflow: Dataflow, draft: Draft) -> Entry:
     if deletes is not None:
         entry = entry.model_copy(update={"deletes": put_deletes(log, name, objects, deletes)})
     return log.append(name, entry, expected=entry.previous)
+
+
+def _count_loaded_files(log: WatermarkLog, dataflow: str, draft: Draft) -> int:
+    """Return how many files count as loaded after a decision, as the ledger counts their records."""
+    entry = draft.entry
+    listed = sum(_is_loaded(reason) for *_, reason in draft.files)
+    if entry.era >= entry.number - 1:  # only its own list counts from now on
+        return listed
+    if not draft.files:
+        return entry.total_files
+    record = IngestedFiles(log, dataflow, log.newest(dataflow))
+    earlier = record.find_records([path for path, *_ in draft.files]).values()
+    return entry.total_files + listed - sum(_is_loaded(file.reason) for file in earlier)
+
+
+def _is_loaded(reason: str | None) -> bool:
+    return reason is None or reason in LOADED_REASONS
 
 
 def _deletes_after(platform: Opener, dataflow: Dataflow, draft: Draft) -> Sequence[DeleteInForce] | None:

@@ -7,8 +7,8 @@ SET = "passed over by state set"
 DELETED = "without a row in the table when it was adopted"
 OTHER_ROOT = "at or below the watermark when another root was accepted"
 
-LOADED_REASONS = (IN_TABLE, DELETED, OTHER_ROOT)
-"""Reasons of files that a decision has taken as loaded."""
+LOADED_REASONS = (IN_TABLE, DELETED, OTHER_ROOT, GOES)
+"""Reasons of files that a decision has taken as loaded, or whose rows the next loads delete."""
 
 PASSED_OVER_REASONS = (SET,)
 """Reasons of files that a decision has skipped."""

@@ -89,7 +89,7 @@ def draft_intent(
 
 
 def first_loads(run: RunContext[SliceT], entry: Entry | None, slice_: SliceT) -> int:
-    """Return how many files of a slice were never loaded before; 0 for a kind without files."""
+    """Return how many files a slice adds to the loaded ones; 0 for a kind without files."""
     planning = run.kind.planning
     return planning.count_first_loads(entry, slice_) if isinstance(planning, CountsFirstLoads) else 0
 

@@ -231,8 +231,8 @@ class Intent(StoredRecord):
         predicate: the condition of a delete, in Spark's SQL; None for any other intent.
         deletes: name of the object that lists the deletes in force after a delete; None for any other
         intent.
-        first_loads: for a slice that reads files again: how many of them were never loaded; None for any
-        other slice.
+        first_loads: for a slice that reads files again: how many it adds to the loaded ones, below 0 if it
+        deletes the rows of more missing files; None for any other slice.
         reason: the operator's reason to promote, or the replay's; None for any other slice.
     """
 

@@ -298,9 +298,17 @@ class Feed:
 
     def cli(self, *arguments: str) -> Answer:
         """Call ``strandline --json`` in this process; Spark is the engine's server."""
+        return self._call("--json", *arguments)
+
+    def text(self, *arguments: str) -> str:
+        """Call ``strandline`` as people do, and return all of its output."""
+        answer = self._call(*arguments)
+        return answer.out + answer.err
+
+    def _call(self, *arguments: str) -> Answer:
         runner = CliRunner(env=self._variables())
         with patch("platform_assets.platform.Platform", ArrowPlatform) if self.in_arrow else nullcontext():
-            result = runner.invoke(strandline, ["--project", str(self.folder), "--json", *arguments])
+            result = runner.invoke(strandline, ["--project", str(self.folder), *arguments])
         return Answer(result.exit_code, result.stdout, result.stderr)
 
     def command(self, *arguments: str) -> Answer:

@@ -40,6 +40,8 @@ def file_ledger(platform: Platform, dataflow: Dataflow, request: LedgerRequest) 
     check_definition(dataflow, entry, log)
     sweep = Sweep.read(log, name, entry.era if entry else 0)
     partitions = partition_ledger(platform, dataflow, entry, now, bounds, compare=request.compare)
+    covered = partitions.ledger.counts_document(partitions.ledger.covered)
+    total_rows = entry.total_rows if entry else 0
     return {
         "dataflow": name,
         "now": now.isoformat(),
@@ -49,8 +51,8 @@ def file_ledger(platform: Platform, dataflow: Dataflow, request: LedgerRequest) 
         "covered": {
             "after": encode(deserialise(entry.since)) if entry and entry.since else None,
             "up_to": encode(entry.state()) or None if entry else None,
-            "files": entry.total_files if entry else 0,
-            "rows": entry.total_rows if entry else 0,
+            "files": covered["files"],
+            "rows": total_rows if covered["rows"] is None else covered["rows"],
             "withheld": entry.total_withheld if entry else 0,
         },
         **late_and_quarantined_files(log, entry, unhandled(log, dataflow, entry, now)),

@@ -64,5 +64,5 @@ class CountsFirstLoads(Protocol[SliceContra]):
     """A kind that knows which files of a slice were loaded before, so that totals count each file once."""
 
     def count_first_loads(self, entry: Entry | None, slice_: SliceContra) -> int:
-        """Return how many files of a slice were never loaded before."""
+        """Return how many files a slice adds to the loaded ones; below 0 if it deletes rows of more."""
         ...

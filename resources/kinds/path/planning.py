@@ -224,12 +224,17 @@ class PathPlanning(Planning[PathSlice], CountsFirstLoads[PathSlice]):
         return {path for path in paths if below.is_above(path)}
 
     def count_first_loads(self, entry: Entry | None, slice_: PathSlice) -> int:
-        """Return how many files of a slice were never loaded; files in quarantine were not."""
+        """Return how many files a slice adds to the loaded ones; below 0 if it deletes rows of more.
+
+        Files in quarantine were not loaded.
+        """
         paths = [file.path for file in slice_.files]
-        if entry is None or not paths:
+        if entry is None or not (paths or slice_.gone_paths):
             return len(paths)
         aside = {quarantined.file.path for quarantined in read_quarantine(self.log, entry).files}
-        return len(paths) - len(self._ingested_paths(entry, paths) - aside)
+        ingested = self._ingested_paths(entry, [*paths, *slice_.gone_paths])
+        gone_paths = ingested & {*slice_.gone_paths}
+        return len({*paths} - (ingested - aside)) - len(gone_paths)
 
     def _loaded_files(
         self, entry: Entry | None, is_chosen: Callable[[str], bool], listed: Collection[str]

@@ -85,13 +85,13 @@ def test_it_shows_the_covered_range_and_late_and_quarantined_files(ask: Ask, arr
         "retention": None,
         "complete_up_to": None,
         "units": None,
-        "covered": {"after": None, "up_to": {"path": "d=2/b.ndjson"}, "files": 1, "rows": 7, "withheld": 0},
+        "covered": {"after": None, "up_to": {"path": "d=2/b.ndjson"}, "files": 2, "rows": 0, "withheld": 0},
         "late": {"count": 1, "paths": ["d=1/a.ndjson"]},
         "quarantined": {"count": 1, "files": [{"path": "d=2/a.ndjson", "reason": "torn"}]},
         "verified_up_to": "d=2/b.ndjson",
     }
     lines = ask().stdout.splitlines()
-    assert lines[0] == "arrivals: covered from the beginning up to d=2/b.ndjson: 1 file, 7 rows"
+    assert lines[0] == "arrivals: covered from the beginning up to d=2/b.ndjson: 2 files, 0 rows"
     rows = [[cell.strip() for cell in line.split("│")[1:-1]] for line in lines if line.startswith("│")]
     assert rows == [["d=1", "0", "0", "1", "0"], ["d=2", "2", "0", "0", "1"], ["in all", "2", "0", "1", "1"]]
     assert lines[-3:] == [
