@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from partitions.path.order import FileKey
@@ -80,27 +81,40 @@ def examine(paths: Sequence[str], *, by_partition: bool = False) -> NamingReport
 
 
 def _names_without_time(keys: Sequence[FileKey]) -> Iterable[str]:
-    starts_by_partition: dict[str, set[str | None]] = {}
-    for key in keys:
-        starts_by_partition.setdefault(key.partition, set()).add(
-            "" if sorts_by_time(key.name) else _text_before_time(key.name)
-        )
-    # Names that all begin alike sort by what follows; together with others they sort by how they begin.
-    alike = {
-        partition
-        for partition, starts in starts_by_partition.items()
-        if len(starts) == 1 and None not in starts
-    }
+    starts = [_text_before_number(key.name) for key in keys]
+    starts_by_partition = defaultdict[str, Counter[str | None]](Counter)
+    for key, start in zip(keys, starts, strict=True):
+        starts_by_partition[key.partition][start] += 1
+    usual_starts = {partition: _usual_start(counts) for partition, counts in starts_by_partition.items()}
     bad = [
         key
-        for key in keys
-        if key.partition not in alike and not sorts_by_time(key.name) and not _starts_with_digit(key.name)
+        for key, start in zip(keys, starts, strict=True)
+        if start is None or start != usual_starts[key.partition]
     ]
     if bad:
+        usual_start = usual_starts[bad[0].partition]
+        expected = f"{usual_start!r} and a time, like the others" if usual_start else "a time or a number"
         yield (
-            f"{len(bad)} of {len(keys)} names do not start with a time or a number (such as {bad[0].path!r}): a file that arrives"
+            f"{len(bad)} of {len(keys)} names do not start with {expected} (such as {bad[0].path!r}): a file that arrives"
             " later may sort below the watermark and would count as late"
         )
+
+
+def _text_before_number(name: str) -> str | None:
+    """Return the text before the time or leading number by which a name sorts; None if it has neither."""
+    return "" if sorts_by_time(name) or _starts_with_digit(name) else _text_before_time(name)
+
+
+def _usual_start(counts: Mapping[str | None, int]) -> str:
+    """Return the most frequent text before a time; "", the start with a time or number, wins a tie.
+
+    Names that all begin alike sort by what follows; together with others they sort by how they begin.
+    """
+    return max(
+        (start for start in counts if start is not None),
+        key=lambda start: (counts[start], not start),
+        default="",
+    )
 
 
 def _unpadded_partitions(keys: Sequence[FileKey]) -> Iterable[str]:

@@ -79,9 +79,7 @@ def test_root_files_are_in_no_way_of_partition_watermarks() -> None:
         *(
             (paths, "do not start with a time or a number")
             for paths in (
-                ["customers_2024-01-01.csv", "orders_2024-01-01.csv"],
                 ["2024-01-01.csv", "orders_2024-01-01.csv"],
-                ["orders_2024-01-01.csv", "orders_again.csv"],
                 ["part-00000-5c2a7b1e.json"],
                 ["d=1/event-ab.json"],
             )
@@ -94,3 +92,26 @@ def test_root_files_are_in_no_way_of_partition_watermarks() -> None:
 def test_what_makes_the_order_differ_from_time_is_reported(paths: list[str], said: str) -> None:
     (finding,) = examine(paths).findings
     assert said in finding
+
+
+@pytest.mark.parametrize(
+    ("paths", "expected", "example"),
+    [
+        (
+            ["orders_2024-01-01.csv", "orders_again.csv"],
+            "'orders_' and a time, like the others",
+            "orders_again.csv",
+        ),
+        (
+            ["a_2024-01-01.csv", "b_2024-01-01.csv", "b_2024-01-02.csv"],
+            "'b_' and a time, like the others",
+            "a_2024-01-01.csv",
+        ),
+        (["7.csv", "b_2024-01-01.csv", "b_2024-01-02.csv"], "'b_' and a time, like the others", "7.csv"),
+        (["2024-01-01.csv", "orders_2024-01-01.csv"], "a time or a number", "orders_2024-01-01.csv"),
+        (["d=1/b_2024-01-01.csv", "d=2/x.csv"], "a time or a number", "d=2/x.csv"),
+    ],
+)
+def test_the_example_is_a_name_that_differs_from_most(paths: list[str], expected: str, example: str) -> None:
+    (finding,) = examine(paths).findings
+    assert finding.startswith(f"1 of {len(paths)} names do not start with {expected} (such as {example!r})")
