@@ -28,14 +28,20 @@ class TableErrors:
         self._keep_table = (self._reset,) if dataflow.keeps_table_in_reset else ()
         self._import = f"strandline state import {name} FILE --reason TEXT"
 
-    def state_lost(self, head: TableHead) -> NeedsDecision:
-        """Return the error for a table with data that no entry knows of."""
+    def state_lost(self, head: TableHead, writer: Writer | None = None) -> NeedsDecision:
+        """Return the error for a table with data that no entry knows of.
+
+        Args:
+            head: the table's head.
+            writer: another state that its newest commit names; None if it names none.
+        """
         lack = "has no entry" if self._entry is None else "has no entry that knows the table"
+        hint = _set_state_back(writer) if writer else ""
         return self._needs_decision(
             "state_lost",
             f"table {self._table} has data (version {head.version}), but the watermark log {lack}: the "
             "state was lost, or the table belongs to something else. Loading from the start would "
-            "duplicate its rows. Run `state adopt` to take the watermark from the table, `state import` "
+            f"duplicate its rows. {hint}Run `state adopt` to take the watermark from the table, `state import` "
             f"to load an export, {self._or_load_into('to empty the table')}; or use another target.table",
             (self._adopt, self._import, self._replace, *self._keep_table),
         )
@@ -148,8 +154,8 @@ class TableErrors:
         return self._needs_decision(
             "other_writer",
             f"table {self._table}: expected commits of this project's state {own.state} ({own.project}), "
-            f"found a last commit by the state {writer.state} of project {writer.project}. If this "
-            "project is a copy, set `lake` in platform.yaml to an address of its own, and load "
+            f"found a last commit by the state {writer.state} of project {writer.project}. "
+            f"{_set_state_back(writer)}If this project is a copy, set `lake` in platform.yaml to an address of its own, and load "
             "everything with `state reset`. If that project or its state was moved here, and nothing "
             f"runs at the old address any more, {remedy}",
             (self._adopt, self._replace) if has_parted else (self._accept, self._adopt),
@@ -179,6 +185,11 @@ class TableErrors:
 
     def _needs_decision(self, code: str, message: str, choices: tuple[str, ...]) -> NeedsDecision:
         return NeedsDecision(f"dataflow {self._name}: {message}", code=code, choices=choices)
+
+
+def _set_state_back(writer: Writer) -> str:
+    """Return the first remedy for a state that is not the one which writes the table."""
+    return f"If `state` in platform.yaml was changed by mistake, set it back to {writer.state}. "
 
 
 def _name_files(files: Sequence[str]) -> str:

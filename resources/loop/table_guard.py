@@ -7,12 +7,15 @@ See docs/reference/state.md.
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from partitions.dataflow import Dataflow
-from partitions.errors import NeedsDecision
+from partitions.errors import NeedsDecision, StrandlineError
 from resources.loop.entries import hash_lost_files, recorded_commit, required_commit
 from resources.loop.own_state import OwnState
 from resources.loop.table_errors import TableErrors
-from resources.tables.contract.commits import TableCommit, TableHead, TaggedCommit
+from resources.tables.contract.adopting import adopted_state
+from resources.tables.contract.commits import TableCommit, TableHead, TaggedCommit, Writer
 from resources.tables.contract.table import Table
 from resources.tables.registry import refuse_other_formats
 from resources.watermarks.entry import Entry, Intent
@@ -49,7 +52,7 @@ def check_table(
         head = table.head(known_commit(entry, intent), intent.app_id if intent else None)
         _check_writer(head, own_state, errors)
         if head.newest is not None and not _ends_intent(head, intent) and table.contents.has_data():
-            raise errors.state_lost(head)
+            raise errors.state_lost(head, _find_other_writer(table, own_state))
         _check_foreign(dataflow, entry, head, table, errors)
     else:
         head = table.head(known_commit(entry, intent), entry.app_id)
@@ -85,6 +88,17 @@ def _check_writer(head: TableHead, own_state: OwnState | None, errors: TableErro
     """Raise if the table's last commit under the dataflow's tag names another state."""
     if own_state is not None and not own_state.knows(head.writer):
         raise errors.other_writer(head, own_state.writer)
+
+
+def _find_other_writer(table: Table, own_state: OwnState | None) -> Writer | None:
+    """Return the other state that the newest commit of any dataflow names; None if none is known."""
+    if own_state is None:
+        return None
+    with suppress(StrandlineError):
+        adopted = adopted_state(table)
+        writer = table.head(None, adopted.app_id).writer if adopted and adopted.app_id else None
+        return None if own_state.knows(writer) else writer
+    return None
 
 
 def _check_foreign(

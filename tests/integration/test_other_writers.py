@@ -162,3 +162,24 @@ def test_dataflows_of_two_projects_share_a_table(make_feed: MakeFeed, tmp_path: 
             loading.put(f"{number}.ndjson", number)
             loading.load()
     assert feed.rows("_dataflow", "id") == [(NAME, 1), (NAME, 2), ("other", 1), ("other", 2)]
+
+
+@pytest.mark.needs_spark
+@pytest.mark.parametrize("table_format", ["delta", "iceberg", "parquet"])
+@pytest.mark.parametrize("code", ["other_writer", "state_lost"])
+def test_a_state_changed_by_mistake_is_the_first_thing_that_the_error_names(
+    make_feed: MakeFeed, table_format: str, code: str
+) -> None:
+    feed = loaded(make_feed(target={"format": table_format}))
+    other = feed.folder / "other"
+    if code == "other_writer":
+        shutil.copytree(feed.folder / "state", other)
+    set_place(feed, state="./other")
+    error = feed.fail()
+    remedy = f"If `state` in platform.yaml was changed by mistake, set it back to {feed.folder / 'state'}."
+    assert (error.code, remedy in error.message) == (code, True)
+    assert "Run `" not in error.message.partition(remedy)[0], "it is the first remedy"
+    set_place(feed, state=str(feed.folder / "state"))
+    feed.put("3.ndjson", 3)
+    feed.load()
+    assert [row[0] for row in feed.rows("id")] == [1, 2, 3]
