@@ -31,6 +31,11 @@ class SourceFile:
         return self.path, self.size, self.version, self.modified
 
 
+def unseen_file(path: str) -> SourceFile:
+    """Return a file of which only the path is known: it has no version, and was modified at 0."""
+    return SourceFile(path, 0, "", 0)
+
+
 @dataclass(frozen=True)
 class ListedFiles:
     """The result of a listing above a position.

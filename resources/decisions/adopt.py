@@ -17,7 +17,12 @@ from resources.decisions.draft import Draft, DraftBuilder, app_id_of, draft_entr
 from resources.decisions.files_in_table import HeldRows, held_rows
 from resources.decisions.reasons import DELETED
 from resources.kinds.contract.decisions import KnowsBounds, KnowsFiles, NeverGoesBack, StateRules
-from resources.kinds.contract.lost_rows import DeletedRows, check_lost_rows, lost_since_created
+from resources.kinds.contract.lost_rows import (
+    DeletedRows,
+    LostRows,
+    check_lost_rows,
+    lost_since_created,
+)
 from resources.loop.definition_guard import check_watermark_form
 from resources.loop.entries import table_fields
 from resources.loop.table_guard import check_table
@@ -67,8 +72,9 @@ def adopt(reason: str, deleted: DeletedRows | None = None) -> DraftBuilder:
             raise _nothing_to_adopt(dataflow, rules)
         _check_table_watermark(dataflow, rules, text)
         rows = held_rows(rules, last, base, text, beyond=adopted is not None and adopted.beyond)
-        doubtful = _files_to_ask_about(rules, last, base, rows)
-        notes = _check_deleted(platform, dataflow, adopted, base, rows, doubtful, deleted)
+        doubtful = _files_to_ask_about(rules, last, base, adopted, rows)
+        lost_rows = _lost_rows(platform, dataflow, base, adopted, rows, doubtful)
+        notes = _check_deleted(dataflow, rows, lost_rows, deleted)
         inherited = _inherited_fields(base, adopted, rows.files.replace_until)
         pinned = base.pinned if base else last.pinned if last else None
         inherited["pinned"] = pinned if _has_schema(platform, pinned) else None
@@ -93,17 +99,23 @@ def adopt(reason: str, deleted: DeletedRows | None = None) -> DraftBuilder:
     return build_draft
 
 
+def _knows_loads(last: Entry | None, base: Entry | None) -> bool:
+    """Return whether the log knows what was loaded up to the adopted commit, so that nothing comes back."""
+    return base is not None and (last is None or base.number > last.era)
+
+
 def _files_to_ask_about(
-    rules: StateRules, last: Entry | None, base: Entry | None, rows: HeldRows
+    rules: StateRules, last: Entry | None, base: Entry | None, adopted: AdoptableState | None, rows: HeldRows
 ) -> Sequence[SourceFile]:
     """Return files without a row that may have been loaded: others may have deleted their rows.
 
-    What the log knows as never loaded is late, and nobody has to be asked.
+    What the log knows as never loaded is late, and nobody has to be asked. A log that is older than the table
+    does not know that.
     """
-    if base is not None or not isinstance(rules, KnowsFiles) or rows.counts is None:
+    if _knows_loads(last, base) or not isinstance(rules, KnowsFiles) or rows.counts is None:
         return ()
     missing = rows.files.missing
-    if last is None or not missing:
+    if last is None or (adopted is not None and adopted.number > last.number) or not missing:
         return missing
     with suppress(CorruptWatermark):
         never_loaded = {file.path for file in rules.not_ingested(missing, last)}
@@ -112,45 +124,46 @@ def _files_to_ask_about(
 
 
 def _check_deleted(
-    platform: Opener,
-    dataflow: Dataflow,
-    adopted: AdoptableState | None,
-    base: Entry | None,
-    rows: HeldRows,
-    doubtful: Sequence[SourceFile],
-    deleted: DeletedRows | None,
+    dataflow: Dataflow, rows: HeldRows, lost_rows: LostRows | None, deleted: DeletedRows | None
 ) -> tuple[str, ...]:
     """Return notes on rows that others may have deleted; raise if ``deleted`` does not say their fate.
-
-    With the entry of the adopted commit the log knows what was loaded, and nothing comes back.
 
     Raises:
         ConfigurationError: rows above a column cannot be skipped.
         NeedsDecision: code ``deleted_rows``.
     """
-    rules, table = platform.rules(dataflow), platform.table(dataflow)
-    if base is not None:
+    if lost_rows is None:
         return ()
-    if doubtful:
-        lost_rows = lost_since_created(
-            table, adopted.app_id if adopted else None, sum((rows.counts or {}).values())
+    if deleted == "skip" and not rows.knows_files:
+        raise ConfigurationError(
+            f"dataflow {dataflow.name}: expected --deleted load, found skip: rows above a column have no record of their own. To count"
+            " rows as loaded up to a value, set it",
+            choices=(f"strandline state set {dataflow.name} JSON --reason TEXT",),
         )
-        lost_rows = replace(lost_rows, files=tuple(file.path for file in doubtful))
-    elif isinstance(rules, KnowsBounds) and adopted is not None:
-        lost_rows = lost_since_created(table, adopted.app_id, table.contents.count_rows())
-        if deleted == "skip":
-            raise ConfigurationError(
-                f"dataflow {dataflow.name}: expected --deleted load, found skip: rows above a column have no record of their own. To count"
-                " rows as loaded up to a value, set it",
-                choices=(f"strandline state set {dataflow.name} JSON --reason TEXT",),
-            )
-    else:
-        return ()
     command = f"strandline state adopt {dataflow.name} --deleted"
     answers = ["load", "skip"] if rows.knows_files else ["load"]
     return check_lost_rows(
         dataflow.name, lost_rows, deleted, [f"{command} {answer} --reason TEXT" for answer in answers]
     )
+
+
+def _lost_rows(
+    platform: Opener,
+    dataflow: Dataflow,
+    base: Entry | None,
+    adopted: AdoptableState | None,
+    rows: HeldRows,
+    doubtful: Sequence[SourceFile],
+) -> LostRows | None:
+    """Return the rows that others may have deleted and that may come back; None if none can."""
+    rules, table = platform.rules(dataflow), platform.table(dataflow)
+    if doubtful:
+        present_rows = sum((rows.counts or {}).values())
+        lost_rows = lost_since_created(table, adopted.app_id if adopted else None, present_rows)
+        return replace(lost_rows, files=tuple(file.path for file in doubtful))
+    if base is None and isinstance(rules, KnowsBounds) and adopted is not None:
+        return lost_since_created(table, adopted.app_id, table.contents.count_rows())
+    return None
 
 
 def _nothing_to_adopt(dataflow: Dataflow, rules: StateRules) -> NeedsDecision:

@@ -14,6 +14,11 @@ from resources.watermarks.entry import Entry
 
 _NAMED = 5
 
+_ROWS_WITHOUT_FILE = (
+    "rows do not tell their file: if a loaded file is missing at the source now and comes back later, it counts as late, and its rows"
+    " would be in the table twice"
+)
+
 
 @dataclass(frozen=True)
 class HeldRows:
@@ -68,7 +73,14 @@ class HeldRows:
         missing, released = self.files.missing, self.files.released
         late = f"{name_files(missing)} at or below the watermark without a row in the table: late, as the sweep will find"
         reloaded = "rows of files above the watermark are in the table: each commit deletes the rows of its own files and inserts them again"
-        lines = ((missing, late), (released, released_note(released)), (again, reloaded))
+        absent = self.files.absent
+        lines = (
+            (missing, late),
+            (released, released_note(released)),
+            (again, reloaded),
+            (absent, _absent_note(absent or ())),
+            (absent is None, _ROWS_WITHOUT_FILE),
+        )
         return tuple(line for holds, line in lines if holds)
 
 
@@ -77,6 +89,14 @@ def name_files(files: Sequence[SourceFile]) -> str:
     paths = [file.path for file in files]
     return (
         f"{pluralize(len(paths), 'file')} of the source ({first_few(paths, _NAMED)})" if paths else "no file"
+    )
+
+
+def _absent_note(files: Sequence[SourceFile]) -> str:
+    paths = [file.path for file in files]
+    return (
+        f"missing at the source, and taken as ingested, since their rows are in the table:"
+        f" {pluralize(len(paths), 'file')} ({first_few(paths, _NAMED)})"
     )
 
 

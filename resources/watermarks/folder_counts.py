@@ -86,14 +86,22 @@ def folders_of(paths: pa.ChunkedArray) -> Any:
     return pc.replace_substring_regex(paths, _FOLDER, "", max_replacements=1)
 
 
+def days_of(modified: pa.ChunkedArray) -> Any:
+    """Return the day (UTC) of each time of modification, epoch ms; "" for files that nobody has seen."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    days = pc.strftime(pc.cast(modified, pa.timestamp("ms")), "%Y-%m-%d")
+    return pc.if_else(pc.equal(modified, 0), "", days)
+
+
 def _sums(table: pa.Table, numbers: dict[str, Any]) -> Iterable[tuple[FilePlace, dict[str, int]]]:
     """Yield the sums of some columns for each place."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     folders = folders_of(table["path"])
-    days = pc.strftime(pc.cast(table["modified"], pa.timestamp("ms")), "%Y-%m-%d")
-    day = pc.if_else(pc.equal(folders, ""), days, "")
+    day = pc.if_else(pc.equal(folders, ""), days_of(table["modified"]), "")
     grouped = pa.table({"folder": folders, "day": day, **numbers}).group_by(["folder", "day"])
     summed = grouped.aggregate([(name, "sum") for name in numbers])
     for row in summed.to_pylist():

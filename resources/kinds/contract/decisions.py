@@ -93,6 +93,8 @@ class HeldFiles:
         released: how many other files were in quarantine.
         counts: the rows of each file in the table; None if rows do not tell their file, or were not asked.
         checksums: checksums of the listed files by path, as far as they were recorded.
+        absent: files with rows in the table that the log did not know and the source lacks; None if rows do
+        not tell their file, so that such files may exist.
     """
 
     listed: Sequence[Sequence[Any]] = ()
@@ -103,6 +105,7 @@ class HeldFiles:
     released: int = 0
     counts: Mapping[str, int] | None = None
     checksums: Mapping[str, str] = field(default_factory=dict)
+    absent: Sequence[SourceFile] | None = ()
 
 
 @runtime_checkable

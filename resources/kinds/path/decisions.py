@@ -16,10 +16,11 @@ from partitions.path.adopted import adopted_watermark, upper_bound
 from partitions.path.cold_start import earliest_cold_start
 from partitions.path.copies import SAME_CONTENT, original_of
 from partitions.path.listing_positions import FromBeginning
+from partitions.path.order import pair_order
 from partitions.path.position_of_state import above_state, listing_start, sweep_start
 from partitions.path.quarantined_files import Quarantine, QuarantinedFile
 from partitions.path.slices import PathSlice
-from partitions.path.source import SourceFile
+from partitions.path.source import SourceFile, unseen_file
 from partitions.path.state import PathState
 from partitions.sentinels import Watermark, deserialise, serialise
 from resources.decisions.reasons import DECISION_REASONS, IN_TABLE, OTHER_ROOT, WITH_ROWS
@@ -196,7 +197,8 @@ class PathRules(StateRules):
             for file in listed
             if ingested is None or _is_doubtful(ingested.get(file.path), base, beyond=beyond)
         ]
-        asks_rows = bool(doubtful or quarantined or ingested is None or beyond)
+        may_hold_more = ingested is None or beyond
+        asks_rows = bool(doubtful or quarantined or may_hold_more or len(before) < len(ingested or ()))
         loaded = count_rows_of_files(self._table) if asks_rows else {}
         if ingested is not None:
             earlier_records = self._records_at(base, doubtful, loaded)
@@ -207,15 +209,14 @@ class PathRules(StateRules):
         unlogged = (
             self._with_rows(doubtful, loaded, since) if rows_tell else doubtful if ingested is None else []
         )
+        unlisted = loaded.keys() - {file.path for file in listed} - {file_.path for file_ in before}
+        absent = self._at_or_below(unlisted, watermark) if rows_tell or not may_hold_more else None
         paths_in_table = {file_.path for file_ in before if file_.reason is None} | (
             loaded.keys() if rows_tell else {file.path for file in unlogged}
         )
         still_quarantined = tuple(file_ for file_ in quarantined if file_.file.path not in paths_in_table)
-        rows = _list_rows(still_quarantined, unlogged, before)
-        until = None
-        if (ingested is None or beyond) and self._definition.tracking != "set":
-            state = PathState.of(deserialise(watermark))
-            until = serialise(upper_bound(self._definition, state, loaded))
+        rows = _list_rows(still_quarantined, [*unlogged, *(absent or ())], before)
+        until = self._upper_bound(watermark, loaded) if may_hold_more else None
         return HeldFiles(
             [*rows.values()],
             unlogged,
@@ -225,7 +226,21 @@ class PathRules(StateRules):
             len(quarantined) - len(still_quarantined),
             loaded if asks_rows and rows_tell else None,
             {file_.path: file_.checksum for file_ in before if file_.checksum},
+            absent,
         )
+
+    def _at_or_below(self, paths: Collection[str], watermark: str) -> list[SourceFile]:
+        """Return the files at or below a watermark, in pair order; a set is above none. Only paths are known."""
+        is_above = above_state(self._definition, PathState.of(deserialise(watermark))).is_above
+        by_set = self._definition.tracking == "set"
+        chosen_paths = [path for path in paths if by_set or not is_above(path)]
+        return [unseen_file(path) for path in sorted(chosen_paths, key=pair_order)]
+
+    def _upper_bound(self, watermark: str, paths: Collection[str]) -> str | None:
+        """Return the lowest state at or above a watermark and all paths; None if files have no order."""
+        if self._definition.tracking == "set":
+            return None
+        return serialise(upper_bound(self._definition, PathState.of(deserialise(watermark)), paths))
 
     def _ingested(self, last: Entry | None, base: Entry | None) -> dict[str, IngestedFile] | None:
         """Return the ingested files by path; None if the log does not reach back to a commit's entry.

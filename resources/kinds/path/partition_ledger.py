@@ -27,7 +27,7 @@ from resources.kinds.path.sweep import unhandled
 from resources.platform.stores import Stores
 from resources.sources.files.paths import SOURCE_FILE
 from resources.watermarks.entry import Entry, utc_now
-from resources.watermarks.folder_counts import count_by_place, folders_of
+from resources.watermarks.folder_counts import count_by_place, days_of, folders_of
 from resources.watermarks.ingested import IngestedFiles
 from resources.watermarks.quarantine_list import read_quarantine
 from resources.watermarks.record_tables import RecordTables
@@ -176,14 +176,15 @@ def _rows_by_place(texts: pa.Table, record: IngestedFiles) -> Counts:
         numbers = pc.index_in(table["path"], value_set=at_root["text"].combine_chunks())
         arrived = table["modified"].filter(pc.is_valid(numbers))
         rows = at_root["rows"].take(pc.drop_null(numbers))
-        days = pc.strftime(pc.cast(arrived, pa.timestamp("ms")), "%Y-%m-%d")
-        summed = pa.table({"day": days, "rows": rows}).group_by("day").aggregate([("rows", "sum")])
+        summed = (
+            pa.table({"day": days_of(arrived), "rows": rows}).group_by("day").aggregate([("rows", "sum")])
+        )
         for row in summed.to_pylist():
             place = FilePlace("", row["day"])
             counts[place] = counts[place].plus(FileCounts(rows=row["rows_sum"]))
             unrecorded_rows -= row["rows_sum"]
     if unrecorded_rows:
-        counts[FilePlace("")] = FileCounts(rows=unrecorded_rows)
+        counts[FilePlace("")] = counts[FilePlace("")].plus(FileCounts(rows=unrecorded_rows))
     return counts
 
 

@@ -139,6 +139,8 @@ class _Comparison:
             pc.not_equal(records["size"], matched["size"]),
             pc.not_equal(records["version"], matched["version"]),
         )
+        unseen = pc.and_(pc.equal(records["version"], ""), pc.equal(records["modified"], 0))
+        differs = pc.and_(differs, pc.invert(unseen))
         changed = records.filter(pc.and_(differs, is_loaded_mask(records["reason"], LOADED_REASONS)))
         self._count(changed, "changed")
         self.changed += changed["path"].slice(0, _NAMED - len(self.changed)).to_pylist()
