@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -17,7 +18,7 @@ import pytest
 from resources.spark.engine import SparkEngine
 from scripts.postgres import Postgres
 from tests.support.columns import PostgresRows, at, on_lake, on_postgres
-from tests.support.feed import CHECKOUT, Feed
+from tests.support.feed import CHECKOUT, NAME, Feed
 from tests.support.window_feed import LakeTable, instant
 
 pytestmark = pytest.mark.postgres
@@ -32,10 +33,12 @@ class Source:
     Attributes:
         feed: the dataflow that reads it.
         moved: the part of its definition that names the same rows in another place.
+        inside: the part that names a folder of files inside the old one; {} for a table.
     """
 
     feed: Feed
     moved: Mapping[str, Any]
+    inside: Mapping[str, Any] = MappingProxyType({})
 
     def put(self, number: int) -> None:
         """Let a row arrive in both places."""
@@ -46,13 +49,14 @@ class _Files(Source):
     def __init__(self, folder: Path, engine: SparkEngine, target: Mapping[str, Any]) -> None:
         self.feed = Feed(folder, engine, {"source": {"schema": _TEXT}, "target": {**target}})
         self.moved = {"path": "./moved"}
+        self.inside = {"path": "./landing/part"}
 
     def put(self, number: int) -> None:
         row = {"id": number, "at": at(number).isoformat(), "value": 7}
-        self.feed.put(f"{number}.ndjson", row)
-        moved = self.feed.folder / "moved"
-        moved.mkdir(exist_ok=True)
-        (moved / f"{number}.ndjson").write_bytes((self.feed.landing / f"{number}.ndjson").read_bytes())
+        name = self.feed.put(f"part/{number}.ndjson", row)
+        moved = self.feed.folder / "moved/part"
+        moved.mkdir(parents=True, exist_ok=True)
+        (moved / f"{number}.ndjson").write_bytes((self.feed.landing / name).read_bytes())
 
 
 class _PostgreSQL(Source):
@@ -94,6 +98,7 @@ class Change:
         makes: the changed keys, of a source.
         code: code of the next run's error; None: it loads.
         rows: ids and values of the table after that run, if it loads.
+        refused: a command that the table names as refused; "" if there is none.
         remedies: rows after a command of the table and the next run, by command.
         target: target of the first definition.
         only: the sources that have such a key.
@@ -102,6 +107,7 @@ class Change:
     makes: Callable[[Source], Mapping[str, Any]]
     code: str | None = None
     rows: Rows = field(default_factory=lambda: ALL)
+    refused: str = ""
     remedies: Mapping[str, Rows] = field(default_factory=dict)
     target: Mapping[str, Any] = field(default_factory=dict)
     only: tuple[str, ...] = ("files", "postgresql", "table")
@@ -116,6 +122,13 @@ CHANGES = {
         lambda source: {"source": source.moved},
         "definition_changed",
         remedies={"state accept": ALL, RESET: ALL},
+    ),
+    "the source's folder, to one inside or around the old one": Change(
+        lambda source: {"source": source.inside},
+        "definition_changed",
+        refused="state accept",
+        remedies={RESET: ALL},
+        only=("files",),
     ),
     "`watermark.type` or `watermark.columns`": Change(
         _other_watermark, "definition_changed", remedies={RESET: ALL}
@@ -178,7 +191,7 @@ CHANGES = {
 
 
 def documented() -> dict[str, list[str]]:
-    """The code of the next run, and the commands or keys of the last column, by change."""
+    """The code of the next run, what is refused, and the commands or keys of the last column, by change."""
     text = (CHECKOUT / "docs/how-to/changing-a-dataflow.md").read_text()
     table = re.search(r"^\| you change \|.*\n\|[-|]+\n((?:\|.*\n)+)", text, re.MULTILINE)
     assert table is not None
@@ -186,15 +199,17 @@ def documented() -> dict[str, list[str]]:
     return {
         change: [
             *re.findall(r"^stops with `([a-z_]+)`", run),
+            *re.findall(r"`([a-z ]+)` is refused", meaning),
             *re.findall(r"`((?:state |schema_mode)[a-z: -]+)`", remedy),
         ]
-        for change, run, _, remedy in cells
+        for change, run, meaning, remedy in cells
     }
 
 
 def test_the_table_says_what_becomes_of_every_change() -> None:
     expected = {
-        name: [*([change.code] if change.code else []), *change.remedies] for name, change in CHANGES.items()
+        name: [*filter(None, [change.code, change.refused]), *change.remedies]
+        for name, change in CHANGES.items()
     }
     assert documented() == expected
 
@@ -231,6 +246,9 @@ def test_a_change_loads_or_stops_as_the_table_says(make_source: Any, name: str) 
     assert (error.code if error else None) == change.code, error
     if error is None:
         assert feed.rows("id", "value") == change.rows
+    if change.refused:
+        refused = feed.cli(*change.refused.split(), NAME, "--reason", "moved", "--yes")
+        assert refused.error["code"] == "definition_changed", change.refused
     for place, (remedy, rows) in enumerate(change.remedies.items()):
         mended = feed.copy(feed.folder.parent / f"mended{place}")
         command, _, option = remedy.removeprefix("state ").partition(" ")

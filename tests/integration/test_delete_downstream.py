@@ -69,6 +69,18 @@ def test_tables_downstream_are_named_and_taken_along(tmp_path: Path, engine: Spa
     assert rows(below) == [(1, "ann"), (4, "eve")]
 
 
+def test_a_forget_ends_the_delete_of_the_named_table_only(tmp_path: Path, engine: SparkEngine) -> None:
+    above, below = pair(tmp_path / "project", engine)
+    delete(above, "--downstream")
+    above.cli("delete", NAME, "--forget", "2", "--reason", "back", "--yes")
+    above.put("2.ndjson", {"id": 3, "who": "bob"})
+    assert (above.load().rows, below.load().rows) == (1, 0)
+    below.cli("delete", "below", "--forget", "2", "--reason", "back", "--yes")
+    above.put("3.ndjson", {"id": 4, "who": "bob"})
+    assert (above.load().rows, below.load().rows) == (1, 1)
+    assert rows(below) == [(1, "ann"), (4, "bob")]
+
+
 @pytest.mark.full
 def test_a_delete_that_died_between_two_tables_is_finished_by_the_same_command(
     tmp_path: Path, engine: SparkEngine

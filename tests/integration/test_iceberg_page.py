@@ -46,3 +46,22 @@ def test_the_page_s_dataflow_loads_and_other_engines_read_its_table(
     for line in lines:
         exec(line.replace(".strandline/lake/bronze/flights", str(feed.table)))
     assert str(table.current_snapshot().snapshot_id) in capsys.readouterr().out  # type: ignore[union-attr]
+
+
+def test_the_page_s_session_deletes_rows_and_the_next_run_loads(make_feed: MakeFeed) -> None:
+    page = (CHECKOUT / "docs/reference/iceberg.md").read_text()
+    (shown,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    feed = make_feed(target={"format": "iceberg"})
+    feed.put("1.ndjson", 7, 8)
+    feed.load()
+    for placeholder, own in {
+        "sc://127.0.0.1:PORT": str(feed.engine.remote),
+        "/data/shop/.strandline/lake": str(feed.folder / "lake"),
+        "bronze.flights": f"bronze.{feed.name}",
+    }.items():
+        assert placeholder in shown
+        shown = shown.replace(placeholder, own)
+    exec(shown)
+    feed.put("2.ndjson", 9)
+    assert feed.load().rows == 1
+    assert feed.ids == [8, 9]

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from deltalake import DeltaTable
 
 from resources.spark.engine import SparkEngine
 from tests.support.feed import CHECKOUT, NAME, Feed
@@ -86,14 +87,18 @@ QUICK = {
 
 def documented() -> dict[str, list[str]]:
     """The code, and the choices, of each order in the page's table; no code where a run ends right."""
+    return {
+        name: [*re.findall(r"`([a-z_]+)`", run), *re.findall(r"`state ([a-z -]+)`", choices)]
+        for name, run, choices, _ in table_rows()
+    }
+
+
+def table_rows() -> list[list[str]]:
+    """The cells of each row of the page's table."""
     text = (CHECKOUT / "docs/how-to/moving-and-restoring.md").read_text()
     table = re.search(r"^\| you put back \|.*\n\|[-|]+\n((?:\|.*\n)+)", text, re.MULTILINE)
     assert table is not None
-    rows = (line.split("|")[1:4] for line in table[1].splitlines())
-    return {
-        name.strip(): [*re.findall(r"`([a-z_]+)`", run), *re.findall(r"`state ([a-z -]+)`", choices)]
-        for name, run, choices in rows
-    }
+    return [[cell.strip() for cell in line.split("|")[1:5]] for line in table[1].splitlines()]
 
 
 def cells() -> list[Any]:
@@ -167,3 +172,35 @@ def test_a_restore_ends_right_or_stops_with_choices_that_do(
         feed.cli("late", NAME)
         assert loaded(feed) == expected, choice
         assert load(feed, 4).status == "nothing"
+
+
+@pytest.mark.parametrize(
+    "order",
+    [name if name == next(iter(ORDERS)) else pytest.param(name, marks=pytest.mark.full) for name in ORDERS],
+)
+def test_adopt_asks_about_rows_that_others_deleted_as_the_table_says(
+    tmp_path: Path, engine: SparkEngine, order: str
+) -> None:
+    documented_answers = {name: re.findall(r"`--deleted (\w+)`", asks) for name, _, _, asks in table_rows()}
+    feed = Feed(tmp_path / "project", engine, {})
+    for batch in BATCHES[:3]:
+        _file(feed, batch)
+        assert load(feed, batch).error is None
+        if batch == 2:
+            DeltaTable(str(feed.table)).delete("id = 2")
+        for part in ("state", "lake"):
+            shutil.copytree(feed.folder / part, tmp_path / f"{part}{batch}")
+    for part, batch in zip(("state", "lake"), ORDERS[order], strict=True):
+        restore(tmp_path / f"{part}{batch}", feed.folder / part)
+    adopt = ("state", "adopt", NAME, "--reason", "restored", "--yes")
+    saved = tmp_path / "saved"
+    shutil.copytree(feed.folder, saved)
+    answer = feed.cli(*adopt)
+    choices = answer.error["choices"] if answer.code else ()
+    assert [choice.split()[5] for choice in choices] == documented_answers[order]
+    for deleted in documented_answers[order]:
+        restore(saved, feed.folder)
+        feed.command(*adopt, "--deleted", deleted)
+        assert load(feed, 3).error is None
+        feed.cli("late", NAME)
+        assert (2 in feed.ids) == (deleted == "load")

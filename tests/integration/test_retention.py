@@ -120,6 +120,23 @@ def test_an_expiry_of_the_whole_table_does_not_stop_the_next_run(make_feed: Make
     assert feed.load().rows == 1
 
 
+def test_a_removed_retention_brings_nothing_back_until_a_rewind(make_feed: MakeFeed) -> None:
+    feed = made(make_feed)
+    load_before_the_limit(feed)
+    expire(feed)
+    put(feed, "4.ndjson", 20, 31)
+    assert feed.load().rows == 1, "row 20 is withheld"
+    feed.define(target={"retention": None})
+    assert feed.run().status == "nothing"
+    put(feed, "5.ndjson", 22)
+    assert feed.load().rows == 1, "later rows of any age are loaded"
+    assert feed.ids == [22, 27, 29, 30, 31]
+    assert feed.entries[-1].why == "run"
+    feed.decide("rewind", "--to", "0", "--replace")
+    assert feed.load().error is None
+    assert feed.ids == [20, 20, 21, 22, 26, 27, 29, 30, 31]
+
+
 @pytest.mark.parametrize(
     "dies_at",
     ["_write", pytest.param("verified_commit", marks=pytest.mark.full), "append"],
