@@ -23,6 +23,16 @@ def shorten_to_line(text: str, longest: int = _LONGEST) -> str:
     return line if len(line) <= longest else f"{line[:half]} … {line[-half:]}"
 
 
+def name_dataflow(name: str, message: str) -> str:
+    """Return a message that begins with its dataflow's name, once: ``dataflow NAME: …``."""
+    return f"dataflow {name}: {strip_dataflow(name, message)}"
+
+
+def strip_dataflow(name: str, message: str) -> str:
+    """Return a message without its dataflow's name in front, for a line that already names it."""
+    return message.removeprefix(f"dataflow {name}: ")
+
+
 class StrandlineError(Exception):
     """Base of all errors that the product raises on purpose.
 

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from partitions.dataflow import Dataflow
-from partitions.errors import StrandlineError
+from partitions.errors import StrandlineError, strip_dataflow
 from partitions.instants import time_text
 from platform_assets.cli.context import Context, shared_options
 from platform_assets.cli.several import collect_results
@@ -72,7 +72,7 @@ def _failed(flow: Dataflow, error: StrandlineError) -> dict[str, Any]:
 def _print(context: Context, flows: Sequence[Dataflow], documents: Sequence[dict[str, Any]]) -> None:
     for flow, document in zip(flows, documents, strict=True):
         if error := document.get("error"):
-            click.secho(f"{flow.name}: {error['message']}", fg="red")
+            click.secho(f"{flow.name}: {strip_dataflow(flow.name, error['message'])}", fg="red")
         else:
             _print_page(context, profile_of(flow).ledger_page(flow, document))
             if retention := document["retention"]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from partitions.dataflow import Dataflow
-from partitions.errors import StrandlineError
+from partitions.errors import StrandlineError, strip_dataflow
 from partitions.instants import time_text
 from partitions.plan import format_duration, pluralize
 from platform_assets.cli.context import Context, shared_options
@@ -235,7 +235,7 @@ def _print_details(context: Context, document: dict[str, Any], now: datetime) ->
     name, attempt = document["dataflow"], document.get("last_attempt")
     error = document.get("error")
     if error:
-        _problem(context, f"{name}: {error['message']}", error["choices"])
+        _problem(context, f"{name}: {strip_dataflow(name, error['message'])}", error["choices"])
     if "watermark" not in document:
         return
     if attempt and attempt["error"] and attempt["status"] not in _ENDED_WELL:
@@ -244,14 +244,13 @@ def _print_details(context: Context, document: dict[str, Any], now: datetime) ->
         )
         _problem(
             context,
-            f"{name}: {attempt['status']} {_ago(attempt['time'], now)}{failing_since}: {attempt['error']['message']}",
+            f"{name}: {attempt['status']} {_ago(attempt['time'], now)}{failing_since}: {strip_dataflow(name, attempt['error']['message'])}",
             attempt["error"]["choices"],
         )
     if why := document["waiting"]["why"]:
         last_error = attempt["error"]["message"] if attempt and attempt["error"] else None
-        _problem(
-            context, f"{name}: waiting data unknown: {'for the same reason' if why == last_error else why}"
-        )
+        reason = "for the same reason" if why == last_error else strip_dataflow(name, why)
+        _problem(context, f"{name}: waiting data unknown: {reason}")
     for path in document["late"]["paths"]:
         click.echo(f"  {name}: late: {path}")
     if holder := document.get("held_by"):

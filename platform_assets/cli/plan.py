@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from partitions.dataflow import Dataflow
-from partitions.errors import StrandlineError
+from partitions.errors import StrandlineError, strip_dataflow
 from partitions.instants import time_text
 from platform_assets.cli.context import Context, shared_options
 from platform_assets.cli.several import collect_results
@@ -70,7 +70,8 @@ def print_plans(context: Context, documents: list[dict[str, Any]]) -> None:
             click.secho(f"{document['dataflow']}: {document['error']['message']}", fg="red")
             context.offer(["strandline validate"])
             continue
-        click.secho(f"{document['dataflow']}: {document['why']}", bold=True)
+        name = document["dataflow"]
+        click.secho(f"{name}: {strip_dataflow(name, document['why'])}", bold=True)
         profile, slices = PROFILES[document["kind"]], document["slices"]
         for number, described in enumerate(slices[:_SHOWN], (document["state_number"] or 0) + 1):
             click.echo(f"  {profile.plan_line(number, described)}")

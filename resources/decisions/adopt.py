@@ -9,7 +9,7 @@ from typing import Any
 
 from partitions.column.words import describe_stored_watermark
 from partitions.dataflow import Dataflow
-from partitions.errors import ConfigurationError, CorruptWatermark, NeedsDecision
+from partitions.errors import ConfigurationError, CorruptWatermark, NeedsDecision, name_dataflow
 from partitions.path.source import SourceFile
 from partitions.sentinels import deserialise
 from partitions.watermark import is_empty
@@ -226,7 +226,7 @@ def _find_adopted_state(platform: Opener, dataflow: Dataflow, last: Entry | None
         return adopted_state(platform.table(dataflow), last.app_id if last and last.table else None)
     except NeedsDecision as error:
         raise NeedsDecision(
-            f"dataflow {name}: {error.message} Run `state import`, `state set` or `state reset --replace`",
+            f"{name_dataflow(name, error.message)} Run `state import`, `state set` or `state reset --replace`",
             code=error.code,
             choices=(
                 f"strandline state import {name} FILE --reason TEXT",

@@ -9,7 +9,7 @@ from datetime import datetime
 from shlex import quote
 
 from partitions.dataflow import Dataflow
-from partitions.errors import ConfigurationError
+from partitions.errors import ConfigurationError, name_dataflow
 from partitions.instants import Instant
 from partitions.path.gone import GoneFiles
 from partitions.replay.column_bounds import arrival_range
@@ -117,7 +117,7 @@ def name_dataflow_in_errors(dataflow: Dataflow) -> Iterator[None]:
     try:
         yield
     except ConfigurationError as error:
-        error.args = (f"dataflow {dataflow.name}: {error.message}",)
+        error.args = (name_dataflow(dataflow.name, error.message),)
         raise
 
 

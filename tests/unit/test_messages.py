@@ -10,7 +10,7 @@ from functools import cache
 
 import pytest
 
-from partitions.errors import StrandlineError
+from partitions.errors import StrandlineError, name_dataflow, strip_dataflow
 from platform_assets.installation import ROOT
 
 PACKAGES = ("partitions", "resources", "platform_assets")
@@ -118,3 +118,36 @@ def _all_errors(of: type[StrandlineError]) -> Iterator[type[StrandlineError]]:
     yield of
     for below in of.__subclasses__():
         yield from _all_errors(below)
+
+
+def test_no_message_names_its_dataflow_twice() -> None:
+    """A message that carries another one's text gets its dataflow by name_dataflow, which names it once."""
+    doubled = [
+        f"{file}:{node.lineno}"
+        for package in PACKAGES
+        for file in sorted((ROOT / package).rglob("*.py"))
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, ast.JoinedStr) and _names_dataflow(node) and _carries_a_message(node)
+    ]
+    assert doubled == []
+
+
+def test_a_name_in_front_of_a_message_is_said_once() -> None:
+    named = name_dataflow("events", "expected rows, found none")
+    assert named == name_dataflow("events", named) == "dataflow events: expected rows, found none"
+    assert strip_dataflow("events", named) == strip_dataflow("events", strip_dataflow("events", named))
+
+
+def _names_dataflow(text: ast.JoinedStr) -> bool:
+    first = text.values[0]
+    if isinstance(first, ast.Constant):
+        return str(first.value) == "dataflow "
+    return False
+
+
+def _carries_a_message(text: ast.JoinedStr) -> bool:
+    """Whether a part right behind the dataflow's name is the text of another error."""
+    behind = [part for part in text.values[2:] if not (isinstance(part, ast.Constant) and part.value == ": ")]
+    if not behind or not isinstance(behind[0], ast.FormattedValue):
+        return False
+    return isinstance(behind[0].value, ast.Attribute) and behind[0].value.attr == "message"

@@ -9,7 +9,7 @@ from typing import Literal
 from typing_extensions import override
 
 from partitions.dataflow import Dataflow
-from partitions.errors import ConfigurationError, CorruptWatermark, NeedsDecision
+from partitions.errors import ConfigurationError, CorruptWatermark, NeedsDecision, name_dataflow
 from partitions.sentinels import deserialise, serialise
 from partitions.stream.operators import OverWindow, splits_operator
 from partitions.stream.slices import EpochSlice
@@ -36,7 +36,7 @@ class StreamRules(StateRules):
         try:
             return serialise(StreamState.of(deserialise(text)).watermark())
         except CorruptWatermark as error:
-            raise ConfigurationError(f"dataflow {self._dataflow.name}: {error.message}") from error
+            raise ConfigurationError(name_dataflow(self._dataflow.name, error.message)) from error
 
     @override
     def migrate_watermark(self, text: str, now: datetime, last: Entry | None) -> str:

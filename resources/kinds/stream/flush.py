@@ -6,7 +6,7 @@ from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
 from partitions.dataflow import Dataflow
-from partitions.errors import ConfigurationError, StrandlineError
+from partitions.errors import ConfigurationError, StrandlineError, name_dataflow
 from partitions.instants import Instant
 from partitions.plan import pluralize
 from partitions.sentinels import serialise
@@ -117,7 +117,7 @@ def event_time_of(dataflow: Dataflow, text: str, now: datetime) -> EventTime:
         try:
             return datetime.fromtimestamp(Instant.parse(text, UTC).at(now) / 1000, UTC)
         except ConfigurationError as error:
-            raise ConfigurationError(f"dataflow {dataflow.name}: --before: {error.message}") from error
+            raise ConfigurationError(name_dataflow(dataflow.name, f"--before: {error.message}")) from error
     try:
         number = int(text)
     except ValueError:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from partitions.errors import NeedsDecision
+from partitions.errors import NeedsDecision, strip_dataflow
 from partitions.spelling import first_few
 from resources.replay.isolated.standing import IsolatedReplay, drop_command, replay_command
 from resources.watermarks.entry import Entry
@@ -83,8 +83,5 @@ def table_changed(isolated: IsolatedReplay, error: NeedsDecision) -> NeedsDecisi
 
 
 def _own_name(isolated: IsolatedReplay, error: NeedsDecision) -> str:
-    return (
-        error.message.replace(isolated.log, isolated.dataflow)
-        .removeprefix(f"dataflow {isolated.dataflow}: ")
-        .rstrip(" .")
-    )
+    message = error.message.replace(isolated.log, isolated.dataflow)
+    return strip_dataflow(isolated.dataflow, message).rstrip(" .")

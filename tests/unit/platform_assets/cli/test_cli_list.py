@@ -286,3 +286,14 @@ def test_list_starts_neither_dagster_nor_spark(project: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stderr.strip() == "[]"
+
+
+def test_a_line_that_begins_with_a_dataflow_names_it_once(tmp_path: Path) -> None:
+    project = project_of(tmp_path, good=FILES, other=FILES)
+    log = WatermarkLog(open_blobs(Place(str(project / "state"))))
+    append(log, fingerprint="another", table="bronze/good")
+    note_attempt(log, Outcome("good", None, {}, 0, error=SourceError("dataflow good: found no folder")))
+    for command, line in {"plan": "good: its definition has changed", "list": ": found no folder"}.items():
+        told = call(project, command).output
+        assert line in told
+        assert "dataflow good:" not in told
