@@ -230,6 +230,7 @@ class _RunExecution(Generic[SliceT]):
             if pinned is None:
                 return
             pending = deque(self._at_one_version(self._bad_parts.without_left_out(plan.slices)))
+            is_complete = True
             while pending and remaining > 0:
                 slice_ = pending.popleft()
                 parts = slice_.halve() if slow.halve_next else (slice_,)
@@ -238,6 +239,7 @@ class _RunExecution(Generic[SliceT]):
                 before = outcome.newest
                 committed = self._load(parts[0], pinned, pending)
                 if committed is None:
+                    is_complete = False
                     # What is new goes first now, and what is left beside it is planned again, on the state after that.
                     pending = deque(slice_ for slice_ in pending if slice_.why == "run")
                     continue
@@ -246,7 +248,7 @@ class _RunExecution(Generic[SliceT]):
                 slow.note(committed.seconds)
                 if not is_repeat(slice_):
                     remaining -= 1
-            if not run.kind.planning.replans_after_load:
+            if not run.kind.planning.replans_after_load or (self._skips_loaded_chunk and is_complete):
                 return
 
     def _plan(self) -> Plan[SliceT]:

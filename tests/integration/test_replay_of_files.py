@@ -11,6 +11,7 @@ import pytest
 
 from resources.outcome import Step
 from resources.replay.in_place import replay_in_place
+from resources.replay.isolated.replaying import replay_isolated
 from resources.replay.options import ReplayOptions
 from resources.spark.engine import SparkEngine
 from tests.support.feed import NOW, Feed, dies_after
@@ -121,6 +122,32 @@ def test_one_overwritten_file_is_named_and_replayed_by_its_path(
     assert statuses(feed.command("replay", feed.name, *path_range, "--replace")) == [("committed", 1)]
     assert feed.rows("id") == [(1,), (3,), (20,)]
     assert feed.command("ledger", feed.name, "--compare").json[0]["changed"] == []
+
+
+@pytest.mark.without_jvm
+@pytest.mark.parametrize("table", [None, "aside/again"])
+def test_a_replay_plans_each_chunk_once_and_reports_none_as_loaded_before(
+    tmp_path: Path, engine: SparkEngine, table: str | None
+) -> None:
+    feed = Feed(
+        tmp_path,
+        engine,
+        {"source": {"schema": "id long"}, "watermark": {"checkpoint": {"interval_files": 1}}},
+    )
+    for number in (1, 2):
+        feed.put(f"{number}.ndjson", number)
+    feed.load()
+    asked = ReplayOptions("1.ndjson", "2.ndjson~", column="_source_file", replace=True, table=table)
+    lines = []
+    read_again = replay_in_place if table is None else replay_isolated
+    read_again(
+        feed.platform,
+        feed.dataflow,
+        asked,
+        NOW,
+        observer=lambda step, line: lines.append(line) if step is Step.PLANNED else None,
+    )
+    assert lines == ["replay of 1 file", "replay of 1 file"]
 
 
 @pytest.mark.without_jvm
