@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 def command(
     context: Context, names: tuple[str, ...], into: str | None, dry_run: bool, **range_options: Any
 ) -> int:
-    """Read a range again. If it stops, the same command continues from there."""
+    """Read a range again, without asking. If it stops, the same command continues from there."""
     from resources.replay.options import ReplayOptions
 
     if range_options["by"] == "folder":

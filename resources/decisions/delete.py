@@ -6,7 +6,7 @@ protocol (:mod:`resources.loop.deleting`).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -69,8 +69,24 @@ class DeletePreview:
         }
 
 
-def preview_delete(platform: Opener, dataflow: Dataflow, where: str, now: datetime) -> DeletePreview:
+def preview_delete(
+    platform: Opener,
+    dataflow: Dataflow,
+    where: str,
+    now: datetime,
+    *,
+    tables_upstream: Collection[str] = (),
+    purges: bool = False,
+) -> DeletePreview:
     """Return what a delete would do. Starts Spark, changes nothing.
+
+    Args:
+        platform: the resources.
+        dataflow: the dataflow.
+        where: the condition in Spark's SQL.
+        now: the clock, aware.
+        tables_upstream: tables from which the same command deletes the rows before.
+        purges: whether the same command purges the table afterwards.
 
     Raises:
         ConfigurationError: the condition is refused, or there is nothing to delete from.
@@ -92,6 +108,7 @@ def preview_delete(platform: Opener, dataflow: Dataflow, where: str, now: dateti
             f"number {open_intent.number} ({open_intent.why}), which was begun and not finished, is ended first"
         )
     lines += _describe(dataflow, matching)
+    lines.append(_describe_remains(dataflow, tables_upstream, purges))
     if in_force:
         lines.append(f"the condition is in force already, since entry {in_force.number}")
     else:
@@ -108,7 +125,7 @@ def preview_delete(platform: Opener, dataflow: Dataflow, where: str, now: dateti
 
 
 def _describe(dataflow: Dataflow, matching: MatchingRows) -> list[str]:
-    """Return sentences on the matching rows: their number, places, examples, and what else holds them."""
+    """Return sentences on the matching rows: their number, places and examples."""
     where = [f"in {pluralize(matching.files, 'data file')}"] if matching.rows else []
     if matching.rows and matching.partitions is not None:
         where.append(f"in {pluralize(matching.partitions, 'partition')}")
@@ -121,8 +138,21 @@ def _describe(dataflow: Dataflow, matching: MatchingRows) -> list[str]:
         f"for example: {', '.join(f'{name}={value}' for name, value in example.items())}"
         for example in matching.examples
     ]
-    lines.append("the source still holds the rows, and older versions of the table do until a purge")
     return lines
+
+
+def _describe_remains(dataflow: Dataflow, tables_upstream: Collection[str], purges: bool) -> str:
+    """Return which sources and versions hold the deleted rows after the command, for people."""
+    sources = dataflow.source.parts.values()
+    holders = [source.label for source in sources if source.lake_table not in tables_upstream]
+    if not holders:
+        start = f"the command deletes the rows from the source {dataflow.source.label}, too"
+    elif len(holders) == len(sources):
+        start = "the source still holds the rows"
+    else:
+        start = f"of the sources {', '.join(holders)} may still hold the rows; the command deletes them from the others"
+    versions = "go with --purge" if purges else "hold them until a purge"
+    return f"{start}; older versions of the table {versions}"
 
 
 def delete_rows(

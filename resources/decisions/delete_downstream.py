@@ -98,7 +98,7 @@ def plan_delete(
             table cannot be purged now.
     """
     below = downstream_of(platform.lineage, dataflow.name, _table_of(dataflows))
-    first = preview_delete(platform, dataflow, options.where, now)
+    first = preview_delete(platform, dataflow, options.where, now, purges=options.purge)
     if not options.downstream:
         plan = DeletePlan((first,), untouched=tuple(below))
     else:
@@ -106,7 +106,18 @@ def plan_delete(
         existing = [flow for flow in flows if platform.table(flow).exists()]
         for flow in existing:
             _check_columns(platform, flow, dataflow.name, options.where, list(first.columns))
-        previews = [preview_delete(platform, flow, options.where, now) for flow in existing]
+        deleted_tables = {dataflow.table, *(flow.table for flow in existing)}
+        previews = [
+            preview_delete(
+                platform,
+                flow,
+                options.where,
+                now,
+                tables_upstream=deleted_tables - {flow.table},
+                purges=options.purge,
+            )
+            for flow in existing
+        ]
         skipped = tuple(flow.name for flow in flows if flow not in existing)
         plan = DeletePlan((first, *previews), skipped)
     if options.purge:

@@ -59,6 +59,16 @@ def test_tables_downstream_are_named_and_taken_along(tmp_path: Path, engine: Spa
     answer = delete(above)
     assert answer.json["untouched"] == ["below"]
     assert rows(below) == [(1, "ann"), (2, "bob")]
+    told = delete(above, "--downstream", "--dry-run").err
+    assert "the source still holds the rows; older versions of the table hold them until a purge" in told
+    below_loses = (
+        f"the command deletes the rows from the source bronze/{NAME}, too; older versions of the table "
+    )
+    assert f"{below_loses}hold them until a purge" in told
+    told = delete(above, "--downstream", "--purge", "--dry-run").err
+    assert "the source still holds the rows; older versions of the table go with --purge" in told
+    assert f"{below_loses}go with --purge" in told
+    assert "until a purge" not in told
     answer = delete(above, "--downstream")
     assert [(other["dataflow"], other["matching"]["rows"]) for other in answer.json["downstream"]] == [
         ("below", 1)
