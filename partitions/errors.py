@@ -59,6 +59,11 @@ class StrandlineError(Exception):
         """The text for people."""
         return str(self.args[0])
 
+    @property
+    def is_of_missing_source(self) -> bool:
+        """Whether there is nothing to read where a source, or a source of units, lies."""
+        return "source_missing" in (self.code, getattr(self.__cause__, "code", None))
+
 
 class ConfigurationError(StrandlineError, ValueError):  # a ValueError, so that pydantic says where it stood
     """A definition, a project file or a call argument that was refused before anything ran."""

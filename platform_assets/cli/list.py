@@ -29,6 +29,7 @@ from platform_assets.words import holder_in_words, in_words
 from resources.dagster.run_history import RunHistory
 from resources.kinds.path.sweep import LateFiles
 from resources.loop.lease import describe_holder
+from resources.notes.last_run import Attempt, find_decision_since
 from resources.outcome import error_json
 from resources.replay.isolated.chunks import isolated_json
 from resources.replay.isolated.standing import stored_replays
@@ -71,7 +72,7 @@ def command(context: Context, names: tuple[str, ...]) -> int:
             return {
                 **_identity(flow),
                 **_state_columns(entry, now),
-                "last_attempt": attempt.as_json() if attempt else None,
+                "last_attempt": _attempt_json(log, flow.name, attempt),
                 "waiting": waiting.of(flow, entry),
                 **late_and_quarantined_files(log, entry, _late_files(log, flow, entry, now)),
                 **_set_aside_rows(flow, entry),
@@ -84,6 +85,14 @@ def command(context: Context, names: tuple[str, ...]) -> int:
         documents, code = collect_results(flows, answer, _failed, broken)
     context.emit(documents, lambda: _print(context, documents, entry_kinds, datetime.now(UTC)))
     return code
+
+
+def _attempt_json(log: WatermarkLog, dataflow: str, attempt: Attempt | None) -> dict[str, Any] | None:
+    """Return an attempt with the number of the newest decision since, which may have solved its failure."""
+    if attempt is None:
+        return None
+    decision = find_decision_since(log, dataflow, attempt.time) if attempt.error else None
+    return {**attempt.as_json(), "decided_since": decision.number if decision else None}
 
 
 def _identity(flow: Dataflow) -> dict[str, Any]:
@@ -217,7 +226,7 @@ def _attempt_in_words(attempt: dict[str, Any] | None, now: datetime) -> str:
     if attempt is None:
         return "none"
     status, since = attempt["status"], attempt["failing_since"]
-    if since and status not in (*_UNDECIDED, "died", "stopped"):
+    if since and not attempt["decided_since"] and status not in (*_UNDECIDED, "died", "stopped"):
         return f"{status} for {format_duration(_seconds(since, now))}"
     return f"{'nothing new' if status == 'nothing' else status} {_ago(attempt['time'], now)}"
 
@@ -239,13 +248,13 @@ def _print_details(context: Context, document: dict[str, Any], now: datetime) ->
     if "watermark" not in document:
         return
     if attempt and attempt["error"] and attempt["status"] not in _ENDED_WELL:
-        failing_since = (
-            f", failing since {time_text(attempt['failing_since'])}" if attempt["failing_since"] else ""
-        )
+        decision, since = attempt["decided_since"], attempt["failing_since"]
+        failing_since = f", failing since {time_text(since)}" if since else ""
+        when = f", before the decision of entry {decision}" if decision else failing_since
         _problem(
             context,
-            f"{name}: {attempt['status']} {_ago(attempt['time'], now)}{failing_since}: {strip_dataflow(name, attempt['error']['message'])}",
-            attempt["error"]["choices"],
+            f"{name}: {attempt['status']} {_ago(attempt['time'], now)}{when}: {strip_dataflow(name, attempt['error']['message'])}",
+            () if decision else attempt["error"]["choices"],
         )
     if why := document["waiting"]["why"]:
         last_error = attempt["error"]["message"] if attempt and attempt["error"] else None

@@ -17,7 +17,7 @@ from platform_assets.cli.context import Context, shared_options
 from platform_assets.cli.several import collect_results
 from platform_assets.kinds import PROFILES
 from platform_assets.platform import build_platform
-from resources.notes.last_run import last_attempt
+from resources.notes.last_run import find_decision_since, last_attempt
 from resources.outcome import error_json
 from resources.watermarks.log import WatermarkLog
 
@@ -42,10 +42,19 @@ def command(context: Context, names: tuple[str, ...]) -> int:
 
 
 def _last_failure(log: WatermarkLog, dataflow: str) -> list[str]:
-    """Return why the last run failed, as a warning; nothing if it did not."""
+    """Return why the last run failed, as a warning; nothing if it did not.
+
+    A decision since may have solved it, so the warning then says that the failure was before.
+    """
     attempt = last_attempt(log, dataflow)
     if attempt is None or attempt.error is None:
         return []
+    decision = find_decision_since(log, dataflow, attempt.time)
+    if decision is not None:
+        made = f"{decision.why} of entry {decision.number}"
+        return [
+            f"the last run failed before the {made}, which may have solved it: {attempt.error['message']}"
+        ]
     since = attempt.failing_since or attempt.time
     return [f"runs have failed since {time_text(since)}: {attempt.error['message']}"]
 

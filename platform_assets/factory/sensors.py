@@ -28,7 +28,7 @@ from dagster import (
 )
 
 from partitions.dataflow import Dataflow
-from partitions.errors import SourceError
+from partitions.errors import StrandlineError
 from platform_assets.factory.asset_checks import (
     nothing_new_text,
     passed_over_names,
@@ -207,9 +207,9 @@ def _find_work_or_wait(
     """
     try:
         work = find_work(tick)
-    except SourceError as error:
+    except StrandlineError as error:
         waits = platform.waits_for_upstream(dataflow)
-        if error.code != "source_missing" or not waits:
+        if not waits or not error.is_of_missing_source:
             raise
         return NoWork(waits)
     if isinstance(work, NoWork) or not dataflow.run_after_upstream:

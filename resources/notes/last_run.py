@@ -12,11 +12,12 @@ import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, fields
+from datetime import datetime
 from typing import Any
 
 from partitions.errors import ProviderError, StrandlineError
 from resources.outcome import Outcome, error_json
-from resources.watermarks.entry import utc_now
+from resources.watermarks.entry import Entry, utc_now
 from resources.watermarks.log import WatermarkLog
 
 _ATTEMPT, _SAID = "attempt", "said"
@@ -88,6 +89,23 @@ def last_attempt(log: WatermarkLog, dataflow: str) -> Attempt | None:
         )
     except TypeError:
         return None
+
+
+def find_decision_since(log: WatermarkLog, dataflow: str, time: str) -> Entry | None:
+    """Return the newest decision after an attempt, which may have solved its failure; None if there is none.
+
+    Args:
+        log: the log.
+        dataflow: the dataflow's name.
+        time: the attempt's.
+    """
+    attempted_at = datetime.fromisoformat(time)
+    for entry in log.history(dataflow):
+        if datetime.fromisoformat(entry.time) <= attempted_at:
+            return None
+        if entry.is_decision:
+            return entry
+    return None
 
 
 def repeated_warnings(log: WatermarkLog, dataflow: str, warnings: Sequence[str]) -> frozenset[str]:

@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any, ClassVar, Self
 
 from partitions.dataflow import Dataflow
-from partitions.errors import ConfigurationError, NeedsDecision, SchemaError
+from partitions.errors import ConfigurationError, NeedsDecision, SchemaError, StrandlineError
 from partitions.evolution import evolve_schema
 from partitions.plan import Plan
 from partitions.request import DUE, Request
@@ -88,6 +88,8 @@ class Opener(Stores):
     def plan(self, dataflow: Dataflow, now: datetime, kind: Kind[Any] | None = None) -> Plan[Any]:
         """Return the plan of the next run. Starts no Spark, changes nothing.
 
+        Nothing is due while an upstream dataflow has yet to create the source's table.
+
         Args:
             dataflow: the dataflow's definition.
             now: the clock, aware.
@@ -101,11 +103,19 @@ class Opener(Stores):
         entry = self.checked_entry(dataflow)
         self._check_columns(dataflow, entry)
         kind = self.kind(dataflow) if kind is None else kind
-        plan = kind.planning.plan(entry, now)
+        if waits := self.waits_for_upstream(dataflow):
+            waits += "; `strandline run --all` runs each dataflow after those whose tables it reads"
+        try:
+            plan = kind.planning.plan(entry, now)
+        except StrandlineError as error:
+            if not waits or not error.is_of_missing_source:
+                raise
+            number = entry.number if entry else 0
+            return Plan(dataflow.name, dataflow.kind, number, now, waits)
         is_decided = entry is not None and entry.why == "accept"
         before = self.log.find(dataflow.name, entry.previous) if entry and is_decided else entry
         changes = (self._change_of_schema(dataflow, entry), *self.table_effects(dataflow, entry, before))
-        warnings = dict.fromkeys([*plan.warnings, *kind.reading.warnings, *filter(None, changes)])
+        warnings = dict.fromkeys([*plan.warnings, *kind.reading.warnings, *filter(None, (waits, *changes))])
         return replace(plan, warnings=tuple(warnings))
 
     def table_effects(self, dataflow: Dataflow, entry: Entry | None, before: Entry | None) -> tuple[str, ...]:

@@ -82,7 +82,10 @@ class Stores:
             and find_format(self.lake.child(table)) is None
             for maker in makers
         }
-        return f"no table yet: {', '.join(sorted(unmade))} must load it first" if unmade else ""
+        if not unmade:
+            return ""
+        have = "has" if len(unmade) == 1 else "have"
+        return f"no table to read yet: {', '.join(sorted(unmade))} {have} loaded nothing"
 
     def rehearsal(self) -> Self:
         """Return the same resources over a log that retains nothing, to try what would follow an entry."""

@@ -29,6 +29,13 @@ LOADS: frozenset[Why] = frozenset({"run", "replay", "late", "release", "promote"
 DELETES: frozenset[Why] = frozenset({"delete", "expire"})
 """Reasons of entries that deleted rows on purpose; later loads do not bring them back."""
 
+_DECISIONS: frozenset[Why] = frozenset(
+    {
+        "rewind", "set", "reset", "import", "adopt", "accept", "release", "unprocess", "splits", "flush", "delete", "forget",
+    }
+)  # fmt: skip
+"""Reasons of entries that an operator has made; the loads of released files have the reason of their decision."""
+
 NO_PROGRESS: frozenset[Why] = frozenset({"abandon", "maintain", "expire"})
 """Reasons of entries that made no progress with the waiting work."""
 
@@ -159,6 +166,11 @@ class Entry(StoredRecord):
     def state(self) -> Watermark:
         """Return the watermark as values; raise CorruptWatermark if its text does not read."""
         return deserialise(self.watermark)
+
+    @property
+    def is_decision(self) -> bool:
+        """Whether an operator has made the entry; a load of released files has an upper bound."""
+        return self.why in _DECISIONS and self.upper is None
 
     def as_json(self, *, short: bool = False) -> dict[str, Any]:
         """Return the entry in the public JSON form (docs/reference/cli.md, JSON).

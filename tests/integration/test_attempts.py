@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from typing import Any
 
 import pytest
@@ -49,6 +50,30 @@ def test_a_first_run_that_fails_is_listed_with_its_error_until_one_succeeds(feed
         "failing_since": None,
     }
     assert feed.ids == [1]
+
+
+def test_a_failure_before_the_newest_decision_is_told_as_such_until_the_next_run(feed: Feed) -> None:
+    feed.put("1.ndjson", 1)
+    feed.load()
+    shutil.rmtree(feed.state)
+    assert feed.fail().code == "state_lost"
+    assert feed.cli("plan").error["code"] == "state_lost"
+    assert _attempt(feed)["decided_since"] is None
+    feed.decide("adopt")
+    (warning,) = _failed_before(feed)
+    number = feed.entries[-1].number
+    assert warning.startswith(
+        f"the last run failed before the adopt of entry {number}, which may have solved it: "
+    )
+    assert _attempt(feed)["decided_since"] == number
+    feed.put("2.ndjson", 2)
+    feed.load()
+    assert (_failed_before(feed), _attempt(feed)["decided_since"]) == ([], None)
+
+
+def _failed_before(feed: Feed) -> list[str]:
+    warnings: list[str] = feed.cli("plan").json[0]["warnings"]
+    return [warning for warning in warnings if "failed" in warning]
 
 
 def test_a_run_whose_secret_is_not_set_is_noted_and_fails_with_what_is_missing(make_feed: MakeFeed) -> None:

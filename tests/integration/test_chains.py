@@ -38,6 +38,65 @@ def planes(feed: Feed, makers: dict[int, str]) -> None:
     write_deltalake(str(feed.folder / "lake/silver/planes"), rows, mode="overwrite", schema_mode="overwrite")
 
 
+READERS: dict[str, dict[str, Any]] = {
+    "column": {"watermark": {"type": "column", "columns": ["id"]}},
+    "windows": {
+        "source": {"window_column": "at"},
+        "watermark": {
+            "type": "window",
+            "window": "daily",
+            "definition": [{"name": "day", "type": "datetime", "range": {"from": "2026-05-01", "to": "-"}}],
+        },
+    },
+    "stream": {
+        "watermark": {"type": "stream", "event_time": "at", "timeout": "PT5M", "order_by": ["id"]},
+    },
+    "units": {
+        "source": {"window_column": "at", "unit_columns": {"id": "id"}, "table": "raw/other"},
+        "watermark": {
+            "type": "window",
+            "definition": [
+                {"name": "day", "type": "datetime", "range": {"from": "2026-05-01", "to": "-"}},
+            ],
+            "window": "daily",
+            "secondary_input": [{"table": f"bronze/{NAME}", "fields": ["id"]}],
+        },
+    },
+    "input": {
+        "source": {"type": "files", "path": "./landing", "format": "ndjson", "schema": "id long"},
+        "watermark": {"type": "path"},
+        "inputs": {"above": f"bronze/{NAME}"},
+        "sql": "SELECT id FROM input LEFT JOIN above USING (id)",
+    },
+}
+"""Dataflows that read the table of another one: as their source, for their units, or beside their rows."""
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_a_plan_before_the_first_load_upstream_says_so_and_does_not_fail(feed: Feed, reader: str) -> None:
+    definition = {
+        "source": {"type": "table", "table": f"bronze/{NAME}"},
+        "target": {"load": "append"},
+        "layer": "silver",
+    }
+    changes = READERS[reader]
+    source = changes.get("source", {})
+    below = definition | changes | {"source": source if "type" in source else definition["source"] | source}
+    (feed.folder / "dataflows/below.yaml").write_text(yaml.safe_dump(below))
+    feed.put("1.ndjson", 1)
+    waits = (
+        f"no table to read yet: {NAME} has loaded nothing; `strandline run --all` runs each dataflow after"
+    )
+    for names in (["below"], []):
+        answer = feed.cli("plan", *names)
+        assert answer.code == 0, answer.out + answer.err
+        plan = next(plan for plan in answer.json if plan["dataflow"] == "below")
+        told = [plan["why"], *plan["warnings"]]
+        assert sum(text.startswith(waits) for text in told) == 1, told
+        assert plan["due"] is (reader in ("input", "windows"))
+    assert feed.cli("run", "below").code == 1
+
+
 def test_a_query_reads_its_inputs_by_name_and_the_entry_says_at_which_version(chain: Feed) -> None:
     chain.put("1.ndjson", 1, 2)
     chain.load()

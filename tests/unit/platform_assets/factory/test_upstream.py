@@ -111,7 +111,7 @@ def test_a_load_upstream_asks_for_one_run_of_what_is_due(ticker: Ticker) -> None
 def test_a_table_to_come_is_waited_for_and_a_lost_one_fails(make_ticker: Callable[..., Ticker]) -> None:
     ticker = make_ticker(rows_sensor)
     shutil.rmtree(ticker.landing)
-    assert ticker.tick() == "no table yet: rows must load it first"
+    assert ticker.tick() == "no table to read yet: rows has loaded nothing"
     upstream(ticker, rows=1)
     with pytest.raises(SourceError, match="expected a table, found none"):
         ticker.tick()
@@ -134,7 +134,7 @@ def test_windows_of_a_table_that_its_dataflow_has_yet_to_make_are_not_asked_for(
     with DagsterInstance.ephemeral() as instance:
         result = sensor(build_sensor_context(instance=instance))
         assert isinstance(result, SensorResult)
-        assert str(result.skip_reason) == str(SkipReason("no table yet: flow must load it first"))
+        assert str(result.skip_reason) == str(SkipReason("no table to read yet: flow has loaded nothing"))
         put(tmp_path / ".strandline/lake/bronze/flow", 1)
         result = sensor(build_sensor_context(instance=instance))
         assert isinstance(result, SensorResult)
