@@ -51,9 +51,9 @@ def _last_failure(log: WatermarkLog, dataflow: str) -> list[str]:
         return []
     decision = find_decision_since(log, dataflow, attempt.time)
     if decision is not None:
-        made = f"{decision.why} of entry {decision.number}"
+        decided = f"{decision.why} of entry {decision.number}"
         return [
-            f"the last run failed before the {made}, which may have solved it: {attempt.error['message']}"
+            f"the last run failed before the {decided}, which may have solved it: {attempt.error['message']}"
         ]
     since = attempt.failing_since or attempt.time
     return [f"runs have failed since {time_text(since)}: {attempt.error['message']}"]

@@ -92,7 +92,7 @@ def last_attempt(log: WatermarkLog, dataflow: str) -> Attempt | None:
 
 
 def find_decision_since(log: WatermarkLog, dataflow: str, time: str) -> Entry | None:
-    """Return the newest decision after an attempt, which may have solved its failure; None if there is none.
+    """Return the newest decision after an attempt; None if there is none. It may have solved its failure.
 
     Args:
         log: the log.
