@@ -160,6 +160,30 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         pytest.skip(f"the {most:g} minutes of this run are over; pytest -m full has all")
 
 
+@pytest.fixture(autouse=True)
+def followed_remedies(request: pytest.FixtureRequest) -> Iterator[Any]:
+    """The remedies that a test marked ``remedy`` follows, from its fixtures on; None for other tests."""
+    if request.node.get_closest_marker("remedy") is None:
+        yield None
+        return
+    from tests.support.followed import hear_remedies
+
+    with hear_remedies() as followed:
+        yield followed
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Iterator[Any]:
+    """Check that a test marked ``remedy`` runs the commands that its mark names, after an error named them."""
+    result = yield
+    followed: Any = pyfuncitem.funcargs.get("followed_remedies")
+    if followed is not None:
+        from tests.support.followed import check_followed
+
+        check_followed(pyfuncitem, followed)
+    return result
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark seven of eight cases of a test on Spark `full`: `make test` has each rule, and an eighth of the places where it holds.

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from partitions.dataflow import Dataflow
 from partitions.errors import StrandlineError
 from partitions.plan import pluralize
@@ -66,18 +69,21 @@ def _describe_table(
     if replace:
         lines.append(f"the first commit deletes all {pluralize(rows, 'row')} of table {dataflow.table}")
     if isinstance(rules, KnowsFiles):
-        try:
-            rows_by_file = rules.gone_above(last, "{}")
-        except StrandlineError as error:
-            lines.append(
-                f"the source cannot be listed, so it is unknown which loaded files are missing: {error.message}"
-            )
-        else:
-            lines += gone_note(rows_by_file, "delete" if replace else "keep")
-    lost_rows = _lost_rows(table, rules, last, rows)
-    if not lost_rows.are_none:
-        lines.append(lost_rows.describe())
+        with _unless_unknown(lines, "which loaded files are missing at the source"):
+            lines += gone_note(rules.gone_above(last, "{}"), "delete" if replace else "keep")
+    with _unless_unknown(lines, "whether others deleted rows, which come back as far as the source has them"):
+        lost_rows = _lost_rows(table, rules, last, rows)
+        lines += [] if lost_rows.are_none else [lost_rows.describe()]
     return tuple(lines)
+
+
+@contextmanager
+def _unless_unknown(lines: list[str], what: str) -> Iterator[None]:
+    """Say what is unknown instead of an error: a reset leads on from a damaged state, table or source."""
+    try:
+        yield
+    except StrandlineError as error:
+        lines.append(f"it is unknown {what}: {error.message}")
 
 
 def _lost_rows(table: Table, rules: StateRules, last: Entry | None, rows: int) -> LostRows:

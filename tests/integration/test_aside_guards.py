@@ -210,6 +210,7 @@ def test_a_replay_that_died_before_its_claim_goes_on_and_is_dropped(feed: Feed) 
     assert not (feed.folder / "lake" / TABLE).exists()
 
 
+@pytest.mark.remedy("nothing_to_promote", "drop")
 def test_a_replay_without_chunks_is_only_to_be_dropped(feed: Feed) -> None:
     answer = feed.cli("replay", feed.name, "--start", "2025-01-01", "--end", "2025-02-01", "--into", TABLE)
     assert (answer.code, answer.json[0]["chunks"]) == (0, [])

@@ -228,6 +228,7 @@ class TestAnotherRoot:
         feed.load()
         assert feed.ids == [1, 2]
 
+    @pytest.mark.remedy("other_files", "state accept --below late", "state accept --below loaded")
     @pytest.mark.parametrize(("below", "ids"), [("late", [1, 2, 3]), ("loaded", [1, 3])])
     def test_files_of_which_none_is_known_are_late_or_loaded_as_the_operator_says(
         self, make_feed: MakeFeed, below: str, ids: list[int]

@@ -274,6 +274,7 @@ class TestDeletedRows:
         feed.load()
         assert feed.ids == [2, 3]
 
+    @pytest.mark.remedy("deleted_rows", "state adopt --deleted load", "state adopt --deleted skip")
     def test_an_adopt_of_a_lost_log_asks_and_loads_or_skips_them(self, feed: Feed, tmp_path: Path) -> None:
         self.delete(feed, 2)
         shutil.rmtree(feed.state)

@@ -145,6 +145,7 @@ def test_care_gives_way_to_a_run_that_lives(ticked: Feed) -> None:
     assert (refused, ticked.ids) == ([DataflowHeld], [1, 2, 3, 4, 5, 6, 7])
 
 
+@pytest.mark.remedy("conflict", "run")
 def test_care_leaves_the_slice_of_a_dead_run_to_the_next_run(ticked: Feed) -> None:
     ticked.put("7.ndjson", 7)
     with pytest.raises(KeyboardInterrupt):

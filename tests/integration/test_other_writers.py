@@ -56,6 +56,7 @@ def test_a_copy_of_a_project_stops_before_it_writes_into_the_lake_of_the_origina
     assert [row[0] for row in feed.rows("id")] == [1, 2, 3]
 
 
+@pytest.mark.remedy("other_writer", "state accept", "state adopt", "state reset --replace")
 @pytest.mark.parametrize("commits_meanwhile", [False, True])
 def test_each_choice_of_a_moved_state_leads_on(feed: Feed, tmp_path: Path, commits_meanwhile: bool) -> None:
     loaded(feed)

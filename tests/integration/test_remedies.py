@@ -104,6 +104,7 @@ def test_files_of_the_root_are_replayed_by_arrival_as_the_refusal_says(feed: Fee
     assert "--by arrival" in choice
 
 
+@pytest.mark.remedy("corrupt_state", "rename")
 @pytest.mark.without_jvm
 def test_a_folder_of_the_state_that_was_renamed_by_hand_is_named(feed: Feed) -> None:
     feed.put("1.ndjson", 1)

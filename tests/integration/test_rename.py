@@ -96,6 +96,7 @@ def test_a_rename_that_dies_at_any_step_is_finished_by_the_same_command(
     assert after.ids == [1, 2]
 
 
+@pytest.mark.remedy("held", "run")
 def test_a_slice_that_is_not_finished_a_taken_name_and_a_bad_one_are_refused(feed: Feed) -> None:
     feed.put("1.ndjson", 1)
     with pytest.raises(KeyboardInterrupt):

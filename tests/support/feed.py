@@ -229,7 +229,8 @@ class Feed:
         """Return these columns of all rows of the table, sorted, NULLs first; none without a table."""
         if (self.table / "metadata").is_dir():
             return sorted_rows(iceberg_rows(self.table, columns), columns)
-        if (self.table / "_strandline").is_dir():  # as a plain reader sees a Parquet table
+        is_delta = (self.table / "_delta_log").is_dir()  # which has a long watermark in such a folder, too
+        if (self.table / "_strandline").is_dir() and not is_delta:  # as a plain reader sees a Parquet table
             files = [pq.read_table(file, columns=list(columns)) for file in self.table.rglob("*.parquet")]
             return sorted_rows([row for file in files for row in file.to_pylist()], columns)
         if not list((self.table / "_delta_log").glob("*.json")):
