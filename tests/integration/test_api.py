@@ -430,6 +430,15 @@ def test_inference_knows_times_of_the_watermark(tmp_path: Path, engine: SparkEng
     assert flow.feed.rows("at", "note") == [(at(1), "2026-01-01T00:00:00Z")]
 
 
+def test_inferred_columns_keep_the_order_of_the_records(
+    tmp_path: Path, engine: SparkEngine, server: Api
+) -> None:
+    flow = ApiFeed(tmp_path, engine, server, BY_TIME).flow()
+    server.rows = [row(1, zone="b"), row(2, zone="c", also=None, area={"y": 1, "x": 2})]
+    flow.run()
+    assert list(flow.feed.types) == ["id", "at", "value", "zone", "area"], "also has no type yet"
+
+
 def test_a_look_back_asks_again_and_replaces_rows(tmp_path: Path, engine: SparkEngine, server: Api) -> None:
     definition = {
         "watermark": {"type": "column", "columns": ["at"], "backward": {"days": 2}},

@@ -49,7 +49,7 @@ class SchemaSample:
             pinned = self._infer(spark, sample) if sample else None
         if pinned is None:
             return None
-        text = self._with_times(pinned, sample)
+        text = pinned if self._source.schema_ is not None else self._fit_to_records(pinned, sample)
         check_columns(self._source, pinned_struct(text))
         return text
 
@@ -88,14 +88,14 @@ class SchemaSample:
             if page.number >= at_least and not missing:
                 return
 
-    def _with_times(self, pinned: str, sample: Sequence[LocatedRecord]) -> str:
-        """Return the inferred schema with time types for columns that decide which rows are read.
+    def _fit_to_records(self, pinned: str, sample: Sequence[LocatedRecord]) -> str:
+        """Return the inferred schema in the order of the records' fields, with times where they are needed.
 
-        JSON itself has no times: their texts decide.
+        A column that decides which rows are read gets a time type. JSON itself has no times: their texts decide.
         """
-        if self._source.schema_ is not None:
-            return pinned
         named_columns, types = self._fetcher.named_columns, time_types()
+        names = dict.fromkeys(name for located in sample for name in located.record.value)
+        places = {name: place for place, name in enumerate(names)}
 
         def with_time(field: dict[str, Any]) -> dict[str, Any]:
             if field["name"] not in named_columns or field["type"] != "string":
@@ -103,4 +103,7 @@ class SchemaSample:
             kind = kind_of_values(located.record.value.get(field["name"]) for located in sample)
             return field | {"type": types[kind].jsonValue()} if kind in TIMES else field
 
-        return with_fields(pinned, lambda fields: list(map(with_time, fields)), ())
+        def fit(fields: list[dict[str, Any]]) -> list[dict[str, Any]]:
+            return sorted(map(with_time, fields), key=lambda field: places[field["name"]])
+
+        return with_fields(pinned, fit, ())
