@@ -85,17 +85,29 @@ def _schema(dataset: Dataset) -> list[str]:
         if dataset.valueless
         else ""
     )
+    empty_texts = [
+        f"  # {line}" for line in textwrap.wrap(_empty_texts(dataset), _WIDTH, break_on_hyphens=False)
+    ]
     if dataset.codes:
         return [
             f"  # Declared, since {_first_names(dataset.codes)} would lose digits as a number. The types are those of the first file's beginning.",
+            *empty_texts,
             "  schema: >-",
             *(f"    {line}" for line in wrapped),
         ]
     return [
         f"  # Without a schema the first run infers one from a sample, and pins it. By the beginning of the first file it is:{untyped}",
+        *empty_texts,
         "  # schema: >-",
         *(f"  #   {line}" for line in wrapped),
     ]
+
+
+def _empty_texts(dataset: Dataset) -> str:
+    """Return a comment on text columns without a value; "" if there are none."""
+    if not dataset.empty_texts:
+        return ""
+    return f"Without a value so far, so text: {_first_names(dataset.empty_texts)}. If numbers or dates will come, declare their types here before the first run."
 
 
 def _locale(dataset: Dataset) -> list[str]:
@@ -125,7 +137,14 @@ def survey_in_words(dataset: Dataset, flow: str) -> str:
     )
     skipped = f"; skipped, by their endings: {counts}" if (counts := _skipped(dataset)) else ""
     record = f"; {record_text[0].lower()}{record_text[1:]}" if (record_text := _record(dataset)) else ""
-    return f"{flow}: {_amount(dataset, f'{dataset.form} file')}{columns}{record}{tracking}{skipped}"
+    empty_texts = (
+        f"; without a value, so text unless `schema` declares another type: {_first_names(dataset.empty_texts)}"
+        if dataset.empty_texts
+        else ""
+    )
+    return (
+        f"{flow}: {_amount(dataset, f'{dataset.form} file')}{columns}{empty_texts}{record}{tracking}{skipped}"
+    )
 
 
 def _record(dataset: Dataset) -> str:

@@ -16,6 +16,7 @@ from tests.support.crash_runner import crash
 from tests.support.feed import NAME, Feed
 from tests.support.file_contents import avro, records_in
 from tests.support.reading import Content, Reading, cases, put
+from tests.support.workbooks import xlsx
 
 NANOSECONDS = [0, 1, -1, -1000, -1001, 1_700_000_000_123_456_789, None, -2_208_988_800_000_000_001]
 MICROSECONDS = [0, 0, -1, -1, -2, 1_700_000_000_123_456, None, -2_208_988_800_000_001]
@@ -576,3 +577,64 @@ class TestCommands:
             False,
         )
         assert len(feed.entries) == 1
+
+
+@pytest.mark.parametrize(
+    ("form", "first", "later"),
+    [
+        pytest.param("csv", b"id,note,amount\n1,,\n", b"id,note,amount\n2,x,7\n", id="csv"),
+        pytest.param(
+            "xml",
+            b"<r><row><id>1</id><note/><amount/></row></r>",
+            b"<r><row><id>2</id><note>x</note><amount>7</amount></row></r>",
+            marks=pytest.mark.full,
+            id="xml",
+        ),
+        pytest.param(
+            "excel",
+            xlsx([["id", "note", "amount"], [1]]),
+            xlsx([["id", "note", "amount"], [2, "x", 7]]),
+            marks=pytest.mark.full,
+            id="excel",
+        ),
+    ],
+)
+def test_a_first_run_names_columns_without_a_value_and_a_remedy_that_types_them(
+    make_feed: MakeFeed, form: str, first: bytes, later: bytes
+) -> None:
+    options = {"options": {"rowTag": "row"}} if form == "xml" else {}
+    feed = make_feed(source={"format": form, "schema": None, **options})
+    ending = "xlsx" if form == "excel" else form
+    feed.put_bytes(f"1.{ending}", first)
+    (warning,) = feed.load().warnings
+    columns = ", ".join(sorted(["note", "amount"], key=warning.index))
+    assert f"2 columns without a value in the first files, so pinned as text: {columns}. For" in warning
+    feed.put_bytes(f"2.{ending}", later)
+    assert feed.load().warnings == []
+    feed.define(source={"schema": "id long, note string, amount double"})
+    remedy = warning.rpartition("strandline ")[2].replace("TEXT", "typed").split()
+    feed.command(*remedy, "--yes")
+    assert feed.load().error is None
+    assert feed.rows("id", "amount") == [(1, None), (2, 7.0)]
+
+
+def test_a_csv_column_gets_the_type_of_the_sampled_file_that_has_values(make_feed: MakeFeed) -> None:
+    feed = make_feed(source={"format": "csv", "schema": None})
+    feed.put_text("1.csv", "id,amount,note\n1,,\n")
+    feed.put_text("2.csv", "id,amount,note\n2,7,x\n")
+    assert feed.load().warnings == []
+    assert sorted(feed.rows("id", "amount", "note"), key=str) == [(1, None, None), (2, 7, "x")]
+
+
+@pytest.mark.parametrize("schema", [None, "id long, text string"])
+def test_a_csv_with_another_separator_stops_the_first_run_until_it_is_named(
+    make_feed: MakeFeed, schema: str | None
+) -> None:
+    feed = make_feed(source={"format": "csv", "schema": schema})
+    feed.put_text("1.csv", "id;text\n1;a\n")
+    error = feed.run().error
+    assert (error.code, feed.entries) == ("bad_header", [])
+    assert "(it seems to be separated by ';': set `options: {sep: \";\"}` below `source`)" in error.message
+    feed.define(source={"options": {"sep": ";"}})
+    assert feed.load().rows == 1
+    assert feed.rows("id", "text") == [(1, "a")]

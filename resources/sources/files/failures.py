@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from partitions.dataflow import Dataflow
 from partitions.errors import BadFile, SchemaError
 from partitions.schema_policy import may_take_columns
+from partitions.sources.first_draft import infer_separator
 from partitions.spelling import first_few
 from resources.sources.files.checked import MAX_NAMED_RECORDS, BadRecord
 
@@ -35,6 +36,10 @@ _LONGEST_RECORD = 200
 
 
 _MAX_NAMES = 10
+
+
+_FEWEST_NAMES = 2
+"""The fewest names of a header that has a separator."""
 
 
 def type_mismatch_error(
@@ -243,7 +248,9 @@ def bad_header_error(
         *([f"without {first_few(missing, _MAX_NAMES)}"] if missing else []),
         *([f"{first_few(new, _MAX_NAMES)} not in the schema"] if new else []),
     ]
-    misread = _describe_doubled_names(found_names) or _describe_other_separator(expected, found_names)
+    doubled, separator = _describe_doubled_names(found_names), other_separator(expected, found_names)
+    option = f"`options: {{sep: {json.dumps(separator)}}}` below `source`"
+    misread = (f"it seems to be separated by {separator!r}: set {option}" if separator else None) or doubled
     header = (
         f"the header {first_few(expected, _MAX_NAMES, ',')}"
         if expected
@@ -256,10 +263,13 @@ def bad_header_error(
         if may_merge and differs and not misread
         else ""
     )
+    remedy = (
+        f"Set {option}, or fix or remove the file"
+        if separator
+        else f"Fix or remove it, {merge}or load files with this header by a separate dataflow"
+    )
     return BadFile(
-        f"file {path}: {why}. Nothing of the file was loaded, because its columns could be mixed up. Fix or "
-        f"remove it, {merge}or load files with this header by a separate dataflow; the watermark stays below "
-        "it",
+        f"file {path}: {why}. Nothing of the file was loaded, because its columns could be mixed up. {remedy}; the watermark stays below it",
         path=path,
         why=why,
         code=BAD_HEADER,
@@ -277,22 +287,19 @@ def _describe_doubled_names(names: Sequence[str]) -> str | None:
     )
 
 
-def _describe_other_separator(expected: Sequence[str], found_names: Sequence[str]) -> str | None:
-    """Describe the separator of a header that was read as one name, if it then names the expected columns."""
-    if len(found_names) != 1 or len(expected) < 2:
+def other_separator(expected: Sequence[str], found_names: Sequence[str]) -> str | None:
+    """Return the separator that a header seems to have, if it was read with another one; else None.
+
+    It names more of the expected columns, or stands inside a header that was read as one name.
+    """
+    header, keys = ",".join(found_names), {name.casefold() for name in expected}
+    separator = infer_separator(header)
+    names = [name.strip('" ').casefold() for name in header.split(separator)]
+    if len(names) < _FEWEST_NAMES or len(names) == len(found_names):
         return None
-    expected_keys = [name.casefold() for name in expected]
-    fits = (
-        sep
-        for sep in ";\t|,"
-        if [name.strip('" ').casefold() for name in found_names[0].split(sep)] == expected_keys
-    )
-    sep = next(fits, None)
-    return (
-        None
-        if sep is None
-        else f"separated by {sep!r}: set `options: {{sep: {json.dumps(sep)}}}` of the source"
-    )
+    fits_better = len(keys.intersection(names)) > len(keys.intersection(map(str.casefold, found_names)))
+    is_one_name = len(found_names) == 1 and len(expected) != 1
+    return separator if fits_better or is_one_name else None
 
 
 def schema_mismatch_error(expected: str, back: str, dataflow: str, field: str | None) -> SchemaError:

@@ -31,10 +31,10 @@ def types_of_texts(
     reading: TextOptions,
     *,
     several: bool,
-) -> list[str]:
-    """Return the type of each text column, in one pass over all rows.
+) -> list[str | None]:
+    """Return the type of each text column, in one pass over all rows; None for a column without a value.
 
-    Text if a column has no value, or no type holds all of them.
+    Text if no other type holds all values.
 
     Args:
         rows: the rows to inspect.
@@ -66,17 +66,17 @@ def types_of_texts(
         row["place"]: row.asDict()
         for row in values.groupBy("place").agg(*aggregates, F.max(length).alias("digits")).collect()
     }
-    return [_type_of(answers.get(place, {}), types) for place in range(len(texts))]
+    return [_type_of(answers.get(place), types) for place in range(len(texts))]
 
 
-def type_of_sample(first: str, sample: str) -> str:
+def type_of_sample(first: str | None, sample: str | None) -> str | None:
     """Return the type of a column for a sample of files; ignore texts that only later files have.
 
     Args:
-        first: the type of its values in the first file.
-        sample: the type of its values in all files.
+        first: the type of its values in the first file; None if it has none.
+        sample: the type of its values in all files; None if they have none.
     """
-    return first if "string" in (first, sample) else sample
+    return first if first is not None and "string" in (first, sample) else sample
 
 
 def _has_type(text: Column, data_type: str, options: Mapping[str, str], reading: TextOptions) -> Column:
@@ -94,7 +94,9 @@ def _has_type(text: Column, data_type: str, options: Mapping[str, str], reading:
     return F.when(text.isNotNull(), value.isNotNull())
 
 
-def _type_of(answer: Mapping[str, Any], types: Sequence[str]) -> str:
+def _type_of(answer: Mapping[str, Any] | None, types: Sequence[str]) -> str | None:
+    if answer is None:
+        return None
     fitting = next((data_type for data_type in types if answer.get(data_type)), None)
     digits = answer.get("digits")
     if fitting in (None, "double") and types and digits is not None and digits <= _MAX_DIGITS:

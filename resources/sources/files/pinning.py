@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
 from partitions.path.source import SourceFile
+from partitions.plan import pluralize
 from partitions.sources.formats import FORMATS
+from partitions.spelling import first_few
 from partitions.table_types import VARIANT, can_hold
 from partitions.untyped_columns import typed_fields
 from resources.sources.evolving import check_free, evolution_of, follows, schema_evolved
@@ -34,6 +36,8 @@ _WITH_NAMES = ("ndjson", "jsonl", "json", "xml")
 
 SAMPLE_FILES = 20
 _SAMPLE_BYTES = 64 * 2**20
+_NAMED = 10
+"""The most columns that the warning about columns without a value names."""
 
 
 class SchemaPinner:
@@ -42,6 +46,19 @@ class SchemaPinner:
     def __init__(self, form: FormatReader, dataflow: Dataflow) -> None:
         """Store the format's reader and the definition."""
         self._format, self._source, self._dataflow = form, form.source, dataflow
+        self._valueless: Sequence[str] = ()
+
+    @property
+    def remarks(self) -> Sequence[str]:
+        """The warning about columns that were pinned as text because no file of the sample has a value there."""
+        if not self._valueless:
+            return ()
+        columns = pluralize(len(self._valueless), "column")
+        warning = (
+            f"{columns} without a value in the first files, so pinned as text: {first_few(self._valueless, _NAMED)}."
+            f" For another type declare all columns in `schema` below `source`, and load again: strandline state reset {self._dataflow.name} --replace --reason TEXT"
+        )
+        return (warning,)
 
     def pin(
         self, spark: SparkSession, files: Sequence[SourceFile], passed_over: Sequence[SourceFile] = ()
@@ -150,6 +167,7 @@ class SchemaPinner:
             self._refuse_unreadable(plain)
             return None
         check_free(self._dataflow, inferred.names, f"file {plain[0].path}")
+        self._valueless = self._format.columns.valueless
         return self._for_target_format(nullable(inferred))
 
     def _for_target_format(self, inferred: StructType) -> StructType:

@@ -59,7 +59,7 @@ class FileSource:
     @property
     def remarks(self) -> Sequence[str]:
         """The warnings about the files read so far and about skipped names, each once."""
-        return (*self._format.remarks, *skip_warnings(self._skipped))
+        return (*self._format.remarks, *self._pinner.remarks, *skip_warnings(self._skipped))
 
     def list_above(
         self,

@@ -104,6 +104,7 @@ class Dataset:
         sheet: Excel: the first sheet with a header and a row below it; None if there is none.
         columns: names and types from the beginning of the first file; none if files carry their types.
         valueless: the columns without a value there, and so without a type.
+        empty_texts: CSV: the columns without a value there, which the first run would pin as text.
         codes: the text columns whose values only look like numbers, such as `007`.
         commas: the columns of numbers with a decimal comma; they are text until a locale is declared.
         days: the columns of dates that begin with the day, `28.12.2024`; they are text, too.
@@ -132,6 +133,7 @@ class Dataset:
     dated: Sequence[str] = ()
     unsorted: Sequence[str] = ()
     valueless: Sequence[str] = ()
+    empty_texts: Sequence[str] = ()
     unread: Sequence[UnreadableFile] = ()
 
 
@@ -233,6 +235,7 @@ def _survey_dataset(
         dated=[name for name in names if looks_like_a_date(folder_value(path, name) for path in chosen)],
         unsorted=examine(chosen).findings,
         valueless=beginning.types.valueless,
+        empty_texts=_columns_matching(beginning.types, lambda texts: not texts),
         unread=unread,
     )
 

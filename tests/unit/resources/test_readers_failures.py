@@ -162,6 +162,31 @@ def test_a_header_that_names_a_column_twice_in_any_case_says_so() -> None:
     assert bad_header_error("a.csv", ["id", "text"], ["text", "id"]).why.endswith("(another order)")
 
 
+@pytest.mark.parametrize(
+    ("expected", "found", "separator"),
+    [
+        (["id", "text"], ["id;text"], ";"),
+        (["id", "text"], ["ID\ttext\tmore"], "\\t"),
+        (["id", "text"], ["a|b"], "|"),
+        (["id", "text"], ['"id",text'], ","),
+        (["id", "net, gross", "qty"], ["id;net", " gross;qty"], ";"),
+        ((), ["id;text"], ";"),
+        (["id", "text"], ["id", "b;c"], None),
+        (["id", "text"], ["id"], None),
+        (["id;text"], ["a;b"], None),
+        ((), ["id", "id"], None),
+    ],
+)
+def test_a_header_with_another_separator_names_the_option_that_reads_it(
+    expected: list[str], found: list[str], separator: str | None
+) -> None:
+    message = bad_header_error("a.csv", expected, found, may_merge=True).message
+    option = f'options: {{sep: "{separator}"}}'
+    assert ("seems to be separated by" in message) == (separator is not None)
+    assert separator is None or message.count(f"`{option}` below `source`") == 2
+    assert separator is None or "schema_mode" not in message
+
+
 def test_a_header_with_other_columns_names_the_schema_mode_that_takes_them() -> None:
     known = ["id", "text"]
     taking = (

@@ -9,12 +9,14 @@ from typing_extensions import override
 
 from partitions.path.source import SourceFile
 from partitions.records.forms import INTEGER_BITS, TextOptions
+from partitions.records.options import with_lower_names
 from partitions.schema_merging import with_wider_integers, with_widest_integers
 from partitions.schema_types import Schema
 from resources.sources.files.checked import CheckedFiles
 from resources.sources.files.exact_texts import is_exact
-from resources.sources.files.failures import bad_header_error
+from resources.sources.files.failures import bad_header_error, other_separator
 from resources.sources.files.formats.csv_headers import (
+    CsvHeader,
     CsvHeaders,
     fold_names,
     has_name_twice,
@@ -48,7 +50,7 @@ class CsvColumns(FileColumns):
     def infer(self, spark: SparkSession, files: Sequence[SourceFile]) -> StructType | None:
         """Return the columns of the first sound header, with the types that hold all values below it.
 
-        A sound header names each column once. The values are those of all files with this header. A text in a later
+        A sound header names each column once, by the file's separator. The values are those of all files with this header. A text in a later
         file alone changes no type, and is refused when the file is checked, as is a code such as ``0012`` behind
         whole numbers.
 
@@ -58,7 +60,7 @@ class CsvColumns(FileColumns):
         headers = (
             self._headers.by_path(files) if self._headers.has_headers else self._headers.numbered_names(files)
         )
-        sound_headers = {path: header for path, header in headers.items() if not has_name_twice(header.names)}
+        sound_headers = {path: header for path, header in headers.items() if self._is_sound(header)}
         if not sound_headers:
             for path, header in headers.items():
                 raise bad_header_error(path, (), header.names)
@@ -67,7 +69,15 @@ class CsvColumns(FileColumns):
         files_with_names = [
             file for file in files if file.path in sound_headers and sound_headers[file.path].names == names
         ]
-        return struct_of(self._types_of_sample(spark, files_with_names, names))
+        types = self._types_of_sample(spark, files_with_names, names)
+        self.valueless = [name for name, data_type in zip(names, types, strict=True) if data_type is None]
+        return struct_of(_schema_of(names, types))
+
+    def _is_sound(self, header: CsvHeader) -> bool:
+        """Return whether a header names each column once, and does not seem to have another separator."""
+        has_own_separator = with_lower_names(self._form.source.options).keys() & {"sep", "delimiter"}
+        is_misread = not has_own_separator and other_separator((), header.names) is not None
+        return not has_name_twice(header.names) and not is_misread
 
     @override
     def names_of(
@@ -102,7 +112,7 @@ class CsvColumns(FileColumns):
         columns: dict[str, StructType] = {}
         for (_, *names), files_with_header in groups.items():
             for group in self._form.scanner.scan_groups(files_with_header):
-                fields = self._types_of_texts(spark, group, names)["fields"]
+                fields = _schema_of(names, self._types_of_texts(spark, group, names))["fields"]
                 new = [field for field in fields if field["name"].lower() not in pinned_names]
                 columns[group[0].path] = struct_of({"type": "struct", "fields": new})
         return columns
@@ -126,41 +136,37 @@ class CsvColumns(FileColumns):
 
     def _types_of_sample(
         self, spark: SparkSession, files: Sequence[SourceFile], names: Sequence[str]
-    ) -> Schema:
+    ) -> list[str | None]:
         """Return the types that hold the values of all files, starting with the first file that has a record.
 
         A text in a later file alone changes no type.
         """
         first = next((file for file in files if not self.as_texts(spark, [file], names).isEmpty()), files[0])
-        schema = self._types_of_texts(spark, [first], names)
-        return schema if len(files) == 1 else self._with_types_of_all(spark, files, names, schema)
+        types = self._types_of_texts(spark, [first], names)
+        return types if len(files) == 1 else self._with_types_of_all(spark, files, names, types)
 
     def _with_types_of_all(
-        self, spark: SparkSession, files: Sequence[SourceFile], names: Sequence[str], first: Schema
-    ) -> Schema:
-        """Return the schema of the first file, widened to hold the values of all files.
+        self,
+        spark: SparkSession,
+        files: Sequence[SourceFile],
+        names: Sequence[str],
+        first: Sequence[str | None],
+    ) -> list[str | None]:
+        """Return the types of the first file, widened to hold the values of all files.
 
         Integers are widened even if a later file has a text among them.
         """
         sample = self._types_of_texts(spark, files, names)
-        fields = [
-            {**field, "type": type_of_sample(field["type"], sample_field["type"])}
-            for field, sample_field in zip(first["fields"], sample["fields"], strict=True)
-        ]
-        schema = {**first, "fields": fields}
+        types = [type_of_sample(*pair) for pair in zip(first, sample, strict=True)]
         has_text = any(
-            field["type"] in INTEGER_BITS and sample_field["type"] == "string"
-            for field, sample_field in zip(fields, sample["fields"], strict=True)
+            data_type in INTEGER_BITS and of_sample == "string"
+            for data_type, of_sample in zip(types, sample, strict=True)
         )
-        return self._with_wider_integers(spark, files, names, schema) if has_text else schema
-
-    def _with_wider_integers(
-        self, spark: SparkSession, files: Sequence[SourceFile], names: Sequence[str], schema: Schema
-    ) -> Schema:
-        """Return a schema with integers as wide as those of files under one header."""
-        return with_wider_integers(
-            schema, self._types_of_texts(spark, files, names, TextOptions.of(self._form.source.options))
-        )
+        if not has_text:
+            return types
+        of_all = self._types_of_texts(spark, files, names, TextOptions.of(self._form.source.options))
+        wider = with_wider_integers(_schema_of(names, types), _schema_of(names, of_all))["fields"]
+        return [data_type and field["type"] for data_type, field in zip(types, wider, strict=True)]
 
     def _widths(
         self, spark: SparkSession, files: Sequence[SourceFile], columns: Schema, reading: TextOptions
@@ -182,7 +188,9 @@ class CsvColumns(FileColumns):
         texts = [F.col(quoted(name)) for name in integer_names]
         types = types_of_texts(rows, texts, self._form.source.options, reading, several=False)
         widened = dict(zip(integer_names, types, strict=True))
-        fields = [{**field, "type": widened.get(field["name"], field["type"])} for field in columns["fields"]]
+        fields = [
+            {**field, "type": widened.get(field["name"]) or field["type"]} for field in columns["fields"]
+        ]
         return {**columns, "fields": fields}
 
     def _types_of_texts(
@@ -191,8 +199,8 @@ class CsvColumns(FileColumns):
         files: Sequence[SourceFile],
         names: Sequence[str],
         reading: TextOptions | None = None,
-    ) -> Schema:
-        """Return the types that hold all values of files under one header; text for a column without a value.
+    ) -> list[str | None]:
+        """Return the types that hold all values of files under one header; None for a column without a value.
 
         Without ``reading``, what only looks like a number, such as ``0012``, is text.
         """
@@ -201,12 +209,16 @@ class CsvColumns(FileColumns):
         reading = reading or TextOptions.of(self._form.source.options, inferred=True)
         rows = self.as_texts(spark, files, names)
         texts = [F.col(quoted(name)) for name in names]
-        types = types_of_texts(rows, texts, self._form.source.options, reading, several=False)
-        fields = [
-            {"name": name, "type": data_type, "nullable": True, "metadata": {}}
-            for name, data_type in zip(names, types, strict=True)
-        ]
-        return {"type": "struct", "fields": fields}
+        return types_of_texts(rows, texts, self._form.source.options, reading, several=False)
+
+
+def _schema_of(names: Sequence[str], types: Sequence[str | None]) -> Schema:
+    """Return columns with these types; text for None."""
+    fields = [
+        {"name": name, "type": data_type or "string", "nullable": True, "metadata": {}}
+        for name, data_type in zip(names, types, strict=True)
+    ]
+    return {"type": "struct", "fields": fields}
 
 
 def text_columns(names: Sequence[str]) -> StructType:

@@ -56,6 +56,7 @@ class ExcelColumns(FileColumns):
                 )
         if not any(kinds.values()):
             return None
+        self.valueless = [name for key, name in names.items() if not kinds[key]]
         schema = StructType()
         for key, name in names.items():
             schema = schema.add(name, infer_type(kinds[key]) or StringType())

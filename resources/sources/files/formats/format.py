@@ -243,11 +243,16 @@ class FormatReader(ABC):
 
 
 class FileColumns(ABC):
-    """A finder of the columns of files."""
+    """A finder of the columns of files.
+
+    Attributes:
+        valueless: the columns that the last call of :meth:`infer` has made text because no file had a value there.
+    """
 
     def __init__(self, form: FormatReader) -> None:
         """Store the format's reader; read nothing."""
         self._form = form
+        self.valueless: Sequence[str] = ()
 
     @abstractmethod
     def infer(self, spark: SparkSession, files: Sequence[SourceFile]) -> StructType | None:

@@ -66,7 +66,9 @@ class XmlColumns(FileColumns):
                 if len(files) > 1:
                     sample = self._types_of_leaves(spark, files, texts)
                     types = {path: type_of_sample(types[path], sample[path]) for path in types}
-                return struct_of(with_types(texts.jsonValue(), (), types))
+                self.valueless = [".".join(path) for path, data_type in types.items() if data_type is None]
+                known_types = {path: data_type or "string" for path, data_type in types.items()}
+                return struct_of(with_types(texts.jsonValue(), (), known_types))
             xml_error = self._documents.document(file).error
             if xml_error is not None:
                 raise bad_records_error(
@@ -116,8 +118,8 @@ class XmlColumns(FileColumns):
 
     def _types_of_leaves(
         self, spark: SparkSession, files: Sequence[SourceFile], texts: StructType
-    ) -> Mapping[tuple[str, ...], str]:
-        """Return the types of the texts of files, by the paths of elements and attributes."""
+    ) -> Mapping[tuple[str, ...], str | None]:
+        """Return the types of the texts of files, by the paths of elements and attributes; None without a text."""
         from pyspark.sql import functions as F
 
         rows = self._form.scan(spark, files, texts, mode="PERMISSIVE")
